@@ -52,11 +52,11 @@ OTHER_VALUES: tuple[tuple[Any, str, tuple[float, ...]], ...] = (
     (embedding, "_LIKED", (0.0, 0.075)),
     (embedding, "_USER_COEFFICIENT", (0.0001, 0.002, 0.01)),
     (embedding, "_ITEM_COEFFICIENT", (0.005, 0.03, 0.1)),
-    (embedding, "_INTERCEPT", (1.0, 20.0, 1000.0)),
+    (embedding, "_INTERCEPT", (1.0, 5.0, 1000.0)),
     (embedding, "_SQUARE", (0.1, 1.0)),
     (embedding, "_USER_SPREAD", (0.1, 0.4)),
     (embedding, "_ITEM_SPREAD", (0.03, 0.12)),
-    (regressions, "PRIOR_COEFFICIENTS", (10.0, 160.0)),
+    (regressions, "PRIOR_COEFFICIENTS", (3.0, 40.0)),
 )
 """Whose constant, its name, and what it is compared with. A larger `_LIKED` than the present one would suit
 films better, and books and music of Douban, with slopes of 0.09 and -0.02, worse."""
@@ -121,9 +121,9 @@ class Weeks:
         with patch.object(completion_module, "embedded", self._embedded):
             model = completion.fit(replace(seen, catalogue=self.catalogue), seed=1)
         judged = self.ratings.select((self.week == week + 1) & (known.counts > 0)[self.ratings.users])
-        broadcast = calibrated_broadcast(model)
-        table = ItemTable.decode(broadcast.table.encode(), n_levels=known.scale.levels, n_items=known.n_items)
-        devices = Devices(protocol.process, table, broadcast.priors, known)
+        encoded = calibrated_broadcast(model, known).encode()
+        table = ItemTable.decode(encoded, n_levels=known.scale.levels, n_items=known.n_items)
+        devices = Devices(protocol.process, table, known)
         predicted = np.clip(devices.predict(judged.users, judged.items), known.scale.low, known.scale.high)
         return float(judged.count), float(((predicted - judged.values) ** 2).sum())
 

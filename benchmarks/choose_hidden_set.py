@@ -86,8 +86,8 @@ def main() -> None:
                 errors = []
                 for draw in range(chosen.draws):
                     seen = replace(reported(learned, mechanism, epsilon, draw), catalogue=public)
-                    broadcast = calibrated_broadcast(completion.fit(seen, seed=1))
-                    devices = Devices(PROTOCOL.process, broadcast.table, broadcast.priors, learned)
+                    table = calibrated_broadcast(completion.fit(seen, seed=1), learned)
+                    devices = Devices(PROTOCOL.process, table, learned)
                     predictions = devices.predict(validation.users, validation.items)
                     errors.append(root_mean_squared_error(predictions, validation.values))
                 means.append(np.mean(errors))

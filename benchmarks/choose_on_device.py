@@ -52,7 +52,8 @@ SPLITS = (0, 1)
 TOLERANCE = 0.002
 
 OTHER_VALUES: tuple[tuple[Any, str, tuple[float, ...]], ...] = (
-    (PROCESS, "level", (0.125, 0.5)),
+    (PROCESS, "level", (0.1, 0.4)),
+    (PROCESS, "agreement", (0.05, 0.2)),
     (PROCESS, "taste", (0.05, 0.2)),
     (PROCESS, "nearness", (0.06, 0.24)),
     (PROCESS, "reach", (0.15, 0.6)),
@@ -115,9 +116,9 @@ def fitted(
 
 def error(model: CalibratedModel, process: OrdinalProcess, learned: Ratings, validation: Ratings) -> float:
     """Return the RMSE of the devices' predictions."""
-    broadcast = calibrated_broadcast(model)
-    table = ItemTable.decode(broadcast.table.encode(), n_levels=learned.scale.levels, n_items=learned.n_items)
-    devices = Devices(process, table, broadcast.priors, learned)
+    sent = calibrated_broadcast(model, learned).encode()
+    table = ItemTable.decode(sent, n_levels=learned.scale.levels, n_items=learned.n_items)
+    devices = Devices(process, table, learned)
     return root_mean_squared_error(devices.predict(validation.users, validation.items), validation.values)
 
 
@@ -148,7 +149,7 @@ class Trial:
         """Return the RMSE of the server and of the devices, and the bytes of the table."""
         predictions = model.predict(self.validation.users, self.validation.items)
         server = root_mean_squared_error(predictions, self.validation.values)
-        size = len(calibrated_broadcast(model).table.encode())
+        size = len(calibrated_broadcast(model, self.learned).encode())
         return server, error(model, process, self.learned, self.validation), size
 
     def with_constant(self, owner: Any, name: str, value: float) -> tuple[float, float, int]:

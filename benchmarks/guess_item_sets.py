@@ -45,7 +45,7 @@ def table_of_sets(train: Ratings, embedding_release: EmbeddingRelease, seed: int
     seen = Observations.of(
         *cells, values, shape, train.scale, evidence=symbols, embedding_release=embedding_release
     )
-    encoded = calibrated_broadcast(Calibrated().fit(seen, seed)).table.encode()
+    encoded = calibrated_broadcast(Calibrated().fit(seen, seed), train).encode()
     return ItemTable.decode(encoded, n_levels=train.scale.levels, n_items=train.n_items)
 
 

@@ -89,7 +89,9 @@ def _answer_queries(app: ClientApp, partition_for: PartitionFor) -> None:
     def report(message: Message, context: Context) -> Message:
         """Send the perturbed profiles of the partition."""
         partition = partition_for(message, context)
-        return reply_with_reports(message, partition, one_shot.reports(partition), round_index=1)
+        asked = _asked(_request(exchange.ReportRequest.of, message), partition) if message.content else None
+        reports = one_shot.reports(partition)
+        return reply_with_reports(message, partition, reports, round_index=1, asked=asked)
 
     @app.query(exchange.action_of(exchange.COUNT))
     def count(message: Message, context: Context) -> Message:
@@ -182,7 +184,10 @@ def _request(read: Callable[[exchange.Record], RequestT], message: Message) -> R
 
 
 def _asked(
-    request: exchange.CountRequest | exchange.GradientRequest | exchange.ReplacementRequest,
+    request: exchange.ReportRequest
+    | exchange.CountRequest
+    | exchange.GradientRequest
+    | exchange.ReplacementRequest,
     partition: Partition,
 ) -> Bools:
     with exchange.refusing_malformed():

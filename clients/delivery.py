@@ -65,8 +65,8 @@ class ReceivedLists:
         return predicted
 
 
-def receive_table(partition: Partition, known: exchange.Personalization) -> tuple[ItemTable, Floats]:
-    """Return the table and the priors of the users, shape (users, 1 + factors), or raise Refusal."""
+def receive_table(partition: Partition, known: exchange.Personalization) -> ItemTable:
+    """Return the table, or raise Refusal."""
     population = partition.population
     if not population.installed(exchange.OneShotSetup).predicts:
         raise exchange.Refusal(
@@ -75,15 +75,8 @@ def receive_table(partition: Partition, known: exchange.Personalization) -> tupl
     levels, n_items = population.scale.levels, population.n_items
     with exchange.refusing_malformed():
         table = ItemTable.decode(known.table, n_levels=levels, n_items=n_items)
-    shape = partition.size, 1 + table.item_factors.shape[1]
-    if len(known.priors) != shape[0] * shape[1] * exchange.PRIOR.itemsize:
-        what = f"priors of {len(known.priors)} bytes for {shape[0]} users of {shape[1]} numbers"
-        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, what)
-    priors = np.frombuffer(known.priors, dtype=exchange.PRIOR).astype(np.float64).reshape(shape)
-    if not np.isfinite(priors).all():
-        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "priors that are not finite")
-    population.show(ReceivedTable(partition, table, priors))
-    return table, priors
+    population.show(ReceivedTable(partition, table))
+    return table
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +85,6 @@ class ReceivedTable:
 
     partition: Partition
     table: ItemTable
-    priors: Floats
-    """Shape (users, 1 + factors)."""
 
     def predictions(self, process: OrdinalProcess) -> Floats:
         """Predict every item, shape (users, items)."""
@@ -108,7 +99,7 @@ class ReceivedTable:
             item_ids=np.arange(shape[1]),
         )
         users, items = np.indices(shape)
-        devices = Devices(process, self.table, self.priors, ratings)
+        devices = Devices(process, self.table, ratings)
         return devices.predict(users.ravel(), items.ravel()).reshape(shape)
 
 

@@ -51,7 +51,8 @@ def reply_with_reports(
 ) -> Message:
     """Return the reply that carries one report per user who was asked, by default everybody.
 
-    Faults are drawn here: an absent user's report is empty and marked, a late one is marked.
+    Faults are drawn here: an absent user's report is empty and marked, a late one is marked. Who refuses to
+    send anything is absent.
     """
     sent, fate = _after_faults(partition, reports, round_index, asked)
     absent, late = (tuple(np.flatnonzero(fate == mark).tolist()) for mark in (ABSENT, LATE))
@@ -93,6 +94,7 @@ def _after_faults(
     fate = fates(
         population.faults, population.keys.network_seed, round_index, partition.start, partition.size
     )[users]
+    fate[partition.refuses[users]] = ABSENT
     if np.isin(fate, (ABSENT, DAMAGED)).any():
         after = {ABSENT: lambda report: b"", DAMAGED: damaged}
         each = zip(sent, fate.tolist(), strict=True)

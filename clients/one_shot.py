@@ -1,8 +1,8 @@
 """The device's part of one-shot protocols and gradient perturbation: reports on its ratings, and answers.
 
 What a device guarantees against any server: its report is that of the mechanism and budget installed on it; a
-request for it carries nothing. What follows is answered for one question only. When asked again, a device
-repeats what it sent, since it draws the same noise whenever it computes an answer.
+request for it says at most who is asked. What follows is answered for one question only. When asked again, a
+device repeats what it sent, since it draws the same noise whenever it computes an answer.
 
 The device's part of gradient perturbation: report each round, with noise, how its entries should move.
 
@@ -39,7 +39,8 @@ def reports(partition: Partition) -> Pieces:
 
 def held(partition: Partition) -> tuple[Profiles, DrawsFor]:
     """Return what the devices of a partition compute from: their profiles, and random words by purpose."""
-    return Profiles(partition.counts, partition.items, partition.levels), partial(device_draws, partition)
+    profiles = Profiles(partition.counts, partition.items, partition.levels, partition.numbers)
+    return profiles, partial(device_draws, partition)
 
 
 def _parts(partition: Partition, family: ReportFamily) -> Iterator[Partition]:

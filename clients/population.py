@@ -27,7 +27,7 @@ from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec import components
-from dprec.arrays import Floats, Int32s, Ints, Uint8s, Uint64s, offsets
+from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s, Uint64s, offsets
 from dprec.errors import InputError
 from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, drawn_as, from_json, to_json
 from dprec.exchange.setups import is_told_by_its_settings
@@ -207,10 +207,23 @@ class Partition:
     @property
     def values(self) -> Floats:
         """True ratings, by user; unrounded if the scale is continuous, NaN of implicit data."""
-        if self._profiles.exact is not None:
-            return self._profiles.exact
+        return self.rounded_values if self._profiles.exact is None else self._profiles.exact
+
+    @property
+    def rounded_values(self) -> Floats:
+        """Ratings as a mechanism is given them, by user; NaN of implicit data."""
         scale = self.population.scale
         return np.full(self.levels.size, np.nan) if scale.implicit else scale.values[self.levels - 1]
+
+    @property
+    def numbers(self) -> Uint8s | None:
+        """The number of each user's budget; None if users have no budgets of their own."""
+        return self.population.setup.numbers(self.start, self.stop)
+
+    @property
+    def refuses(self) -> Bools:
+        """Whose device sends nothing, shape (users,)."""
+        return self.population.setup.refuses(self.start, self.stop)
 
     @cached_property
     def _profiles(self) -> StoredProfiles:
@@ -347,17 +360,16 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
     """Return the draws of a partition's users for one purpose.
 
     They depend on the run and on all that is installed on the devices: with another mechanism, budget or
-    number of rounds they are others.
+    number of rounds they are others. Where devices repeat their answers in all runs, they depend on none of
+    them, but on each rating as it is answered; see `dprec.exchange.MemoisedSetup`.
     """
-    population = partition.population
-    return population.keys.draws(
-        partition.start,
-        offsets(partition.counts),
-        partition.items,
-        partition.values,
-        purpose,
-        drawn_as(population.setup),
-    )
+    population, keys = partition.population, partition.population.keys
+    memory = population.setup.memory_of(purpose, population.scale)
+    users = partition.start, offsets(partition.counts)
+    if memory is None:
+        installed = drawn_as(population.setup.of_one_device)
+        return keys.draws(*users, partition.items, partition.values, purpose, installed)
+    return keys.memoised(*users, partition.items, partition.rounded_values, purpose, memory)
 
 
 def lasting_words(partition: Partition, purpose: str) -> Uint64s:
@@ -367,7 +379,7 @@ def lasting_words(partition: Partition, purpose: str) -> Uint64s:
     """
     population = partition.population
     nobody, nothing = np.zeros(partition.size + 1, dtype=np.int64), np.zeros(0)
-    installed = drawn_as(population.setup)
+    installed = drawn_as(population.setup.of_one_device)
     draws = population.keys.draws(
         partition.start, nobody, nothing.astype(np.int32), nothing, purpose, installed
     )

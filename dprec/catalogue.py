@@ -1,11 +1,12 @@
-"""Public data about the items: numbers such as a year, and categories such as genres."""
+"""Public data about the items, such as their years and genres, and about the users, such as their age."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from dprec.arrays import AnyArray, Bools, Floats, find
-from dprec.errors import InputError
+from dprec.arrays import AnyArray, Bools, Floats, Ints, find
+from dprec.errors import InputError, SettingError, listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,19 +68,7 @@ class ItemRows:
         ``item_ids``, shape (items,): those of the ratings. Raises InputError when an item has two rows, or no
         item has one.
         """
-        wanted, own = item_ids, self.item_ids
-        if wanted.dtype.kind != own.dtype.kind:
-            wanted, own = wanted.astype(np.str_), own.astype(np.str_)
-        order = np.argsort(own, kind="stable")
-        repeated = np.flatnonzero(own[order][1:] == own[order][:-1])
-        if repeated.size:
-            row = int(np.min(order[repeated + 1]))
-            where = f"{self.source}, line {row + self.first_line}"
-            raise InputError(where, f"item {own[row]} a second time", "each item once")
-        places, present = find(own[order], wanted)
-        if not present.any():
-            raise InputError(self.source, "none of the rated items", "a line for each item")
-        rows = order[places]
+        rows, present = _rows_of(item_ids, self.item_ids, "item", self.source, self.first_line)
         numbers = np.where(present[:, None], self.numbers[rows], np.nan)
         categories = self.categories[rows] & present[:, None]
         numbers, varying = _standardised(numbers)
@@ -90,6 +79,71 @@ class ItemRows:
             tuple(np.array(self.number_names, dtype=object)[varying]),
             tuple(np.array(self.category_names, dtype=object)[~shared]),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class UsersTable:
+    """What everybody may know of the users, in the order of a rating matrix's rows."""
+
+    columns: Mapping[str, AnyArray]
+    """By name, shape (users,) each: numbers as float64, NaN where unknown; or texts, empty where unknown."""
+    n_users: int
+
+    def column(self, name: str) -> AnyArray:
+        """Return a column; raises SettingError, under no key, that says which there are."""
+        if name not in self.columns:
+            raise SettingError(
+                "", f"no column {name!r} about users", f"one of {listed(list(self.columns), name)}"
+            )
+        return self.columns[name]
+
+
+@dataclass(frozen=True, eq=False)
+class UserRows:
+    """Data about users as they come from a file, in any order."""
+
+    user_ids: AnyArray
+    """The data set's identifiers, numbers or strings; shape (rows,)."""
+    columns: Mapping[str, AnyArray]
+    """As those of a `UsersTable`; shape (rows,) each."""
+    source: str
+    """The file's name."""
+    first_line: int = 1
+    """Line number of the first row, for error messages."""
+
+    def table(self, user_ids: AnyArray) -> UsersTable:
+        """Return the data of the users with the given identifiers, in their order.
+
+        Of a user without a row nothing is known; rows of other users are ignored. Raises InputError when a
+        user has two rows, or no user has one.
+        """
+        rows, present = _rows_of(user_ids, self.user_ids, "user", self.source, self.first_line)
+        return UsersTable(
+            {name: _known(column[rows], present) for name, column in self.columns.items()}, user_ids.size
+        )
+
+
+def _known(values: AnyArray, present: Bools) -> AnyArray:
+    return np.asarray(np.where(present, values, np.nan if values.dtype.kind == "f" else ""))
+
+
+def _rows_of(wanted: AnyArray, own: AnyArray, what: str, source: str, first_line: int) -> tuple[Ints, Bools]:
+    """Return the row of each wanted identifier among a file's own (any if it has none), and which have one.
+
+    Raises InputError when an identifier has two rows, or no wanted one has any.
+    """
+    if wanted.dtype.kind != own.dtype.kind:
+        wanted, own = wanted.astype(np.str_), own.astype(np.str_)
+    order = np.argsort(own, kind="stable")
+    repeated = np.flatnonzero(own[order][1:] == own[order][:-1])
+    if repeated.size:
+        row = int(np.min(order[repeated + 1]))
+        where = f"{source}, line {row + first_line}"
+        raise InputError(where, f"{what} {own[row]} a second time", f"each {what} once")
+    places, present = find(own[order], wanted)
+    if not present.any():
+        raise InputError(source, f"none of the {what}s of the ratings", f"a line for each {what}")
+    return order[places], present
 
 
 def _standardised(numbers: Floats) -> tuple[Floats, Bools]:

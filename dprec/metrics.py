@@ -200,21 +200,33 @@ def accuracy_of_lists(ranked: RankedHits, users: AnyInts, test: Ratings, train: 
     return {
         **figures,
         "coverage": ranked.distinct_items(10) / train.n_items,
-        "popularity_lift": _popularity_lift(ranked.lists[:, :10], users, held, popularity),
+        "popularity_lift": popularity_lift(*popularities(ranked.lists[:, :10], users, held, popularity)),
         "tail_recall_at_20": float(hits.recall(LONGEST_LIST).mean()) if tested.size else None,
     }
 
 
-def _popularity_lift(lists: AnyInts, users: AnyInts, held: Ratings, popularity: Ints) -> float | None:
+def popularity_lift(of_lists: Floats, own: Floats) -> float | None:
+    """Return by how much the first of the means of `popularities` exceeds the other, as a share of it.
+
+    Over the users for whom both are defined; None when there is none (Abdollahpouri et al.
+    [abdollahpouri2020]).
+    """
+    both = ~np.isnan(of_lists + own)
+    return float(of_lists[both].mean()) / float(own[both].mean()) - 1 if both.any() else None
+
+
+def popularities(
+    lists: AnyInts, users: AnyInts, held: Ratings, popularity: Ints | Floats
+) -> tuple[Floats, Floats]:
+    """Return the mean popularity of each user's list, and of what the user has, shape (users,) each.
+
+    NaN where there is nothing. ``lists``, ``users``: as in `RankedHits.of`; ``popularity``, shape (items,).
+    """
     listed = lists >= 0
     counts, lengths = held.counts[users], listed.sum(axis=1)
-    both = (counts > 0) & (lengths > 0)
-    if not both.any():
-        return None
-    of_lists = np.where(listed, popularity[lists], 0).sum(axis=1)[both] / lengths[both]
     of_all = np.bincount(held.users, weights=popularity[held.items], minlength=held.n_users)
-    own = float((of_all[users][both] / counts[both]).mean())
-    return float(of_lists.mean()) / own - 1
+    with np.errstate(invalid="ignore"):
+        return np.where(listed, popularity[lists], 0).sum(axis=1) / lengths, of_all[users] / counts
 
 
 def ranking_figures(

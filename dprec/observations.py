@@ -7,7 +7,7 @@ class; a completion that uses the likelihood is fitted to what is registered for
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -19,6 +19,7 @@ from dprec.accounting import NoisySum, gaussian_epsilon, largest_mu
 from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Uint8s, offsets, rows_of
 from dprec.catalogue import Catalogue
 from dprec.components import Options, option
+from dprec.errors import InputError
 from dprec.ratings import RatingScale
 
 LEAST_RATERS = 5
@@ -125,6 +126,24 @@ class SymbolReports(Evidence):
         """These reports themselves."""
         return self
 
+    @classmethod
+    def joined(cls, parts: Sequence[SymbolReports], order: Ints) -> Self:
+        """Return all symbols in an order, with every channel that differs from the others once."""
+        numbers: dict[tuple[tuple[int, ...], bytes], int] = {}
+        channels: list[Floats] = []
+        channel_of = []
+        for part in parts:
+            places = np.zeros(len(part.channels), dtype=np.int64)
+            for place, channel in enumerate(part.channels):
+                key = channel.shape, channel.tobytes()
+                if key not in numbers:
+                    numbers[key] = len(channels)
+                    channels.append(channel)
+                places[place] = numbers[key]
+            channel_of.append(places[part.channel_of])
+        symbols = np.concatenate([part.symbols for part in parts])
+        return cls(tuple(channels), symbols[order], np.concatenate(channel_of)[order])
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowReports(SymbolReports):
@@ -195,6 +214,13 @@ class RatedSets:
     """By user, items ascending within a user; shape (cells,)."""
     n_users: int
 
+    @classmethod
+    def union(cls, sets: Sequence[RatedSets], n_items: int) -> Self:
+        """Return the sets of the same users, of a catalogue of so many items, together."""
+        cells = [each.users.astype(np.int64) * n_items + each.items for each in sets]
+        users, items = np.divmod(np.unique(np.concatenate(cells)), n_items)
+        return cls(users.astype(np.int32), items.astype(np.int32), sets[0].n_users)
+
 
 @dataclass(frozen=True, eq=False)
 class Observations:
@@ -225,7 +251,9 @@ class Observations:
     catalogue: Catalogue | None = None
     """Public data about the items, if the data set has any."""
     rated: RatedSets | None = None
-    """Who rated which items, where the reports cannot be linked and this is known apart from them."""
+    """Who rated which items, where that is not who reports on them: reports cannot be linked, or there are
+    several about a rating; see `item_sets`.
+    """
     embedding_release: EmbeddingRelease = AS_THEY_ARE
     """What completions may read from the item sets as a whole, where all devices are sent what they learn."""
 
@@ -248,6 +276,71 @@ class Observations:
         indptr = offsets(np.bincount(users, minlength=shape[0]))
         return cls(indptr, items.astype(np.int32, copy=False), lambda: values, shape, *further, **named)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Observations]) -> Self:
+        """Join what several collections say of the same users and items, about other cells or the same ones.
+
+        Parameters
+        ----------
+        parts : sequence of Observations
+            At least one. Of one cell, the reports come in the order of the parts.
+
+        Returns
+        -------
+        Observations
+            By user, items ascending, with one cell for each report; `item_sets` is the union of all.
+
+        Raises
+        ------
+        InputError
+            When the parts are not of the same users, items and scale, or when reports cannot be linked, are
+            not about single ratings, or have counts beside them.
+        ValueError
+            Without parts.
+        """
+        if not parts:
+            raise ValueError("no observations to join")
+        first = parts[0]
+        for part in parts:
+            part._check_joins(first)
+        users = np.concatenate([part.users for part in parts])
+        items = np.concatenate([part.items for part in parts])
+        order = np.lexsort((items, users))
+        given = [part.likelihood for part in parts if part.likelihood is not None]
+        reports = [part.symbols for part in parts if part.symbols is not None]
+        return cls(
+            offsets(np.bincount(users, minlength=first.shape[0])),
+            items[order],
+            lambda: np.concatenate([part.values for part in parts])[order],
+            first.shape,
+            first.scale,
+            noise_variance=_mean_of(parts),
+            likelihood=np.concatenate(given)[order] if given else None,
+            evidence=SymbolReports.joined(reports, order) if reports else None,
+            catalogue=first.catalogue,
+            rated=RatedSets.union([part.item_sets for part in parts], first.shape[1]),
+            embedding_release=first.embedding_release,
+        )
+
+    def _check_joins(self, first: Observations) -> None:
+        """Refuse observations that cannot be joined with the first ones."""
+        if self.shape != first.shape or not np.array_equal(self.scale.values, first.scale.values):
+            of = "reports of {0[0]:,} users on {0[1]:,} items, {1}"
+            found = of.format(self.shape, self.scale.describe())
+            raise InputError("reports", found, of.format(first.shape, first.scale.describe()))
+        if self.item_sets.n_users != self.shape[0]:
+            raise InputError("reports", "such as cannot be linked", "reports of users who can be told apart")
+        told = self.evidence, self.likelihood
+        if [each is None for each in told] != [each is None for each in (first.evidence, first.likelihood)]:
+            raise InputError("reports", "evidence that some collections lack", "the same of every collection")
+        if self.evidence is None:
+            return
+        if self.symbols is None or not self.evidence.of_single_ratings:
+            found = f"{type(self.evidence).__name__}, which says more than one symbol of each rating"
+            raise InputError("reports", found, "reports of single ratings, in several collections")
+        if self.symbols.counts is not None:
+            raise InputError("reports", "counts of ratings", "reports without counts, in several collections")
+
     @cached_property
     def values(self) -> Floats:
         """What the published decoder reads from reports, which may lie outside the scale; shape (cells,)."""
@@ -262,6 +355,11 @@ class Observations:
     def users(self) -> Int32s:
         """The user of each cell, shape (cells,)."""
         return rows_of(self.counts, np.int32)
+
+    @property
+    def item_sets(self) -> RatedSets:
+        """Who rated which items, as far as the server knows."""
+        return self.rated or RatedSets(self.users, self.items, self.shape[0])
 
     @property
     def mean(self) -> float:
@@ -306,3 +404,12 @@ class Observations:
     def by_item(self) -> sp.csr_array:
         """The same by item: items x users."""
         return self.by_user.T.tocsr()
+
+
+def _mean_of(parts: Sequence[Observations]) -> float | None:
+    """Return the mean variance of the noise over all cells; None if it is not known of some."""
+    known = [(part.noise_variance, part.items.size) for part in parts if part.items.size]
+    if not known or any(variance is None for variance, _ in known):
+        return None
+    variances, cells = zip(*known, strict=True)
+    return float(np.average(variances, weights=cells))

@@ -8,48 +8,43 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dprec import metrics
-from dprec.arrays import rows_of
-from dprec.binarization import Binarization, is_binary
-from dprec.catalogue import Catalogue
-from dprec.components import naming, reference_of
-from dprec.crossdomain import CrossDomainRatings
+from dprec.binarization import Binarization
+from dprec.catalogue import Catalogue, UsersTable
+from dprec.components import naming
 from dprec.datasets import Dataset, copied, selected
-from dprec.errors import InputError, SettingError, within
-from dprec.predictions import (
-    Candidates,
-    Predict,
-    PredictRows,
-    Sampled,
-    Unrated,
-    best_items,
-    checked,
-    checked_rows,
-    recommended,
-)
+from dprec.errors import SettingError, within
 from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
-from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
+from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
-from simulation.configuration.models import LONGEST_CUTOFF, EvaluationOptions, RankingOptions, RunConfig
+from simulation.configuration.models import RunConfig
+from simulation.engine.installing import Installer, run_protocol
 from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
-from simulation.protocols import Outcome, Protocol, Task
-from simulation.protocols.base import check_suits, with_declared_losses
-from simulation.protocols.baselines import NothingSentProtocol
+from simulation.evaluation import (
+    Evaluator,
+    Judged,
+    check_groups,
+    check_relevance,
+    check_user_defined_metrics,
+)
+from simulation.protocols import Protocol, Task
+from simulation.protocols.base import check_suits
+from simulation.scheduled import KeysOf, check_kind, check_schedule, over_time
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
     RunRecord,
+    charged,
     messages_of,
     prediction_columns,
     shown_names,
     traffic_columns,
+    user_columns,
 )
 from simulation.storage.summarise import summarise
 from strategies.participation import RoundRecord
@@ -93,12 +88,19 @@ def load_ratings(
         size = config.dataset.known_size() if config.dataset.as_it_is else None
     if size is not None:
         _check_memory(config, *size)
-    train, test = prepare(config.dataset, config.split, config.binarization, config.seed)
+    check_schedule(config)
+    train, test = prepare(config.dataset, config.division, config.binarization, config.seed)
+    if config.schedule is not None:
+        with within("schedule"):
+            check_kind(config.schedule, config.protocol.suited_to(train))
     with within("evaluation"):
         check_relevance(config.evaluation, train.scale)
         check_user_defined_metrics(config.evaluation, train, test)
     with within("dataset"):
         config.dataset.catalogue(train.item_ids)
+        users = config.dataset.users_table(train.user_ids) if config.evaluation.reads_users else None
+    with within("evaluation"):
+        check_groups(config.evaluation, train, test, _tested(users, test))
     return train, test
 
 
@@ -112,16 +114,19 @@ class SideData:
     """The hidden matrix that the ratings were drawn from; shape (users, items)."""
     item_names: Mapping[str, str]
     """By identifier."""
+    users: UsersTable | None = None
+    """Public data about the users of the train ratings."""
 
     @classmethod
-    def of(cls, dataset: Dataset, train: Ratings) -> SideData:
-        """Read what a data set knows about the items of the train ratings.
+    def of(cls, dataset: Dataset, train: Ratings, *, users: bool = False) -> SideData:
+        """Read what a data set knows about the items of the train ratings, and about the users if asked.
 
         Raises InputError when the data cannot be read.
         """
         with within("dataset"):
             truth = dataset.hidden() if dataset.as_it_is else None
-            return cls(dataset.catalogue(train.item_ids), truth, dataset.item_names())
+            table = dataset.users_table(train.user_ids) if users else None
+            return cls(dataset.catalogue(train.item_ids), truth, dataset.item_names(), table)
 
 
 def _check_memory(config: RunConfig, users: int, items: int, ratings: int) -> None:
@@ -183,20 +188,25 @@ def run_in(
 ) -> RunRecord:
     """Run a configuration in a session that is already open; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
-    side = side or SideData.of(config.dataset, train)
+    side = side or SideData.of(config.dataset, train, users=config.evaluation.reads_users)
     config = config.model_copy(update={"protocol": _suited(config, train, side.catalogue)})
-    evaluator = Evaluator(train, test, config.evaluation, side.truth, side.catalogue)
-    task = _task(session, config, evaluator, side.catalogue, directory, progress, ended)
+    evaluator = Evaluator(
+        train, test, config.evaluation, side.truth, side.catalogue, _tested(side.users, test)
+    )
+    installer = Installer(session, config, side.catalogue, progress, ended)
+    keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
-        outcome = _outcome(session, config.protocol, task)
-        predictions, ranks, measured = evaluator.judged(outcome, progress)
-        ranking = evaluator.ranking(outcome.predict, outcome.predict_rows, progress)
+        if config.schedule is None:
+            judged = _judged(installer, evaluator, keys, directory)
+        else:
+            judged = over_time(config.schedule, installer, evaluator, keys)
         with within("evaluation"):
-            own = evaluator.own(predictions)
-    last = [replace(record, accuracy=measured) for record in outcome.rounds[-1:]]
-    outcome = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
-    composed = outcome.accountant.get_epsilon(config.protocol.delta)
+            own = evaluator.own(judged.predictions)
+        outcome = judged.outcome
+        composed = outcome.accountant.get_epsilon(config.protocol.delta)
+        traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
+        grouped = evaluator.users_of_groups(outcome, judged.predictions, charged(traffic))
     return RunRecord(
         config=config,
         summary=summarise(
@@ -205,19 +215,26 @@ def run_in(
             test,
             outcome,
             composed,
-            {**measured, **ranking, **own},
+            {**judged.measured, **own},
             session.startup_seconds,
             time.perf_counter() - began,
-            evaluator.nothing_sent(),
+            judged.nothing_sent,
             shown_names(side.item_names, test, outcome.diagnostics),
+            None if grouped is None else grouped.figures(),
         ),
-        predictions=prediction_columns(test, predictions, ranks),
-        traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
+        predictions=prediction_columns(test, judged.predictions, judged.ranks),
+        traffic=traffic,
         rounds=outcome.rounds,
         channel=outcome.channel,
         privacy=outcome.accountant,
         messages=messages_of(config.protocol, train, outcome.traffic, config.seed, config.dataset.kind),
+        users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
+
+
+def _tested(users: UsersTable | None, test: Ratings) -> UsersTable | None:
+    """Return what is known of the users with test ratings; of cold users, nothing."""
+    return None if isinstance(test, ColdRatings) else users
 
 
 def _suited(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> Protocol:
@@ -230,45 +247,33 @@ def _suited(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> P
         return protocol.representing(population, train)
 
 
-def _task(
-    session: Session,
-    config: RunConfig,
-    evaluator: Evaluator,
-    catalogue: Catalogue | None,
-    directory: RunDirectory | None,
-    progress: Progress,
-    ended: RoundEnded,
-) -> Task:
-    """Install the ratings on the devices and return the protocol's task."""
-    train = evaluator.train
-    keys = RunKeys.derive(config.seed, config.protocol.identity, _entropy(config, directory))
-    users_per_node = config.simulation.partition_size(train.n_users)
-    setup, represents = config.protocol.setup(), config.dataset.represented(train.n_users)
-    group = session.install(
-        config.protocol.held_ratings(train, config.seed),
-        users_per_node=users_per_node,
-        keys=keys.installed,
-        faults=config.simulation.faults,
-        setup=setup if represents is None else setup.represented(),
+def _judged(
+    installer: Installer, evaluator: Evaluator, keys: KeysOf, directory: RunDirectory | None
+) -> Judged:
+    """Run the protocol once, and judge its predictions."""
+    protocol, progress = installer.config.protocol, installer.progress
+    task = _task(installer, evaluator, keys(protocol.identity), directory)
+    outcome = run_protocol(installer.session, protocol, task)
+    predictions, ranks, measured = evaluator.judged(
+        outcome.predict, outcome.predict_rows, outcome.hidden, progress
     )
-    checkpoints = None if directory is None else directory.checkpoints(config, train, evaluator.test)
-    return Task(
-        train=train,
-        judged=evaluator.held,
-        n_items=train.n_items,
-        scale=train.scale,
-        catalogue=catalogue,
-        seed=config.seed,
-        server_seed=keys.server,
-        public_seed=keys.installed.public_seed,
-        group=group,
-        roster=session.roster(train.n_users, users_per_node),
-        progress=progress,
-        metric=evaluator,
-        checkpoints=checkpoints,
-        restore=partial(session.restore, group),
-        ended=ended,
-        represents=represents,
+    last = [replace(record, accuracy=measured) for record in outcome.rounds[-1:]]
+    outcome = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
+    ranking = evaluator.ranking(outcome.predict, outcome.predict_rows, progress)
+    return Judged(outcome, predictions, ranks, measured | ranking, evaluator.nothing_sent())
+
+
+def _task(installer: Installer, evaluator: Evaluator, keys: RunKeys, directory: RunDirectory | None) -> Task:
+    """Install the ratings on the devices and return the protocol's task."""
+    train, config = evaluator.train, installer.config
+    return installer.task(
+        train,
+        evaluator.held,
+        evaluator,
+        keys,
+        held=config.protocol.held_ratings(train, config.seed),
+        setup=config.protocol.setup(),
+        checkpoints=None if directory is None else directory.checkpoints(config, train, evaluator.test),
     )
 
 
@@ -277,255 +282,3 @@ def _entropy(config: RunConfig, directory: RunDirectory | None) -> bytes | None:
     if config.simulation.seed == "run":
         return None
     return os.urandom(ENTROPY_BYTES) if directory is None else directory.entropy()
-
-
-def _outcome(session: Session, protocol: Protocol, task: Task) -> Outcome:
-    """Run the protocol and measure how long it takes."""
-    started = time.perf_counter()
-    with within("protocol"), naming(protocol, "a class that runs a protocol"):
-        outcome = protocol.run(session.grid, task)
-        if not isinstance(outcome, Outcome):
-            found = f"its run returned {type(outcome).__name__}"
-            raise InputError(reference_of(type(protocol)), found, "an Outcome")
-        outcome = with_declared_losses(outcome, protocol)
-    name, rows = f"completion {protocol.completion_name}", outcome.predict_rows
-    return replace(
-        outcome,
-        seconds=time.perf_counter() - started,
-        predict=checked(outcome.predict, name),
-        predict_rows=None if rows is None else checked_rows(rows, name),
-    )
-
-
-def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
-    """Refuse a relevance threshold outside the rating scale, or what reads ratings where there are none.
-
-    Signs are not ranked and need no threshold.
-
-    Raises SettingError.
-    """
-    bound = options.relevant_from
-    if scale.implicit:
-        for key, given in (("relevant_from", bound), ("errors", options.errors), ("scores", options.scores)):
-            if given:
-                raise SettingError(key, "a metric of ratings", f"nothing, for {scale.describe()}")
-        if options.top_k > LONGEST_CUTOFF:
-            raise SettingError(
-                "top_k", f"{options.top_k:,}", f"at most {LONGEST_CUTOFF:,}, where lists are judged"
-            )
-        return
-    if bound is not None and not is_binary(scale) and not scale.low <= bound <= scale.high:
-        accepted = f"a rating from {scale.low:g} to {scale.high:g}"
-        raise SettingError("relevant_from", f"{bound:g}", accepted)
-
-
-def check_user_defined_metrics(options: EvaluationOptions, train: Ratings, test: Ratings) -> None:
-    """Call user-defined metrics before anything runs, on the test ratings in another order.
-
-    Raises SettingError naming the function at fault.
-    """
-    if options.own:
-        Evaluator(train, test, options, None).own(test.values[::-1])
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluator:
-    """Evaluates predictions on the test ratings; protocols call it as the `Metric` of their task."""
-
-    train: Ratings
-    test: Ratings
-    options: EvaluationOptions
-    truth: NDArray[np.float64] | None
-    """The hidden matrix that the ratings were drawn from, if the data set knows it; shape (users, items)."""
-    catalogue: Catalogue | None = None
-    """Public data about the items."""
-
-    @property
-    def held(self) -> Ratings:
-        """What those hold whose predictions are evaluated."""
-        return held_by_tested(self.train, self.test)
-
-    def predictions(self, predict: Predict) -> NDArray[np.float64]:
-        """Return the predictions of the test ratings, clipped to the scale, shape (test ratings,).
-
-        Scores of implicit data have no scale.
-        """
-        predictions, scale = predict(self.test.users, self.test.items), self.train.scale
-        return predictions if scale.implicit else np.clip(predictions, scale.low, scale.high)
-
-    def accuracy(
-        self,
-        predictions: NDArray[np.float64],
-        predict: Predict,
-        hidden: Predict | None = None,
-    ) -> dict[str, float | None]:
-        """Return the accuracy of predictions under the names that the run directory uses.
-
-        ``predictions``, shape (test ratings,): for signs, the accuracy is the share predicted correctly; a
-        prediction of 0 counts as +1.
-        ``predict``: what made them, and predicts other items if these are ranked too.
-        ``hidden``: from arrays of users and items to the learned entries of the hidden matrix.
-        Lists of implicit data are judged over the whole catalogue; see `dprec.metrics.accuracy_of_lists`.
-        """
-        if self.test.scale.implicit:
-            return self.accuracy_of_lists(self.lists(predict))
-        if not is_binary(self.test.scale):
-            return self._accuracy_of_ratings(predictions, predict)
-        error = None
-        if self.truth is not None and hidden is not None:
-            error = relative_error(hidden, self.truth)
-        return {
-            "sign_accuracy": metrics.sign_accuracy(predictions, self.test.values),
-            "relative_error": error,
-        }
-
-    def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
-        """Return the accuracy of a predictor; see `accuracy`."""
-        return self.accuracy(self.predictions(predict), predict, hidden)
-
-    def judged(
-        self, outcome: Outcome, progress: Progress = silent
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, dict[str, float | None]]:
-        """Return predictions of the test ratings, their ranks if lists are judged, and their accuracy."""
-        predictions = self.predictions(outcome.predict)
-        if not self.test.scale.implicit:
-            return predictions, None, self.accuracy(predictions, outcome.predict, outcome.hidden)
-        lists = self.lists(outcome.predict, outcome.predict_rows, progress)
-        ranks = lists.ranks(np.flatnonzero(self.test.counts), self.test)
-        return predictions, ranks, self.accuracy_of_lists(lists)
-
-    def lists(
-        self, predict: Predict, predict_rows: PredictRows | None = None, progress: Progress = silent
-    ) -> metrics.RankedHits:
-        """Return the lists of everybody with a test item, of all items that are not among the train items."""
-        users = np.flatnonzero(self.test.counts)
-        lists = best_items(
-            predict,
-            Unrated(self.held, self._targets),
-            users,
-            metrics.LONGEST_LIST,
-            self.train.n_items,
-            predict_rows=predict_rows,
-            progress=progress,
-        )
-        return metrics.RankedHits.of(lists, users, self.test)
-
-    def accuracy_of_lists(self, ranked: metrics.RankedHits) -> dict[str, float | None]:
-        """Return the accuracy of lists as from `lists`; metrics of ratings do not apply."""
-        users = np.flatnonzero(self.test.counts)
-        figures = metrics.accuracy_of_lists(ranked, users, self.test, self.train)
-        return {"rmse": None, "mae": None, **figures}
-
-    def nothing_sent(self) -> float | None:
-        """Return the main metric of devices that predict alone, as the preset nothing-sent; none of lists."""
-        if self.test.scale.implicit:
-            return None
-        alone = NothingSentProtocol().predictions_of(self.held, self.catalogue)
-        predictions = self.predictions(alone["predict"])
-        metric = metrics.sign_accuracy if is_binary(self.test.scale) else metrics.root_mean_squared_error
-        return metric(predictions, self.test.values)
-
-    def own(self, predictions: NDArray[np.float64]) -> dict[str, dict[str, float]]:
-        """Return the user-defined metrics by their keys in summary.json; none if there are none.
-
-        Raises SettingError naming the function at fault.
-        """
-        kinds = {"errors": self.options.errors, "scores": self.options.scores}
-        measured: dict[str, dict[str, float]] = {}
-        for key, references in kinds.items():
-            for reference in references:
-                try:
-                    value = metrics.metric(reference, self.test, predictions)
-                except InputError as error:
-                    raise SettingError(key, f"{error.where}: {error.found}", error.accepted) from None
-                measured.setdefault(key, {})[metrics.name_of(reference)] = value
-        return measured
-
-    @property
-    def asked_ranking(self) -> RankingOptions | None:
-        """Which lists are ranked beside the main ones: of implicit data, those of another `top_k` as well."""
-        asked, length = self.options.ranking, self.options.top_k
-        if not self.train.scale.implicit or length == EvaluationOptions.top_k:
-            return asked
-        if asked is None:
-            return RankingOptions(cutoffs=(length,))
-        return replace(asked, cutoffs=tuple(dict.fromkeys((*asked.cutoffs, length))))
-
-    def ranking(
-        self, predict: Predict, predict_rows: PredictRows | None, progress: Progress = silent
-    ) -> dict[str, Any]:
-        """Return the figures of lists from the catalogue by their keys in summary.json; none if not asked.
-
-        Every user with a relevant test rating counts, whatever the cutoff.
-
-        ``predict``, ``predict_rows``: predictions are ranked as they are, not clipped to the scale: clipping
-        would only make ties.
-        """
-        options, held = self.asked_ranking, self.held
-        if options is None:
-            return {}
-        binary = is_binary(held.scale)
-        relevant = metrics.relevant_ratings(self.test, held, 0.0 if binary else self.options.relevant_from)
-        users = np.flatnonzero(relevant.counts)
-        unrated = Unrated(held, self._targets)
-        candidates: Candidates = unrated
-        if options.negatives is not None:
-            candidates = Sampled(unrated, self.test, relevant, options.negatives, options.seed)
-            predict_rows = None
-        length, n_items = max(options.cutoffs), held.n_items
-        lists = best_items(
-            predict, candidates, users, length, n_items, predict_rows=predict_rows, progress=progress
-        )
-        n_candidates = n_items if unrated.allowed is None else np.count_nonzero(unrated.allowed)
-        figures = metrics.ranking_figures(
-            metrics.RankedHits.of(lists, users, relevant), options.cutoffs, int(n_candidates)
-        )
-        measured: dict[str, Any] = {"users": users.size, **{f"{name}_at": at for name, at in figures.items()}}
-        if options.negatives is None:
-            return {"ranking": measured}
-        return {"sampled_ranking": {**measured, "negatives": options.negatives, "seed": options.seed}}
-
-    def _accuracy_of_ratings(
-        self, predictions: NDArray[np.float64], predict: Predict
-    ) -> dict[str, float | None]:
-        ranking = self._ranking(predictions, predict)
-        return {
-            "rmse": metrics.root_mean_squared_error(predictions, self.test.values),
-            "mae": metrics.mean_absolute_error(predictions, self.test.values),
-            "precision_at_k": ranking.precision,
-            "recall_at_k": ranking.recall,
-            "f_score_at_k": ranking.f_score,
-            "k": self.options.top_k,
-            "whole_lists": float((self._candidates() <= self.options.top_k).mean()),
-        }
-
-    def _candidates(self) -> NDArray[np.int64]:
-        """Return how many items are ranked for each of the tested users."""
-        held, tested = self.held, self.test.counts > 0
-        if self.options.candidates == "test":
-            return self.test.counts[tested]
-        allowed = np.ones(held.n_items, dtype=np.bool_) if self._targets is None else self._targets
-        rated = np.bincount(rows_of(held.counts), allowed[held.items], held.n_users)
-        left: NDArray[np.int64] = np.count_nonzero(allowed) - rated[tested].astype(np.int64)
-        return left
-
-    @property
-    def _targets(self) -> NDArray[np.bool_] | None:
-        """The items that may be recommended, where not all may be; shape (items,)."""
-        return self.train.in_target if isinstance(self.train, CrossDomainRatings) else None
-
-    def _ranking(self, predictions: NDArray[np.float64], predict: Predict) -> metrics.RankingAccuracy:
-        """Return the accuracy of the lists that users are recommended."""
-        held, test, options = self.held, self.test, self.options
-        if options.candidates == "test":
-            return metrics.ranking_accuracy(predictions, test, held, options.top_k, options.relevant_from)
-        tested = np.flatnonzero(test.counts)
-        lists = recommended(predict, held, tested, options.top_k, self._targets)
-        return metrics.recommendation_accuracy(lists, tested, test, held, options.relevant_from)
-
-
-def relative_error(hidden: Predict, truth: NDArray[np.float64]) -> float:
-    """Return ||M^ - M||_F^2 / ||M||_F^2 over all cells, observed or not (Li et al. [li2021], section 5.1)."""
-    users, items = np.divmod(np.arange(truth.size), truth.shape[1])
-    errors = hidden(users, items) - truth.ravel()
-    return float((errors**2).sum() / (truth**2).sum())

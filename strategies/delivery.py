@@ -11,8 +11,8 @@ import numpy as np
 from flwr.app import RecordDict
 from flwr.serverapp import Grid
 
-from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets, rows_of, segments
-from dprec.exchange import PERSONALIZE, PRIOR, RECOMMEND, Personalization, Recommendations
+from dprec.arrays import AnyInts, Bools, Ints, offsets, rows_of, segments
+from dprec.exchange import PERSONALIZE, RECOMMEND, Personalization, Recommendations
 from dprec.predictions import NO_ITEM, Predict, PredictRows, best_items
 from dprec.ratings import RatingScale
 from dprec.wire import ItemListCodec, TrafficLedger
@@ -95,10 +95,11 @@ def deliver_lists(
     Users with a node of their own are always sent theirs; many users of a simulation are only charged.
     """
     account = RoundAccount(RECOMMEND, group, traffic)
-    hosted = [partition_id for partition_id, node in enumerate(roster.node_ids) if node is not None]
+    hosted, there = [each for each, node in enumerate(roster.node_ids) if node is not None], roster.everybody
     users = np.concatenate(
         [np.asarray(roster.partition(partition_id), dtype=np.int64) for partition_id in hosted]
     )
+    users = users[there[users]]
     account.charge_requests(users, lists.sizes[users], lambda sent: request_content(Recommendations([sent])))
     if roster.users_per_node > 1 and lists.seen.counts.size * lists.seen.n_items > MOST_CELLS:
         account.charge_acknowledgements(users)
@@ -112,21 +113,13 @@ def deliver_lists(
 
 
 def broadcast_table(
-    grid: Grid, roster: Roster, group: str, table: bytes, priors: Floats, traffic: TrafficLedger
+    grid: Grid, roster: Roster, group: str, table: bytes, traffic: TrafficLedger
 ) -> dict[str, int]:
-    """Send the table to everybody; return the bytes charged, as `RoundAccount.spent` does.
+    """Send the table to everybody who is there; return the bytes charged, as `RoundAccount.spent` does.
 
     It is charged in full to every user, although a partition shares it.
     """
-    sent = priors.astype(PRIOR)
-    own = sent.shape[1] * PRIOR.itemsize
-    account = RoundAccount(PERSONALIZE, group, traffic)
-    alone = request_content(Personalization(table, bytes(own)))
-    account.charge_request(slice(None), alone, len(table) + own)
-    contents = {}
-    for partition_id in range(len(roster.node_ids)):
-        partition = roster.partition(partition_id)
-        request = Personalization(table, sent[partition.start : partition.stop].tobytes())
-        contents[partition_id] = request_content(request)
-    account.deliver(grid, roster, contents)
+    account, content = RoundAccount(PERSONALIZE, group, traffic), request_content(Personalization(table))
+    account.charge_request(roster.everybody, content, len(table))
+    account.deliver(grid, roster, roster.contents(roster.everybody, lambda partition_id, asked: content))
     return account.spent()

@@ -33,7 +33,7 @@ from dprec.exchange.messages import UPDATE
 from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate, GradientReport
 from dprec.randomness import ReleaseDraws
-from dprec.sums import Aggregation, Cost, Learner
+from dprec.sums import Aggregation, Cost, Layout, Learner
 from dprec.wire import BroadcastOptions, Factors, ReportCodec, SymbolRows, TrafficLedger, encode_broadcast
 from strategies.participation import RoundRecord, SamplingOptions
 from strategies.roster import ReadSums, Roster, Sums
@@ -289,9 +289,12 @@ class LearningFromSums(SummedRounds):
         self._account.charge_exchange(np.arange(self.roster.n_users), further.downlink, further.uplink)
         return requests
 
+    def _asked_for(self, server_round: int) -> tuple[Layout, float]:
+        """Return the layout of what a round releases, and its noise."""
+        return self.learner.layout(server_round), self.multipliers[server_round - 1]
+
     def _reading(self, server_round: int) -> ReadSums:
-        aggregation, layout = self.aggregation, self.learner.layout(server_round)
-        multiplier = self.multipliers[server_round - 1]
+        aggregation, (layout, multiplier) = self.aggregation, self._asked_for(server_round)
         return ReadSums(
             partial(aggregation.decode, layout=layout, multiplier=multiplier),
             partial(aggregation.possible, layout=layout, multiplier=multiplier),
@@ -301,12 +304,11 @@ class LearningFromSums(SummedRounds):
         )
 
     def _as_charged(self, server_round: int, sums: Sums) -> Sums:
-        layout, multiplier = self.learner.layout(server_round), self.multipliers[server_round - 1]
-        return replace(sums, sent=self.aggregation.sizes(sums.sent, layout, multiplier, server_round))
+        sizes = self.aggregation.sizes(sums.sent, *self._asked_for(server_round), server_round)
+        return replace(sums, sent=sizes)
 
     def _whole(self, server_round: int, sums: Sums) -> Bools:
-        layout = self.learner.layout(server_round)
-        return self.aggregation.whole(sums.sent, layout, self.multipliers[server_round - 1])
+        return self.aggregation.whole(sums.sent, *self._asked_for(server_round))
 
     def _telling(self, sums: Sums) -> Ints:
         return sums.senders[self.aggregation.costing(sums.payloads)]
@@ -322,7 +324,7 @@ class LearningFromSums(SummedRounds):
             further = self.aggregation.further_messages()
             here = np.flatnonzero(present)
             self._account.charge_exchange(here, further.downlink_after, further.uplink_after)
-            layout, multiplier = self.learner.layout(server_round), self.multipliers[server_round - 1]
+            layout, multiplier = self._asked_for(server_round)
             draws = ReleaseDraws(self.seed, server_round)
             released = self.aggregation.release(total, layout, multiplier, draws)
             deviation = self.aggregation.deviation(layout, multiplier, total.users)

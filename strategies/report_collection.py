@@ -28,6 +28,7 @@ from dprec.exchange import (
     REPORT,
     CountRequest,
     ReplacementRequest,
+    ReportRequest,
     bitmap_of,
 )
 from dprec.observations import Observations
@@ -51,6 +52,8 @@ class Collected:
     """Whose report arrived, and whose was valid; shape (users,)."""
     traffic: TrafficLedger
     record: RoundRecord
+    told: Ints | None = None
+    """What reports say of each user beside the ratings, from which losses follow; shape (users,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,24 +70,28 @@ class ReportCollection:
     """Public data about the items, for the observations."""
 
     def collect(self, grid: Grid, roster: Roster) -> Collected:
-        """Ask every user for its report; raises RunError when not a single one was accepted."""
-        traffic, n_users = TrafficLedger(roster.n_users), roster.n_users
+        """Ask everybody who is there for a report; raises RunError when not a single one was accepted."""
+        traffic, n_users, everybody = TrafficLedger(roster.n_users), roster.n_users, roster.everybody
         account = RoundAccount(REPORT, self.group, traffic)
-        request = RecordDict()
-        account.charge_request(slice(None), request, 0)
-        everybody = np.ones(n_users, dtype=np.bool_)
+        account.charge_request(everybody, RecordDict(), 0)
         sent, accepted = np.zeros((2, n_users), dtype=np.bool_)
         reader = self.family.reader(n_users, self.wanted)
-        for answers in roster.ask_in_turn(grid, REPORT, request, self.group):
+        requests = roster.contents(everybody, _request_of)
+        for answers in roster.ask_in_turn(grid, REPORT, requests, self.group):
             for arrivals in roster.arrivals(answers, everybody):
                 account.charge_reports(arrivals)
                 sent[arrivals.senders] = True
                 users = arrivals.punctual_users
                 accepted[users] = reader.take(users, arrivals.in_time())
         if not accepted.any():
-            raise RunError(f"none of the {n_users} users sent a report that could be used")
-        record = account.record(1, asked=n_users, accepted=int(accepted.sum()))
-        return Collected(reader.observations(self.catalogue), sent, accepted, traffic, record)
+            raise RunError(f"none of the {int(everybody.sum())} users sent a report that could be used")
+        record = account.record(1, asked=int(everybody.sum()), accepted=int(accepted.sum()))
+        return Collected(reader.observations(self.catalogue), sent, accepted, traffic, record, reader.told)
+
+
+def _request_of(partition_id: int, asked: bytes | None) -> RecordDict:
+    """Return a request for reports, without a record where all of a partition are asked."""
+    return RecordDict() if asked is None else request_content(ReportRequest(asked))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +132,7 @@ class FollowUpCollection:
         """Ask everybody whose report was accepted, and charge the requests."""
         asked = collected.accepted
         account.charge_request(asked, request_content(CountRequest(question)), len(question))
-        contents = {}
-        for partition_id in range(len(roster.node_ids)):
-            partition = roster.partition(partition_id)
-            own = asked[partition.start : partition.stop]
-            if own.any():
-                contents[partition_id] = request_content(CountRequest(question, bitmap_of(own)))
+        contents = roster.contents(asked, lambda _, own: request_content(CountRequest(question, own)))
         return roster.ask(grid, COUNT, contents, self.group)
 
 

@@ -16,7 +16,7 @@ from flwr.serverapp import Grid
 
 from dprec.arrays import Bools, Ints, Pieces
 from dprec.errors import RunError
-from dprec.exchange import IDENTIFY, NODE, REPLY, Identity, Reports, SummedReports, words_of
+from dprec.exchange import IDENTIFY, NODE, REPLY, Identity, Reports, SummedReports, bitmap_of, words_of
 from dprec.gradients import Aggregate, GradientReport
 
 _USERS_AT_ONCE = 1 << 19
@@ -36,11 +36,36 @@ class Roster:
     """As many as the users need, from `identify` or from enrolment; None for a node that never came."""
     n_users: int
     users_per_node: int
+    present: Bools | None = None
+    """Users who are there to be asked for reports and sent what is learned; None for all; shape (users,)."""
+
+    @property
+    def everybody(self) -> Bools:
+        """Which users are there, shape (users,)."""
+        return np.ones(self.n_users, dtype=np.bool_) if self.present is None else self.present
+
+    def contents(
+        self, asked: Bools, content_of: Callable[[int, bytes | None], RecordDict]
+    ) -> dict[int, RecordDict]:
+        """Return requests to the partitions of some users, given who is asked; see `bitmap_of`."""
+        contents = {}
+        for partition_id in range(len(self.node_ids)):
+            partition = self.partition(partition_id)
+            own = asked[partition.start : partition.stop]
+            if own.any():
+                contents[partition_id] = content_of(partition_id, bitmap_of(own))
+        return contents
 
     def partition(self, partition_id: int) -> range:
         """Return the users of a partition."""
         start = partition_id * self.users_per_node
         return range(start, min(start + self.users_per_node, self.n_users))
+
+    def there(self, partition_id: int) -> slice | Ints:
+        """Return which users of a partition are there."""
+        partition = self.partition(partition_id)
+        own = slice(partition.start, partition.stop)
+        return own if self.present is None else partition.start + np.flatnonzero(self.present[own])
 
     def messages(self, message_type: str, contents: dict[int, RecordDict], group: str) -> list[Message]:
         """Return the messages that send a request, by partition, to some of the nodes."""
@@ -57,19 +82,19 @@ class Roster:
         return self.by_partition(grid.send_and_receive(self.messages(message_type, contents, group)))
 
     def ask_in_turn(
-        self, grid: Grid, message_type: str, content: RecordDict, group: str
+        self, grid: Grid, message_type: str, contents: dict[int, RecordDict], group: str
     ) -> Iterator[dict[int, Message]]:
-        """Send everybody the same request; yield the answers of consecutive parts of the nodes.
+        """Send a request to some of the nodes; yield the answers of consecutive parts of these.
 
         The next part is asked while the caller reads the answers of the one before. See `ask`.
         """
-        size = max(1, _USERS_AT_ONCE // self.users_per_node)
-        nodes = len(self.node_ids)
+        size, asked = max(1, _USERS_AT_ONCE // self.users_per_node), list(contents)
         parts = [
-            dict.fromkeys(range(first, min(first + size, nodes)), content) for first in range(0, nodes, size)
+            {partition_id: contents[partition_id] for partition_id in asked[first : first + size]}
+            for first in range(0, len(asked), size)
         ]
-        if len(parts) == 1:
-            yield self.ask(grid, message_type, parts[0], group)
+        if len(parts) < 2:
+            yield self.ask(grid, message_type, contents, group)
             return
         ahead = ThreadPoolExecutor(1)
         try:

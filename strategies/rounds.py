@@ -111,8 +111,7 @@ class RoundAccount:
         for partition_id, answer in roster.ask(grid, self.message_type, contents, self.group).items():
             if answer.has_error():
                 continue
-            partition = roster.partition(partition_id)
-            self.charge_acknowledgements(slice(partition.start, partition.stop))
+            self.charge_acknowledgements(roster.there(partition_id))
 
     def spent(self) -> dict[str, int]:
         """Return the bytes charged since the account was created, as `traffic_totals` does."""

@@ -19,14 +19,25 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from functools import partial
 
+import numpy as np
 from flwr.app import ConfigRecord, Context, Error, Message, Metadata, RecordDict
 from flwr.clientapp import ClientApp
 
 from clients.app import answering
 from clients.device.folder import DeviceFolder, SecretKeys
-from clients.device.ledger import CHARGED_WITH, DELIVERIES, FREE, PRICES, Charge, Ledger, Price, price_of
+from clients.device.ledger import (
+    CHARGED_WITH,
+    DELIVERIES,
+    FREE,
+    PRICES,
+    Charge,
+    Ledger,
+    Price,
+    most_lost,
+    price_of,
+)
 from clients.device.profile import (
     Profile,
     State,
@@ -37,12 +48,25 @@ from clients.device.profile import (
     write_predictions,
     write_state,
 )
+from clients.device.repeated import Repetition
 from clients.faults import FaultOptions
 from clients.memory import deliver_once
-from clients.population import Partition, Population, Received
+from clients.population import Partition, Population, Received, device_draws
+from dprec.accounting import Loss
+from dprec.arrays import Uint64s
 from dprec.errors import InputError
-from dprec.exchange import IDENTIFY, REPLACE, REQUEST, Record, Refusal, RefusalCode
+from dprec.exchange import (
+    IDENTIFY,
+    REPLACE,
+    REPORT,
+    REQUEST,
+    MemoisedSetup,
+    Record,
+    Refusal,
+    RefusalCode,
+)
 from dprec.randomness import Keys
+from dprec.reports import REPORT_ROUND
 
 _LONGEST = 1e7
 """Seconds that a request may live, and from now to when it was made, at most: about four months."""
@@ -108,6 +132,9 @@ class Device:
         self._state = read_state(self.folder.state_file)
         last = self._state.last_charge
         self._ledger = Ledger.open(self.folder.ledger_file, self._state.charges, last)
+        if (lines := len(self._ledger.charges)) > self._state.charges:
+            # A memory of an earlier time: what it lacks is in the ledger.
+            self._remember(replace(self._state, charges=lines, last_charge=self._ledger.last))
 
     @property
     def name(self) -> str:
@@ -180,6 +207,9 @@ class Device:
         record, request = self._checked(message), message.metadata
         profile = self._profile_of(run)
         self._check_paid(run, kind)
+        charge, repeats = None, kind == REPORT and self._agreement.memory
+        if repeats:
+            profile, charge = self._repeated(run, profile, record)
         if (run, profile.digest) != (self._partition.population.key, self._profile.digest):
             self._partition, self._profile = self._partition_of(run, profile), profile
         # The handlers write to a copy, which counts only if the answer is to leave.
@@ -196,9 +226,11 @@ class Device:
         if kind in DELIVERIES:
             deliver_once(context, run, kind, kept(message.content))
         state = replace(self._state, answers=kept(records), reply=as_bytes(reply))
-        if kind in PRICES:
-            self._charge(state, run, kind, price_of(kind, self._partition, record, self.name))
-        elif state.answers != self._state.answers:
+        if kind in PRICES and not repeats:
+            charge = self._charge_for(run, kind, record)
+        if charge is not None:
+            self._charge(state, charge)
+        elif kind in PRICES or state.answers != self._state.answers:
             self._remember(state)
         self._prepare_work()
         LOG.info("%s: answered %s in run %s", self.name, kind, run)
@@ -273,28 +305,64 @@ class Device:
         if before is not None and all(charge.question != before for charge in self._ledger.of_run(run)):
             raise Refusal(RefusalCode.MALFORMED_REQUEST, f"asked for {kind} before {before}")
 
-    def _charge(self, state: State, run: str, kind: str, price: Price) -> None:
-        """Charge an answer that was not charged before; its memory and the ledger are on disk afterwards.
+    def _charge_for(self, run: str, kind: str, record: Record) -> Charge | None:
+        """Return the charge for an answer; None if it was charged before.
 
-        Where any profile could exceed a limit by it, it is refused, and nothing is charged or remembered.
+        Refuses the answer where any profile could exceed a limit by it.
         """
+        price = price_of(kind, self._partition, record, self.name)
         if self._ledger.find(run, kind, price.round_index) is not None:
-            self._remember(state)
-            return
-        losses = [charge.most for charge in self._ledger.charges]
-        of_run = [charge.most for charge in self._ledger.of_run(run)]
-        runs = len({charge.run for charge in self._ledger.charges} | {run})
-        exceeded = self._options.limits.exceeded([*of_run, price.most], [*losses, price.most], runs)
-        if exceeded is not None:
+            return None
+        charge = Charge.of(run, kind, price, self._agreement.fingerprint, self._profile.digest)
+        if (exceeded := self._exceeded(charge)) is not None:
             raise Refusal(RefusalCode.BUDGET_SPENT, exceeded)
-        time = datetime.now(UTC).isoformat(timespec="seconds")
-        held = self._agreement.fingerprint, self._profile.digest
-        line = self._ledger.line(Charge.of(time, run, kind, price, *held))
-        self.folder.keep_profile(self._profile)
-        self._remember(replace(state, charges=len(losses) + 1, last_charge=line))
+        return charge
+
+    def _exceeded(self, charge: Charge) -> str | None:
+        """Return which limit any profile could exceed by a charge, in words; None if none."""
+        lifetime = [*self._ledger.charges, charge]
+        return self._options.limits.exceeded([*self._ledger.of_run(charge.run), charge], lifetime)
+
+    def _charge(self, state: State, charge: Charge) -> None:
+        """Charge an answer; its memory and the ledger are on disk afterwards."""
+        line = self._ledger.line(charge)
+        if not charge.memory:
+            self.folder.keep_profile(self._profile)
+        self._remember(replace(state, charges=len(self._ledger.charges) + 1, last_charge=line))
         self._ledger = self._ledger.append(line)
-        costs = price.paid.per_rating, price.paid.per_user
+        costs = charge.loss.per_rating, charge.loss.per_user
         LOG.info("%s: charged epsilon %.4g per rating, %.4g per user", self.name, *costs)
+
+    def _repeated(self, run: str, profile: Profile, record: Record) -> tuple[Profile, Charge | None]:
+        """Return a profile as every run is answered from it, and the charge for what is new, if anything is.
+
+        The first answer of all is refused where any profile could exceed a limit by it.
+        """
+        agreement, charges = self._agreement, self._ledger.charges
+        setup = self._partition.population.installed(MemoisedSetup)
+        repetition = Repetition(agreement, setup, self._options.limits, charges)
+
+        def charge(held: Profile, paid: Loss, answered: tuple[tuple[str, int], ...] = ()) -> Charge:
+            price, said = Price(1, paid, repetition.most), {"memory": agreement.memory, "answered": answered}
+            return Charge.of(run, REPORT, price, agreement.fingerprint, held.digest, **said)
+
+        nothing = charge(profile, Loss(0.0, 0.0))
+        if (exceeded := self._exceeded(nothing)) is not None:
+            if not repetition.begun:
+                raise Refusal(RefusalCode.BUDGET_SPENT, exceeded)
+            LOG.warning("%s: what was answered before is repeated, and nothing else: %s", self.name, exceeded)
+        drawn = partial(self._words_of, run)
+        answers = repetition.answers(profile, self.folder.item_ids, drawn, room=exceeded is None)
+        rises = not repetition.begun or most_lost([*charges, nothing]) != most_lost(charges)
+        if not answers.levels and (exceeded is not None or not rises):
+            return answers.profile, None
+        paid = price_of(REPORT, self._partition_of(run, answers.new), record, self.name).paid
+        return answers.profile, charge(answers.profile, paid, answers.levels)
+
+    def _words_of(self, run: str, unanswered: Profile) -> Uint64s:
+        """Return words that choose ratings to be answered about, whatever their values are."""
+        alike = self._partition_of(run, unanswered.with_levels(np.ones_like(unanswered.levels)))
+        return device_draws(alike, "ratings answered about").per_cell(alike.counts, alike.items, REPORT_ROUND)
 
     def _remember(self, state: State) -> None:
         write_state(self.folder.state_file, state)
@@ -303,7 +371,7 @@ class Device:
     def _partition_of(self, run: str, profile: Profile) -> Partition:
         agreement, user = self._agreement, self._options.user
         public_seed = int(agreement.public, 16)
-        keys: Keys = SecretKeys(self._secret, run, agreement.fingerprint, public_seed)
+        keys: Keys = SecretKeys(self._secret, run, agreement.fingerprint, public_seed, self.folder.item_ids)
         population = Population(
             ratings=profile,
             users_per_node=1,

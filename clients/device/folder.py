@@ -36,7 +36,7 @@ from dprec.errors import InputError
 from dprec.exchange import AnySetup, Setup, from_json, to_json
 from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
-from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, SecretDraws
+from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
 from dprec.ratings import RatingScale
 
 _DEVICE = "a folder of a device, as dprec deploy prepare makes them"
@@ -120,6 +120,12 @@ class Agreement(components.Options):
         """The rating scale."""
         return RatingScale(np.array(self.levels), self.continuous)
 
+    @cached_property
+    def memory(self) -> str:
+        """What identifies the answers that every run repeats, 64 hexadecimal digits; empty if none are."""
+        memory = self.setup.memory(self.scale)
+        return "" if memory is None else hashlib.sha256(memory.encode()).hexdigest()
+
 
 def _digest_of(item_ids: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(item_ids).encode()).hexdigest()
@@ -137,7 +143,8 @@ class SecretKeys:
     """What a device draws from in a run; see `Keys`.
 
     The same question in the same run gets the same answer, which costs nothing. In another run, under
-    another protocol or from another profile all noise is independent, so nothing can be replayed.
+    another protocol or from another profile all noise is independent, so nothing can be replayed. What is
+    repeated in every run is bound to the ids of items: their positions change as the catalogue grows.
     """
 
     secret: bytes
@@ -147,6 +154,8 @@ class SecretKeys:
     """Of the protocol."""
     public_seed: int
     """The seed of what devices and server share."""
+    item_ids: Sequence[str]
+    """The ids of the items."""
     network_seed: int = 0
     """Draws no faults: those of a real network happen."""
 
@@ -156,6 +165,14 @@ class SecretKeys:
         """Return the random words of the user in this run."""
         of = f"{purpose} {self.run} {self.fingerprint} {protocol}"
         return SecretDraws.of(self.secret, items, values, of)
+
+    def memoised(
+        self, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str, memory: str
+    ) -> Draws:
+        """Return the random words of the user's ratings in all runs."""
+        draws = SecretDraws.of_all_runs(self.secret, f"{purpose} {memory}")
+        rated = zip(items.tolist(), values.tolist(), strict=True)
+        return MemoisedDraws(items, [draws.of_rating(self.item_ids[item], value) for item, value in rated])
 
     def __repr__(self) -> str:
         return f"SecretKeys(run={self.run!r})"

@@ -5,6 +5,9 @@ The memory of the device (`clients.device.profile`), which is written just befor
 the process or the machine dies while the line is written, the line is written again from there, and counts.
 It may then be for an answer that never left; a loss that was not suffered may be charged, but none that was
 suffered is forgotten. A ledger that lacks more than its last line is not used at all.
+
+Answers that every run repeats are charged when they are first given, and their line says which they are. So
+what was answered is known from the ledger alone (`clients.device.repeated`).
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ import hashlib
 import json
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from clients.device.profile import append_durably, emptied
 from clients.iterative import turns_of
@@ -23,9 +28,9 @@ from clients.one_shot import held, installed_family, installed_follow_up, instal
 from clients.population import Partition
 from dprec import exchange
 from dprec.accounting import Loss
-from dprec.components import Options, option
+from dprec.components import Options, as_values, option
 from dprec.errors import InputError
-from dprec.exchange import from_json, to_json
+from dprec.exchange import from_json
 from dprec.exchange.messages import UPDATE
 
 _CHAIN = "chain"
@@ -56,11 +61,14 @@ class Limits(Options):
     per_user_lifetime: float | None = option("What all runs together may cost the whole profile.", ge=0)
     runs: int | None = option("How many runs may cost anything.", ge=0)
 
-    def exceeded(self, run: Sequence[Loss], lifetime: Sequence[Loss], runs: int) -> str | None:
-        """Return which limit any profile could exceed by a run, or so many runs, in words; None if none."""
-        if self.runs is not None and runs > self.runs:
+    def exceeded(self, run: Sequence[Charge], lifetime: Sequence[Charge]) -> str | None:
+        """Return which limit any profile could exceed by a run, or by all runs, in words; None if none.
+
+        All runs that repeat the same answers are one: together they cost what one of them may.
+        """
+        if self.runs is not None and len({charge.memory or charge.run for charge in lifetime}) > self.runs:
             return f"a further run, the limit is {self.runs}"
-        one_run, all_runs = Loss.composed(run), Loss.composed(lifetime)
+        one_run, all_runs = most_lost(run), most_lost(lifetime)
         for name, total, limit in (
             ("per_rating", one_run.per_rating, self.per_rating),
             ("per_rating_lifetime", all_runs.per_rating, self.per_rating_lifetime),
@@ -97,13 +105,21 @@ class Charge(Options):
     most_per_user: float | None = option("What any whole profile could lose.", ge=0)
     protocol: str = option("Fingerprint of the protocol.")
     profile: str = option("Digest of the ratings.")
+    memory: str = option(
+        "Digest of what the answers are bound to that every run repeats; empty if none are repeated.", ""
+    )
+    answered: tuple[tuple[str, int], ...] = option(
+        "Which of those were given first: the id of each item, and the level that was answered.", ()
+    )
 
     @classmethod
-    def of(cls, time: str, run: str, question: str, price: Price, protocol: str, profile: str) -> Charge:
-        """Return the charge for an answer; see the fields for the parameters."""
+    def of(
+        cls, run: str, question: str, price: Price, protocol: str, profile: str, **repeated: Any
+    ) -> Charge:
+        """Return the charge for an answer that is given now; see the fields for the parameters."""
         paid, most = price.paid, price.most
         return cls(
-            time=time,
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
             run=run,
             question=question,
             round=price.round_index,
@@ -113,6 +129,7 @@ class Charge(Options):
             most_per_user=_finite(most.per_user),
             protocol=protocol,
             profile=profile,
+            **repeated,
         )
 
     @property
@@ -134,6 +151,18 @@ def _loss(per_rating: float | None, per_user: float | None) -> Loss:
     return Loss(*(math.inf if epsilon is None else epsilon for epsilon in (per_rating, per_user)))
 
 
+def most_lost(charges: Iterable[Charge]) -> Loss:
+    """Return what any profile could have lost by some answers; those of one memory are the same answers."""
+    alone, repeated = list[Loss](), dict[str, list[Loss]]()
+    for charge in charges:
+        (repeated.setdefault(charge.memory, []) if charge.memory else alone).append(charge.most)
+    once = (
+        Loss(max(loss.per_rating for loss in losses), max(loss.per_user for loss in losses))
+        for losses in repeated.values()
+    )
+    return Loss.composed([*alone, *once])
+
+
 @dataclass(frozen=True, eq=False)
 class Ledger:
     """What a device has spent."""
@@ -144,22 +173,25 @@ class Ledger:
     """Bytes of the file."""
     chain: str = ""
     """Digest of all lines."""
+    last: bytes = b""
+    """The last line."""
 
     @classmethod
     def open(cls, path: Path, lines: int, last: bytes) -> Ledger:
         """Open a ledger of so many lines, after writing its last one again if that is missing or cut off.
 
-        Raises InputError when another line is missing or damaged, or there are lines that the device does not
-        remember. Raises OSError when the last line cannot be written.
+        Further lines, which the device does not remember, count if they say themselves what was answered.
+        Raises InputError when there are others, or a line is missing or damaged. Raises OSError when the last
+        line cannot be written.
         """
         try:
             data = path.read_bytes()
         except FileNotFoundError:
             data = b""
         ledger = cls(path)
-        for line in data.splitlines(keepends=True)[:lines]:
+        for number, line in enumerate(data.splitlines(keepends=True)):
             following = ledger._after(line)
-            if following is None:
+            if following is None or (number >= lines and not following.charges[-1].memory):
                 break
             ledger = following
         done = len(ledger.charges)
@@ -176,7 +208,7 @@ class Ledger:
     def line(self, charge: Charge) -> bytes:
         """Return the line to append for a charge."""
         chain = self._chained(charge)
-        return f'{to_json(charge)[:-1]}, "{_CHAIN}": "{chain}"}}\n'.encode()
+        return f'{_as_text(charge)[:-1]}, "{_CHAIN}": "{chain}"}}\n'.encode()
 
     def append(self, line: bytes) -> Ledger:
         """Write a line to disk, and return the ledger with it; raises OSError when it cannot be."""
@@ -186,17 +218,17 @@ class Ledger:
         return following
 
     def find(self, run: str, question: str, round_index: int) -> Charge | None:
-        """Return the charge for an answer, if there is one."""
-        wanted = run, question, round_index
-        same = (each for each in self.charges if (each.run, each.question, each.round) == wanted)
+        """Return the charge for an answer of one run, if there is one."""
+        wanted = question, round_index
+        same = (each for each in self.of_run(run) if (each.question, each.round) == wanted)
         return next(same, None)
 
     def of_run(self, run: str) -> Sequence[Charge]:
-        """Return the charges of a run."""
-        return [charge for charge in self.charges if charge.run == run]
+        """Return the charges for what is answered in one run alone: they pay for nothing that is repeated."""
+        return [charge for charge in self.charges if charge.run == run and not charge.memory]
 
     def _chained(self, charge: Charge) -> str:
-        return hashlib.sha256((self.chain + to_json(charge)).encode()).hexdigest()
+        return hashlib.sha256((self.chain + _as_text(charge)).encode()).hexdigest()
 
     def _after(self, line: bytes) -> Ledger | None:
         """Return the ledger with a line; None if the line is damaged or does not follow."""
@@ -208,7 +240,13 @@ class Ledger:
             return None
         if chain != self._chained(charge) or line != self.line(charge):
             return None
-        return Ledger(self.path, (*self.charges, charge), self.size + len(line), chain)
+        return Ledger(self.path, (*self.charges, charge), self.size + len(line), chain, line)
+
+
+def _as_text(charge: Charge) -> str:
+    """Return a charge as JSON, without what is said of repeated answers alone where there are none."""
+    entries = as_values(charge).items()
+    return json.dumps({key: value for key, value in entries if value or key not in ("memory", "answered")})
 
 
 LOG = logging.getLogger("dprec.device")

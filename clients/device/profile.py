@@ -28,7 +28,7 @@ from google.protobuf.message import DecodeError
 
 from clients.population import Partition
 from clients.shards import StoredProfiles
-from dprec.arrays import AnyInts, Floats, Int32s
+from dprec.arrays import AnyInts, Floats, Int32s, Ints, Uint8s
 from dprec.errors import InputError
 from dprec.predictions import words_of_ties
 from dprec.ratings import RatingScale
@@ -194,12 +194,24 @@ class Profile:
         """Number of users."""
         return 1
 
+    @property
+    def levels(self) -> Uint8s:
+        """The ratings as levels of the scale, shape (ratings,)."""
+        return self.scale.level_of(self.values)
+
+    def with_levels(self, levels: Uint8s) -> Self:
+        """Return the same items at other levels."""
+        values = self.values if self.scale.implicit else self.scale.values[levels - 1]
+        return replace(self, values=values)
+
+    def part(self, places: Ints) -> Self:
+        """Return the ratings in some places, ascending."""
+        return replace(self, items=self.items[places], values=self.values[places])
+
     def profiles(self, start: int, stop: int) -> StoredProfiles:
         """Return the ratings of the user, whatever its number."""
         exact = self.values if self.scale.continuous else None
-        return StoredProfiles(
-            np.array([self.items.size], dtype=np.int64), self.items, self.scale.level_of(self.values), exact
-        )
+        return StoredProfiles(np.array([self.items.size], dtype=np.int64), self.items, self.levels, exact)
 
     @cached_property
     def digest(self) -> str:

@@ -3,6 +3,7 @@
 from dprec.accounting.accountant import *
 from dprec.accounting.events import *
 from dprec.accounting.fakes import *
+from dprec.accounting.own_budgets import *
 from dprec.accounting.pld import *
 from dprec.accounting.shuffling import *
 
@@ -16,6 +17,8 @@ __all__ = [
     "SMALLEST_DELTA",
     "UNITS_IN_WORDS",
     "Adjacency",
+    "AnyBudget",
+    "BudgetChoice",
     "ChannelDraws",
     "ComparableUnit",
     "ComposedLoss",
@@ -27,6 +30,7 @@ __all__ = [
     "Loss",
     "MatchedBudget",
     "NoisySum",
+    "OwnBudgets",
     "PrivacyAccountant",
     "PrivacyBlanket",
     "PrivacyBudget",

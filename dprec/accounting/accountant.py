@@ -13,14 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from dprec.accounting.events import Adjacency, Epsilon, Event, EventMechanism
 from dprec.accounting.pld import largest_share
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
-from dprec.arrays import AnyArray, Bools, Floats, Ints
+from dprec.arrays import AnyArray, Bools, Floats, Ints, Uint8s
 from dprec.channel import Channel
 from dprec.components import Options, option
 from dprec.errors import SettingError
@@ -67,8 +67,12 @@ SMALLEST_DELTA, LARGEST_DELTA = 1e-9, 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyBudget(Options):
-    """What is guaranteed: epsilon, and for what; see `PrivacyUnit`."""
+    """What is guaranteed: epsilon, and for what; see `PrivacyUnit`.
 
+    `own` states whether users choose among several epsilons; see `dprec.accounting.OwnBudgets`.
+    """
+
+    own: ClassVar[bool] = False
     epsilon: float = option("Privacy loss, in natural logarithms.", gt=0)
     per: PrivacyUnit = option("What the loss is guaranteed for.", "rating")
     composition: Literal["sum", "pld"] = option(
@@ -88,6 +92,23 @@ class PrivacyBudget(Options):
         if self.composition == "pld" and self.per != "user":
             accepted = "'sum', or per: user, which is what draws are composed for"
             raise SettingError("composition", f"'pld' per {self.per}", accepted)
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The epsilons that users have, ascending; 0 where some refuse."""
+        return (self.epsilon,)
+
+    def scaled(self, factor: float) -> PrivacyBudget:
+        """Return a budget that is so many times as large."""
+        return replace(self, epsilon=factor * self.epsilon)
+
+    def alone(self) -> tuple[PrivacyBudget, ...]:
+        """Return the budgets of people who all have one epsilon, for each epsilon but a refusal."""
+        return (self,)
+
+    def chosen(self, counts: Ints, means: Floats, seed: int) -> Uint8s:
+        """Return the place of every user's epsilon; see `OwnBudgets.chosen`."""
+        return np.zeros(counts.size, dtype=np.uint8)
 
     def share(
         self,
@@ -194,6 +215,36 @@ class PrivacyAccountant:
     """The accountant of the same exchanges at the losses that are claimed or declared without a proof; None
     where none are. What this one holds is proved; infinite where nothing is.
     """
+
+    @classmethod
+    def of_all(cls, parts: Sequence[PrivacyAccountant], *, same_ratings: bool = True) -> PrivacyAccountant:
+        """Return the accountant of several exchanges with the same users, each of which is a round of it.
+
+        Parameters
+        ----------
+        parts : sequence of PrivacyAccountant
+            At least one, of the same adjacency.
+        same_ratings : bool
+            Whether they may be about the same ratings, whose losses then add up. Otherwise no rating is in
+            two of them, and the loss of a rating is the largest of its user's.
+        """
+        rated, claimed = np.any([part.rated for part in parts], axis=0), None
+        if any(part.claimed is not None for part in parts):
+            every = [part.claimed or part for part in parts]
+            claimed = cls.of_all(every, same_ratings=same_ratings)
+        whole = replace(parts[0], rated=rated, history=[], claimed=claimed)
+        charged = np.zeros(whole.n_users)
+        for number, part in enumerate(parts, start=1):
+            for event in part.history:
+                users = event.took_part(whole.n_users)
+                per_rating = np.where(users & part.rated, event.per_rating, 0.0)
+                if not same_ratings:
+                    per_rating, charged = (
+                        np.maximum(per_rating - charged, 0.0),
+                        np.maximum(charged, per_rating),
+                    )
+                whole.step(number, users, per_rating, event.per_user, event.mechanism)
+        return whole
 
     @property
     def n_users(self) -> int:

@@ -198,7 +198,9 @@ class ChannelDraws(EventMechanism):
         times: dict[Self, Ints] = {}
         for mechanism, users in events:
             times[mechanism] = times.get(mechanism, 0) + users.astype(np.int64)
-        drawn = [(one.channels, one.channel, one.draws * count) for one, count in times.items()]
+        drawn = _of_the_same_channel(
+            [(one.channels, one.channel, one.draws * count) for one, count in times.items()]
+        )
         kinds = np.zeros(drawn[0][2].size, dtype=np.int64)
         for _, channel, draws in drawn:
             numbers = _numbered(np.where(draws > 0, channel * (draws.max() + 1) + draws, 0))
@@ -217,6 +219,20 @@ class ChannelDraws(EventMechanism):
     def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> EventMechanism:
         """Return the draws with the bound that holds once they are shuffled."""
         return Shuffled(self, hidden)
+
+
+_Drawn = tuple[tuple[Channel, ...], int | Ints, Ints]
+"""Channels, the place of each user's among them, and the number of draws about each user."""
+
+
+def _of_the_same_channel(drawn: Sequence[_Drawn]) -> list[_Drawn]:
+    """Return draws with those together that all are from one channel."""
+    together: dict[Hashable, _Drawn] = {}
+    for channels, channel, draws in drawn:
+        key: Hashable = channels if len(channels) == 1 else id(draws)
+        before = together[key][2] if key in together else 0
+        together[key] = channels, channel, draws + before
+    return list(together.values())
 
 
 @dataclass(frozen=True, eq=False)

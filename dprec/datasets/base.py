@@ -9,12 +9,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dprec.arrays import AnyArray, Floats
-from dprec.catalogue import Catalogue
+from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, shown
 from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
@@ -98,6 +98,13 @@ class Dataset(Options):
         accepted = "data with times, or a split that needs none, such as holdout"
         raise SettingError("", f"{self.kind}, which comes without times", accepted)
 
+    def load_changes(self) -> Ratings | None:
+        """Return what was rated once more, later: of the same users and items, with times; None if nothing.
+
+        `load_timed` has the first ratings.
+        """
+        return None
+
     def known_size(self) -> tuple[int, int, int] | None:
         """Return the numbers of users, items and ratings if they are known without the ratings."""
         return None
@@ -130,6 +137,14 @@ class Dataset(Options):
         ------
         InputError
             When the data cannot be read; it names the file and the line.
+        """
+        return None
+
+    def users_table(self, user_ids: AnyArray) -> UsersTable | None:
+        """Return the public data about the users; None without any.
+
+        ``user_ids``, shape (users,): the identifiers of the ratings' users, in their order. Raises InputError
+        when the data cannot be read; it names the file and the line.
         """
         return None
 
@@ -176,16 +191,6 @@ class Dataset(Options):
             )
         if fold not in names:
             raise SettingError("fold", repr(fold), ", ".join(names))
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileDataset(Dataset):
-    """Base of the data sets that are read from files."""
-
-    path: str = option("The folder of the data set, or its file of ratings.")
-    duplicates: Literal["error", "last"] = option(
-        "What to do if a user rates an item twice: 'error' refuses, 'last' keeps the later line.", "error"
-    )
 
 
 def typed(settings: Mapping[str, Any]) -> str:

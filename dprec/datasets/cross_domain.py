@@ -8,7 +8,8 @@ import numpy as np
 from dprec.arrays import Bools
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings, joined
-from dprec.datasets.base import Dataset, FileDataset, locate
+from dprec.datasets.base import Dataset, locate
+from dprec.datasets.files import FileDataset
 from dprec.datasets.published import MovieLens100K, film_genres
 from dprec.datasets.synthetic import Synthetic
 from dprec.datasets.table import DelimitedColumns

@@ -26,16 +26,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dprec.arrays import AnyArray, Floats, Ints, Uint8s
-from dprec.datasets.base import WHITESPACE, FileDataset, Layout, locate, times_of
+from dprec.datasets.base import WHITESPACE, Layout, times_of
 from dprec.datasets.columns import column_place
 from dprec.errors import InputError
-from dprec.ratings import RatingRows, Ratings, RatingScale
+from dprec.ratings import RatingRows
 
 _PARQUET, _OLE = b"PAR1", b"\xd0\xcf\x11\xe0"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
@@ -445,31 +445,6 @@ def _as_bytes(table: Uint8s, width: int) -> NDArray[np.bytes_]:
 
 Cells = Literal["identifier", "number", "number or nothing", "text or nothing", "time"]
 """What the cells of a column hold."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DelimitedDataset(FileDataset):
-    """Base of the data sets that are one text file in a fixed layout."""
-
-    file: ClassVar[str]
-    layout: ClassVar[Layout]
-    scale: ClassVar[RatingScale]
-
-    def known_scale(self) -> RatingScale:
-        """Return the scale that the distributor documents."""
-        return self.scale
-
-    def load(self) -> Ratings:
-        """Return all ratings; an InputError names the file and line of what cannot be read."""
-        return self._loaded(timed=False)
-
-    def load_timed(self) -> Ratings:
-        """Return all ratings with their times; see `Dataset.load_timed`."""
-        return super().load_timed() if self.layout.timestamp is None else self._loaded(timed=True)
-
-    def _loaded(self, *, timed: bool) -> Ratings:
-        rows = read_rows(locate(self.path, self.file), self.layout, timed=timed)
-        return Ratings.from_rows(rows, self.scale, duplicates=self.duplicates)
 
 
 def read_rows(path: Path, layout: Layout, *, timed: bool = False) -> RatingRows:

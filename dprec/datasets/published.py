@@ -17,11 +17,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dprec.arrays import AnyArray, Bools, Floats, Ints
-from dprec.catalogue import Catalogue, ItemRows
+from dprec.catalogue import Catalogue, ItemRows, UserRows
 from dprec.components import option
 from dprec.crossdomain import joined
-from dprec.datasets.base import WHITESPACE, FileDataset, Layout, Source, locate, read_fold
-from dprec.datasets.delimited import DelimitedDataset, first_cells, read_columns, read_rows
+from dprec.datasets.base import WHITESPACE, Layout, Source, locate, read_fold
+from dprec.datasets.delimited import first_cells, read_columns, read_rows
+from dprec.datasets.files import DelimitedDataset, FileDataset, users_of
 from dprec.datasets.table import categories_of
 from dprec.errors import InputError, SettingError
 from dprec.ratings import Ratings, RatingScale
@@ -149,7 +150,17 @@ class MovieLens(DelimitedDataset):
     file: ClassVar[str] = "ratings.csv"
     layout: ClassVar[Layout] = _CSV
     scale: ClassVar[RatingScale] = _HALF_STARS
+    people: ClassVar[tuple[str, Layout, tuple[str, ...]] | None] = None
+    """The file of users, its layout, and what its columns are after the first, that of identifiers."""
     items: bool = option("Whether years and genres of the films are read, as public data about them.", False)
+
+    def distributed_users(self) -> UserRows | None:
+        """Return the users of the file beside the ratings, if there is one."""
+        if self.people is None:
+            return None
+        name, layout, columns = self.people
+        path = locate(self.path, self.file).with_name(name)
+        return users_of(path, layout, 1, {c: n for n, c in enumerate(columns, 2)}) if path.exists() else None
 
     def catalogue(self, item_ids: AnyArray) -> Catalogue | None:
         """Return year and genres if they are asked for; see `Dataset.catalogue`."""
@@ -176,6 +187,11 @@ class MovieLens100K(MovieLens):
     file: ClassVar[str] = "u.data"
     films: ClassVar[str] = "u.item"
     layout: ClassVar[Layout] = Layout(separator="\t", width=4, timestamp=4)
+    people: ClassVar[tuple[str, Layout, tuple[str, ...]] | None] = (
+        "u.user",
+        Layout(separator="|", width=5),
+        ("age", "gender", "occupation", "zip code"),
+    )
     scale: ClassVar[RatingScale] = _WHOLE_STARS
     folds: ClassVar[tuple[str, ...]] = ("u1", "u2", "u3", "u4", "u5", "ua", "ub")
 
@@ -241,6 +257,11 @@ class MovieLens1M(MovieLens):
     file: ClassVar[str] = "ratings.dat"
     films: ClassVar[str] = "movies.dat"
     layout: ClassVar[Layout] = _COLONS
+    people: ClassVar[tuple[str, Layout, tuple[str, ...]] | None] = (
+        "users.dat",
+        Layout(separator="::", width=5),
+        ("gender", "age", "occupation", "zip code"),
+    )
     scale: ClassVar[RatingScale] = _WHOLE_STARS
 
 

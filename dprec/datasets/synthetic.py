@@ -5,15 +5,18 @@ rating is a latent opinion (the sum of a user bias, an item bias, an inner produ
 noise) cut into stars so that the histogram matches that of MovieLens 100K.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 
-from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s, offsets, rows_of
+from dprec.arrays import Bools, Floats, Int32s, Ints, offsets, rows_of
 from dprec.binarization import binary_scale
 from dprec.completion import LinkKind, link_of
 from dprec.components import option
+from dprec.datasets.arrivals import Arrivals, Presence
 from dprec.datasets.base import Dataset
 from dprec.errors import SettingError
 from dprec.randomness import categories, generator
@@ -40,6 +43,9 @@ class Synthetic(Dataset):
     rank: int = option("Number of factors of the opinions.", 5, ge=1)
     noise: float = option("Standard deviation, in stars, of what no model can predict.", 0.85, ge=0)
     seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
+    arrivals: Arrivals | None = option(
+        "When users join and leave, and items appear; left out, ratings have no times.", None
+    )
 
     def known_size(self) -> tuple[int, int, int]:
         """Return what is configured; SettingError when there are more ratings than users x items."""
@@ -55,26 +61,72 @@ class Synthetic(Dataset):
     def load(self) -> Ratings:
         """Return the ratings; see `known_size`."""
         self.known_size()
-        counts = self._activity()
-        cells = self._profiles(counts)
+        available = self._available()
+        counts = self._activity(available)
+        cells = self._profiles(counts, available)
         items = np.remainder(cells, self.items, out=cells).astype(np.int32)
         del cells  # twice as large as what is kept
+        tastes, random = self._tastes()
+        opinions = tastes.opinions(rows_of(counts, np.int32), items, self.noise, random)
+        levels = np.empty(items.size, dtype=np.uint8)
+        levels[np.argsort(opinions)] = rows_of(_per_level(items.size), np.uint8) + np.uint8(1)
         return Ratings(
             indptr=offsets(counts),
             items=items,
-            levels=self._levels(rows_of(counts, np.int32), items),
+            levels=levels,
             scale=_SCALE,
             user_ids=np.arange(1, self.users + 1),
             item_ids=np.arange(1, self.items + 1),
         )
 
-    def _activity(self) -> Ints:
+    def load_timed(self) -> Ratings:
+        """Return the ratings with times in seconds, if there are `arrivals`; see `Dataset.load_timed`."""
+        if self.arrivals is None:
+            return super().load_timed()
+        ratings = self.load()
+        times = self._times(ratings, self.arrivals.drawn(self.users, self.items, self.seed))
+        return replace(ratings, times=times)
+
+    def load_changes(self) -> Ratings | None:
+        """Return what is rated once more, if anything is; see `Dataset.load_changes`."""
+        if self.arrivals is None or not self.arrivals.rated_again:
+            return None
+        presence = self.arrivals.drawn(self.users, self.items, self.seed)
+        first, random = self.load(), generator(self.seed, "synthetic second ratings")
+        chosen = random.random(first.count) < self.arrivals.rated_again
+        again, times = first.select(chosen), self._times(first, presence)[chosen]
+        tastes, of_first = self._tastes()
+        opinions = tastes.opinions(again.users, again.items, self.noise, random)
+        ordered = np.append(np.sort(tastes.opinions(first.users, first.items, self.noise, of_first)), np.inf)
+        cuts = ordered[np.cumsum(_per_level(first.count))[:-1]]
+        return replace(
+            again,
+            levels=(1 + np.searchsorted(cuts, opinions, side="right")).astype(np.uint8),
+            times=presence.until_left(again.users, times, random),
+        )
+
+    def _times(self, ratings: Ratings, presence: Presence) -> Floats:
+        random = generator(self.seed, "synthetic times")
+        since = np.maximum(presence.joined[ratings.users], presence.appeared[ratings.items])
+        return presence.until_left(ratings.users, since, random)
+
+    def _available(self) -> Ints:
+        """Return how many items, the first of all, each user can rate; raises SettingError if too few."""
+        if self.arrivals is None:
+            return np.broadcast_to(np.int64(self.items), self.users)
+        available = self.arrivals.drawn(self.users, self.items, self.seed).available
+        if self.ratings > available.sum():
+            accepted = f"at most {available.sum()}: those of items that appear before their users leave"
+            raise SettingError("ratings", str(self.ratings), accepted)
+        return available
+
+    def _activity(self, available: Ints) -> Ints:
         """Return the number of ratings of each user: a minimum for everybody, the rest in skewed shares."""
         weights = generator(self.seed, "synthetic activity").standard_gamma(_ACTIVITY_SHAPE, self.users)
-        least = min(_LEAST_PER_USER, self.ratings // self.users)
-        return least + _apportioned(self.ratings - least * self.users, weights, self.items - least)
+        least = min(_LEAST_PER_USER, self.ratings // self.users, int(available.min()))
+        return least + _apportioned(self.ratings - least * self.users, weights, available - least)
 
-    def _profiles(self, counts: Ints) -> Ints:
+    def _profiles(self, counts: Ints, available: Ints) -> Ints:
         """Return user * items + item of every rating, ascending.
 
         A user's items are drawn one after the other in proportion to their popularity, without
@@ -85,7 +137,8 @@ class Synthetic(Dataset):
         random = generator(self.seed, "synthetic profiles")
         weights = random.standard_gamma(_POPULARITY_SHAPE, self.items) + 1e-9
         thresholds = np.cumsum(weights) / weights.sum()
-        heavy = counts > self.items // 16
+        thresholds[-1] = 1.0
+        heavy = counts > available // 16
         wanted = np.where(heavy, 0, counts)
         cells = np.zeros(0, dtype=np.int64)
         complete = []
@@ -100,14 +153,16 @@ class Synthetic(Dataset):
             first_cells = np.repeat(np.flatnonzero(open_users) * self.items, missing[open_users])
             for start in range(0, first_cells.size, _CHUNK):
                 part = first_cells[start : start + _CHUNK]
-                # Rounding may leave the last threshold just below 1.
-                part += np.minimum(categories(thresholds, random.random(part.size)), self.items - 1)
+                last = available[part // self.items] - 1
+                # Rounding may lead to the last threshold.
+                part += np.minimum(categories(thresholds, thresholds[last] * random.random(part.size)), last)
             cells = np.concatenate([cells[~finished], first_cells])
             cells.sort()
             cells = cells[_first_of_equals(cells)]
         log_weights = np.log(weights)
         for users in _stretches(np.flatnonzero(heavy), max(1, _CHUNK // self.items)):
             keys = log_weights + random.gumbel(size=(users.size, self.items))
+            keys[np.arange(self.items) >= available[users, None]] = -np.inf
             ranked = np.argsort(-keys, axis=1)
             chosen = np.arange(self.items) < counts[users, None]
             complete.append((users[:, None] * self.items + ranked)[chosen])
@@ -115,29 +170,50 @@ class Synthetic(Dataset):
         whole.sort()
         return whole
 
-    def _levels(self, users: Int32s, items: Int32s) -> Uint8s:
-        """Return the level of each rating, from the rank of its opinion among all opinions."""
+    def _tastes(self) -> tuple[_Tastes, np.random.Generator]:
+        """Return the tastes, and what the noise of first ratings is drawn from."""
         random = generator(self.seed, "synthetic opinions")
-        user_biases = random.normal(0, _USER_BIAS, self.users)
-        item_biases = random.normal(0, _ITEM_BIAS, self.items)
+        return _Tastes.drawn(self, random), random
+
+
+@dataclass(frozen=True, eq=False)
+class _Tastes:
+    """What opinions are made of, besides noise."""
+
+    user_biases: Floats
+    item_biases: Floats
+    user_factors: Floats
+    item_factors: Floats
+
+    @classmethod
+    def drawn(cls, made: Synthetic, random: np.random.Generator) -> Self:
         # The variance of an inner product is that of one term times the rank.
-        spread = np.sqrt(_FACTORS) / self.rank**0.25
-        user_factors = random.normal(0, spread, (self.users, self.rank))
-        item_factors = random.normal(0, spread, (self.items, self.rank))
+        spread = np.sqrt(_FACTORS) / made.rank**0.25
+        return cls(
+            random.normal(0, _USER_BIAS, made.users),
+            random.normal(0, _ITEM_BIAS, made.items),
+            random.normal(0, spread, (made.users, made.rank)),
+            random.normal(0, spread, (made.items, made.rank)),
+        )
+
+    def opinions(self, users: Int32s, items: Int32s, noise: float, random: np.random.Generator) -> Floats:
+        """Return the opinion behind each rating."""
         opinions = np.empty(users.size)
         for start in range(0, users.size, _CHUNK):
             rows = slice(start, start + _CHUNK)
             user, item = users[rows], items[rows]
             opinions[rows] = (
-                user_biases[user]
-                + item_biases[item]
-                + np.einsum("nk,nk->n", user_factors[user], item_factors[item])
-                + random.normal(0, self.noise, user.size)
+                self.user_biases[user]
+                + self.item_biases[item]
+                + np.einsum("nk,nk->n", self.user_factors[user], self.item_factors[item])
+                + random.normal(0, noise, user.size)
             )
-        per_level = _apportioned(users.size, _STARS, users.size)
-        levels = np.empty(users.size, dtype=np.uint8)
-        levels[np.argsort(opinions)] = rows_of(per_level, np.uint8) + np.uint8(1)
-        return levels
+        return opinions
+
+
+def _per_level(ratings: int) -> Ints:
+    """Return how many of so many ratings have each level."""
+    return _apportioned(ratings, _STARS, np.full(_STARS.size, ratings))
 
 
 def _first_of_equals(ascending: Ints) -> Bools:
@@ -151,11 +227,11 @@ def _stretches(values: Ints, length: int) -> list[Ints]:
     return [values[start : start + length] for start in range(0, values.size, length)]
 
 
-def _apportioned(total: int, weights: Floats, most: int) -> Ints:
-    """Divide an integer in proportion to weights by largest remainders, no share above `most`."""
+def _apportioned(total: int, weights: Floats, most: Ints) -> Ints:
+    """Divide an integer in proportion to weights by largest remainders, no share above its `most`."""
     full = np.zeros(weights.size, dtype=np.bool_)
     while True:
-        left = total - most * int(full.sum())
+        left = total - int(most[full].sum())
         quotas = np.where(full, most, left * weights / max(weights[~full].sum(), np.finfo(float).tiny))
         if not np.any(overfull := (quotas > most) & ~full):
             break

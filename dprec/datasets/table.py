@@ -5,15 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BeforeValidator
 
 from dprec.arrays import AnyArray, Bools, Floats
 from dprec.catalogue import Catalogue, ItemRows
-from dprec.components import Options, as_tuple, option
-from dprec.datasets.base import GIVEN, FileDataset, Layout, locate, read_fold, typed, united
+from dprec.components import Options, option
+from dprec.datasets.base import GIVEN, Layout, locate, read_fold, typed, united
 from dprec.datasets.columns import (
     ROLES,
     RatingColumns,
@@ -25,6 +24,7 @@ from dprec.datasets.columns import (
     split_line,
 )
 from dprec.datasets.delimited import Cells, first_lines, is_parquet, read_columns, read_rows
+from dprec.datasets.files import Columns, FileDataset
 from dprec.datasets.held import as_texts, table_rows
 from dprec.errors import InputError, SettingError, within
 from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
@@ -80,9 +80,6 @@ _MOST_CATEGORIES = 500
 
 _MOST_NUMBERS = 200
 """The table of items that devices receive has room for 254."""
-
-Columns = Annotated[tuple[str | int, ...], BeforeValidator(as_tuple)]
-"""Columns of a file: names in the header, or positions counted from 1."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,9 +58,6 @@ COUNT_ROUND = 2
 ROW_ENTRY = np.dtype("<f4")
 """How the entries in the rows of a `SlopesRequest` are sent."""
 
-PRIOR = np.dtype("<f4")
-"""How the numbers of a user's prior in a `Personalization` are sent."""
-
 Record = Mapping[str, object]
 Entries = dict[str, Any]
 
@@ -114,19 +111,15 @@ class Personalization:
 
     table: bytes
     """See `dprec.wire.downlink`; the same for everybody."""
-    priors: bytes
-    """`PRIOR` numbers, as many for each user of the partition: what the user's rated items say about the
-    level of its ratings, and about each of its factors.
-    """
 
     @classmethod
     def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
-        return cls(_bytes(record, "table"), _bytes(record, "priors"))
+        return cls(_bytes(record, "table"))
 
     def entries(self) -> Entries:
         """Return the entries of the request's record."""
-        return {"table": self.table, "priors": self.priors}
+        return {"table": self.table}
 
 
 @dataclass(frozen=True)
@@ -144,6 +137,23 @@ class Recommendations:
     def entries(self) -> Entries:
         """Return the entries of the request's record."""
         return {"lists": self.lists}
+
+
+@dataclass(frozen=True)
+class ReportRequest:
+    """Report, where only some users of a partition are asked; a request to all of them has no record."""
+
+    asked: bytes | None = None
+    """See `bitmap_of`."""
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """Read the request; raises ValueError when it is malformed."""
+        return cls(_bitmap(record))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        return _with_asked({}, self.asked)
 
 
 @dataclass(frozen=True)
@@ -215,6 +225,7 @@ Request = (
     | FinalFactors
     | Personalization
     | Recommendations
+    | ReportRequest
     | CountRequest
     | SlopesRequest
     | ReplacementRequest

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
 import numpy as np
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, StringConstraints
 
-from dprec.accounting import PrivacyBudget
+from dprec.accounting import AnyBudget, PrivacyBudget
+from dprec.arrays import Bools, Uint8s
 from dprec.channel import Channel
 from dprec.completion import LinkKind, slope_channel
 from dprec.components import Options, as_tuple, as_values, one_of, one_of_classes, option, parse_json
@@ -20,11 +21,20 @@ from dprec.errors import InputError, SettingError
 from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.lists import ListMethod
-from dprec.mechanisms import MECHANISMS, Mechanism
+from dprec.mechanisms import (
+    MECHANISMS,
+    BucketBits,
+    LayeredMechanism,
+    LocalHashing,
+    Mechanism,
+    SampledNegatives,
+    TwoLayers,
+)
 from dprec.private_als import ImplicitAls, PrivateAls
 from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
 from dprec.reports import ReportFamily
+from dprec.reports.layers import PERMANENT
 from dprec.secret_sets import SecretSets
 from dprec.sent_symbols import SentSymbols, symbols_of_slopes
 from dprec.sums import AGGREGATIONS, Aggregation, SummedMethod, TrustedAggregation
@@ -36,12 +46,14 @@ if TYPE_CHECKING:
     _AnyAggregation = Aggregation
     _AnyModel = FederatedModel
     _AnyMethod = SummedMethod
+    _AnyLayered = LayeredMechanism
 else:
     _AnyMechanism = one_of(MECHANISMS)
     _AnyGradient = one_of(GRADIENTS)
     _AnyAggregation = one_of(AGGREGATIONS)
     _AnyModel = one_of(MODELS)
     _AnyMethod = one_of_classes((PrivateAls, ImplicitAls, ListMethod, SecretSets), SummedMethod)
+    _AnyLayered = one_of_classes((TwoLayers, LocalHashing, BucketBits), LayeredMechanism)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +61,11 @@ class Setup(Options):
     """Base of the setups, identified by kind."""
 
     kind: str = ""
+
+    @property
+    def of_one_device(self) -> Self:
+        """What each device knows of the setup, to which its draws are bound: nothing of other users."""
+        return self
 
     @property
     def hides_rated_items(self) -> bool:
@@ -60,9 +77,29 @@ class Setup(Options):
         """Whether anything that devices send depends on how an item was rated."""
         return True
 
+    def memory(self, scale: RatingScale) -> str | None:
+        """Return what those answers are bound to that are repeated in every run; None if none are."""
+        return None
+
+    def memory_of(self, purpose: str, scale: RatingScale) -> str | None:
+        """Return the same of the words for one purpose; None if every run has others."""
+        return self.memory(scale)
+
     def represented(self) -> Self:
         """Return the setup of devices that represent others besides."""
         return self
+
+    def chosen_by(self, people: Ratings, seed: int) -> Self:
+        """Return the setup of devices whose users may choose, for what only a simulation knows of them."""
+        return self
+
+    def numbers(self, start: int, stop: int) -> Uint8s | None:
+        """Return the numbers of consecutive users' own budgets; None if they have none of their own."""
+        return None
+
+    def refuses(self, start: int, stop: int) -> Bools:
+        """Return which of some consecutive users send nothing."""
+        return np.zeros(stop - start, dtype=np.bool_)
 
     def family(self, scale: RatingScale, n_items: int) -> ReportFamily | None:
         """Return the family of the reports that devices send once; None if they send others."""
@@ -125,10 +162,112 @@ class OneShotSetup(ReportSetup):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnBudgetsSetup(OneShotSetup):
+    """Devices send their profile at the epsilon that their user has chosen; who refuses sends nothing."""
+
+    kind: Literal["own-budgets"] = "own-budgets"  # type: ignore[assignment]
+    privacy: AnyBudget = option("The epsilons that are chosen from.")
+    chosen: Annotated[str, StringConstraints(pattern="^[0-9]*$")] = option(
+        "The number of each user's epsilon, a digit each; a device knows its own.", ""
+    )
+
+    @property
+    def of_one_device(self) -> Self:
+        """The setup without the choices; draws are bound to the device's own beside it."""
+        return replace(self, chosen="")
+
+    def chosen_by(self, people: Ratings, seed: int) -> Self:
+        """Return the setup of devices whose users have chosen."""
+        numbers = self.privacy.chosen(people.counts, people.user_means(), seed)
+        return replace(self, chosen=(numbers + ord("0")).tobytes().decode())
+
+    def numbers(self, start: int, stop: int) -> Uint8s:
+        """Return the numbers of the budgets of consecutive users."""
+        return np.frombuffer(self.chosen[start:stop].encode(), dtype=np.uint8) - ord("0")
+
+    def refuses(self, start: int, stop: int) -> Bools:
+        """Return which of some consecutive users have chosen 0."""
+        refused: Bools = np.array(self.privacy.epsilons)[self.numbers(start, stop)] == 0
+        return refused
+
+
+def _memory_of_answers(setup: OneShotSetup, scale: RatingScale) -> str:
+    values = as_values(setup)
+    answered = {"mechanism": values["mechanism"], "privacy": values["privacy"]}
+    return json.dumps([first_names(answered), scale.values.tolist()])
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoisedSetup(OneShotSetup):
+    """Devices answer about each rating once, and repeat that answer in whichever run they are asked.
+
+    The words of an answer are bound to the device's secret, to mechanism, budget and scale, to the item and
+    to its value: to no run, and to no other rating. So the same value is answered alike without anything
+    being remembered. About another value of the same item the answer is independent, at another epsilon.
+    """
+
+    kind: Literal["memoised"] = "memoised"  # type: ignore[assignment]
+    on_change: Literal["keep", "update"] = option(
+        "Whether a rating that was changed is answered as it was first, or once more, at another epsilon; "
+        "then it can be seen that it was changed.",
+        "keep",
+    )
+    answers_per_user: int | None = option(
+        "Ratings that a device answers about, ever; all by default.", None, ge=1
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse reports whose answers are not about one rating each, at an epsilon of its own."""
+        super().__post_init__()
+        family, kind = self.mechanism.report_family, self.mechanism.kind
+        if not family.of_single_ratings() or family.asks_further:
+            accepted = "a mechanism that answers once about each rated item, by itself"
+            raise SettingError("mechanism", f"{kind}, repeated in every run", accepted)
+        if self.privacy is not None and self.privacy.own:
+            found = "several, where answers are repeated in every run"
+            raise SettingError("privacy.epsilon", found, "one number")
+        if self.privacy is not None and self.privacy.per != "rating":
+            found = f"{self.privacy.per!r}, where answers are repeated in every run"
+            raise SettingError("privacy.per", found, "'rating': a share of a profile changes as it grows")
+
+    def memory(self, scale: RatingScale) -> str:
+        """Return mechanism, budget and scale: with any other, answers are independent, and cost anew."""
+        return _memory_of_answers(self, scale)
+
+    @property
+    def answers_per_rating(self) -> int:
+        """Values of one rating that are answered, ever."""
+        return 2 if self.on_change == "update" else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayeredSetup(OneShotSetup):
+    """Devices answer about each rating for good, and send another report on that answer in every run.
+
+    The words of an answer are bound as those of `MemoisedSetup` are, and the words of a report to its run.
+    """
+
+    kind: Literal["layered"] = "layered"  # type: ignore[assignment]
+    mechanism: _AnyLayered = option("What the device applies to each rating.")
+
+    def memory_of(self, purpose: str, scale: RatingScale) -> str | None:
+        """Return what an answer is bound to, for its words."""
+        return _memory_of_answers(self, scale) if purpose == PERMANENT else None
+
+
+@dataclass(frozen=True, kw_only=True)
 class RandomizedSetsSetup(ReportSetup):
     """Devices send their randomised item set once, and rank by what is learned of the items."""
 
     kind: Literal["randomized-sets"] = "randomized-sets"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledNegativesSetup(ReportSetup):
+    """Devices send their items and as many others, by randomised answers, once."""
+
+    kind: Literal["sampled-negatives"] = "sampled-negatives"
+    mechanism: SampledNegatives = option("What the device applies to its set.", SampledNegatives())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +403,11 @@ if TYPE_CHECKING:
 else:
     _SETUPS = (
         OneShotSetup,
+        OwnBudgetsSetup,
+        MemoisedSetup,
+        LayeredSetup,
         RandomizedSetsSetup,
+        SampledNegativesSetup,
         IterativeSetup,
         SummedSetup,
         FederatedSetup,

@@ -11,11 +11,13 @@ from dprec.mechanisms.laplace import (
     ZhengLaplace,
     ZhengRandomizedResponse,
 )
+from dprec.mechanisms.layers import BucketBits, LayeredMechanism, LocalHashing, TwoLayers
 from dprec.mechanisms.randomized_response import (
     BinaryFlip,
     RandomizedResponse,
     RandomizedSet,
     Raw,
+    SampledNegatives,
     SetOnly,
 )
 from dprec.mechanisms.steps import Duchi, Hybrid, Piecewise, SquareWave, Staircase
@@ -60,6 +62,7 @@ __all__ = [
     "BinaryFlip",
     "BitsAndCounts",
     "BoundedLaplace",
+    "BucketBits",
     "Channel",
     "ClampedLaplace",
     "Duchi",
@@ -67,16 +70,20 @@ __all__ = [
     "HiddenThreshold",
     "Hybrid",
     "Laplace",
+    "LayeredMechanism",
+    "LocalHashing",
     "Mechanism",
     "Piecewise",
     "RandomizedResponse",
     "RandomizedSet",
     "Raw",
     "ResidualBits",
+    "SampledNegatives",
     "SetOnly",
     "SquareWave",
     "Staircase",
     "ThresholdBit",
+    "TwoLayers",
     "UserLevelBit",
     "ZhengLaplace",
     "ZhengRandomizedResponse",

@@ -17,7 +17,7 @@ from dprec.components import Options, is_ours, naming, reference_of
 from dprec.errors import InputError, shown
 from dprec.randomness import DRAWS
 from dprec.ratings import RatingScale
-from dprec.reports import CellFamily, ReportFamily
+from dprec.reports import CellFamily, MixedFamily, ReportFamily
 
 _STARS = RatingScale.evenly(1, 5, 1)
 
@@ -58,7 +58,8 @@ class Mechanism(Options):
         Raises SettingError when mechanism and budget are incompatible; the keys begin with "mechanism" and
         "privacy".
         """
-        return self.report_family(self, budget, scale, n_items)
+        family = MixedFamily if budget is not None and budget.own else self.report_family
+        return family(self, budget, scale, n_items)
 
     def distance_bound(
         self, users: int, items: int, ratings: int, scale: RatingScale, epsilon: float, tolerance: float

@@ -12,7 +12,7 @@ from dprec.components import option
 from dprec.errors import SettingError
 from dprec.mechanisms.base import Mechanism
 from dprec.ratings import RatingScale
-from dprec.reports import ReportFamily, SetFamily
+from dprec.reports import ReportFamily, SampledNegativesFamily, SetFamily
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,22 @@ class RandomizedSet(Mechanism):
         # Scaled by e^-epsilon, so that a large budget does not overflow.
         weights = np.where(had[:, None] == np.array([False, True]), 1.0, np.exp(-epsilon))
         return Channel.from_probabilities(weights, inputs, [np.nan, middle], epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledNegatives(Mechanism):
+    """Whether the user has an item, for its items and as many others (Müllner et al. [muellner2024]).
+
+    The protocol of its kind alone uses it, since the promise does not hold for reports; see its family.
+    """
+
+    kind: Literal["sampled-negatives"] = "sampled-negatives"
+    papers: ClassVar[tuple[str, ...]] = ("muellner2024", "warner1965")
+    report_family: ClassVar[type[ReportFamily]] = SampledNegativesFamily
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        """Return the channel of the answer about an item that is asked about."""
+        return RandomizedSet().channel(scale, epsilon)
 
 
 def flips_keep(p1: float, p2: float, epsilon: float) -> bool:

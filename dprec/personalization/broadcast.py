@@ -3,18 +3,23 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 from dprec import completion
 from dprec.arrays import Bools, Floats, Int32s
 from dprec.catalogue import Catalogue
+from dprec.completion.calibrated.embedding import SHRINKAGE
 from dprec.components import Options, option
-from dprec.observations import Observations
+from dprec.observations import Observations, RatedSets
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
-from dprec.ratings import RatingScale
+from dprec.ratings import Ratings, RatingScale
 from dprec.wire import ItemTable
 
 _REACH, _POINTS = 3.0, 601
 """The latent ratings that predictions are moved to: from -3 to 3, where a level is as good as certain."""
+
+_LEAST_SPREAD = 1e-3
+"""Directions in which users' mean embeddings spread less, relative to the widest, tell nothing of them."""
 
 _SWEEPS = 10
 """Sweeps over items and users; two biases per rating settle within a few."""
@@ -42,19 +47,9 @@ class TableOptions(Options):
         return cut_points(level_shares(self.histogram, scale.levels), self.variance)
 
 
-@dataclass(frozen=True, eq=False)
-class Broadcast:
-    """What devices are sent."""
-
-    table: ItemTable
-    """To everybody."""
-    priors: Floats
-    """To each user, what its rated items say about its level and its factors; shape (users, 1 + factors)."""
-
-
 def derived_broadcast(
     completed: completion.Completed, observations: Observations, options: TableOptions, seed: int
-) -> Broadcast:
+) -> ItemTable:
     """Return what a completion's predictions of the reported cells say about items.
 
     ``observations``: what it was completed from; ``seed``: seed of the embeddings.
@@ -75,22 +70,23 @@ def derived_broadcast(
     """
     seen, cuts = observations, options.cuts(observations.scale)
     latent, weight = _latent_predictions(completed.predict(seen.users, seen.items), seen, cuts)
+    rated = seen.item_sets
     embedding = completion.embedded(
-        seen.users, seen.items, seen.shape, seen.embedding_release, options.dimensions, seed
+        rated.users, rated.items, seen.shape, seen.embedding_release, options.dimensions, seed
     )
     users, items = completion.prior_biases(embedding, seen.catalogue, options.features)
     for _ in range(_SWEEPS):
         items = _solved(items, seen.items, weight, latent - users.biases[seen.users])
         users = _solved(users, seen.users, weight, latent - items.biases[seen.items])
-    table = ItemTable(
+    return ItemTable(
         cuts,
         items.biases,
         np.sqrt(items.variances),
         embedding.items,
         np.zeros((len(items.means), 0)),
         *_public_columns(embedding.popularity, seen.catalogue),
+        leanings(embedding.items, seen.item_sets, users.regressed),
     )
-    return Broadcast(table, users.regressed)
 
 
 def _public_columns(popularity: Floats, catalogue: Catalogue | None) -> tuple[Floats, Bools]:
@@ -117,8 +113,10 @@ def _solved(side: completion.Regressed, owners: Int32s, weight: float, own: Floa
     return side.solved((weight * counts)[:, None, None], (weight * sums)[:, None])
 
 
-def calibrated_broadcast(model: completion.CalibratedModel) -> Broadcast:
+def calibrated_broadcast(model: completion.CalibratedModel, rated: RatedSets | Ratings) -> ItemTable:
     """Return what a calibrated model knows that devices need.
+
+    ``rated``: which items each user is known to have rated.
 
     Users' factors are brought to variance 1 around their priors; what is not known of an item's factors is
     added to the uncertainty of its bias.
@@ -127,22 +125,22 @@ def calibrated_broadcast(model: completion.CalibratedModel) -> Broadcast:
     spreads = latent.user_factors.spreads
     unknown = np.diagonal(latent.item_factors.covariances, axis1=1, axis2=2) @ spreads
     units = np.sqrt(spreads)
-    table = ItemTable(
+    expected = np.column_stack([latent.users.regressed[:, -1], latent.user_factors.regressed / units])
+    return ItemTable(
         model.cuts,
         latent.items.biases,
         np.sqrt(latent.items.variances + unknown),
         model.embedding.items,
         latent.item_factors.means * units,
         *_public_columns(model.embedding.popularity, model.catalogue),
+        leanings(model.embedding.items, rated, expected),
     )
-    priors = np.column_stack([latent.users.regressed[:, -1], latent.user_factors.regressed / units])
-    return Broadcast(table, priors)
 
 
-def _item_biases_broadcast(model: completion.ItemBiasesModel, n_users: int) -> Broadcast:
-    """Return what is known of the items; of no user anything is, so that everybody has the same prior."""
+def _item_biases_broadcast(model: completion.ItemBiasesModel) -> ItemTable:
+    """Return what is known of the items; of no user anything is."""
     biases = model.biases
-    table = ItemTable(
+    return ItemTable(
         model.cuts,
         biases.biases,
         np.sqrt(biases.variances),
@@ -150,15 +148,30 @@ def _item_biases_broadcast(model: completion.ItemBiasesModel, n_users: int) -> B
         np.zeros((len(biases.means), 0)),
         *_public_columns(model.embedding.popularity, model.catalogue),
     )
-    return Broadcast(table, np.zeros((n_users, 1)))
+
+
+def leanings(embeddings: Floats, rated: RatedSets | Ratings, expected: Floats) -> Floats:
+    """Return what the mean embedding of a user's items says of its level and factors; see `ItemTable`.
+
+    ``expected``: what the server makes of each user's items, shape (users, 1 + factors). A device makes the
+    same of its own, by least squares, if its user has sent nothing, too, or these are its first ratings.
+    """
+    if not (embeddings.shape[1] and expected.any()):
+        return np.zeros((0, expected.shape[1]))
+    shape = len(expected), len(embeddings)
+    by_user = sp.csr_array((np.ones(rated.items.size), (rated.users, rated.items)), shape=shape)
+    sizes = np.bincount(rated.users, minlength=len(expected))
+    means = (by_user @ embeddings) / (sizes + SHRINKAGE)[:, None]
+    found: Floats = np.linalg.lstsq(means, expected, rcond=_LEAST_SPREAD)[0]
+    return found
 
 
 def broadcast_of(
     completed: completion.Completed, observations: Observations, options: TableOptions, seed: int
-) -> Broadcast:
+) -> ItemTable:
     """Return what devices are sent: a model's own biases, or what predictions say of them."""
     if isinstance(completed, completion.CalibratedModel):
-        return calibrated_broadcast(completed)
+        return calibrated_broadcast(completed, observations.item_sets)
     if isinstance(completed, completion.ItemBiasesModel):
-        return _item_biases_broadcast(completed, observations.shape[0])
+        return _item_biases_broadcast(completed)
     return derived_broadcast(completed, observations, options, seed)

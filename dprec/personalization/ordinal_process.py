@@ -1,10 +1,11 @@
 """An ordinal Gaussian process over a user's own ratings, fitted on the device.
 
-The latent rating of an item is the item's broadcast bias, the user's level, a smooth function of the item's
-embedding and public data, and the product of factors. The server says how uncertain each bias is, so clean
-ratings count for more where the server knows less. The fit is Laplace's approximation (Rasmussen and Williams
-[rasmussen2006], Algorithm 3.1) with Fisher information in place of the curvature. Nothing is sent, so that a
-user loses nothing by predicting; for what the broadcast tells of others, see `dprec.observations`.
+The latent rating of an item is the item's broadcast bias, of which a user may make more or less than others,
+the user's level, a smooth function of the item's embedding and public data, and the product of factors. The
+server says how uncertain each bias is, so clean ratings count for more where the server knows less. The fit
+is Laplace's approximation (Rasmussen and Williams [rasmussen2006], Algorithm 3.1) with Fisher information in
+place of the curvature. Nothing is sent, so that a user loses nothing by predicting; for what the broadcast
+tells of others, see `dprec.observations`.
 """
 
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from scipy.linalg.lapack import dposv, dtrtrs
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, places_of, rows_of
 from dprec.completion import SymbolTables
+from dprec.completion.calibrated.embedding import SHRINKAGE
 from dprec.components import Options, option
 from dprec.errors import RunError
 from dprec.ordinal import expected_rating
@@ -45,8 +47,6 @@ def thinned(ratings: Ratings, most: int) -> Ratings:
 class _Batch:
     """Users of one padded size, and what is asked about them."""
 
-    users: Ints
-    """Shape (batch,)."""
     ratings: Ints
     is_rating: Bools
     """Positions in the users' ratings, and which are not padding; shape (batch, ratings)."""
@@ -68,7 +68,7 @@ def batches(ratings: Ratings, users: AnyInts) -> Iterator[_Batch]:
             chunk = members[start : start + step]
             rated, is_rating = _grid(begin[chunk], lengths[chunk], int(size[0]))
             questions, is_question = _grid(first[chunk], counts[chunk], int(size[1]))
-            yield _Batch(asked[chunk].astype(np.int64), rated, is_rating, order[questions], is_question)
+            yield _Batch(rated, is_rating, order[questions], is_question)
 
 
 def _padded(sizes: AnyInts) -> Ints:
@@ -91,7 +91,8 @@ _STEPS = 4
 class OrdinalProcess(Options):
     """The covariances that every device assumes: public constants, relative to a latent rating's noise."""
 
-    level: float = option("Variance of a user's level around what its rated items say.", 0.25, gt=0)
+    level: float = option("Variance of a user's level around what its rated items say.", 0.2, gt=0)
+    agreement: float = option("Variance of how much a user makes of the items' biases.", 0.1, ge=0)
     taste: float = option(
         "Variance of what is linear in the direction of an item's embedding, far from the origin.", 0.1, ge=0
     )
@@ -111,8 +112,6 @@ class Devices:
     process: OrdinalProcess
     table: ItemTable
     """As decoded on the device."""
-    priors: Floats
-    """What each user's rated items say about its level and its factors; shape (users, 1 + factors)."""
     ratings: Ratings
     """The users' own, each on its device."""
 
@@ -150,6 +149,7 @@ class Devices:
         return np.column_stack(
             [
                 np.full(len(table.means), np.sqrt(process.level)),
+                np.sqrt(process.agreement) * table.means,
                 np.sqrt(process.taste) * self._directions,
                 np.sqrt(process.number) * table.numbers,
                 np.sqrt(process.category) * (table.categories - table.categories.mean(axis=0)),
@@ -166,20 +166,35 @@ class Devices:
         covariance = self._covariance(rated, rated)
         diagonal = np.arange(rated.shape[1])
         covariance[:, diagonal, diagonal] += self.table.deviations[rated] ** 2
-        prior, symbols = self._prior(batch.users, rated), levels.astype(np.int64) - 1
+        priors, symbols = self._priors(rated, batch.is_rating), levels.astype(np.int64) - 1
+        prior = self._prior(priors, rated)
         posterior = Posterior.of(covariance, prior, symbols, batch.is_rating, self._tables)
         moved, explained = posterior.at(self._covariance(asked, rated))
         alone = self._variances[asked] + self.table.deviations[asked] ** 2
-        latent = self._prior(batch.users, asked) + moved
+        latent = self._prior(priors, asked) + moved
         variance = np.maximum(alone - explained, 0.0)
         shown = batch.is_question
         return expected_rating(latent[shown], variance[shown], self.table.cuts, used.scale.values)
 
-    def _prior(self, users: AnyInts, items: AnyInts) -> Floats:
+    @cached_property
+    def _leanings(self) -> Floats:
+        """What each item says about the level and the factors of who rated it, shape (items, 1 + factors)."""
+        table = self.table
+        if not len(table.leanings):
+            return np.zeros((len(table.means), 1 + table.item_factors.shape[1]))
+        leanings: Floats = table.embeddings @ table.leanings
+        return leanings
+
+    def _priors(self, rated: AnyInts, is_rating: Bools) -> Floats:
+        """Return what users' items say about their levels and factors, shape (batch, 1, 1 + factors)."""
+        sums = is_rating[:, None, :].astype(np.float64) @ self._leanings[rated]
+        priors: Floats = sums / (is_rating.sum(axis=1) + SHRINKAGE)[:, None, None]
+        return priors
+
+    def _prior(self, priors: Floats, items: AnyInts) -> Floats:
         """Return the means of latent ratings before any rating is read, shape (batch, items)."""
-        priors = self.priors[users]
-        through_factors = (self.table.item_factors[items] @ priors[:, 1:, None])[:, :, 0]
-        prior: Floats = self.table.means[items] + priors[:, :1] + through_factors
+        through_factors = self.table.item_factors[items] @ priors[:, 0, 1:, None]
+        prior: Floats = self.table.means[items] + priors[:, 0, :1] + through_factors[:, :, 0]
         return prior
 
     def _covariance(self, rows: AnyInts, columns: AnyInts) -> Floats:

@@ -27,6 +27,15 @@ In rounds, what a device is asked about is bound in the same way: another questi
 order, and without the key it looks random. The function descends from the cipher Threefish, but is made for
 statistical quality and not for secrecy: in a simulation it stands in for the cipher of a real device.
 
+What a device is to repeat across runs is bound to less (`MemoisedDraws`): the word of a rating follows from
+the secret, from what the rating is answered with, and from the rating itself,
+
+    key    = F(F(secret, memory and purpose), F(stream', (item, value)))
+    word   = F(key, (0, round))
+
+which is the key of a user who has rated nothing else. Whatever is rated besides and whichever run asks, the
+same value of an item has the same word, and another value an independent one.
+
 `SecretDraws` are bound to the same things, for the same reasons, by ciphers that are made for secrecy: each
 step to a key is HMAC-SHA-256 under the key before it, and a stream of words is SHAKE-256 of the last key, the
 kind of word, the index and the round.
@@ -36,6 +45,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Protocol, Self
 
@@ -67,6 +78,11 @@ class SecretDraws:
             np.array([0, items.size]), items, values
         )
 
+    @classmethod
+    def of_all_runs(cls, secret: bytes, purpose: str) -> SecretDraws:
+        """Derive the key of a user for one purpose from its secret alone; see `of_rating`."""
+        return cls(_step(secret, b"all runs", purpose.encode()))
+
     def given(self, indptr: Ints, items: AnyInts, values: Floats) -> SecretDraws:
         """Return draws that change with the user's own numbers; see `DeviceDraws.given`."""
         cells = np.empty((2, items.size), dtype=_WORD)
@@ -77,6 +93,10 @@ class SecretDraws:
     def asked(self, question: bytes) -> SecretDraws:
         """Return draws that change with what the user is asked."""
         return SecretDraws(_step(self.key, b"asked", question))
+
+    def of_rating(self, item: str, value: float) -> SecretDraws:
+        """Return draws of one rating, of an item that is known by its id; see `MemoisedDraws`."""
+        return SecretDraws(_step(self.key, b"rating", struct.pack("<d", value) + item.encode()))
 
     def per_user(self, index: int, round_index: int) -> Uint64s:
         """Return one word, shape (1,); see `DeviceDraws.per_user`."""
@@ -153,14 +173,27 @@ class DeviceDraws:
     def of(
         cls, master: bytes, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str
     ) -> DeviceDraws:
-        """Derive the keys of some users.
+        """Derive the keys of some users, bound to all that each has rated.
 
         ``master``: 16 bytes that stand in for the secrets of all devices. ``purpose``: identifies the run and
         what the words are for; other purposes have independent words.
         """
+        return cls._of_users(master, first_user, indptr, purpose).given(indptr, items, values)
+
+    @classmethod
+    def of_ratings(
+        cls, master: bytes, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str
+    ) -> DeviceDraws:
+        """Derive a key for each rating, as if its user had no other; see `of` for the parameters."""
+        users = cls._of_users(master, first_user, indptr, purpose).keys
+        of_ratings = cls(np.repeat(users, np.diff(indptr), axis=1))
+        return of_ratings.given(np.arange(items.size + 1, dtype=np.int64), items, values)
+
+    @classmethod
+    def _of_users(cls, master: bytes, first_user: int, indptr: Ints, purpose: str) -> DeviceDraws:
         users = np.arange(first_user, first_user + indptr.size - 1)
         secrets = threefry(np.broadcast_to(_pair(master), (2, users.size)), users, 0)
-        return cls(threefry(secrets, *_hashed(purpose.encode()))).given(indptr, items, values)
+        return cls(threefry(secrets, *_hashed(purpose.encode())))
 
     def given(self, indptr: Ints, items: AnyInts, values: Floats) -> DeviceDraws:
         """Return draws that change with each user's own numbers; see `of` for the parameters."""
@@ -193,6 +226,35 @@ class DeviceDraws:
         if indptr.size - 1 != self.keys.shape[1] or indptr[-1] != items.size:
             raise ValueError(f"{items.size} cells of {self.keys.shape[1]} users, in other rows")
         return np.ascontiguousarray(items, dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class MemoisedDraws:
+    """Random words of ratings that are the same in every run, whatever else is rated."""
+
+    items: AnyInts
+    """The rated items, by user; shape (ratings,)."""
+    ratings: Sequence[Draws]
+    """The draws of users of whom each has one of the ratings, in their order."""
+
+    def given(self, indptr: Ints, items: AnyInts, values: Floats) -> Self:
+        """Refuse numbers that another run could change."""
+        raise ValueError("words that every run repeats, for numbers of a run")
+
+    def asked(self, question: bytes) -> Self:
+        """Refuse a question that another run could change."""
+        raise ValueError("words that every run repeats, for a question of a run")
+
+    def per_user(self, index: int, round_index: int) -> Uint64s:
+        """Refuse words that belong to no rating."""
+        raise ValueError("words that every run repeats, for a whole profile")
+
+    def per_cell(self, counts: AnyInts, items: AnyInts, round_index: int) -> Uint64s:
+        """Return one word for each of the ratings, shape (ratings,); see `DeviceDraws.per_cell`."""
+        if not np.array_equal(items, self.items):
+            raise ValueError("words that every run repeats, for items that are not rated")
+        nothing: Uint64s = np.zeros(0, dtype=np.uint64)
+        return np.concatenate([nothing, *(draws.per_user(0, round_index) for draws in self.ratings)])
 
 
 def _pair(number: bytes) -> Pairs:
@@ -229,6 +291,11 @@ class Keys(Protocol):
     ) -> Draws:
         """Return the random words of some users in this run, for a purpose and all that is installed."""
 
+    def memoised(
+        self, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str, memory: str
+    ) -> Draws:
+        """Return the random words of some users' ratings in all runs, for a purpose and what answers them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class InstalledKeys(Options):
@@ -261,6 +328,14 @@ class InstalledKeys(Options):
         words = f"{purpose} {self.run} {protocol}"
         return DeviceDraws.of(self.master, first_user, indptr, items, values, words)
 
+    def memoised(
+        self, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str, memory: str
+    ) -> Draws:
+        """Return the random words of some users' ratings in all runs; see `Keys`."""
+        words = f"{purpose} in all runs {memory}"
+        ratings = DeviceDraws.of_ratings(self.master, first_user, indptr, items, values, words)
+        return MemoisedDraws(items, [ratings])
+
 
 @dataclass(frozen=True)
 class RunKeys:
@@ -271,10 +346,13 @@ class RunKeys:
     """Seed of whatever the server draws: starting points, whom it asks, noise."""
 
     @classmethod
-    def derive(cls, seed: int, run: str = "", entropy: bytes | None = None) -> Self:
+    def derive(
+        cls, seed: int, run: str = "", entropy: bytes | None = None, collection: int | None = None
+    ) -> Self:
         """Derive the keys of a seed and a run, described by its protocol with all settings.
 
-        ``entropy``: what devices and server draw from instead of the seed.
+        ``entropy``: what devices and server draw from instead of the seed; ``collection``: which of several
+        it is, whose faults are its own.
         """
         seeded = str(seed).encode()
         secret = seeded if entropy is None else entropy
@@ -282,7 +360,7 @@ class RunKeys:
         installed = InstalledKeys(
             devices=_derived(secret, "devices"),
             public=_derived(seeded, "public"),
-            network=_derived(seeded, "network"),
+            network=_derived(seeded, "network", "" if collection is None else str(collection)),
             run=identity,
         )
         return cls(installed, int(_derived(secret, "server", identity), 16))

@@ -3,8 +3,11 @@
 from dprec.reports.base import *
 from dprec.reports.cells import *
 from dprec.reports.counts import *
+from dprec.reports.layers import *
+from dprec.reports.mixed import *
 from dprec.reports.profiles import *
 from dprec.reports.residual_bits import *
+from dprec.reports.sampled_negatives import *
 from dprec.reports.sets import *
 
 __all__ = [
@@ -16,12 +19,15 @@ __all__ = [
     "FollowUp",
     "HiddenRowFamily",
     "IndependentDraws",
+    "LayeredFamily",
+    "MixedFamily",
     "ProfileFamily",
     "Profiles",
     "Reader",
     "ReportFamily",
     "ReportSize",
     "ResidualBitFamily",
+    "SampledNegativesFamily",
     "SetFamily",
     "Wanted",
 ]

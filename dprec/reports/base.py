@@ -79,6 +79,8 @@ class Profiles:
     items: Int32s
     levels: Uint8s
     """By user, items ascending within a user; levels from 1; shape (sum of counts,)."""
+    numbers: Uint8s | None = None
+    """Of each user's budget, where users have budgets of their own; shape (users,)."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,9 @@ class ReportSize:
 
 class Reader(ABC):
     """What a server makes of reports as they arrive, of users in ascending order."""
+
+    told: Ints | None = None
+    """What reports say of each user beside the ratings, from which losses follow (`ReportFamily.losses`)."""
 
     @abstractmethod
     def take(self, users: Ints, reports: Sequence[bytes]) -> Bools:
@@ -292,7 +297,8 @@ class ReportFamily(ABC):
         ----------
         counts : ndarray of int64, shape (users,)
         asked : ndarray of int64, shape (users, ...), optional
-            What the further exchange has asked of each user; see `Asking`.
+            What the further exchange has asked of each user; see `Asking`. Of users who have budgets of
+            their own, the numbers of these.
 
         Returns
         -------

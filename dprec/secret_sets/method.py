@@ -114,7 +114,7 @@ class ProfileDevice(DeviceHalf):
 
     def devices(self, ratings: Ratings) -> Devices:
         """Return the devices of users who hold these ratings; of no user anything is known."""
-        return Devices(self.options.process, self.table, np.zeros((ratings.n_users, 1)), ratings)
+        return Devices(self.options.process, self.table, ratings)
 
     def predictions(self, profiles: Profiles) -> Floats:
         """Predict from each user's own ratings; see `DeviceHalf.predictions`."""

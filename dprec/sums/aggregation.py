@@ -20,6 +20,7 @@ import numpy as np
 from dprec import accounting
 from dprec.arrays import Bools, Floats, Ints, Uint64s
 from dprec.components import Options
+from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import ReleaseDraws
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
@@ -193,6 +194,23 @@ class Aggregation(Options):
     @abstractmethod
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the size in bits of the report of a user with that many chosen ratings, evenly spread."""
+
+
+class OfAllUsers:
+    """Mixin of the aggregations whose devices have to know how many they are."""
+
+    users: int | None
+
+    def check_users(self, users: int) -> None:
+        """Refuse another number of users than the settings say, if they say one."""
+        if self.users is not None and self.users != users:
+            raise SettingError("users", str(self.users), f"the {users} users of the run, or none")
+
+    @property
+    def _n_users(self) -> int:
+        if self.users is None:
+            raise ValueError("an aggregation for no number of users; see `among`")
+        return self.users
 
 
 @dataclass(frozen=True, kw_only=True)

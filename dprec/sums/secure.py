@@ -42,7 +42,7 @@ from dprec.secure_aggregation import (
     steps_of_unit,
     unpack_vector,
 )
-from dprec.sums.aggregation import FurtherMessages, NoisyAggregation
+from dprec.sums.aggregation import FurtherMessages, NoisyAggregation, OfAllUsers
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
 
 _PUBLIC_SEED = 0
@@ -164,7 +164,7 @@ _ROWS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecureAggregation(NoisyAggregation):
+class SecureAggregation(OfAllUsers, NoisyAggregation):
     """Devices mask what they send, so the server sees its total only, and add the noise themselves."""
 
     kind: Literal["secure"] = "secure"
@@ -190,8 +190,7 @@ class SecureAggregation(NoisyAggregation):
 
     def among(self, users: int) -> Self:
         """Fix the number of devices, and refuse too few for a graph of masks."""
-        if self.users is not None and self.users != users:
-            raise SettingError("users", str(self.users), f"the {users} users of the run, or none")
+        self.check_users(users)
         graph_size(users, self.dropouts, self.colluders)
         return replace(self, users=users)
 
@@ -319,12 +318,6 @@ class SecureAggregation(NoisyAggregation):
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the bits of a masked vector, which are the same for everybody."""
         return MessageSizes(0, self._plan(layout).size, self._bits(layout, multiplier)).vector * 8
-
-    @property
-    def _n_users(self) -> int:
-        if self.users is None:
-            raise ValueError("an aggregation for no number of users; see `among`")
-        return self.users
 
     def _graph_size(self) -> GraphSize:
         return graph_size(self._n_users, self.dropouts, self.colluders)

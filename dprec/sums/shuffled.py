@@ -30,7 +30,7 @@ from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import Draws, ReleaseDraws, uniforms
 from dprec.secure_aggregation import MOST_MEAN, honest_shares, poisson_table
-from dprec.sums.aggregation import Aggregation, Cost
+from dprec.sums.aggregation import Aggregation, Cost, OfAllUsers
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT, Vectors
 from dprec.wire import Batches, hidden_batch_bytes
 
@@ -149,7 +149,7 @@ def _below(limit: int, words: Uint64s) -> Ints:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShuffledAggregation(Aggregation):
+class ShuffledAggregation(OfAllUsers, Aggregation):
     """Devices send anonymous messages among fakes, which shufflers count: nobody sees whose they are."""
 
     kind: Literal["shuffle"] = "shuffle"
@@ -183,8 +183,7 @@ class ShuffledAggregation(Aggregation):
 
     def among(self, users: int) -> Self:
         """Fix the number of devices, and refuse too few honest ones."""
-        if self.users is not None and self.users != users:
-            raise SettingError("users", str(self.users), f"the {users} users of the run, or none")
+        self.check_users(users)
         if honest_shares(users, self.dropouts, self.colluders) < 1:
             raise SettingError("colluders", f"{self.colluders} of {users} devices", "fewer")
         return replace(self, users=users, norm=norm_among(users) if self.norm is None else self.norm)
@@ -306,12 +305,6 @@ class ShuffledAggregation(Aggregation):
         """Return the bits of a batch of the mean size, whatever was rated."""
         exchange = self._exchange(layout, multiplier)
         return math.ceil((self.messages + exchange.fakes) * exchange.codec.width)
-
-    @property
-    def _n_users(self) -> int:
-        if self.users is None:
-            raise ValueError("an aggregation for no number of users; see `among`")
-        return self.users
 
     @property
     def _distance(self) -> int:

@@ -9,7 +9,7 @@ catalogue, so the length of a list follows from its bytes.
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -87,7 +87,15 @@ _STEPS = 31
 """Steps to either side of 0; finer ones change no prediction that matters."""
 
 _NUMBER = np.dtype("<f4")
-_WIDTHS = np.dtype([("embeddings", "u1"), ("item_factors", "u1"), ("numbers", "u1"), ("categories", "<u2")])
+_WIDTHS = np.dtype(
+    [
+        ("embeddings", "u1"),
+        ("item_factors", "u1"),
+        ("numbers", "u1"),
+        ("categories", "<u2"),
+        ("leanings", "u1"),
+    ]
+)
 
 _MOST_NUMBERS = 1 << 24
 """Numbers and categories of all items together: a few compressed bytes could fill the memory of a device."""
@@ -118,6 +126,10 @@ class ItemTable:
     """Popularity and the catalogue's numbers, standardised; shape (items, numbers)."""
     categories: Bools
     """Shape (items, categories)."""
+    leanings: Floats = field(default_factory=lambda: np.zeros((0, 1)))
+    """What the mean embedding of a user's items says about its level, and about each of its factors; shape
+    (dimensions, 1 + factors), or without rows where it says nothing.
+    """
 
     @classmethod
     def of_biases(cls, cuts: Floats, means: Floats, deviations: Floats) -> Self:
@@ -142,10 +154,12 @@ class ItemTable:
         steps = (np.abs(columns).max(axis=1, initial=0.0) / _STEPS).astype(_NUMBER)
         sizes = np.where(steps > 0, steps, 1).astype(np.float64)[:, None]
         rounded = np.clip(np.rint(columns / sizes), -_STEPS, _STEPS).astype(np.int8)
-        widths = np.array([tuple(part.shape[1] for part in (*parts, self.categories))], dtype=_WIDTHS)
+        widths = tuple(part.shape[1] for part in (*parts, self.categories))
+        heading = np.array([(*widths, len(self.leanings))], dtype=_WIDTHS).tobytes()
         bits = np.packbits(self.categories.T)
-        numbers: bytes = np.concatenate([self.cuts.astype(_NUMBER), steps]).tobytes()
-        return widths.tobytes() + numbers + zlib.compress(rounded.tobytes() + bits.tobytes(), 9)
+        numbers = [self.cuts, steps, self.leanings.ravel()]
+        heading += np.concatenate([part.astype(_NUMBER) for part in numbers]).tobytes()
+        return heading + zlib.compress(rounded.tobytes() + bits.tobytes(), 9)
 
     @classmethod
     def decode(cls, data: bytes, *, n_levels: int, n_items: int) -> Self:
@@ -154,20 +168,23 @@ class ItemTable:
         start = _WIDTHS.itemsize
         if len(data) < start:
             raise ValueError(what)
-        widths = [int(width) for width in np.frombuffer(data[:start], dtype=_WIDTHS)[0]]
-        rows, n_categories = 2 + sum(widths[:-1]), widths[-1]
+        *widths, n_categories, n_leanings = map(int, np.frombuffer(data[:start], dtype=_WIDTHS)[0])
+        if n_leanings not in (0, widths[0]):
+            raise ValueError(f"a table with leanings of {n_leanings} dimensions out of {widths[0]}")
+        rows = 2 + sum(widths)
         wide = rows + n_categories
         if wide > _MOST_COLUMNS or wide * n_items > max(_MOST_NUMBERS, 2 * n_items):
             raise ValueError(f"a table of {rows} numbers and {n_categories} categories for {n_items} items")
-        head = (n_levels - 1 + rows) * _NUMBER.itemsize
+        ends = np.cumsum([n_levels - 1, rows, n_leanings * (1 + widths[1])])
+        head = int(ends[-1]) * _NUMBER.itemsize
         heading = np.frombuffer(data[start : start + head], dtype=np.uint8)
         of_numbers, of_bits = rows * n_items, -(-n_categories * n_items // 8)
         body = _inflated(data[start + head :], of_numbers + of_bits)
         if heading.size != head or body is None:
             raise ValueError(what)
-        cuts, steps = np.split(heading.view(_NUMBER).astype(np.float64), [n_levels - 1])
+        cuts, steps, leanings = np.split(heading.view(_NUMBER).astype(np.float64), ends[:2])
         columns = np.frombuffer(body[:of_numbers], dtype=np.int8).reshape(rows, n_items) * steps[:, None]
-        if not (np.abs(columns).max(initial=0.0) < _LARGEST and np.abs(cuts).max(initial=0.0) < _LARGEST):
+        if not all(np.abs(part).max(initial=0.0) < _LARGEST for part in (columns, cuts, leanings)):
             raise ValueError("a table with numbers that are not finite, or far too large")
         if np.any(np.diff(cuts) <= 0) or np.any(columns[1] < 0):
             raise ValueError("a table with cut points out of order, or negative deviations")
@@ -181,6 +198,7 @@ class ItemTable:
             item_factors,
             numbers,
             bits.reshape(n_categories, n_items).T.astype(np.bool_),
+            leanings.reshape(n_leanings, 1 + widths[1]),
         )
 
 

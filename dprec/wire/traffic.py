@@ -47,6 +47,13 @@ class Exchanged:
         self.message_bytes += message
         self.example = self.example or example
 
+    def include(self, other: Exchanged) -> None:
+        """Add other messages of the kind."""
+        self.messages += other.messages
+        self.payload_bytes += other.payload_bytes
+        self.message_bytes += other.message_bytes
+        self.example = self.example or other.example
+
 
 class TrafficLedger:
     """Bytes of every user in both directions, and what the first user is sent and sends.
@@ -68,6 +75,13 @@ class TrafficLedger:
     def columns(self) -> dict[str, AnyInts]:
         """The counts of every user, by name."""
         return {name: column for name, column in vars(self).items() if name != "first_user"}
+
+    def add(self, other: TrafficLedger) -> None:
+        """Add all charges of another ledger of the same users."""
+        for name, more in other.columns.items():
+            self.columns[name][:] += more
+        for key, own in other.first_user.items():
+            self.first_user.setdefault(key, Exchanged()).include(own)
 
     def clear(self, users: Bools) -> None:
         """Take back all charges of users whom nothing has reached."""

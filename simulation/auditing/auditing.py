@@ -128,8 +128,20 @@ class Auditor:
         return f"{self.config.seed} {scale} {self.fewest_items} {protocol!r}"
 
     def findings(self, progress: Progress) -> Iterator[Finding]:
-        """Yield what every test of the audit measures, of those that the protocol has it do."""
-        return self.config.protocol.audit(_Tests(self, progress))
+        """Yield what every test of the audit measures, of those that the protocol has it do.
+
+        Where users choose their own epsilons, each is audited by itself, against its own promise.
+        """
+        protocol = self.config.protocol
+        if protocol.privacy is None or not protocol.privacy.own:
+            yield from protocol.audit(_Tests(self, progress))
+            return
+        for budget in protocol.privacy.alone():
+            each = replace(protocol, privacy=budget)
+            config = self.config.model_copy(update={"protocol": each})
+            alone = replace(self, config=config, promise=replace(self.promise, epsilon=budget.epsilon))
+            for finding in each.audit(_Tests(alone, progress)):
+                yield replace(finding, test=f"epsilon {budget.epsilon:g}: {finding.test}")
 
 
 @dataclass(frozen=True)
@@ -279,7 +291,7 @@ class _Tests:
     def _at_less_budget(self) -> RunConfig:
         protocol = self._protocol
         assert protocol.privacy is not None, "a protocol without a budget"
-        less = replace(protocol.privacy, epsilon=_LESS * protocol.privacy.epsilon)
+        less = protocol.privacy.scaled(_LESS)
         return self._config.model_copy(update={"protocol": replace(protocol, privacy=less)})
 
 

@@ -43,8 +43,8 @@ class Overheard:
     """By round, then by person."""
     symbols: list[Ints]
     """The symbols in them, by round; empty if there are none; shape (people, items)."""
-    charged: dict[ComparableUnit, float]
-    """Largest loss in the ledger, by unit."""
+    charged: dict[ComparableUnit, float | None]
+    """Largest loss in the ledger, by unit; None if it has no bound, and one is claimed."""
 
     def symbols_of(self, item: int) -> list[Ints]:
         """Return the symbols of one item, by round."""
@@ -98,9 +98,11 @@ def overhear(config: RunConfig, people: Ratings, *, separating: bool = False) ->
     )
 
 
-def _charged(record: RunRecord) -> dict[ComparableUnit, float]:
+def _charged(record: RunRecord) -> dict[ComparableUnit, float | None]:
     """Return the largest loss that a run charges, or that a class from outside declares it to be."""
     privacy = record.summary.privacy
+    if privacy.status == "claimed":
+        return dict.fromkeys(COMPARABLE_UNITS)
     if privacy.status == "declared":
         declared = {"rating": privacy.epsilon_claimed.per_rating, "user": privacy.epsilon_claimed.per_user}
         return {unit: math.inf if (loss := declared[unit]) is None else loss for unit in COMPARABLE_UNITS}

@@ -260,14 +260,15 @@ def _tried(cell: Cell, sample: Sample) -> float | None:
     return (perf_counter() - began) / _seconds(cell, train.n_users, train.n_items, train.count)
 
 
-RatingsKey = tuple[Dataset, Split, Binarization | None, int]
-"""Data set, split, binarization and seed."""
+RatingsKey = tuple[Dataset, Split, Binarization | None, int, bool]
+"""Data set, split, binarization, seed, and whether the users' table is read."""
 
 
 def ratings_key(config: RunConfig) -> RatingsKey:
     """Return what the ratings of a run are made from; runs with the same key have the same ratings."""
     seed = 0 if isinstance(config.split, Predefined) else config.seed
-    return config.with_absolute_paths().dataset, config.split, config.binarization, seed
+    dataset, users = config.with_absolute_paths().dataset, config.evaluation.reads_users
+    return dataset, config.division, config.binarization, seed, users
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,11 +283,11 @@ class SharedRatings:
 
     @classmethod
     def load(
-        cls, dataset: Dataset, split: Split, binarization: Binarization | None, seed: int
+        cls, dataset: Dataset, split: Split, binarization: Binarization | None, seed: int, users: bool
     ) -> SharedRatings:
         """Load ratings, given their `ratings_key`; raises InputError when they cannot be read."""
         train, test = prepared_ratings(dataset, split, binarization, seed)
-        return cls(packed(dataset, "dataset"), train, test, SideData.of(dataset, train))
+        return cls(packed(dataset, "dataset"), train, test, SideData.of(dataset, train, users=users))
 
     def joined(self, config: RunConfig) -> RunConfig:
         """Return a configuration with the data set that `_without_dataset` took from it."""

@@ -21,6 +21,7 @@ from dprec.splits import fitting_split
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY
 from simulation.comparison.templates import (
     COMPOSITION,
+    GROUPS,
     SHARED,
     Cell,
     ComparisonConfig,
@@ -71,12 +72,14 @@ def _added_baselines(
 def predicted(config: RunConfig, panel: str | None, *, folds: bool) -> str:
     """Return what a configuration predicts, as text: ratings, how they are split and cut, and the panel.
 
-    Public data about the items change no rating, and neither does the fold of a comparison that has several.
+    Public data about items and users change no rating, and neither does the fold of a comparison that has
+    several.
     """
     values = config.model_dump(mode="json", include={"dataset", "split", "binarization"})
-    # In data that are drawn, it is the number of items.
-    if type(values["dataset"].get("items")) is not int:
-        values["dataset"].pop("items", None)
+    for about in ("items", "users"):
+        # In data that are drawn, it is their number.
+        if type(values["dataset"].get(about)) is not int:
+            values["dataset"].pop(about, None)
     if folds:
         del values["split"]["fold"]
     return json.dumps([values, panel], sort_keys=True)
@@ -317,7 +320,7 @@ def _planned(
 ) -> Comparison:
     """Return a comparison with its cells, the baselines included."""
     _check_names(config, source)
-    shared = {key: values[key] for key in SHARED if key in values}
+    shared = {key: values[key] for key in (*SHARED, GROUPS) if key in values}
     make = suited if other_data else Template.of
     made = [make(entry, shared, source) for entry in config.protocols]
     left_out = tuple(each for each in made if isinstance(each, LeftOut))
@@ -352,7 +355,7 @@ def _check_keys(cells: Sequence[Cell], source: Source) -> None:
 
 def _check_entry(template: Template, config: ComparisonConfig, source: Source) -> None:
     """Refuse an entry that the comparison's axes do not suit."""
-    entry, private = template.entry, template.run.protocol.private
+    entry, private = template.entry, template.run.protocol.calibrated
     _check_changes(entry, config, private, template.where)
     if config.folds is not None and not hasattr(template.run.split, "fold"):
         kind = template.run.split.kind
@@ -368,7 +371,7 @@ def _cells(template: Template, config: ComparisonConfig) -> Iterator[Cell]:
     given = template.entry.epsilons or config.epsilons
     if template.population is not None and config.populations is not None:
         folds, given = [None], config.populations.epsilons or given
-    if template.run.protocol.private:
+    if template.run.protocol.calibrated:
         epsilons = given
     seeds: Sequence[int] = config.seeds
     if config.quick:

@@ -26,14 +26,15 @@ from simulation.analysis.gains import (
     paired_rows,
     rivals,
 )
+from simulation.analysis.groups import GroupedRun, over_folds, row_of
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation, read_comparison, results_of
-from simulation.analysis.vocabulary import METRICS, Metric
+from simulation.analysis.vocabulary import METRICS, Metric, grouped_by
 from simulation.comparison.templates import Cell
 from simulation.configuration.strict_yaml import flatten, read_yaml
 from simulation.storage.columns import PER_DEVICE, figures_of
 from simulation.storage.directories import CONFIG, SUMMARY, ComparisonDirectory, cell_key
 from simulation.storage.files import Columns, Row
-from simulation.storage.run_files import RANK, holds_comparison, read_predictions
+from simulation.storage.run_files import RANK, holds_comparison, read_predictions, read_users
 from simulation.storage.summary import Summary, read_summary
 
 
@@ -51,6 +52,13 @@ def _user_errors(directory: Path) -> UserErrors:
     """Return the errors of the predictions in a finished cell's directory, by user."""
     with _damaged(directory):
         return UserErrors.of(read_predictions(directory, read_summary(directory)))
+
+
+def _grouped_run(cell: Cell, directory: Path) -> GroupedRun:
+    """Return a finished cell with what happened to each of its users."""
+    with _damaged(directory):
+        summary = read_summary(directory)
+        return GroupedRun(cell.seed, summary, read_users(directory, summary))
 
 
 @contextmanager
@@ -277,6 +285,7 @@ class Tabulation:
         self.finished: set[str] = set()
         self._errors = cache(lambda key: _user_errors(directory.cells / key))
         self._rows = cache(lambda cell: table_rows(cell, directory.cells))
+        self._grouped = cache(lambda cell: _grouped_run(cell, directory.cells / cell.key))
 
     def write(self) -> tuple[list[Row], list[Row]]:
         """Write the tables of the cells that are finished, and return their lines.
@@ -287,8 +296,20 @@ class Tabulation:
         rows = with_user_intervals([row for row, _ in pairs], self._errors)
         timings = [timing for _, timing in pairs]
         if rows:
-            self.directory.write_tables(rows, timings)
+            self.directory.write_tables(rows, timings, self._groups())
         return rows, timings
+
+    def _groups(self) -> list[Row]:
+        """Return the lines of groups.csv: every group under each protocol at each budget."""
+        ended = [cell for cell in self.cells if cell.key in self.finished and cell.config.evaluation.groups]
+        by_result = grouped_by(
+            ((cell.protocol, cell.epsilon, cell.panel, cell.population), cell) for cell in ended
+        )
+        return [
+            row_of(_identity(cells[0]), by, figures)
+            for cells in by_result.values()
+            for by, figures in over_folds([self._grouped(cell) for cell in cells])
+        ]
 
 
 class Pauses:

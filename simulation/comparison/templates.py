@@ -166,10 +166,18 @@ class ComparisonConfig(BaseModel):
     evaluation: EvaluationOptions = Field(
         default=EvaluationOptions(), description="How accuracy is measured."
     )
+    groups: list[str] = Field(
+        default_factory=list,
+        description="What divides the users into groups whose figures are compared, over all folds: as "
+        "evaluation.groups, which it replaces; protocols of signs have none.",
+    )
 
 
 SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")
 """Keys of a comparison that replace those of every preset."""
+
+GROUPS = "groups"
+"""Key of a comparison that is one of its protocols' evaluation."""
 
 COMPOSITION = "protocol.privacy.composition"
 """Key of how the draws about a user share a budget."""
@@ -238,6 +246,8 @@ class Template:
             own = read_yaml(_preset_file(entry.preset or entry.name, source))
         values = {**own, **copy.deepcopy(dict(shared)), "name": entry.name}
         where = f"{source}: {entry.name}"
+        if (groups := values.pop(GROUPS, None)) and not values.get("binarization"):
+            values["evaluation"] = {**values.get("evaluation", {}), GROUPS: groups}
         for key, value in entry.changes.items():
             replace_value(values, key, value, where)
         return cls(entry, values, parse_config(values, where), where)

@@ -19,11 +19,12 @@ from clients.places import is_url, place_of
 from dprec import components
 from dprec.errors import InputError, SettingError, within
 from dprec.metrics import check_names
+from dprec.splits import Split
 from dprec.wire import NetworkOptions
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.base import Protocol
-from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
+from simulation.protocols.components import AnyBinarization, AnyDataset, AnySchedule, AnySplit
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 
@@ -118,6 +119,9 @@ class SimulationOptions(components.Options):
         return self.users_per_node
 
 
+ACTIVITY, EPSILON = "activity", "epsilon"
+"""Groups of users that need no column of a users' table: by number of ratings, and by loss per rating."""
+
 LONGEST_CUTOFF = 10_000
 """Length of the longest list from the catalogue that is judged."""
 
@@ -173,6 +177,11 @@ class EvaluationOptions(components.Options):
     ranking: RankingOptions | None = components.option(
         "Ranking over the catalogue, measured at the end of a run; left out, it is not measured.", None
     )
+    groups: Annotated[tuple[str, ...], BeforeValidator(components.as_tuple)] = components.option(
+        "What divides the users into groups whose figures are told: 'activity' (quarters by number of "
+        "ratings), 'epsilon' (what the reports lose per rating), or columns of the users' table.",
+        (),
+    )
     errors: Annotated[tuple[str, ...], BeforeValidator(components.as_tuple)] = components.option(
         "User-defined metrics of which less is better, module:function each, at the end of a run.", ()
     )
@@ -182,11 +191,18 @@ class EvaluationOptions(components.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if len(set(self.groups)) < len(self.groups):
+            raise SettingError("groups", str(list(self.groups)), "each once")
         for key in ("errors", "scores"):
             with within(key):
                 check_names(getattr(self, key))
         with within("scores"):
             check_names((*self.errors, *self.scores))
+
+    @property
+    def reads_users(self) -> bool:
+        """Whether a group is made of a column of the users' table."""
+        return not set(self.groups) <= {ACTIVITY, EPSILON}
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -211,11 +227,17 @@ class RunConfig(BaseModel):
     )
     seed: int = Field(default=0, ge=0, description="Seed of everything that is drawn.")
     dataset: AnyDataset = Field(description="The ratings.")
-    split: AnySplit = Field(description="How the ratings are divided into train and test.")
+    split: AnySplit = Field(
+        description="How the ratings are divided into train and test; not read where there is a schedule."
+    )
     binarization: AnyBinarization | None = Field(
         default=None, description="How ratings are cut into +1 and -1, for methods that need signs."
     )
     protocol: AnyProtocol = Field(description="How devices and server arrive at predictions together.")
+    schedule: AnySchedule | None = Field(
+        default=None,
+        description="When devices are asked in the course of time; by default once, about everything.",
+    )
     simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")
     evaluation: EvaluationOptions = Field(
         default=EvaluationOptions(), description="How accuracy is measured."
@@ -224,10 +246,19 @@ class RunConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_sources(cls, values: Any) -> Any:
-        """Leave out what a run adds to its config.yaml: the file runs again with the code that there is."""
-        if isinstance(values, dict):
-            return {key: value for key, value in values.items() if key != SOURCES}
-        return values
+        """Leave out what a run adds to its config.yaml: the file runs again with the code that there is.
+
+        Where time divides the ratings, no split has to be given.
+        """
+        if not isinstance(values, dict):
+            return values
+        split = {"split": {"kind": "holdout"}} if values.get("schedule") else {}
+        return split | {key: value for key, value in values.items() if key != SOURCES}
+
+    @property
+    def division(self) -> Split:
+        """How the ratings are divided: by time where there is a schedule, which comes before any split."""
+        return self.split if self.schedule is None else self.schedule.division
 
     @property
     def sources(self) -> dict[str, str]:
@@ -239,7 +270,7 @@ class RunConfig(BaseModel):
 
     def user_defined_classes(self) -> list[type[components.Options]]:
         """Return the classes of its components that are not of this distribution."""
-        parts = (self.dataset, self.split, self.binarization, self.protocol)
+        parts = (self.dataset, self.split, self.binarization, self.protocol, self.schedule)
         return [component for part in parts for component in components.user_defined_classes(part)]
 
     def with_absolute_paths(self) -> Self:
@@ -296,7 +327,7 @@ def _with_absolute_paths(part: OptionsT) -> OptionsT:
         value = getattr(part, field.name)
         if field.name in _PATHS and isinstance(value, str) and value:
             changes[field.name] = str(Path(value).expanduser().absolute())
-        elif field.name == "items" and isinstance(value, components.Options):
+        elif isinstance(value, components.Options):
             changes[field.name] = _with_absolute_paths(value)
     return dataclasses.replace(part, **changes) if changes else part
 

@@ -6,8 +6,14 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from simulation.analysis.answer import answer_sentences
-from simulation.analysis.gains import same_figures
-from simulation.analysis.protocol_results import ComparisonFiles, declared_in_comparison, notes_on_delta
+from simulation.analysis.gains import SETS_ONLY, same_figures
+from simulation.analysis.groups import read_groups
+from simulation.analysis.protocol_results import (
+    ComparisonFiles,
+    at_reference,
+    declared_in_comparison,
+    notes_on_delta,
+)
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
 from simulation.pages.comparison_plots import (
     evaluation_plots,
@@ -28,8 +34,9 @@ from simulation.pages.deployment import (
     reference_traffic,
 )
 from simulation.pages.evaluation_parts import EvaluationPart, evaluation_parts
-from simulation.pages.figures.panels import looks_of
+from simulation.pages.figures.panels import Looks, looks_of
 from simulation.pages.figures.rendering import Draw
+from simulation.pages.groups import groups_sections
 from simulation.pages.page import Section, figures, page, paragraph, render_template
 from simulation.pages.populations import population_section
 from simulation.pages.words import comparison_in_words, data_in_words, merged_notes
@@ -120,6 +127,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     of_parts = [_evaluation(part, draw, main=part is parts[0]) for part in parts]
     sections = [section for _, own in of_parts for section in own]
     sections += [
+        *_groups(files, looks, draw),
         user_section(files, traffic, looks, draw),
         *noise_section(files, looks, draw),
         *published_section(files),
@@ -132,6 +140,14 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     answered = Markup("").join(answer for answer, _ in of_parts) if parts else None
     words, notes = comparison_in_words(files) + _progress(files), _first_notes(files)
     return page(title, "dprec comparison", words, notes, folded, answered, scripts=("decision.js",))
+
+
+def _groups(files: ComparisonFiles, looks: Looks, draw: Draw) -> list[Section]:
+    """Return the section on groups of users: its figure has the protocols at the reference budget."""
+    results = [each for each in at_reference(files.results) if each.baseline in (None, SETS_ONLY)]
+    drawn = {(each.name, each.budget) for each in results}
+    lines = [line for line in read_groups(files.directory) if line.name in looks]
+    return groups_sections(lines, looks, draw, lambda line: (line.name, line.epsilon) in drawn)
 
 
 def _progress(files: ComparisonFiles) -> str:

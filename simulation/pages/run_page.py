@@ -25,6 +25,7 @@ from simulation.analysis.columns import (
     written_column,
 )
 from simulation.analysis.drawing import drawing_of
+from simulation.analysis.groups import GroupLine
 from simulation.analysis.protocol_results import ProtocolResult, metrics_of, result_of
 from simulation.analysis.vocabulary import (
     DASH,
@@ -40,8 +41,10 @@ from simulation.analysis.vocabulary import (
 )
 from simulation.pages.deployment import HOW_TO_PROJECT, projection_sections, run_projections
 from simulation.pages.figures.noise import alter_ego_plots, draw_completion, draw_noise, numbers
+from simulation.pages.figures.panels import SERIES, Look
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.users import HELD_AGAINST, draw_summary, evaluated_rounds
+from simulation.pages.groups import groups_sections
 from simulation.pages.page import Section, figures, page, paragraph, render_template, table
 from simulation.pages.words import components_in_words, run_in_words
 from simulation.storage.run_files import RunFiles
@@ -216,6 +219,7 @@ def run_page(
     folded = [
         *example_sections(run),
         *ranking_sections(run),
+        *_groups(summary, draw),
         Section("users", "Bytes and ε per user", (user_table(run),)),
         *noise_sections(run, draw),
         *rounds_sections(run),
@@ -228,6 +232,14 @@ def run_page(
         sections = [*sections, Section("sent", "What leaves one device", (sent,))]
     sections = [*sections, *(replace(section, folded=True) for section in folded)]
     return page(summary.name, "dprec run", run_in_words(run), notes, sections, answer)
+
+
+def _groups(summary: Summary, draw: Draw) -> list[Section]:
+    """Return the section on groups of users, if there are any."""
+    lines = [
+        GroupLine(summary.name, None, by, own) for by, groups in summary.groups.items() for own in groups
+    ]
+    return groups_sections(lines, {summary.name: Look(SERIES[0], "o")}, draw, lambda line: True)
 
 
 def _left_out(summary: Summary) -> list[str]:

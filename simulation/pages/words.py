@@ -42,11 +42,23 @@ def components_in_words(run: RunFiles) -> str:
         sentences.append(_described("Mechanism", MECHANISMS, summary.mechanism))
     if epsilon := at(protocol, "privacy", "epsilon"):
         unit: Any = at(protocol, "privacy", "per")
-        sentences.append(f"The budget is ε = {epsilon:g} {UNITS_IN_WORDS.get(unit, f'per {unit}')}.")
+        per = UNITS_IN_WORDS.get(unit, f"per {unit}")
+        sentences.append(f"The budget is {_chosen(epsilon)} {per}.")
     sentences.append(_described("Completion", COMPLETIONS, summary.completion))
     if summary.devices == "simulated":
         sentences.append(f"Seed {run.config.get('seed', 0)}.")
     return " ".join(sentences)
+
+
+def _chosen(epsilon: float | dict[str, float]) -> str:
+    """Return the epsilon, or which shares of the users choose which, in words."""
+    if not isinstance(epsilon, dict):
+        return f"ε = {epsilon:g}"
+    parts = [
+        f"{share:.0%} of users {f'ε = {chosen}' if float(chosen) else 'refuse'}"
+        for chosen, share in epsilon.items()
+    ]
+    return f"everybody's own ({', '.join(parts)})"
 
 
 def comparison_in_words(files: ComparisonFiles) -> str:

@@ -19,6 +19,7 @@ from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListPro
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
 from simulation.protocols.randomized_sets import RandomizedSetsProtocol
+from simulation.protocols.sampled_negatives import SampledNegativesProtocol
 from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
 from simulation.protocols.x_map import XMapProtocol
@@ -44,6 +45,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         IalsProtocol,
         GramProtocol,
         RandomizedSetsProtocol,
+        SampledNegativesProtocol,
         BestListProtocol,
         PairsInBlanketProtocol,
         PublicStartProtocol,

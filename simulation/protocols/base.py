@@ -267,6 +267,11 @@ class Protocol(Options):
         return self.privacy is not None
 
     @property
+    def calibrated(self) -> bool:
+        """Whether a comparison sets its epsilon: it has a budget, and users have none of their own."""
+        return self.private and not (self.privacy is not None and self.privacy.own)
+
+    @property
     def mechanism_name(self) -> str:
         """Name of what protects the users, for the summary: by default the kind of its mechanism."""
         return str(getattr(self, "mechanism", self).kind)
@@ -390,6 +395,11 @@ class Protocol(Options):
     def picked(self) -> Protocol:
         """The protocol that is run: this one, unless it picks another."""
         return self
+
+    @property
+    def of_single_ratings(self) -> Any:
+        """The protocol that is run, if its reports can be read with those of other times; None if not."""
+        return None if self.picked is self else self.picked.of_single_ratings
 
     @property
     def baseline(self) -> str | None:

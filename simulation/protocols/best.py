@@ -12,20 +12,19 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from dprec import mechanisms
-from dprec.accounting import Guarantee, MatchedBudget, PrivacyBudget
+from dprec.accounting import AnyBudget, MatchedBudget
 from dprec.arrays import AnyInts, Floats
 from dprec.completion import Calibrated
 from dprec.components import option
 from dprec.errors import SettingError
-from dprec.exchange import Setup
 from dprec.mechanisms.fisher_optimal import information
 from dprec.observations import EmbeddingRelease
 from dprec.ordinal import level_shares
 from dprec.ratings import Ratings, RatingScale
-from simulation.protocols.base import Example, Protocol, Sent
+from simulation.protocols.base import Protocol
 from simulation.protocols.one_shot import OneShotProtocol
+from simulation.protocols.picking import PickingProtocol
 from simulation.protocols.sharing import budget_at
-from simulation.protocols.task import Grid, Outcome, Task
 
 PUBLIC: Literal["netflix"] = "netflix"
 """The public shares of the levels, of five stars."""
@@ -130,14 +129,12 @@ _RANK, _HIDDEN_SWEEPS = 5, 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class BestProtocol(Protocol):
+class BestProtocol(PickingProtocol):
     """The one-shot protocol that is best at the budget; it says which one that is, and why."""
 
     kind: Literal["best"] = "best"
-    not_deployed: ClassVar[str] = ""
     _sizes: ClassVar[Sizes | None] = None
-    private: ClassVar[bool] = True
-    privacy: PrivacyBudget = option("What is promised.")
+    privacy: AnyBudget = option("What is promised; see protocol one-shot.")
     predicts: Literal["device", "server"] = option("Who predicts.", "device")
     item_set: Literal["revealed", "hidden"] = option(
         "Whether the server sees which items are rated.", "revealed"
@@ -160,7 +157,8 @@ class BestProtocol(Protocol):
         if self.privacy.per == "user":
             return mechanisms.ResidualBits()
         symbols = self._symbols()
-        return mechanisms.BitsAndCounts() if self._counts_are_better(symbols) else symbols
+        counts = not self.privacy.own and self._counts_are_better(symbols)
+        return mechanisms.BitsAndCounts() if counts else symbols
 
     def _symbols(self) -> mechanisms.Mechanism:
         """Return the most informative symbols, or a bit if it tells more where no shares are public."""
@@ -219,46 +217,21 @@ class BestProtocol(Protocol):
         hidden = self.item_set == "hidden" and budget.unit == "rating"
         return replace(self, privacy=budget_at(self.privacy, budget, "cell" if hidden else budget.unit))
 
-    def check(self, train: Ratings) -> None:
-        """Refuse a budget that no candidate can hold, and what the picked protocol refuses."""
+    def among(self, users: int, items: int) -> Self:
+        """Return the protocol itself, if there is a candidate that can hold its budget."""
         self._check_choices()
-        self.picked.check(train)
+        return self
 
     def _check_choices(self) -> None:
         if self.privacy.per == "cell" and self.item_set == "revealed":
             raise SettingError(
-                "item_set", "'visible', with a budget per cell", "'hidden', or per: rating or user"
+                "item_set", "'revealed', with a budget per cell", "'hidden', or per: rating or user"
             )
         if self.privacy.per == "user" and self.item_set == "revealed" and self.predicts == "server":
-            found = "'server', with a budget per user and the item set visible"
+            found = "'server', with a budget per user and the item set revealed"
             raise SettingError("predicts", found, "'device', which knows its user's mean")
-
-    def check_deployed(self) -> None:
-        """Refuse what the picked protocol refuses."""
-        self.picked.check_deployed()
 
     def audited(self) -> Protocol:
         """Return the picked protocol for an audit."""
         self._check_choices()
-        return self.picked.audited()
-
-    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
-        """Promise what the picked protocol does; refuse as `check` does."""
-        self._check_choices()
-        guarantee = self.picked.guarantee(shape)
-        return replace(guarantee, notes=(*guarantee.notes, self.reason))
-
-    def sent(self, example: Example) -> Sent | None:
-        """Return the one report."""
-        self._check_choices()
-        return self.picked.sent(example)
-
-    def setup(self) -> Setup:
-        """Return the mechanism and the budget that are picked."""
-        return self.picked.setup()
-
-    def run(self, grid: Grid, task: Task) -> Outcome:
-        """Run the picked protocol."""
-        outcome = self.picked.run(grid, task)
-        notes = (*outcome.guarantee.notes, self.reason)
-        return replace(outcome, guarantee=replace(outcome.guarantee, notes=notes))
+        return super().audited()

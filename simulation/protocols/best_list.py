@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
-from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyBudget, PrivacyUnit, Trust
+from dprec.accounting import Adjacency, MatchedBudget, PrivacyBudget, PrivacyUnit, Trust
 from dprec.components import option
-from dprec.exchange import Setup
 from dprec.ratings import Ratings
 from dprec.sums import (
     Aggregation,
@@ -22,7 +21,7 @@ from dprec.sums import (
     ShuffledAggregation,
     TrustedAggregation,
 )
-from simulation.protocols.base import Example, Predicted, Promise, Protocol, Sent
+from simulation.protocols.base import Predicted, Protocol
 from simulation.protocols.list_sums import (
     COMPARED,
     GramProtocol,
@@ -30,9 +29,9 @@ from simulation.protocols.list_sums import (
     PopularityProtocol,
     TableProtocol,
 )
+from simulation.protocols.picking import PickingProtocol
 from simulation.protocols.randomized_sets import RandomizedSetsProtocol
 from simulation.protocols.sharing import budget_at
-from simulation.protocols.task import Grid, Outcome, Sizes, Task
 
 MOST_NOISE = {True: 2.5e-3, False: 6.5e-3}
 """Noise of a number and of a user up to which a table is best, where anything is public about the items, and
@@ -58,14 +57,12 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BestListProtocol(Protocol):
+class BestListProtocol(PickingProtocol):
     """The protocol of lists that is best at a budget for whom users trust; it says which, and why."""
 
     kind: Literal["best-list"] = "best-list"
     predicted: ClassVar[Predicted] = "lists"
-    not_deployed: ClassVar[str] = ""
     folds_in: ClassVar[bool] = True
-    private: ClassVar[bool] = True
     _known: ClassVar[Known] = Known(0, 0, False)
     privacy: PrivacyBudget = option("What is promised, of whole sets or of single items.")
     trust: Trust = option(
@@ -80,10 +77,11 @@ class BestListProtocol(Protocol):
 
     def suited_to(self, train: Ratings) -> Self:
         """Return the protocol that picks by the sizes of train ratings."""
-        return self._among((train.n_users, train.n_items))
+        return self.among(train.n_users, train.n_items)
 
-    def _among(self, shape: tuple[int, int]) -> Self:
-        return self._knowing(Known(*shape, self._known.content))
+    def among(self, users: int, items: int) -> Self:
+        """Return the protocol that picks by some sizes."""
+        return self._knowing(Known(users, items, self._known.content))
 
     def _knowing(self, known: Known) -> Self:
         suited = replace(self)
@@ -118,16 +116,6 @@ class BestListProtocol(Protocol):
         )
 
     @property
-    def mechanism_name(self) -> str:
-        """What protects the users."""
-        return self.picked.mechanism_name
-
-    @property
-    def completion_name(self) -> str:
-        """What is learned."""
-        return self.picked.completion_name
-
-    @property
     def reason(self) -> str:
         """What is picked, and why, in a sentence."""
         if self.privacy.per != "user":
@@ -144,39 +132,3 @@ class BestListProtocol(Protocol):
         """Return the protocol at a budget; per rating means per cell."""
         per: PrivacyUnit = "user" if budget.unit == "user" else "cell"
         return replace(self, privacy=budget_at(self.privacy, budget, per))
-
-    def check(self, train: Sizes) -> None:
-        """Refuse what the picked protocol refuses."""
-        self._among((train.n_users, train.n_items)).picked.check(train)
-
-    def check_deployed(self) -> None:
-        """Refuse what the picked protocol refuses."""
-        self.picked.check_deployed()
-
-    def audited(self) -> Protocol:
-        """Return the picked protocol for an audit."""
-        return self.picked.audited()
-
-    def promise(self) -> Promise:
-        """Return the promise of the picked protocol."""
-        return self.picked.promise()
-
-    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
-        """Promise what the picked protocol does."""
-        suited = self._among(shape)
-        guarantee = suited.picked.guarantee(shape)
-        return replace(guarantee, notes=(*guarantee.notes, suited.reason))
-
-    def sent(self, example: Example) -> Sent | None:
-        """Return what the picked protocol sends."""
-        return self._among(example.shape).picked.sent(example)
-
-    def setup(self) -> Setup:
-        """Return what is installed for the picked protocol."""
-        return self.picked.setup()
-
-    def run(self, grid: Grid, task: Task) -> Outcome:
-        """Run the picked protocol."""
-        outcome = self.picked.run(grid, task)
-        notes = (*outcome.guarantee.notes, self.reason)
-        return replace(outcome, guarantee=replace(outcome.guarantee, notes=notes))

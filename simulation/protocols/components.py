@@ -9,6 +9,7 @@ from dprec.datasets import DATASETS, Dataset
 from dprec.federated import MODELS, FederatedModel
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.mechanisms import MECHANISMS, Mechanism
+from dprec.schedules import SCHEDULES, Schedule
 from dprec.splits import SPLITS, Split
 from dprec.sums import AGGREGATIONS, Aggregation
 
@@ -22,6 +23,7 @@ COMPONENT_REGISTRIES: list[Registry[Any]] = [
     PERTURBATIONS,
     AGGREGATIONS,
     MODELS,
+    SCHEDULES,
 ]
 
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     AnyMechanism = Mechanism
     AnyModel = FederatedModel
     AnyPerturbation = Perturbation
+    AnySchedule = Schedule
     AnySplit = Split
 else:
     AnyAggregation = one_of(AGGREGATIONS)
@@ -44,4 +47,5 @@ else:
     AnyMechanism = one_of(MECHANISMS)
     AnyModel = one_of(MODELS)
     AnyPerturbation = one_of(PERTURBATIONS)
+    AnySchedule = one_of(SCHEDULES)
     AnySplit = one_of(SPLITS)

@@ -12,12 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant
-from dprec.arrays import AnyInts, Floats
+from dprec.arrays import AnyInts, Bools, Floats
 from dprec.components import option
 from dprec.errors import SettingError
-from dprec.exchange import OneShotSetup, SilentSetup
+from dprec.exchange import OneShotSetup, Setup, SilentSetup
 from dprec.lists import ease, ials
-from dprec.mechanisms import SetOnly
+from dprec.mechanisms import Mechanism, SetOnly
 from dprec.observations import Observations
 from dprec.predictions import cells_from_rows
 from dprec.randomness import public_words, uniforms
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 Scores = Callable[[sp.csr_array], Floats]
 """From sets, shape (users, items), to scores of all items, of the same shape."""
-
-_MECHANISM = SetOnly()
-"""Of devices that send which items they have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,9 +103,11 @@ class RandomListProtocol(ListProtocol):
 class ClearSetsProtocol(ListProtocol):
     """Base of the references without privacy: devices send their sets, and a trusted server orders items."""
 
-    def setup(self) -> OneShotSetup:
+    mechanism: ClassVar[Mechanism] = SetOnly()
+
+    def setup(self) -> Setup:
         """Return the setup of devices that send their sets as they are."""
-        return OneShotSetup(mechanism=_MECHANISM, privacy=None)
+        return OneShotSetup(mechanism=self.mechanism, privacy=None)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise nothing: the server receives the sets."""
@@ -119,8 +118,14 @@ class ClearSetsProtocol(ListProtocol):
         size = self._family(example.items, example).size(example.ratings)
         return Sent(1, None, 1, size.bits, None, "user")
 
+    def accountant(self, task: Task, sent: Bools) -> PrivacyAccountant:
+        """Return the account of the users whose set arrived: nothing bounds what they lost."""
+        accountant = PrivacyAccountant(rated=task.train.counts > 0)
+        accountant.step(1, sent, math.inf, math.inf)
+        return accountant
+
     def _family(self, n_items: int, of: Any) -> ReportFamily:
-        return _MECHANISM.family(None, of.scale, n_items)
+        return self.mechanism.family(self.privacy, of.scale, n_items)
 
     @abstractmethod
     def learn(
@@ -141,17 +146,16 @@ class ClearSetsProtocol(ListProtocol):
         def predict_rows(users: AnyInts, n_items: int) -> Floats:
             return scores(ranked[users])
 
-        accountant = PrivacyAccountant(rated=task.train.counts > 0)
-        accountant.step(1, collected.sent, math.inf, math.inf)
         record = collected.record
+        said, _ = family.against_truth(task.train, collected.observations, collected.accepted)
         return Outcome(
             predict=cells_from_rows(predict_rows, task.n_items),
             predict_rows=predict_rows,
             traffic=collected.traffic,
-            accountant=accountant,
+            accountant=self.accountant(task, collected.sent),
             guarantee=self.guarantee((task.n_users, task.n_items)),
             rounds=(record,),
-            notes=(*sharing.notes_on_failures([record]), sharing.NOT_DELIVERED),
+            notes=(*sharing.notes_on_failures([record]), *said, sharing.NOT_DELIVERED),
             diagnostics=diagnostics,
         )
 

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.accounting import Guarantee, MatchedBudget
-from dprec.arrays import Floats, Ints
+from dprec.accounting import AnyBudget, Guarantee, MatchedBudget
+from dprec.arrays import Bools, Ints, Uint8s
 from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Completion, ItemAverage
 from dprec.components import option
 from dprec.errors import SettingError, within
-from dprec.exchange import PRIOR, OneShotSetup
+from dprec.exchange import OneShotSetup, OwnBudgetsSetup
 from dprec.mechanisms import Mechanism
 from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations
 from dprec.ordinal import level_shares
 from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of
-from dprec.predictions import PredictRows
-from dprec.reports import ReportFamily, Wanted
-from dprec.wire import ItemTable
+from dprec.predictions import Predict, PredictRows
+from dprec.ratings import Ratings
+from dprec.reports import MixedFamily, ReportFamily, Wanted
+from dprec.wire import ItemTable, TrafficLedger
 from simulation.protocols import sharing
 from simulation.protocols.base import Example, Protocol, Sent, sent_ratings
 from simulation.protocols.components import AnyCompletion, AnyMechanism
@@ -61,8 +62,9 @@ def notes_on_table(
             "covers that unless item_embeddings.epsilon is set.",
         )
     rest = (
-        "The items' effects and how certain these are have none of that noise, and it does not cover them: "
-        "they follow from the reports, and show about how often an item is rated."
+        "The items' effects, how certain these are, and what a user's items say of its level and tastes have "
+        "none of that noise, and it does not cover them: they follow from the reports, and show about how "
+        "often an item is rated."
         if has_biases
         else "Nothing else in the table depends on who rated what."
     )
@@ -76,6 +78,14 @@ def notes_on_table(
     )
 
 
+def note_on_refusals(refuses: Bools) -> tuple[str, ...]:
+    """Say how many users sent nothing because they refuse, if any do."""
+    refusals = int(refuses.sum())
+    if not refusals:
+        return ()
+    return (f"{refusals} of {refuses.size} users refuse: to the server, their reports are missing.",)
+
+
 def notes_on_catalogue(catalogue: Catalogue | None) -> tuple[str, ...]:
     """Say which public data about the items the predictions rest on, if on any."""
     if catalogue is None:
@@ -87,12 +97,20 @@ def notes_on_catalogue(catalogue: Catalogue | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class SentTable:
-    """What devices that predict were sent, as they decode it."""
+class Learned:
+    """What the server has learned, and what devices hold of it."""
 
-    table: ItemTable
-    priors: Floats
-    """What each user's rated items say about its level and its factors; shape (users, 1 + factors)."""
+    completed: Completed
+    sent_table: ItemTable | None
+    """None if the server predicts."""
+    spent: dict[str, int]
+    """Bytes of what devices were sent; see `RoundAccount.spent`."""
+
+    def predicting(self, process: OrdinalProcess, held: Ratings) -> tuple[Predict, PredictRows | None]:
+        """Return what predicts: the server, or devices that hold some ratings."""
+        if self.sent_table is None:
+            return self.completed.predict, self.completed.predict_rows
+        return Devices(process, self.sent_table, held).predict, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +119,9 @@ class AfterReports:
 
     observations: Observations
     asked: Ints | None = None
-    """What was asked of each user after the reports; None if nothing; shape (users, ...)."""
+    """What was asked of each user after the reports, or the number of its budget where users have budgets of
+    their own; None if nothing; shape (users, ...).
+    """
     rounds: tuple[RoundRecord, ...] = ()
     """Those after the reports."""
     notes: tuple[str, ...] = ()
@@ -113,7 +133,7 @@ class AfterReports:
 
         follow_up = family.follow_up
         if follow_up is None:
-            return cls(collected.observations)
+            return cls(collected.observations, collected.told)
         further = FollowUpCollection(follow_up, task.group).collect(grid, task.roster, collected)
         notes = sharing.notes_on_failures([further.record], follow_up.answers_called)
         return cls(further.observations, further.asked, (further.record,), notes)
@@ -129,11 +149,9 @@ class ServedReports:
     """The reports."""
     after: AfterReports
     """What is known once there is nothing more to ask for."""
-    completed: Completed
+    learned: Learned
     record: RoundRecord
     """Of the round of the reports, with the bytes of what devices were sent."""
-    sent_table: SentTable | None
-    """None if the server predicts."""
     embedding_release: EmbeddingRelease
     """What the table may say of everybody's item sets."""
 
@@ -143,21 +161,26 @@ class ServedReports:
         observed = self.after.observations
         return observed.counts
 
-    def facts(self, counts: Ints) -> dict[str, Any]:
-        """Return the entries of a `ServerOutcome`, without its guarantee and distance."""
+    def facts(self, counts: Ints, numbers: Uint8s | None = None) -> dict[str, Any]:
+        """Return the entries of a `ServerOutcome`, without its guarantee and distance.
+
+        ``numbers``: of users' own budgets, where more is known of them than reports say.
+        """
         sent, embedding_release = self.collected.sent, self.embedding_release
-        accountant = self.family.accountant(counts, sent, self.after.asked)
+        asked = self.after.asked if numbers is None else numbers.astype(np.int64)
+        accountant = self.family.accountant(counts, sent, asked)
         if embedding_release.epsilon is not None:
             accountant.step(1, sent, 0.0, embedding_release.epsilon, embedding_release.released)
-        notes = self.completed.notes + sharing.notes_on_failures([self.record]) + self.after.notes
-        notes += notes_on_catalogue(self.completed.public_data)
+        completed = self.learned.completed
+        notes = completed.notes + sharing.notes_on_failures([self.record]) + self.after.notes
+        notes += notes_on_catalogue(completed.public_data)
         return {
             "traffic": self.collected.traffic,
             "accountant": accountant,
             "rounds": (self.record, *self.after.rounds),
             "channel": self.family.device_channel(counts),
             "notes": notes,
-            "diagnostics": self.completed.diagnostics,
+            "diagnostics": completed.diagnostics,
         }
 
 
@@ -167,6 +190,11 @@ class OneShotProtocol(Protocol):
 
     kind: Literal["one-shot"] = "one-shot"
     not_deployed: ClassVar[str] = ""
+    privacy: AnyBudget | None = option(
+        "What is promised; left out if nothing is. If epsilon is a mapping, users choose their own: it has "
+        "the share of those who choose each, 0 being a refusal.",
+        None,
+    )
     mechanism: AnyMechanism = option("What the device applies to each rating.")
     completion: AnyCompletion = option("How the server completes the matrix.")
     personalization: Literal["none", "on-device"] = option(
@@ -199,6 +227,11 @@ class OneShotProtocol(Protocol):
     def draws_noise(self) -> bool:
         """Whether the mechanism does, or the server for the table of items."""
         return self.private or self.item_embeddings.epsilon is not None
+
+    @property
+    def _own_budgets(self) -> bool:
+        """Whether users choose their own epsilons."""
+        return self.privacy is not None and self.privacy.own
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; if the item set is hidden, per rating means per cell."""
@@ -253,7 +286,10 @@ class OneShotProtocol(Protocol):
             raise SettingError("delta", found, accepted)
 
     def check_deployed(self) -> None:
-        """Refuse a shuffler, which is accounted for and not run."""
+        """Refuse a shuffler, which is accounted for and not run, and several epsilons in one agreement."""
+        if self._own_budgets:
+            found, accepted = "several, in a deployment", "one number: all devices agree to the same protocol"
+            raise SettingError("privacy.epsilon", found, accepted)
         if self.shuffler is not None:
             raise SettingError("shuffler", "one, in a deployment", "none: devices answer the server itself")
 
@@ -267,6 +303,17 @@ class OneShotProtocol(Protocol):
         return replace(
             self, completion=ItemAverage(), delivery=None, shuffler=None, item_embeddings=EmbeddingRelease()
         )
+
+    @property
+    def of_single_ratings(self) -> Self | None:
+        """The protocol, if each symbol of its reports is about one rating and linked to its user."""
+        reports = self.mechanism.report_family
+        alone = reports.of_single_ratings() and not reports.asks_further and self.shuffler is None
+        return self if alone else None
+
+    def at_share(self, setup: OneShotSetup) -> Self:
+        """Return the protocol with what a schedule installs on devices."""
+        return replace(self, mechanism=setup.mechanism, privacy=setup.privacy)
 
     @property
     def baseline(self) -> str | None:
@@ -291,34 +338,56 @@ class OneShotProtocol(Protocol):
     def setup(self) -> OneShotSetup:
         """Return the mechanism and the budget."""
         predicts = self.personalization == "on-device"
+        if self.privacy is not None and self.privacy.own:
+            return OwnBudgetsSetup(mechanism=self.mechanism, privacy=self.privacy, predicts=predicts)
         return OneShotSetup(mechanism=self.mechanism, privacy=self.privacy, predicts=predicts)
 
     def serve(self, grid: Grid, task: ServerTask) -> ServedReports:
         """Collect the reports, complete the matrix, and send devices that predict what it says."""
-        from strategies.report_collection import ReportCollection
-
         family = self._family(task)
-        wanted = Wanted(self.completion.needs_likelihood, self.completion.needs_symbols)
-        collected = ReportCollection(family, task.group, wanted, task.catalogue).collect(grid, task.roster)
-        record, sent_table = collected.record, None
+        collected = self.collect(grid, task, family)
+        record = collected.record
         after = AfterReports.of(grid, task, family, collected)
-        observed = replace(after.observations, embedding_release=self._embedding_release)
+        observed = after.observations
         if self.shuffler is not None:
             spent = self.shuffler.charged(family, collected, task.group)
             record, observed = record.with_traffic(spent), self.shuffler.received(observed)
+        learned = self.learned(grid, task, observed, collected.observations, collected.traffic)
+        record = record.with_traffic(learned.spent)
+        return ServedReports(family, collected, after, learned, record, self.embedding_release)
+
+    def collect(
+        self, grid: Grid, task: ServerTask, family: ReportFamily, *, symbols: bool = False
+    ) -> Collected:
+        """Ask everybody for a report; ``symbols`` where others than the completion read them."""
+        from strategies.report_collection import ReportCollection
+
+        wanted = Wanted(self.completion.needs_likelihood, symbols or self.completion.needs_symbols)
+        return ReportCollection(family, task.group, wanted, task.catalogue).collect(grid, task.roster)
+
+    def learned(
+        self,
+        grid: Grid,
+        task: ServerTask,
+        observed: Observations,
+        linked: Observations,
+        traffic: TrafficLedger,
+    ) -> Learned:
+        """Complete the matrix from what was observed, and send everybody what follows, which is charged.
+
+        ``linked``: the same before any shuffler, which says what users have rated.
+        """
+        observed = replace(observed, embedding_release=self.embedding_release)
         with within("completion"):
             completed = self.completion.fit(observed, task.server_seed, task.progress)
         if self.personalization == "on-device":
-            sent_table, spent = self._broadcast(grid, task, completed, collected)
-            record = record.with_traffic(spent)
-        elif self.delivery is not None and self.shuffler is None:
-            cells = collected.observations
-            seen = None if family.hides_items else (cells.users, cells.items)
-            spent = self.delivery.deliver(
-                grid, task, completed, seen, collected.traffic, self.completion_name
-            )
-            record = record.with_traffic(spent)
-        return ServedReports(family, collected, after, completed, record, sent_table, self._embedding_release)
+            return Learned(completed, *self._broadcast(grid, task, completed, linked, traffic))
+        if self.delivery is None or self.shuffler is not None:
+            return Learned(completed, None, {})
+        rated = linked.item_sets
+        seen = None if self.mechanism.report_family.hides_items else (rated.users, rated.items)
+        spent = self.delivery.deliver(grid, task, completed, seen, traffic, self.completion_name)
+        return Learned(completed, None, spent)
 
     def served(self, task: ServerTask, held: ServedReports) -> ServerOutcome:
         """Return what the server knows; a rating that no accepted report shows is not counted."""
@@ -327,32 +396,29 @@ class OneShotProtocol(Protocol):
 
     def simulated(self, task: Task, held: ServedReports) -> Outcome:
         """Add what devices predict, what they lost, and how far their reports are from the ratings."""
-        train, completed, observed = task.train, held.completed, held.after.observations
-        facts = held.facts(train.counts)
-        predict = completed.predict
-        rows: PredictRows | None = completed.predict_rows
-        if held.sent_table is not None:
-            sent = held.sent_table
-            predict, rows = Devices(self.process, sent.table, sent.priors, train).predict, None
+        train, learned, observed = task.train, held.learned, held.after.observations
+        setup = self.setup().chosen_by(train, task.seed)
+        facts = held.facts(train.counts, setup.numbers(0, train.n_users))
+        predict, rows = learned.predicting(self.process, train)
         notes, facts["distance"] = held.family.against_truth(train, observed, held.collected.accepted)
-        facts["notes"] += notes
+        facts["notes"] += notes + note_on_refusals(setup.refuses(0, train.n_users))
         if self.shuffler is not None:
             alone = facts["accountant"].get_epsilon()
             hidden = self.shuffler.shuffled(held.family, held.collected, alone)
             facts["accountant"] = facts["accountant"].shuffled(hidden)
             facts["notes"] += notes_on_ratings(facts["accountant"], held.family, self.delta)
-            if held.sent_table is None:
+            if learned.sent_table is None:
                 facts["notes"] += (sharing.NOT_DELIVERED,)
         return Outcome(
             predict=predict,
             predict_rows=rows,
             guarantee=self.guarantee((train.n_users, train.n_items)),
-            hidden=completed.hidden_entries,
+            hidden=learned.completed.hidden_entries,
             **facts,
         )
 
     @property
-    def _embedding_release(self) -> EmbeddingRelease:
+    def embedding_release(self) -> EmbeddingRelease:
         """What may be told of item sets; where the server predicts, it tells nobody."""
         return self.item_embeddings if self.personalization == "on-device" else AS_THEY_ARE
 
@@ -363,17 +429,20 @@ class OneShotProtocol(Protocol):
         return replace(self.table, dimensions=0) if hidden else self.table
 
     def _broadcast(
-        self, grid: Grid, task: ServerTask, completed: Completed, collected: Collected
-    ) -> tuple[SentTable, dict[str, int]]:
+        self,
+        grid: Grid,
+        task: ServerTask,
+        completed: Completed,
+        linked: Observations,
+        traffic: TrafficLedger,
+    ) -> tuple[ItemTable, dict[str, int]]:
         """Send everybody what the completion knows of the items; return it, and the bytes charged."""
         from strategies.delivery import broadcast_table
 
-        observed = replace(collected.observations, embedding_release=self._embedding_release)
-        broadcast = broadcast_of(completed, observed, self._table_options, task.server_seed)
-        encoded, priors = broadcast.table.encode(), broadcast.priors
-        spent = broadcast_table(grid, task.roster, task.group, encoded, priors, collected.traffic)
-        table = ItemTable.decode(encoded, n_levels=task.scale.levels, n_items=task.n_items)
-        return SentTable(table, priors.astype(PRIOR).astype(np.float64)), spent
+        observed = replace(linked, embedding_release=self.embedding_release)
+        encoded = broadcast_of(completed, observed, self._table_options, task.server_seed).encode()
+        spent = broadcast_table(grid, task.roster, task.group, encoded, traffic)
+        return ItemTable.decode(encoded, n_levels=task.scale.levels, n_items=task.n_items), spent
 
     def sent(self, example: Example) -> Sent:
         """Return the one report."""
@@ -404,5 +473,5 @@ class OneShotProtocol(Protocol):
         if not sends:
             why = "devices send which items were rated, and nothing that depends on how."
             return Guarantee("proved", "local", False, why, notes=tuple(seen))
-        seen += reports.further_notes
+        seen += MixedFamily.further_notes if self._own_budgets else reports.further_notes
         return Guarantee("proved", "local", False, f"{sharing.EXACT_CHANNEL}.", notes=tuple(seen))

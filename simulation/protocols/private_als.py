@@ -25,10 +25,9 @@ from simulation.protocols.task import Sizes, Task
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateAlsProtocol(SummedProtocol):
-    """Users contribute to sums with Gaussian noise, from which the server solves for the items."""
+class AlsOfSums(SummedProtocol):
+    """Base of the protocols of private alternating least squares."""
 
-    kind: Literal["dp-als"] = "dp-als"
     papers: ClassVar[tuple[str, ...]] = ("chien2021", "krichene2023")
     privacy: PrivacyBudget | None = option(
         "What is promised for all rounds together, per user and by composition.", None
@@ -39,6 +38,13 @@ class PrivateAlsProtocol(SummedProtocol):
         published="add-or-remove-one",
         source="chien2021, section 2",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateAlsProtocol(AlsOfSums):
+    """Users contribute to sums with Gaussian noise, from which the server solves for the items."""
+
+    kind: Literal["dp-als"] = "dp-als"
     factorization: FactorizationOptions = option("What is learned, and from what.", FactorizationOptions())
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
 
@@ -80,22 +86,12 @@ class PrivateAlsProtocol(SummedProtocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImplicitAlsProtocol(SummedProtocol):
+class ImplicitAlsProtocol(AlsOfSums):
     """Users contribute their sets to sums with Gaussian noise, from which the server solves for the items."""
 
     kind: Literal["dp-ials"] = "dp-ials"
-    papers: ClassVar[tuple[str, ...]] = ("chien2021", "krichene2023")
     predicted: ClassVar[Predicted] = "lists"
     completion_name: ClassVar[str] = "private-implicit-als"
-    privacy: PrivacyBudget | None = option(
-        "What is promised for all rounds together, per user and by composition.", None
-    )
-    adjacency: Adjacency = option(
-        "What epsilon compares: a user's profile with none, or with any other, which takes twice the noise.",
-        "add-or-remove-one",
-        published="add-or-remove-one",
-        source="chien2021, section 2",
-    )
     factorization: ImplicitAlsOptions = option("What is learned, and from what.", ImplicitAlsOptions())
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
 

@@ -35,7 +35,13 @@ _FAULTS = ("absent", "late", "malformed")
 def budget_at(
     privacy: PrivacyBudget | None, budget: MatchedBudget, per: PrivacyUnit, *, composes: bool = True
 ) -> PrivacyBudget:
-    """Return a protocol's own budget with the epsilon, and the delta if there is one, of another."""
+    """Return a protocol's own budget with the epsilon, and the delta if there is one, of another.
+
+    Raises SettingError where users choose their own epsilons.
+    """
+    if privacy is not None and privacy.own:
+        found = f"shares of the users by epsilon, with {budget.epsilon:g} for everybody"
+        raise SettingError("privacy.epsilon", found, "one number, or no epsilons that all are matched at")
     own: dict[str, Any] = {"epsilon": budget.epsilon, "per": per}
     if budget.delta is not None and per == "user":
         own |= {"composition": "pld", "delta": budget.delta} if composes else {"composition": "sum"}

@@ -97,6 +97,9 @@ class Shuffler(Options):
         if privacy is None or not mechanism.sends_values:
             found = f"mechanism {name}, which draws nothing at random"
             raise SettingError("shuffler", found, "a private mechanism, or no shuffler")
+        if privacy.own:
+            found = "one, where reports begin with their users' own budgets"
+            raise SettingError("shuffler", found, "one epsilon for everybody, or no shuffler")
         if mechanism.report_family.asks_further:
             found = f"mechanism {name}, whose counts are asked of each user"
             raise SettingError("shuffler", found, "a mechanism that reports on each rating")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dprec.accounting import PrivacyUnit
-from dprec.catalogue import Catalogue
+from dprec.catalogue import Catalogue, UsersTable
 from dprec.errors import InputError
 from dprec.ratings import ColdRatings, Ratings
 from simulation.configuration.strict_yaml import flatten, parse_yaml, read_yaml
@@ -34,6 +34,7 @@ from simulation.storage.files import (
 CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
 TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv.gz"
 CHANNEL, LEDGER, MESSAGES = "channel.npz", "ledger.npz", "messages.json"
+USERS, GROUPS = "users.csv", "groups.csv"
 
 # What an unfinished run draws from, if that is not its seed.
 ENTROPY = "entropy.hex"
@@ -141,8 +142,8 @@ def matters(key: str) -> bool:
     return _COSMETIC.match(key) is None
 
 
-def fingerprint(*parts: Ratings | Catalogue | None) -> str:
-    """Return a digest that identifies ratings and data about items, whatever file they come from.
+def fingerprint(*parts: Ratings | Catalogue | UsersTable | None) -> str:
+    """Return a digest that identifies ratings and data about items and users, whatever file they come from.
 
     What is None does not count.
     """
@@ -154,8 +155,10 @@ def fingerprint(*parts: Ratings | Catalogue | None) -> str:
     return digest.hexdigest()[:16]
 
 
-def _columns(part: Ratings | Catalogue) -> tuple[NDArray[Any], ...]:
+def _columns(part: Ratings | Catalogue | UsersTable) -> tuple[NDArray[Any], ...]:
     """Return all that a part holds."""
+    if isinstance(part, UsersTable):
+        return np.array(list(part.columns), dtype=np.str_), *part.columns.values()
     if isinstance(part, Catalogue):
         names = np.array(part.number_names, dtype=np.str_), np.array(part.category_names, dtype=np.str_)
         return part.numbers, part.categories, *names
@@ -174,7 +177,7 @@ class ComparisonDirectory(ClaimedDirectory):
     """A directory that a comparison writes to."""
 
     claimed_by, held = COMPARISON, "a comparison already"
-    others = (CONFIG, SUMMARY, TABLE, TIMINGS, TABLES, CELLS, REPORT, FIGURES, AUDIT)
+    others = (CONFIG, SUMMARY, TABLE, TIMINGS, GROUPS, TABLES, CELLS, REPORT, FIGURES, AUDIT)
 
     @property
     def cells(self) -> Path:
@@ -185,13 +188,17 @@ class ComparisonDirectory(ClaimedDirectory):
         """Write noise.csv: samples of the mechanisms' noise."""
         write_atomically(self.path / NOISE, csv_of_rows(rows))
 
-    def write_tables(self, rows: Sequence[Row], timings: Sequence[Row]) -> None:
-        """Write comparison.csv and timing.csv, one line per finished cell, and the record of them."""
+    def write_tables(self, rows: Sequence[Row], timings: Sequence[Row], groups: Sequence[Row] = ()) -> None:
+        """Write comparison.csv and timing.csv, one line per finished cell, and the record of them.
+
+        ``groups``: the lines of groups.csv, which is written if there are any.
+        """
         # Without a record nothing is refused, should this end between the tables.
         (self.path / TABLES).unlink(missing_ok=True)
         files = {
             name: write_recorded(self.path / name, csv_of_rows(table), len(table))
-            for name, table in ((TABLE, rows), (TIMINGS, timings))
+            for name, table in ((TABLE, rows), (TIMINGS, timings), (GROUPS, groups))
+            if table or name != GROUPS
         }
         record = _TablesRecord(files=files).model_dump_json(indent=2) + "\n"
         write_atomically(self.path / TABLES, record)

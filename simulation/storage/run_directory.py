@@ -156,6 +156,7 @@ class RunDirectory(directories.ClaimedDirectory):
         directories.CHANNEL,
         directories.LEDGER,
         directories.MESSAGES,
+        directories.USERS,
         directories.REPORT,
         directories.FIGURES,
         directories.COMPARISON,
@@ -230,6 +231,7 @@ class RunDirectory(directories.ClaimedDirectory):
             channel=files.channel,
             privacy=ledger,
             messages=files.messages,
+            users=run_files.read_users(self.path, files.summary) if files.summary.groups else None,
         )
 
     def _check_lengths(self, files: run_files.RunFiles, train: Ratings, test: Ratings) -> None:
@@ -281,6 +283,11 @@ class RunDirectory(directories.ClaimedDirectory):
         if record.channel is not None:
             files[directories.CHANNEL] = run_files.write_channel(self.path, record.channel)
         files[directories.LEDGER] = run_files.write_ledger(self.path, record.privacy)
+        if record.users is not None:
+            lines = csv_of_columns(record.users)
+            files[directories.USERS] = write_recorded(
+                self.path / directories.USERS, lines, len(record.users["user"])
+            )
         if record.messages is not None:
             told = record.messages.model_dump_json(indent=2) + "\n"
             files[directories.MESSAGES] = write_recorded(self.path / directories.MESSAGES, (told,), None)
@@ -298,6 +305,7 @@ class RunDirectory(directories.ClaimedDirectory):
             directories.CHANNEL,
             directories.LEDGER,
             directories.MESSAGES,
+            directories.USERS,
         )
         for name in (directories.CONFIG, *written, CHECKPOINT, directories.ENTROPY):
             for temporary in self.path.glob(f".{name}-*"):

@@ -17,6 +17,7 @@ from dprec.accounting import PrivacyAccountant
 from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.exchange import REPORT
+from dprec.groups import MEANS, SUMS, Grouping
 from dprec.randomness import DRAW_BITS, DRAWS
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel, ReportFamily
@@ -108,6 +109,8 @@ class RunRecord:
     """Every event, round by round."""
     messages: UserMessages | None = None
     """Those of one simulated user; None if nothing is sent, or devices are deployed."""
+    users: files.Columns | None = None
+    """The columns of users.csv; None without groups."""
 
 
 def prediction_columns(
@@ -150,6 +153,33 @@ def traffic_columns(
         "epsilon_per_user": accountant.get_epsilon(),
         "epsilon_composed": composed,
     }
+
+
+def charged(traffic: files.Columns) -> files.Columns:
+    """Return what a user is charged in the columns of `dprec.groups.MEANS`, given those of traffic.csv."""
+    losses = {name: traffic[name] for name in ("epsilon_per_rating", "epsilon_per_user")}
+    return {"message_bytes": bytes_per_user(traffic), **losses}
+
+
+GROUP = "group_"
+"""Beginning of the columns of users.csv that say in which group a user is."""
+
+
+def user_columns(
+    test: Ratings, groupings: Mapping[str, Grouping], columns: Mapping[str, NDArray[np.float64]]
+) -> files.Columns:
+    """Return the columns of users.csv, a line for each user with test ratings."""
+    of_groups = {f"{GROUP}{name}": np.array(each.names)[each.members] for name, each in groupings.items()}
+    return {"user": test.user_ids[np.flatnonzero(test.counts)], **of_groups, **columns}
+
+
+def read_users(directory: Path, summary: Summary) -> files.Columns:
+    """Read users.csv; raises InputError."""
+    path = checked(directory, summary, directories.USERS)
+    texts: dict[str, type[np.generic]] = dict.fromkeys(
+        ("user", *(f"{GROUP}{name}" for name in summary.groups)), np.str_
+    )
+    return files.read_columns(path, texts | dict.fromkeys((*SUMS, *MEANS), np.float64), files.FROM_RUN)
 
 
 _CHARGED = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message")

@@ -28,6 +28,7 @@ from simulation.storage.summary import (
     DatasetSummary,
     DirectionSummary,
     DistanceSummary,
+    GroupSummary,
     LossSpread,
     OwnCode,
     PrivacySummary,
@@ -48,6 +49,7 @@ def summarise(
     total_seconds: float,
     nothing_sent: float | None = None,
     item_names: Mapping[str, str] | None = None,
+    groups: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
 ) -> Summary:
     """Return the summary of a run that is not stored yet."""
     summary = summary_of(
@@ -67,7 +69,11 @@ def summarise(
         startup_seconds=startup_seconds,
         total_seconds=total_seconds,
     )
-    return summary.model_copy(update={"nothing_sent": nothing_sent, "item_names": dict(item_names or {})})
+    added: dict[str, Any] = {"nothing_sent": nothing_sent, "item_names": dict(item_names or {})}
+    if groups:
+        of_all = {name: tuple(map(GroupSummary.model_validate, own)) for name, own in groups.items()}
+        added["groups"] = of_all
+    return summary.model_copy(update=added)
 
 
 def summary_of(

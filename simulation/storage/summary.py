@@ -207,6 +207,16 @@ class Accuracy(Document):
     recall_at_k: Annotated[Amount | None, better("Recall", HIGHER, brief=False)] = Field(
         None, description="Share of the relevant items in the top k."
     )
+    new_items: Annotated[Amount | None, better("RMSE, new items", LOWER, brief=False)] = Field(
+        None, description="With a schedule: RMSE on items that nobody had rated before the period."
+    )
+    newcomers: Annotated[
+        dict[int, Amount | None] | None, better("RMSE, newcomers with {key} own ratings", LOWER, brief=False)
+    ] = Field(
+        None,
+        description="With a schedule: RMSE on what newcomers of the next period rate after so many ratings, "
+        "which their devices hold.",
+    )
     k: Annotated[int | None, IN_FILES] = Field(None, description="Length of the evaluated lists.")
     whole_lists: Annotated[Amount | None, IN_FILES] = Field(
         None, description="Share of the tested users whose candidates are at most k, so that all are listed."
@@ -384,6 +394,36 @@ class TimeSummary(Document):
     server_s: Annotated[float, TIMED] = Field(description="The protocol outside its rounds.")
 
 
+class GroupSummary(Document):
+    """The figures of a group of users, of those with test ratings."""
+
+    group: str = Field(description="Name of the group.")
+    users: Count = Field(description="Users in it.")
+    test_ratings: Count = Field(description="Their test ratings, or test items.")
+    rmse: Amount | None = Field(description="Root mean squared error; null of lists.")
+    mae: Amount | None = Field(description="Mean absolute error; null of lists.")
+    rmse_alone: Amount | None = Field(description="RMSE of devices that neither send nor receive anything.")
+    gain_p: Amount | None = Field(
+        description="Probability that chance in who is in the group makes errors differ as much from those."
+    )
+    worse: Amount | None = Field(description="Share of the users with larger errors than alone.")
+    worse_by_chance: Amount | None = Field(
+        description="Share that luck would make worse off if everybody in the group gained the same."
+    )
+    worse_p: Amount | None = Field(description="Probability of at least as many worse off if so.")
+    ndcg_at_10: Amount | None = Field(description="NDCG at 10 of lists, mean over users; null of ratings.")
+    recall_at_20: Amount | None = Field(description="Recall at 20, likewise.")
+    popularity_lift: float | None = Field(
+        description="By how much what is listed is more popular than what users have, as a share of that."
+    )
+    coverage: Amount | None = Field(description="Share of the catalogue among the first ten of their lists.")
+    message_bytes: Amount | None = Field(description="Bytes of messages both ways, mean over users.")
+    epsilon_per_rating: Amount | None = Field(
+        description="Loss per rating, mean over users; null if unbounded."
+    )
+    epsilon_per_user: Amount | None = Field(description="Loss per user, likewise.")
+
+
 class Summary(Document):
     """The figures of a run.
 
@@ -411,6 +451,9 @@ class Summary(Document):
     nothing_sent: float | None = Field(
         default=None,
         description="RMSE, or sign accuracy, of devices that predict alone; null in a deployment.",
+    )
+    groups: dict[str, tuple[GroupSummary, ...]] = Field(
+        default={}, description="Figures of groups of users, by what divides them; empty without groups."
     )
     privacy: PrivacySummary
     traffic: TrafficSummary

@@ -37,6 +37,7 @@ COMPARISON = {
     "quick": True,
     "populations": {"users": [20], "protocols": ["blp-mf"]},
     "noise_samples": 10,
+    "groups": ["activity"],
     "simulation": {"backend": "local"},
 }
 DRAWN_LATER = {"report.html", "report-single-file.html", "figures"}
@@ -51,7 +52,12 @@ def page() -> str:
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("formats") / "run"
-    run("blp-mf", directory, overrides=[SMALL, "simulation.backend=local"], page=False)
+    run(
+        "blp-mf",
+        directory,
+        overrides=[SMALL, "simulation.backend=local", "evaluation.groups=[activity]"],
+        page=False,
+    )
     return directory
 
 
@@ -103,6 +109,18 @@ def test_the_columns_of_a_run(name: str, page: str, ran: Path) -> None:
     assert tables(page, name) == [header(ran / name)]
 
 
+def test_the_columns_of_users(page: str, ran: Path) -> None:
+    columns = {re.sub("^group_.*", "group_N", name) for name in header(ran / "users.csv")}
+    assert tables(page, "users.csv") == [columns]
+
+
+def test_the_columns_and_keys_of_groups(page: str, compared: Path, ran: Path) -> None:
+    (documented,) = tables(page, "groups.csv")
+    assert documented == header(compared / "groups.csv")
+    summary = json.loads((ran / "summary.json").read_text(encoding="utf-8"))
+    assert {key for every in summary["groups"].values() for each in every for key in each} <= documented
+
+
 def test_the_columns_of_noise(page: str, compared: Path) -> None:
     assert tables(page, "noise.csv") == [header(compared / "noise.csv")]
 
@@ -137,7 +155,7 @@ def test_the_keys_of_a_round(page: str) -> None:
 
 def test_the_keys_of_a_summary(page: str, ran: Path) -> None:
     summary = json.loads((ran / "summary.json").read_text(encoding="utf-8"))
-    free = "completion_diagnostics", "environment", "files"
+    free = "completion_diagnostics", "environment", "files", "groups"
     written = {key.partition(".")[0] if key.startswith(free) else key for key in flatten(summary)}
     assert written <= tables(page, "summary.json")[0]
 

@@ -16,7 +16,7 @@ from simulation import run
 from simulation.configuration.loading import load
 from simulation.configuration.models import EvaluationOptions
 from simulation.console.results import results_table
-from simulation.execution import Evaluator, check_relevance
+from simulation.evaluation import Evaluator, check_relevance
 from simulation.pages.run_page import ranking_sections
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import read_summary

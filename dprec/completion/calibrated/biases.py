@@ -53,7 +53,6 @@ from dprec.observations import (
     Evidence,
     Observations,
     ProfileReports,
-    RatedSets,
     ResidualReports,
     SymbolReports,
 )
@@ -257,8 +256,7 @@ class ItemBiases(Completion):
         if self.dimensions == 0:
             empty = np.zeros((seen.size, 0))
             return ItemSetEmbedding(empty[:0], empty, np.zeros(0, dtype=np.int64), seen)
-        linked = RatedSets(observations.users, observations.items, observations.shape[0])
-        rated = observations.rated or linked
+        rated = observations.item_sets
         shape = (rated.n_users, seen.size)
         embedding_release = observations.embedding_release
         return embedded(rated.users, rated.items, shape, embedding_release, self.dimensions, seed)

@@ -133,6 +133,11 @@ class Calibrated(Completion):
         reports = observations.evidence or clear_reports(observations)
         return fitted_to(reports, self, observations, seed, progress)
 
+    def _embedding(self, seen: Observations, seed: int) -> ItemSetEmbedding:
+        """Embed users and items by who rated what."""
+        rated = seen.item_sets
+        return embedded(rated.users, rated.items, seen.shape, seen.embedding_release, self.dimensions, seed)
+
     def _cuts(self, reports: SymbolReports, scale: RatingScale) -> tuple[Floats, dict[str, Any]]:
         """Return where the latent rating changes level, and what is said of it in the summary."""
         shares = np.array(level_shares(self.histogram, scale.levels))
@@ -148,9 +153,7 @@ class Calibrated(Completion):
         self, seen: Observations, reports: SymbolReports, seed: int, progress: Progress
     ) -> CalibratedModel:
         """Complete the matrix from symbols of single ratings, and from counts of those without one."""
-        embedding = embedded(
-            seen.users, seen.items, seen.shape, seen.embedding_release, self.dimensions, seed
-        )
+        embedding = self._embedding(seen, seed)
         cuts, diagnostics = self._cuts(reports, seen.scale)
         tables = SymbolTables.of(reports.channels, cuts)
         columns, channel_of = tables.columns(reports), reports.channel_of.astype(np.int64, copy=False)
@@ -171,9 +174,7 @@ class Calibrated(Completion):
         self, seen: Observations, reports: ResidualReports, seed: int, progress: Progress
     ) -> CalibratedModel:
         """Complete the matrix from answers to whether ratings are above the user's mean."""
-        embedding = embedded(
-            seen.users, seen.items, seen.shape, seen.embedding_release, self.dimensions, seed
-        )
+        embedding = self._embedding(seen, seed)
         cuts, diagnostics = self._cuts(clear_reports(seen), seen.scale)
         latent = self._start(embedding, seen.catalogue, 0, seed)
         items = fitted_to_residuals(latent.items, seen, reports, self.sweeps, progress)

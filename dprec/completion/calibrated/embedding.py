@@ -355,7 +355,7 @@ _LIKED = 0.15
 _USER_COEFFICIENT, _ITEM_COEFFICIENT = 0.0005, 0.015
 """Expected variances of the coefficients of features, of which many have a standard deviation of 1."""
 
-_INTERCEPT, _SQUARE = 5.0, 0.3
+_INTERCEPT, _SQUARE = 20.0, 0.3
 """Those of the intercept, and of squared popularity, which is large for items that hardly anyone rates,
 relative to the others.
 """
@@ -395,11 +395,12 @@ def item_features(embedding: ItemSetEmbedding, catalogue: Catalogue | None, widt
     """Return a row for each item, with 1 in the first column.
 
     The others hold the item's popularity and public numbers, each also squared, its categories, and the first
-    ``width`` dimensions of its embedding.
+    ``width`` dimensions of its embedding. An item that nobody rated is as popular as the least popular of the
+    others: at 0, the mean over the ratings, it would pass for a favourite.
     """
-    rated = embedding.item_counts > 0
-    popularity = embedding.popularity[:, None]
-    columns = [np.ones((rated.size, 1)), _bent(popularity, rated)]
+    rated, popularity = embedding.item_counts > 0, embedding.popularity
+    popularity = np.where(rated, popularity, popularity[rated].min(initial=0.0))
+    columns = [np.ones((rated.size, 1)), _bent(popularity[:, None], rated)]
     if catalogue is not None:
         columns.append(catalogue_features(catalogue, embedding.item_counts))
     return np.hstack([*columns, embedding.items[:, :width]])

@@ -101,7 +101,8 @@ def check_ledgers(expected: PrivacyAccountant, devices: list[Device]) -> None:
 @pytest.mark.parametrize(("preset", "charges"), [("blp-mf", 1), ("counts-and-bits", 2)])
 def test_one_shot_protocols(tmp_path: Path, preset: str, charges: int) -> None:
     _, expected, got, devices = both(preset, folder=tmp_path)
-    assert np.array_equal(expected.completed.predict(*CELLS), got.completed.predict(*CELLS))
+    predicted, again = (held.learned.completed.predict(*CELLS) for held in (expected, got))
+    assert np.array_equal(predicted, again)
     check_traffic(expected.collected.traffic, got.collected.traffic)
     check_ledgers(got.facts(RATINGS.counts)["accountant"], devices)
     assert {len(device.charges) for device in devices} == {charges}
@@ -128,8 +129,7 @@ def test_statistics(tmp_path: Path) -> None:
 
 def test_predictions_from_a_table(tmp_path: Path) -> None:
     protocol, expected, _, devices = both("one-bit-on-device", folder=tmp_path)
-    sent = expected.sent_table
-    check_predictions(Devices(protocol.process, sent.table, sent.priors, RATINGS).predict, devices)
+    check_predictions(Devices(protocol.process, expected.learned.sent_table, RATINGS).predict, devices)
 
 
 def check_predictions(predict: Predict, devices: list[Device]) -> None:

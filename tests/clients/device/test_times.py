@@ -24,7 +24,7 @@ from clients.device.service import Service
 from clients.population import Partition
 from dprec.accounting import PrivacyBudget
 from dprec.datasets import Synthetic
-from dprec.exchange import PERSONALIZE, PRIOR, REPORT, OneShotSetup
+from dprec.exchange import PERSONALIZE, REPORT, OneShotSetup
 from dprec.mechanisms import ThresholdBit
 from dprec.personalization import Devices
 from dprec.wire import ItemTable
@@ -92,8 +92,7 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Device]:
 
 
 def questions(run: int) -> list[Message]:
-    priors = np.zeros(1, dtype=PRIOR).tobytes()
-    return [request(REPORT, GROUP, run), request(PERSONALIZE, GROUP, run, table=TABLE, priors=priors)]
+    return [request(REPORT, GROUP, run), request(PERSONALIZE, GROUP, run, table=TABLE)]
 
 
 def intervals(superlink: WatchingSuperLink, device: Device, run: int) -> list[float]:

@@ -30,7 +30,6 @@ from dprec.exchange import (
     DELIVER,
     IDENTIFY,
     PERSONALIZE,
-    PRIOR,
     RECOMMEND,
     REPLACE,
     REPORT,
@@ -115,9 +114,8 @@ def told(asked: list[Device], question: Message) -> str:
     return outcomes.pop()
 
 
-def personalize(table: ItemTable, run: int, prior: float = 0.0) -> Message:
-    priors = np.array([prior] + [0.0] * table.item_factors.shape[1], dtype=PRIOR).tobytes()
-    return request(PERSONALIZE, GROUP, run, table=table.encode(), priors=priors)
+def personalize(table: ItemTable, run: int) -> Message:
+    return request(PERSONALIZE, GROUP, run, table=table.encode())
 
 
 def test_no_table_of_items_tells_which_items_are_rated(
@@ -142,8 +140,8 @@ SIGNED = st.builds(lambda size, sign: sign * size, NUMBERS, st.sampled_from([-1.
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[ItemTable, float]:
-    """Any table that a device takes, with a prior."""
+def tables(draw: st.DrawFn) -> ItemTable:
+    """Any table that a device takes."""
     cuts = np.sort(np.array(draw(st.lists(SIGNED, min_size=LEVELS - 1, max_size=LEVELS - 1, unique=True))))
     widths = draw(st.tuples(*[st.integers(0, 3)] * 4))
 
@@ -152,19 +150,16 @@ def tables(draw: st.DrawFn) -> tuple[ItemTable, float]:
         return np.array(cells, dtype=np.float64).reshape(ITEMS, width)
 
     places, item_factors, numbers, categories = map(columns, widths)
-    table = ItemTable(
-        cuts, columns(1)[:, 0], np.abs(columns(1)[:, 0]), places, item_factors, numbers, categories > 0.4
-    )
-    return table, draw(st.sampled_from([0.0, 1.0, -3e38, 3e38]))
+    leanings = np.full((widths[0], 1 + widths[1]), draw(SIGNED))
+    biases = columns(1)[:, 0], np.abs(columns(1)[:, 0])
+    return ItemTable(cuts, *biases, places, item_factors, numbers, categories > 0.4, leanings)
 
 
 @given(tables(), st.lists(st.integers(0, LEVELS), min_size=ITEMS, max_size=ITEMS))
 @settings(max_examples=150, deadline=None)
-def test_numerics_never_fail_for_a_table_that_was_taken(
-    sent: tuple[ItemTable, float], levels: list[int]
-) -> None:
+def test_numerics_never_fail_for_a_table_that_was_taken(sent: ItemTable, levels: list[int]) -> None:
     try:
-        table = ItemTable.decode(sent[0].encode(), n_levels=LEVELS, n_items=ITEMS)
+        table = ItemTable.decode(sent.encode(), n_levels=LEVELS, n_items=ITEMS)
     except ValueError:
         return
     rated = np.flatnonzero(levels)
@@ -177,11 +172,10 @@ def test_numerics_never_fail_for_a_table_that_was_taken(
         user_ids=np.arange(1),
         item_ids=np.arange(ITEMS),
     )
-    priors = np.full((1, 1 + table.item_factors.shape[1]), sent[1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         process = OrdinalProcess()
-        predicted = Devices(process, table, priors, ratings).predict(
+        predicted = Devices(process, table, ratings).predict(
             np.zeros(ITEMS, dtype=np.int64), np.arange(ITEMS)
         )
     assert ((predicted >= RATINGS.scale.low) & (predicted <= RATINGS.scale.high)).all()
@@ -393,7 +387,7 @@ def test_no_factors_tell_what_is_rated(tmp_path: Path, size: float) -> None:
 REFUSED = [
     request(RECOMMEND, GROUP, lists=[b"\xff" * 9]),
     request(RECOMMEND, GROUP, lists=[]),
-    request(PERSONALIZE, GROUP, table=b"", priors=b""),
+    request(PERSONALIZE, GROUP, table=b""),
     request(REPORT, "00000000"),
     request(TRAIN, GROUP, round=1, factors=factors()),
     request(COUNT, GROUP, groups=b""),

@@ -23,7 +23,7 @@ from dprec.datasets import (
     OneBitSynthetic,
     Synthetic,
 )
-from dprec.datasets.base import FileDataset
+from dprec.datasets.files import FileDataset
 from dprec.datasets.sets import SetsDataset
 from dprec.datasets.synthetic import _apportioned
 from dprec.errors import InputError
@@ -465,7 +465,7 @@ def test_more_ratings_than_cells() -> None:
 def test_apportioned(case: tuple[list[float], int, float]) -> None:
     weights, most, filled = case
     total = int(filled * most * len(weights))
-    shares = _apportioned(total, np.array(weights), most)
+    shares = _apportioned(total, np.array(weights), np.full(len(weights), most))
     assert shares.sum() == total
     assert shares.min() >= 0
     assert shares.max() <= most

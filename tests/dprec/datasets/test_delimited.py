@@ -131,7 +131,9 @@ def test_columns_that_are_not_there(path: Path) -> None:
 @given(
     rows=st.lists(
         st.tuples(
-            st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8),
+            st.text(
+                st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8
+            ).filter(lambda name: name not in ("nan", "NaN")),  # see the test of missing identifiers
             st.integers(-(2**63), 2**63 - 1),
             st.floats(allow_nan=False, allow_infinity=False),
         ),

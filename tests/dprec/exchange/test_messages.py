@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.accounting import PrivacyBudget
+from dprec.accounting import PrivacyBudget, PrivacyUnit
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.exchange import (
@@ -21,6 +21,7 @@ from dprec.exchange import (
     GradientRequest,
     Identity,
     IterativeSetup,
+    MemoisedSetup,
     OneShotSetup,
     Recommendations,
     ReplacementRequest,
@@ -37,9 +38,11 @@ from dprec.exchange import (
     to_json,
 )
 from dprec.gradients import GRADIENTS, FullGradient
-from dprec.mechanisms import MECHANISMS
-from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.mechanisms import MECHANISMS, BitsAndCounts, Mechanism
+from dprec.mechanisms.laplace import BoundedLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
+from dprec.mechanisms.thresholds import ResidualBits
+from dprec.ratings import RatingScale
 from dprec.wire import BroadcastOptions
 from tests.refusals import refused_at
 
@@ -161,6 +164,7 @@ PERTURBATION = GradientPerturbationSetup(
     link="gaussian", sigma=0.7, clamp=0.5, symbols=256, epsilon_per_round=0.2, rounds=3
 )
 DRAWS = ReplacementSetup(epsilon=0.3, sensitivity=2.0, whole_catalogue=True, transfer="deviation")
+MEMOISED = MemoisedSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
 SETUPS: list[Setup] = [
     SilentSetup(),
     ONE_SHOT,
@@ -170,6 +174,8 @@ SETUPS: list[Setup] = [
     XMapSetup(mechanism=Raw(), privacy=None, replacement=DRAWS),
     XMapSetup(mechanism=BoundedLaplace(), privacy=BUDGET, replacement=replace(DRAWS, epsilon=None)),
     OneShotSetup(mechanism=BinaryFlip(p1=0.2, p2=0.3), privacy=None),
+    MEMOISED,
+    replace(MEMOISED, on_change="update", answers_per_user=20, predicts=True),
     *(OneShotSetup(mechanism=kind(), privacy=None) for kind in MECHANISMS if kind is not BinaryFlip),
     *(replace(ITERATIVE, gradient=kind(), epsilon_per_round=0.25) for kind in GRADIENTS),
 ]
@@ -182,6 +188,39 @@ def read(values: Any) -> Setup:
 @pytest.mark.parametrize("setup", SETUPS)
 def test_a_setup_survives_the_way_through_json(setup: Setup) -> None:
     assert from_json(Holder, to_json(Holder(setup=setup)), "here").setup == setup
+
+
+def test_what_is_memoised_follows_from_mechanism_budget_and_scale_alone() -> None:
+    stars, tens = RatingScale.evenly(1, 5, 1), RatingScale.evenly(1, 10, 1)
+    same = [
+        MEMOISED,
+        replace(MEMOISED, on_change="update"),
+        replace(MEMOISED, answers_per_user=3, predicts=True),
+    ]
+    others = [
+        replace(MEMOISED, privacy=PrivacyBudget(epsilon=2.0)),
+        replace(MEMOISED, mechanism=BoundedLaplace(symbols=64)),
+    ]
+    memories = [setup.memory(stars) for setup in (*same, *others)] + [MEMOISED.memory(tens)]
+    assert len(set(memories[: len(same)])) == 1
+    assert len(set(memories)) == 4
+    assert OneShotSetup(mechanism=BoundedLaplace(), privacy=BUDGET).memory(stars) is None
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "per", "key"),
+    [
+        (BoundedLaplace(), "user", "privacy.per"),
+        (ZhengRandomizedResponse(), "cell", "mechanism"),
+        (ResidualBits(), "user", "mechanism"),
+        (BitsAndCounts(), "rating", "mechanism"),
+    ],
+)
+def test_answers_that_are_not_about_one_rating_each_cannot_be_memoised(
+    mechanism: Mechanism, per: PrivacyUnit, key: str
+) -> None:
+    with refused_at(key):
+        MemoisedSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=1.0, per=per))
 
 
 def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:

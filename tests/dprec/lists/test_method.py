@@ -20,6 +20,7 @@ from dprec.lists.model import ItemTable, ListModel
 from dprec.randomness import ReleaseDraws
 from dprec.ratings import RatingScale
 from dprec.sums import UNIT, Releases, TrustedAggregation
+from tests.hostile import devices_sent
 from tests.refusals import refused_at
 
 SCALE = RatingScale.evenly(1, 5, 1)
@@ -207,15 +208,8 @@ def test_tables_without_noise_are_no_larger_than_devices_take() -> None:
 @given(data=st.data())
 def test_no_bytes_of_a_server_harm_a_device(data: st.DataObject) -> None:
     method = ListMethod(options=TableOptions(items=3, popularity_share=0.1))
-    good = bytearray(b"\2" + a_model().encode())
-    place = data.draw(st.integers(0, len(good) - 1))
-    good[place] = data.draw(st.integers(0, 255))
-    cut = data.draw(st.integers(0, len(good)))
-    for sent in (bytes(good), bytes(good[:cut]), data.draw(st.binary(max_size=40))):
-        try:
-            device = method.device(sent, ITEMS, SCALE)
-        except ValueError:
-            continue
+    good = b"\2" + a_model().encode()
+    for device in devices_sent(data, good, lambda sent: method.device(sent, ITEMS, SCALE)):
         layout = device.layout(1)
         assert layout.n_rows == ITEMS
         if device.model is not None:

@@ -19,6 +19,7 @@ from dprec.lists.products import (
     taste_weights,
 )
 from tests.dprec.lists.test_method import ITEMS, SCALE, learned, profiles_of, some_sets
+from tests.hostile import devices_sent
 
 HALVES = np.stack([np.arange(ITEMS) % 2 == 0, np.arange(ITEMS) % 2 == 1], axis=1)
 NAMED = Catalogue(np.linspace(-1, 1, ITEMS)[:, None], HALVES, ("year",), ("even", "odd"))
@@ -94,15 +95,8 @@ def test_a_model_is_received_as_it_was_sent() -> None:
 @given(data=st.data())
 def test_no_bytes_of_a_server_harm_a_device(data: st.DataObject) -> None:
     method = ListMethod(options=TableOptions(items=3, popularity_share=0.1), of_features=True)
-    good = bytearray(b"\3" + a_model().encode())
-    place = data.draw(st.integers(0, len(good) - 1))
-    good[place] = data.draw(st.integers(0, 255))
-    cut = data.draw(st.integers(0, len(good)))
-    for sent in (bytes(good), bytes(good[:cut]), data.draw(st.binary(max_size=40))):
-        try:
-            device = method.device(sent, ITEMS, SCALE)
-        except ValueError:
-            continue
+    good = b"\3" + a_model().encode()
+    for device in devices_sent(data, good, lambda sent: method.device(sent, ITEMS, SCALE)):
         assert isinstance(device, ListDevice)
         profiles, layout = profiles_of(some_sets()), device.layout(2)
         assert layout.n_rows == 3 * COLUMNS

@@ -12,7 +12,15 @@ from scipy.stats import kstest
 
 from dprec.arrays import offsets
 from dprec.datasets import Synthetic
-from dprec.randomness import SECRET_BYTES, DeviceDraws, SecretDraws, public_words, uniforms
+from dprec.randomness import (
+    SECRET_BYTES,
+    DeviceDraws,
+    MemoisedDraws,
+    RunKeys,
+    SecretDraws,
+    public_words,
+    uniforms,
+)
 from dprec.randomness.keys import threefry
 from dprec.ratings import Ratings
 
@@ -171,6 +179,97 @@ def test_words_use_all_their_bits() -> None:
     words = secret_draws().per_cell(np.array([20_000]), np.arange(20_000), 1)
     bits = (words[:, None] >> np.arange(64, dtype=np.uint64) & np.uint64(1)).sum(axis=0)
     assert np.abs(bits.astype(int) - 10_000).max() < 6.5 * np.sqrt(5_000)
+
+
+MEMORY = "mechanism and budget"
+
+
+def of_all_runs(
+    held: Ratings, run: str = "", start: int = 0, stop: int = USERS, **changes: Any
+) -> MemoisedDraws:
+    part = slice(held.indptr[start], held.indptr[stop])
+    keys = RunKeys.derive(changes.get("seed", 1), run).installed
+    purpose, memory = changes.get("purpose", "test"), changes.get("memory", MEMORY)
+    indptr = offsets(held.counts[start:stop])
+    return keys.memoised(start, indptr, held.items[part], held.values[part], purpose, memory)
+
+
+def word_of_each(held: Ratings, round_index: int = 1, **changes: Any) -> NDArray[np.uint64]:
+    """Return the word of every rating that every run repeats; 0 where nothing is rated."""
+    table = np.zeros((USERS, ITEMS), dtype=np.uint64)
+    memoised = of_all_runs(held, **changes)
+    table[held.users, held.items] = memoised.per_cell(held.counts, held.items, round_index)
+    return table
+
+
+def test_a_memoised_word_is_that_of_its_rating_in_any_run_and_profile() -> None:
+    held = ratings()
+    whole = word_of_each(held)
+    assert np.array_equal(word_of_each(held, run="another"), whole)
+    half = held.select(np.arange(held.count) % 2 == 0)
+    assert np.array_equal(word_of_each(half), np.where(word_of_each(half) > 0, whole, 0))
+    parts = [
+        of_all_runs(held, start=start, stop=stop).per_cell(
+            held.counts[start:stop], held.items[held.indptr[start] : held.indptr[stop]], 1
+        )
+        for start, stop in pairwise([0, 7, 11, USERS])
+    ]
+    assert np.concatenate(parts).tolist() == whole[held.users, held.items].tolist()
+
+
+def test_another_value_has_another_memoised_word() -> None:
+    held = ratings()
+    levels = np.where(held.users == 7, held.levels % 5 + 1, held.levels).astype(np.uint8)
+    changed = Ratings(held.indptr, held.items, levels, held.scale, held.user_ids, held.item_ids)
+    same = (word_of_each(changed) == word_of_each(held))[held.users, held.items]
+    # A word is the same by chance with probability 5e-20.
+    assert np.array_equal(same, held.users != 7)
+
+
+def test_memoised_words_of_different_ends_are_different() -> None:
+    held = ratings()
+    families = [
+        word_of_each(held),
+        word_of_each(held, round_index=2),
+        word_of_each(held, purpose="other"),
+        word_of_each(held, memory="another budget"),
+        word_of_each(held, seed=2),
+        words(held),
+    ]
+    everything = np.concatenate([table[held.users, held.items] for table in families])
+    # Some 2,000 words of 64 bits coincide by chance with probability 1e-13.
+    assert np.unique(everything).size == everything.size
+
+
+def test_what_another_run_could_change_is_no_part_of_what_is_memoised() -> None:
+    held = ratings()
+    memoised = of_all_runs(held)
+    for ask in (
+        lambda: memoised.per_cell(held.counts, held.items + 1, 1),
+        lambda: memoised.per_user(0, 1),
+        lambda: memoised.asked(b"which"),
+        lambda: memoised.given(held.indptr, held.items, held.values),
+    ):
+        with pytest.raises(ValueError, match="words that every run repeats, for"):
+            ask()
+
+
+def test_memoised_words_of_a_secret() -> None:
+    own = SecretDraws.of_all_runs(SECRET, "report")
+    different = [
+        own.of_rating("9", 4.5),
+        own.of_rating("9", 4.0),
+        own.of_rating("8", 4.5),
+        SecretDraws.of_all_runs(SECRET, "other").of_rating("9", 4.5),
+        SecretDraws.of_all_runs(bytes(SECRET_BYTES), "report").of_rating("9", 4.5),
+        secret_draws(),
+    ]
+    words = [int(draws.per_user(0, round_index)[0]) for draws in different for round_index in (1, 2)]
+    assert len(set(words)) == 2 * len(different)
+    memoised = MemoisedDraws(OWN_ITEMS, [own.of_rating("4", 1.0), own.of_rating("9", 4.5)])
+    assert memoised.per_cell(np.array([2]), OWN_ITEMS, 1)[1] == words[0]
+    nothing = MemoisedDraws(OWN_ITEMS[:0], [])
+    assert nothing.per_cell(np.array([0]), OWN_ITEMS[:0], 1).size == 0
 
 
 WORD = st.integers(0, 2**64 - 1)

@@ -12,6 +12,7 @@ from dprec.ratings import RatingScale
 from dprec.secret_sets import SecretSetOptions, SecretSets
 from dprec.sums import UNIT, Releases
 from dprec.wire import ItemTable
+from tests.hostile import devices_sent
 
 SCALE = RatingScale.evenly(1, 5, 1)
 ITEMS = 9
@@ -33,15 +34,7 @@ def a_table(width: int) -> ItemTable:
 
 @given(data=st.data())
 def test_no_bytes_of_a_server_harm_a_device_or_lengthen_what_it_contributes(data: st.DataObject) -> None:
-    good = bytearray(a_table(3).encode())
-    place = data.draw(st.integers(0, len(good) - 1))
-    good[place] = data.draw(st.integers(0, 255))
-    cut = data.draw(st.integers(0, len(good)))
-    for sent in (bytes(good), bytes(good[:cut]), data.draw(st.binary(max_size=40))):
-        try:
-            device = METHOD.device(sent, ITEMS, SCALE)
-        except ValueError:
-            continue
+    for device in devices_sent(data, a_table(3).encode(), lambda sent: METHOD.device(sent, ITEMS, SCALE)):
         for number in (1, 2, 3):
             layout = device.layout(number)
             vectors = device.contributions(PROFILES, layout, number, np.zeros(0, dtype=np.uint64))

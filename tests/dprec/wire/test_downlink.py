@@ -4,6 +4,7 @@ Lists of items come back as they were sent, whatever their lengths; malformed on
 """
 
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -106,8 +107,9 @@ def test_devices_see_finite_numbers_and_no_negative_zeros() -> None:
 
 
 CUTS = np.array([-1.0, 0.25, 1.5])
-START = 5 + (3 + 9) * 4
-"""Where the compressed columns begin: after the widths, the cut points and the columns' steps."""
+WIDTHS = 6
+START = WIDTHS + (3 + 9 + 12) * 4
+"""Where the compressed columns begin: after widths, cut points, the columns' steps and leanings."""
 
 
 def table(items: int = 50, dimensions: int = 4, seed: int = 0) -> ItemTable:
@@ -120,6 +122,7 @@ def table(items: int = 50, dimensions: int = 4, seed: int = 0) -> ItemTable:
         random.normal(size=(items, 2)),
         random.normal(size=(items, 1)),
         random.random((items, 3)) < 0.5,
+        random.normal(size=(dimensions, 3)).astype(np.float32).astype(np.float64),
     )
 
 
@@ -143,6 +146,7 @@ def test_every_number_comes_back_within_half_a_step_of_its_column(
         assert np.abs(one - other).max() <= np.abs(one).max() / 31 * 0.5001
     np.testing.assert_array_equal(received.cuts, CUTS)
     np.testing.assert_array_equal(received.categories, sent.categories)
+    np.testing.assert_array_equal(received.leanings, sent.leanings)
 
 
 def test_a_number_costs_less_than_a_byte() -> None:
@@ -168,12 +172,12 @@ def test_bytes_from_anywhere_are_a_table_or_refused(data: bytes) -> None:
 def damaged() -> dict[str, bytes]:
     whole = table().encode()
     bomb = whole[:START] + zlib.compress(bytes(50_000_000))
-    numbers = np.frombuffer(whole[5:START], dtype="<f4")
+    numbers = np.frombuffer(whole[WIDTHS:START], dtype="<f4")
 
     def with_numbers(place: int, value: float) -> bytes:
         changed = numbers.copy()
         changed[place] = value
-        return whole[:5] + changed.tobytes() + whole[START:]
+        return whole[:WIDTHS] + changed.tobytes() + whole[START:]
 
     return {
         "nothing": b"",
@@ -186,6 +190,8 @@ def damaged() -> dict[str, bytes]:
         "a cut that is infinite": with_numbers(2, np.inf),
         "cuts out of order": with_numbers(1, -5.0),
         "negative deviations": with_numbers(4, -1.0),
+        "leanings far too large": with_numbers(-1, 1e30),
+        "leanings of some dimensions": whole[: WIDTHS - 1] + b"\x03" + whole[WIDTHS:],
     }
 
 
@@ -203,12 +209,19 @@ def test_a_table_for_other_items_is_refused() -> None:
 
 
 def test_few_bytes_do_not_become_a_table_that_fills_the_memory() -> None:
-    n_items, widths = 1000, bytes(3) + (65535).to_bytes(2, "little")
+    n_items, widths = 1000, bytes(3) + (65535).to_bytes(2, "little") + bytes(1)
     numbers = np.array([-1, -0.5, 0.5, 1, 0, 0], dtype="<f4").tobytes()
     data = widths + numbers + zlib.compress(bytes(2 * n_items + 65535 * n_items // 8), 9)
     assert len(data) < 10_000
     with pytest.raises(ValueError, match="2 numbers and 65535 categories for 1000 items"):
         ItemTable.decode(data, n_levels=5, n_items=n_items)
+
+
+def test_what_items_do_not_say_of_their_users_is_not_sent() -> None:
+    silent = replace(table(), leanings=np.zeros((0, 3)))
+    received = decoded(silent.encode())
+    assert received.leanings.shape == (0, 3)
+    assert len(table().encode()) - len(silent.encode()) == 12 * 4
 
 
 LISTS = st.integers(1, 300).flatmap(

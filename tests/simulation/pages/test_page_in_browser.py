@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
+from simulation.analysis.groups import row_of
 from simulation.analysis.protocol_results import read_comparison
 from simulation.auditing import Audit, Finding
 from simulation.pages import report
@@ -20,6 +21,7 @@ from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.page import Section, page, paragraph
 from simulation.storage.columns import read_rows
 from simulation.storage.files import csv_of_rows
+from simulation.storage.summary import GroupSummary
 from tests.simulation.pages.browser import CHROMIUM, DRIVER, ENTER, SPACE, TAB, Browser, chromium
 
 pytestmark = pytest.mark.skipif(
@@ -44,6 +46,23 @@ CROSS_DOMAIN = {
 }
 
 
+def _group(name: str, users: int, rmse: float) -> dict[str, Any]:
+    figures = {
+        **{"group": name, "users": users, "test_ratings": 12 * users, "rmse": rmse, "mae": 0.8 * rmse},
+        **{"rmse_alone": 1.08, "gain_p": 1e-9, "worse": 0.4 * rmse - 0.3, "worse_by_chance": 0.06},
+        **{"worse_p": 0.004, "popularity_lift": 0.1, "coverage": 0.2, "message_bytes": 1500.0},
+        **{"epsilon_per_rating": 1.0, "epsilon_per_user": 40.0},
+    }
+    return dict.fromkeys(GroupSummary.model_fields) | figures
+
+
+GROUPS = {
+    "all": [_group("everybody", 400, 0.92)],
+    "activity": [_group(f"{20 * place} to {20 * place + 19}", 100, 1.1 - 0.1 * place) for place in range(4)],
+    "occupation": [_group(f"<b>of the name {place}</b>", 20, 1 - 0.01 * place) for place in range(20)],
+}
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with chromium(tmp_path_factory.mktemp("chromium")) as opened:
@@ -63,13 +82,25 @@ def pages(
     audit.parent.mkdir()
     audit.write_text(audit_page(_audit().values()))
     return {
-        "run": report(run(folder / "run"), 10e6),
+        "run": report(run(folder / "run", altered={"groups": GROUPS}), 10e6),
         "iterative": report(run(folder / "iterative", **iterative)),
         "x-map": report(run(folder / "x-map", **clear, **x_map)),
-        "comparison": report(comparison(folder / "comparison"), 10e6),
+        "comparison": report(_with_groups(comparison(folder / "comparison")), 10e6),
         "single-file": report(_with_pages_of_runs(comparison(folder / "single-file")), single_file=True),
         "audit": audit,
     }
+
+
+def _with_groups(folder: Path) -> Path:
+    """Return a comparison in which all protocols do the same to groups of users."""
+    rows = [
+        row_of({"name": result.name, "epsilon": result.budget}, by, GroupSummary.model_validate(each))
+        for result in read_comparison(folder).results
+        for by, own in GROUPS.items()
+        for each in own
+    ]
+    (folder / "groups.csv").write_text("".join(csv_of_rows(rows)))
+    return folder
 
 
 def _with_pages_of_runs(folder: Path) -> Path:

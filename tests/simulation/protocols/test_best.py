@@ -46,7 +46,7 @@ def test_the_pick_follows_from_epsilon_unit_item_set_and_who_predicts(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"protocol.privacy.per": "cell"}, r"protocol\.item_set: 'visible', with a budget per cell"),
+        ({"protocol.privacy.per": "cell"}, r"protocol\.item_set: 'revealed', with a budget per cell"),
         (
             {"protocol.privacy.per": "user", "protocol.predicts": "server"},
             r"protocol\.predicts: 'server', with a budget per user",

@@ -20,7 +20,8 @@ from dprec.ratings import Ratings
 from simulation import compare, run
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import read_yaml, replace_value
-from simulation.execution import load_ratings, relative_error
+from simulation.evaluation import relative_error
+from simulation.execution import load_ratings
 from strategies.rounds import message_size
 from tests.paths import CONFIGS
 from tests.simulation.divisions import recorded

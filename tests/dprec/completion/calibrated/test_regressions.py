@@ -161,7 +161,7 @@ def test_an_item_has_an_intercept_popularity_public_data_and_its_embedding_in_th
     features = item_features(GEOMETRY, CATALOGUE, 2)
     assert features.shape == (9, 1 + 2 + 2 + 2 + 2)
     np.testing.assert_array_equal(features[:, 0], 1.0)
-    np.testing.assert_array_equal(features[:, 1], GEOMETRY.popularity)
+    np.testing.assert_array_equal(features[:8, 1], GEOMETRY.popularity[:8])
     np.testing.assert_array_equal(features[:, 3:7], catalogue_features(CATALOGUE, GEOMETRY.item_counts))
     np.testing.assert_array_equal(features[:, 7:], GEOMETRY.items[:, :2])
     assert item_features(GEOMETRY, None, 2).shape == (9, 1 + 2 + 2)
@@ -172,7 +172,8 @@ def test_squares_are_0_where_the_number_is_unknown_and_for_items_that_nobody_rat
     np.testing.assert_allclose(features[0, 4], 1.5**2 - 1)
     assert features[1, 4] == 0.0
     assert GEOMETRY.item_counts[8] == 0
-    np.testing.assert_array_equal(features[8, 1:3], 0.0)
+    np.testing.assert_array_equal(features[8, 1:3], [GEOMETRY.popularity[:8].min(), 0.0])
+    assert features[8, 1] < 0
     np.testing.assert_allclose(features[:8, 2], GEOMETRY.popularity[:8] ** 2 - 1)
 
 

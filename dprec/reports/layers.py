@@ -1,0 +1,162 @@
+"""Reports on permanent answers: a device answers about each rating for good, and reports on it anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from dprec.accounting import PrivacyUnit
+from dprec.arrays import Floats, Ints, Uint16s, offsets
+from dprec.channel import Channel
+from dprec.errors import within
+from dprec.observations import Observations, SymbolReports
+from dprec.ratings import RatingScale
+from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles
+from dprec.reports.cells import CellFamily
+
+PERMANENT = "report"
+"""Purpose of the words by which answers are drawn for good."""
+
+
+class Layered(Protocol):
+    """The channels of a report about one rating; see `dprec.mechanisms.layers.Layers`."""
+
+    permanent: Floats
+    instantaneous: Floats
+
+    def said(self, reports: int) -> Ints:
+        """Return what so many reports can say, shape (sayings, symbols)."""
+
+    def repeated(self, reports: int) -> Floats:
+        """Return the channel of so many reports, shape (levels, sayings)."""
+
+
+class HasLayers(HasChannel, Protocol):
+    """A mechanism of which each answer is permanent, of one of several pairs of channels."""
+
+    def layers(self, scale: RatingScale, epsilon: float) -> Sequence[Layered]:
+        """Return the pairs, of which a device draws one for each rating, all equally likely."""
+
+
+@dataclass(frozen=True, eq=False)
+class LayeredFamily(CellFamily):
+    """A symbol for each rated item: which channels were drawn for it, and a report on its answer.
+
+    The permanent answer and its channels are drawn by the words of the purpose "report", which repeat where
+    devices have a memory, and the report on it by words of its own. What any number of reports loses is what
+    the answer loses, and that is charged for each of them.
+    """
+
+    mechanism: HasLayers
+    composes: ClassVar[bool] = False
+    units: ClassVar[tuple[PrivacyUnit, ...]] = ("rating",)
+    units_reason: ClassVar[str] = "an answer is permanent, however many ratings its user will have"
+
+    @cached_property
+    def layers(self) -> Sequence[Layered]:
+        """The pairs of channels; all of them have as many answers, and as many symbols."""
+        assert self.budget is not None
+        with within("mechanism"):
+            return self.mechanism.layers(self.scale, self.budget.epsilon)
+
+    @cached_property
+    def instantaneous(self) -> Channel:
+        """The channel of a report on an answer, which loses what it may: the answer is protected."""
+        rows = self.layers[0].instantaneous
+        return Channel.from_probabilities(rows, np.arange(len(rows)), np.arange(rows.shape[1]), np.inf)
+
+    @cached_property
+    def one_report(self) -> Channel:
+        """The channel of a report by itself, with the values that are best, in the mean, for all levels."""
+        first = np.hstack([each.permanent @ each.instantaneous for each in self.layers]) / len(self.layers)
+        values = np.linalg.pinv(first) @ self.scale.values
+        return Channel.from_probabilities(first, self.scale.values, values, np.inf)
+
+    @property
+    def reference_channel(self) -> Channel:
+        """The channel of what is sent."""
+        return self.one_report
+
+    def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
+        """Return reports on the answers about the rated items, shape (ratings,)."""
+        counts, items, answers = profiles.counts, profiles.items, self.layers[0].permanent.shape[1]
+        lasting = draws("report").per_cell(counts, items, REPORT_ROUND)
+        anew = draws("report on an answer").per_cell(counts, items, REPORT_ROUND)
+        pairs, answer = np.divmod(self.channel(1).sample(profiles.levels, lasting), np.uint16(answers))
+        reported = self.instantaneous.sample(answer + np.uint16(1), anew)
+        sent: Uint16s = pairs * np.uint16(self.instantaneous.symbols) + reported
+        return sent
+
+    def read(self, cells: Ints, symbols: Uint16s) -> Floats:
+        """Return the value that each symbol stands for."""
+        return self.one_report.values[symbols]
+
+    def likelihood(self, cells: Ints, symbols: Uint16s) -> Floats:
+        """Return the probability of each symbol given each level, shape (cells, levels)."""
+        return self.one_report.probabilities[:, symbols].T
+
+    def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: object) -> SymbolReports:
+        """Return symbols with the channel of one report."""
+        channels = (self.one_report.probabilities,)
+        return SymbolReports(channels, symbols.astype(np.int64), np.zeros(symbols.size, dtype=np.int64))
+
+    def together(self, collected: Observations) -> Observations:
+        """Return what reports about the same ratings say together: a cell for each rating.
+
+        Parameters
+        ----------
+        collected : Observations
+            By user, items ascending, a cell for each report.
+        """
+        reports = collected.symbols
+        assert reports is not None
+        symbols, users = self.instantaneous.symbols, collected.users.astype(np.int64)
+        cells = users * collected.shape[1] + collected.items
+        begins = np.flatnonzero(np.diff(cells, prepend=-1))
+        of_cell = np.repeat(np.arange(begins.size), np.diff(begins, append=cells.size))
+        said = np.zeros((begins.size, symbols), dtype=np.int64)
+        counted: Ints | slice = begins if self._repeats else slice(None)
+        np.add.at(said, (of_cell[counted], reports.symbols[counted] % symbols), 1)
+        pair = reports.symbols[begins] // symbols
+        channels, channel_of, sayings = self._told(said, pair)
+        given = np.zeros((begins.size, self.scale.levels))
+        for number, channel in enumerate(channels):
+            which = channel_of == number
+            given[which] = channel[:, sayings[which]].T
+        values = np.add.reduceat(collected.values, begins) / np.diff(begins, append=cells.size)
+        return replace(
+            collected,
+            indptr=offsets(np.bincount(users[begins], minlength=collected.shape[0])),
+            items=collected.items[begins],
+            read=lambda: values,
+            likelihood=None if collected.likelihood is None else given,
+            evidence=SymbolReports(channels, sayings, channel_of),
+        )
+
+    @property
+    def _repeats(self) -> bool:
+        """Whether a report is the answer itself, so that the next one says nothing more."""
+        return np.array_equal(self.layers[0].instantaneous, np.eye(self.instantaneous.symbols))
+
+    def _told(self, said: Ints, pair: Ints) -> tuple[tuple[Floats, ...], Ints, Ints]:
+        """Return the channels of cells, the number of each cell's, and the place of what it says in it."""
+        reports = said.sum(axis=1)
+        kinds, channel_of = np.unique(np.column_stack([pair, reports]), axis=0, return_inverse=True)
+        channels, sayings = [], np.zeros(reports.size, dtype=np.int64)
+        for number, (own, times) in enumerate(kinds.tolist()):
+            layers, which = self.layers[own], channel_of == number
+            channels.append(layers.repeated(times))
+            codes = _coded(layers.said(times))
+            order = np.argsort(codes)
+            sayings[which] = order[np.searchsorted(codes[order], _coded(said[which]))]
+        return tuple(channels), channel_of, sayings
+
+
+def _coded(said: Ints) -> Ints:
+    """Return a number for each row of counts, which differ if the rows do; their sums are all the same."""
+    base = int(said[:1].sum()) + 1
+    return said @ base ** np.arange(said.shape[1], dtype=np.int64)

@@ -1,0 +1,164 @@
+"""Reports on a user's items and as many others, drawn for each user, with a randomised answer about each.
+
+Müllner et al. [muellner2024] report sets so. The answer about an item that is asked about costs epsilon, but
+which items are asked about follows from the set, and that is left out. Let a device have n of N items, less
+than half. It reports an item that it has with probability p = e^epsilon / (1 + e^epsilon), and another one
+with n / (N - n) (1 - p): read alone, an item is reported e^epsilon (N - n) / n times as often by who has it.
+A whole report has at most n items that the user does not have. So one with n + 1 items outside a set, of
+which another set of n items has one, excludes the former set and not the latter: no epsilon bounds it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+from dprec.accounting import PrivacyUnit
+from dprec.arrays import Bools, Floats, Ints, Pieces, Uint16s, Uint64s, offsets, rows_of
+from dprec.channel import Channel
+from dprec.observations import Evidence, Observations
+from dprec.ratings import Ratings
+from dprec.reports.base import REPORT_ROUND, DrawsFor, Profiles, ReportSize
+from dprec.reports.cells import HiddenRowFamily
+from dprec.wire import ReportCodec
+
+_AUDITED_ITEMS = 64
+"""Of a catalogue in which a set of one item is as small as sets are in practice."""
+
+_DELTA = 1e-6
+"""With which a note says what a whole report costs."""
+
+
+def loss_of_an_item(size: int, n_items: int, epsilon: float) -> float:
+    """Return the loss of one item of a set of some size, if nothing else is read of the report."""
+    return epsilon + math.log(max(1.0, (n_items - size) / size))
+
+
+def loss_of_a_report(size: int, n_items: int, epsilon: float, delta: float) -> float:
+    """Return the least loss that holds with a delta if one item of a set is replaced by another.
+
+    Take a report with the new item, without the old one, and with b others that neither set has. With m
+    negatives of M candidates, counting subsets shows it e^(2 epsilon) (M - b) / (m - b) times as likely from
+    the new set. Other reports are as likely from both, or less likely from the new one.
+    """
+    candidates = n_items - size
+    negatives, kept = min(size, candidates), 1 / (1 + math.exp(-epsilon))
+    others = np.arange(negatives + 1)
+    shares = kept * binom.pmf(others, negatives, 1 - kept) * (1 - others / candidates)
+    left = negatives - others
+    ratios = np.where(left > 0, math.exp(2 * epsilon) * (candidates - others) / np.maximum(left, 1), np.inf)
+    certain = shares[np.isinf(ratios)].sum()
+    if certain > delta:
+        return math.inf
+    largest = math.log(ratios[left > 0].max(initial=1.0))
+
+    def excess(loss: float) -> float:
+        return float((shares * np.maximum(0.0, 1 - math.exp(loss) / ratios)).sum()) - delta
+
+    return float(brentq(excess, 0.0, largest)) if excess(0.0) > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class SampledNegativesFamily(HiddenRowFamily):
+    """The items whose answer is yes, of a user's own and of as many others; see `ReportFamily`."""
+
+    by_cell: ClassVar[bool] = False
+    composes: ClassVar[bool] = False
+    loss_of_channel: ClassVar[bool] = False
+    evidence: ClassVar[type[Evidence]] = Evidence
+    units: ClassVar[tuple[PrivacyUnit, ...]] = ("cell",)
+    units_reason: ClassVar[str] = "the paper's epsilon is that of the answer about one item"
+    on_items: ClassVar[str] = (
+        "Epsilon is that of the answer about one item. Which items are asked about follows from the set: a "
+        "device with n of N items reports one that it has e^epsilon (N - n) / n times as often as if it had "
+        "n others, and never more than n others. So no epsilon bounds whole reports."
+    )
+
+    @cached_property
+    def codec(self) -> ReportCodec:
+        """The encoder and decoder of sets without symbols."""
+        return ReportCodec(Channel.from_probabilities([[1.0]], [0.0], [np.nan], math.inf), self.n_items)
+
+    def check(self) -> None:
+        """Refuse a budget for which there is no answer, or a catalogue that reports cannot represent."""
+        _ = self.codec, self.reference_channel
+
+    def encode(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
+        """Return the items of every user whose answer is yes."""
+        counts, shape = profiles.counts, (profiles.counts.size, self.n_items)
+        had = np.zeros(shape, dtype=np.bool_)
+        had[rows_of(counts), profiles.items] = True
+        every, cells = np.tile(np.arange(self.n_items), shape[0]), self.cells(counts)
+        noise = draws("report").per_cell(cells, every, REPORT_ROUND)
+        choice = draws("choice").per_cell(cells, every, REPORT_ROUND)
+        yes = self.perturb(cells, had.ravel().astype(np.uint8), noise).reshape(shape) > 0
+        users, items = np.nonzero(yes & (had | sampled(had, choice.reshape(shape))))
+        counts = np.bincount(users, minlength=shape[0])
+        return self.codec.encode(offsets(counts), items, np.zeros(items.size, dtype=np.uint16))
+
+    def read(self, cells: Ints, symbols: Uint16s) -> Floats:
+        """Return NaN: sets have no values."""
+        return np.full(symbols.size, np.nan)
+
+    def noise_variance(self, cells: Ints) -> None:
+        """Return None: sets have no values."""
+
+    def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
+        """Return no bound, per rating and per user; see the module."""
+        return np.full(counts.size, np.inf), np.full(counts.size, np.inf)
+
+    def most_losses(self) -> tuple[float, float]:
+        """Return no bound."""
+        return math.inf, math.inf
+
+    def size(self, ratings: int) -> ReportSize:
+        """Return a report of as many items as the user has, as it is in the mean."""
+        return ReportSize(1, 2 * ratings, self.codec.expected_bits(ratings), None, "user")
+
+    @property
+    def fewest_items(self) -> int:
+        """Items of a catalogue in which a profile of one item is small."""
+        return min(self.n_items, _AUDITED_ITEMS)
+
+    def exact_losses(self, entries: int) -> Iterator[tuple[str, float]]:
+        """Yield the loss of a set of one item, read alone."""
+        if entries == 1:
+            loss = loss_of_an_item(1, self.n_items, self.reference_channel.epsilon)
+            yield f"an item of {self.n_items}, had or not, from the probabilities", loss
+
+    def against_truth(
+        self, train: Ratings, observed: Observations, accepted: Bools
+    ) -> tuple[tuple[str, ...], dict[str, float | None]]:
+        """Say what one item costs the user with the median number of items."""
+        counts, n_items = train.counts[train.counts > 0], self.n_items
+        epsilon = self.reference_channel.epsilon
+        if not counts.size:
+            return (), {}
+        size = int(np.median(counts))
+        alone = loss_of_an_item(size, n_items, epsilon)
+        whole = loss_of_a_report(size, n_items, epsilon, _DELTA)
+        note = (
+            f"The median user has {size} of {n_items} items. Read alone, one of them is reported "
+            f"{math.exp(alone):.3g} times as often as if the user had others: epsilon is {alone:.3g} and not "
+            f"{epsilon:.3g}. With delta = {_DELTA:g}, the whole report costs {whole:.3g} if one item is "
+            f"replaced by another, where answers about all items would cost {2 * epsilon:.3g}."
+        )
+        return (note,), {}
+
+
+def sampled(had: Bools, words: Uint64s) -> Bools:
+    """Draw as many of the items that each user does not have as it has, if there are so many.
+
+    All choices are equally likely; shape (users, items).
+    """
+    order = np.lexsort((words, had), axis=1)
+    places = np.argsort(order, axis=1)
+    chosen: Bools = ~had & (places < had.sum(axis=1, keepdims=True))
+    return chosen

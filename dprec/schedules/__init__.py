@@ -1,0 +1,22 @@
+"""Schedules: when devices are asked in the course of time, about which ratings, and at what price."""
+
+from dprec.components import Registry
+from dprec.schedules.averaging import recovered
+from dprec.schedules.base import Collection, Held, Schedule
+from dprec.schedules.fresh import Fresh
+from dprec.schedules.increments import Increments
+from dprec.schedules.periods import ByPeriod, Periods
+
+SCHEDULES: Registry[Schedule] = Registry("schedule", Schedule, [Increments, Fresh])
+
+__all__ = [
+    "SCHEDULES",
+    "ByPeriod",
+    "Collection",
+    "Fresh",
+    "Held",
+    "Increments",
+    "Periods",
+    "Schedule",
+    "recovered",
+]

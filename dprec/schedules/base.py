@@ -1,0 +1,124 @@
+"""What every schedule is: when devices are asked, about which ratings, and at what share of a budget.
+
+A policy is a class derived from `Schedule`: one file, and one line in the registry. What it inherits is that
+every collection asks about all ratings that devices hold, at the whole budget, with fresh noise, and that
+losses add up. It redefines what differs: `reported`, which ratings devices report on; `share`, the budget of
+one collection; `installed`, what else is installed on devices, such as another mechanism or memory;
+`joined`, how a server reads the reports of several collections together; `accountant`, what all of them
+cost. `reads_ratings_alone` says that it has no meaning for other reports than those of single ratings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dprec.accounting import PrivacyAccountant, PrivacyBudget
+from dprec.arrays import Bools, Ints
+from dprec.components import Options, option
+from dprec.exchange import OneShotSetup
+from dprec.observations import Observations
+from dprec.ratings import Ratings
+from dprec.reports import ReportFamily
+from dprec.schedules.periods import ByPeriod, Periods
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What is known when a collection begins."""
+
+    periods: Periods
+    number: int
+    """Of the collection, from 0."""
+    period: int
+    """The last one whose ratings devices hold."""
+    answered: Bools
+    """Ratings of which a report was accepted before; shape (ratings,)."""
+    public_seed: int
+    """Of what devices draw that protects nothing."""
+
+    @property
+    def ratings(self) -> Bools:
+        """Which ratings devices hold; shape (ratings,)."""
+        return self.periods.held(self.period)
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """What came of a collection."""
+
+    family: ReportFamily
+    """What devices reported."""
+    counts: Ints
+    """Ratings that each user's device reported on; shape (users,)."""
+    sent: Bools
+    """Whose report arrived; shape (users,)."""
+    observations: Observations
+    """What the accepted reports say."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule(Options):
+    """Base of the schedules: collections at the ends of periods, in which ratings are made."""
+
+    kind: str = ""
+    reads_ratings_alone: ClassVar[bool] = True
+    draws_anew: ClassVar[bool] = True
+    """Whether devices draw other noise in every collection."""
+    days: float = option("Days of a period.", 7.0, gt=0, le=36_500)
+    collections: int | None = option("How many there are; by default, as many as the data have.", None, ge=1)
+    refresh: int = option("Collections after which the server sends what it has learned.", 1, ge=1)
+    forget_after: int | None = option(
+        "Collections after which the server drops reports; by default never.", None, ge=1
+    )
+
+    @property
+    def periods_each(self) -> int:
+        """Periods from one collection to the next."""
+        return 1
+
+    @property
+    def division(self) -> ByPeriod:
+        """How ratings are divided."""
+        most = None if self.collections is None else self.collections * self.periods_each + 1
+        return ByPeriod(days=self.days, most=most)
+
+    def periods(self, ratings: Ratings) -> Periods:
+        """Return the periods of ratings that `division` has divided."""
+        return Periods.of(ratings, self.days)
+
+    def horizon(self, periods: Periods) -> int:
+        """Return the number of collections."""
+        return -(-(periods.count - 1) // self.periods_each)
+
+    def share(self, privacy: PrivacyBudget | None, collections: int) -> PrivacyBudget | None:
+        """Return the budget of each of so many collections."""
+        return privacy
+
+    def installed(self, setup: OneShotSetup) -> OneShotSetup:
+        """Return what is installed on devices, given a protocol's own setup at its share of the budget.
+
+        Raises SettingError under the protocol's keys where the policy does not suit the setup.
+        """
+        return setup
+
+    def reported(self, held: Held) -> Bools:
+        """Return on which ratings devices report, shape (ratings,)."""
+        return held.ratings
+
+    def joined(self, made: Sequence[Collection]) -> Observations:
+        """Return what all reports of some collections say, the last ones of a schedule."""
+        return Observations.joined([each.observations for each in made])
+
+    def remembered(self, made: Sequence[Collection]) -> Sequence[Collection]:
+        """Return the collections that the server has not forgotten."""
+        return made if self.forget_after is None else made[-self.forget_after :]
+
+    def accountant(self, made: Sequence[Collection]) -> PrivacyAccountant:
+        """Return what was released about everybody in all collections: by default, losses add up."""
+        return PrivacyAccountant.of_all([each.family.accountant(each.counts, each.sent) for each in made])
+
+    def notes(self, collections: int) -> tuple[str, ...]:
+        """Return what a reader of the figures must know."""
+        return ()

@@ -1,0 +1,147 @@
+"""Ratings by the period in which they were made, and what is learned from and judged in each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from dprec.arrays import AnyInts, Bools, Ints, places_of
+from dprec.components import option
+from dprec.datasets import Dataset
+from dprec.errors import SettingError, within
+from dprec.ratings import Ratings
+from dprec.splits import Split
+
+DAY = 86_400.0
+"""Seconds."""
+
+MOST_PERIODS = 10_000
+"""Periods beyond which times are not taken to be in seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Periods:
+    """Ratings with their periods, from 0; a collection after period t holds those of periods up to t.
+
+    After period t, what is judged are the ratings of period t + 1, from t = 0 to `count` - 2.
+    """
+
+    ratings: Ratings
+    """Of all periods, with times; later ratings are left out."""
+    number: Ints
+    """The period of each rating; shape (ratings,)."""
+    count: int
+    """Periods, at least 2."""
+
+    @classmethod
+    def of(cls, ratings: Ratings, days: float, most: int | None = None) -> Self:
+        """Divide ratings into periods of so many days, from the first rating on.
+
+        Parameters
+        ----------
+        ratings : Ratings
+            With times, in seconds.
+        most : int, optional
+            Periods after which nothing counts.
+
+        Raises
+        ------
+        SettingError
+            Under "days" when there are fewer than two periods, or more than `MOST_PERIODS`.
+        """
+        assert ratings.times is not None, "ratings without times"
+        first = ratings.times.min(initial=np.inf)
+        elapsed = (ratings.times - first) / (days * DAY)
+        count = int(elapsed.max(initial=-1.0)) + 1 if np.isfinite(elapsed).all() else 0
+        if not 2 <= count <= MOST_PERIODS:
+            found = f"{days:g}, which divides the times of {ratings.count:,} ratings into {count:,} periods"
+            raise SettingError("days", found, f"2 to {MOST_PERIODS:,} periods, of times in seconds")
+        number = elapsed.astype(np.int64)
+        if most is None or count <= most:
+            return cls(ratings, number, count)
+        return cls(ratings.select(number < most), number[number < most], most)
+
+    @cached_property
+    def joined(self) -> Ints:
+        """The period of each user's first rating, `count` without any; shape (users,)."""
+        return _first_of(self.ratings.users, self.number, self.ratings.n_users, self.count)
+
+    @cached_property
+    def appeared(self) -> Ints:
+        """The period of each item's first rating, `count` without any; shape (items,)."""
+        return _first_of(self.ratings.items, self.number, self.ratings.n_items, self.count)
+
+    @cached_property
+    def order(self) -> Ints:
+        """Places of the ratings by user and time, ties in stored order; shape (ratings,)."""
+        assert self.ratings.times is not None
+        return np.lexsort((self.ratings.times, self.ratings.users))
+
+    def held(self, period: int) -> Bools:
+        """Return which ratings devices hold after a period, shape (ratings,)."""
+        return self.number <= period
+
+    def present(self, period: int) -> Bools:
+        """Return which users have rated anything by the end of a period, shape (users,)."""
+        present: Bools = self.joined <= period
+        return present
+
+    def judged(self, period: int) -> Bools:
+        """Return which ratings are judged after a period: those that users present make in the next."""
+        judged: Bools = (self.number == period + 1) & self.present(period)[self.ratings.users]
+        return judged
+
+    @property
+    def all_judged(self) -> Bools:
+        """Which ratings are judged at all, shape (ratings,)."""
+        return self.number > self.joined[self.ratings.users]
+
+    def of_new_items(self, period: int) -> Bools:
+        """Return which ratings are of items that nobody has rated by the end of a period."""
+        new: Bools = (self.appeared > period)[self.ratings.items]
+        return new
+
+    def newcomers(self, period: int, given: int) -> tuple[Bools, Bools]:
+        """Return what newcomers of the next period rate first, and then: ``given`` each, and all others.
+
+        A newcomer with no more ratings in that period is left out of both.
+        """
+        ratings = self.ratings
+        own = (self.number == period + 1) & (self.joined == period + 1)[ratings.users]
+        own &= (np.bincount(ratings.users[own], minlength=ratings.n_users) > given)[ratings.users]
+        first = np.zeros(ratings.count, dtype=np.bool_)
+        in_order = self.order[own[self.order]]
+        places = places_of(np.bincount(ratings.users[in_order], minlength=ratings.n_users))
+        first[in_order[places < given]] = True
+        return first, own & ~first
+
+
+def _first_of(owners: AnyInts, periods: Ints, size: int, never: int) -> Ints:
+    """Return the first period of each of so many owners."""
+    first = np.full(size, never, dtype=np.int64)
+    np.minimum.at(first, owners, periods)
+    return first
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByPeriod(Split):
+    """How a schedule divides ratings: all with their times, and those of users present that are judged."""
+
+    kind: str = "by-period"
+    days: float = option("Days of a period.", gt=0)
+    most: int | None = option("Periods after which nothing counts; none if all do.", ge=2)
+
+    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
+        """Return the ratings of all periods, and those that are judged; see `Periods`."""
+        with within("dataset"):
+            timed = dataset.load_timed()
+        with within("schedule"):
+            periods = Periods.of(timed, self.days, self.most)
+            judged = periods.all_judged
+            if not judged.any():
+                found = f"{self.days:g}, after which nobody rates again"
+                raise SettingError("days", found, "periods in which users present rate")
+        return periods.ratings, periods.ratings.select(judged)

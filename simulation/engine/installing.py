@@ -1,0 +1,98 @@
+"""What is installed on devices before they are asked, and the task that a protocol is given then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from dprec.arrays import Bools
+from dprec.catalogue import Catalogue
+from dprec.components import naming, reference_of
+from dprec.errors import InputError, within
+from dprec.exchange import Setup
+from dprec.predictions import checked, checked_rows
+from dprec.progress import Progress
+from dprec.randomness import RunKeys
+from dprec.ratings import Ratings
+from simulation.configuration.models import RunConfig
+from simulation.engine.session import Session
+from simulation.protocols import Checkpoints, Metric, Outcome, Protocol, Task
+from simulation.protocols.base import with_declared_losses
+from strategies.participation import RoundRecord
+
+
+@dataclass(frozen=True, eq=False)
+class Installer:
+    """Gives the devices of a run what they hold."""
+
+    session: Session
+    config: RunConfig
+    catalogue: Catalogue | None
+    """Public data about the items."""
+    progress: Progress
+    ended: Callable[[RoundRecord], None]
+    """Called with the record of every round that has ended, where a protocol has several."""
+
+    def task(
+        self,
+        train: Ratings,
+        judged: Ratings,
+        metric: Metric,
+        keys: RunKeys,
+        *,
+        held: Ratings,
+        setup: Setup,
+        checkpoints: Checkpoints | None = None,
+        present: Bools | None = None,
+    ) -> Task:
+        """Install ratings and a setup, and return the protocol's task; see `Task`.
+
+        ``held``: what devices hold of the train ratings; ``present``: who is there, by default everybody.
+        """
+        simulation, users = self.config.simulation, train.n_users
+        users_per_node, represents = simulation.partition_size(users), self.config.dataset.represented(users)
+        group = self.session.install(
+            held,
+            users_per_node=users_per_node,
+            keys=keys.installed,
+            faults=simulation.faults,
+            setup=(setup if represents is None else setup.represented()).chosen_by(train, self.config.seed),
+        )
+        return Task(
+            train=train,
+            judged=judged,
+            n_items=train.n_items,
+            scale=train.scale,
+            catalogue=self.catalogue,
+            seed=self.config.seed,
+            server_seed=keys.server,
+            public_seed=keys.installed.public_seed,
+            group=group,
+            roster=replace(self.session.roster(users, users_per_node), present=present),
+            progress=self.progress,
+            metric=metric,
+            checkpoints=checkpoints,
+            restore=partial(self.session.restore, group),
+            ended=self.ended,
+            represents=represents,
+        )
+
+
+def run_protocol(session: Session, protocol: Protocol, task: Task) -> Outcome:
+    """Run the protocol and measure how long it takes."""
+    started = time.perf_counter()
+    with within("protocol"), naming(protocol, "a class that runs a protocol"):
+        outcome = protocol.run(session.grid, task)
+        if not isinstance(outcome, Outcome):
+            found = f"its run returned {type(outcome).__name__}"
+            raise InputError(reference_of(type(protocol)), found, "an Outcome")
+        outcome = with_declared_losses(outcome, protocol)
+    name, rows = f"completion {protocol.completion_name}", outcome.predict_rows
+    return replace(
+        outcome,
+        seconds=time.perf_counter() - started,
+        predict=checked(outcome.predict, name),
+        predict_rows=None if rows is None else checked_rows(rows, name),
+    )

@@ -1,0 +1,417 @@
+"""A run of several collections in the course of time, as a schedule says, judged period by period.
+
+After each period, devices hold what was rated so far. Where a collection is due, they are asked over Flower
+as in any run; the server learns from all that it has collected, and devices predict the next period. Where
+reports are of single ratings, those of all collections are read together; of any other protocol, each
+collection is a whole run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+from typing import Protocol as Interface
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.accounting import PrivacyAccountant
+from dprec.arrays import Bools
+from dprec.components import as_values
+from dprec.errors import SettingError, within
+from dprec.predictions import Predict, PredictRows
+from dprec.progress import silent
+from dprec.randomness import RunKeys
+from dprec.ratings import Ratings
+from dprec.schedules import Collection, Held, Periods, Schedule, recovered
+from dprec.wire import TrafficLedger
+from simulation.configuration.models import RunConfig
+from simulation.engine.installing import Installer, run_protocol
+from simulation.evaluation import Evaluator, Judged
+from simulation.protocols import Outcome, Protocol
+from simulation.protocols.one_shot import Learned, OneShotProtocol, notes_on_catalogue
+from simulation.protocols.sharing import notes_on_failures
+from strategies.participation import RoundRecord
+
+OWN_RATINGS = (0, 1, 5, 20, 50)
+"""Numbers of own ratings that newcomers' devices are given before they predict."""
+
+_Predictors = tuple[Predict, PredictRows | None]
+
+
+class KeysOf(Interface):
+    """Derives the keys of a run, described by a text, or of one of its collections."""
+
+    def __call__(self, run: str, collection: int | None = None) -> RunKeys:
+        """Return the keys."""
+
+
+def check_schedule(config: RunConfig) -> None:
+    """Refuse parts of a configuration that have no meaning in the course of time; raises SettingError."""
+    if config.schedule is None:
+        return
+    refused = {
+        "dataset.copies": config.dataset.copies,
+        "binarization": config.binarization,
+        "evaluation.ranking": config.evaluation.ranking,
+        "evaluation.groups": config.evaluation.groups or None,
+    }
+    for key, value in refused.items():
+        if value is not None:
+            raise SettingError(key, "one, with a schedule", "none, or no schedule")
+
+
+def check_kind(schedule: Schedule, protocol: Protocol) -> None:
+    """Refuse a policy that does not suit what devices report; raises SettingError."""
+    if protocol.privacy is not None and protocol.privacy.own:
+        found = f"{schedule.kind!r}, where users choose their own epsilons"
+        raise SettingError("kind", found, "one epsilon, or no schedule")
+    alone: OneShotProtocol | None = protocol.of_single_ratings
+    if alone is not None:
+        schedule.installed(alone.setup())
+    elif schedule.reads_ratings_alone:
+        found = f"{schedule.kind!r}, with {protocol.picked.kind} and mechanism {protocol.mechanism_name}"
+        accepted = "a one-shot protocol that reports on each rating alone, or a schedule of kind fresh"
+        raise SettingError("kind", found, accepted)
+
+
+def over_time(schedule: Schedule, installer: Installer, evaluator: Evaluator, keys: KeysOf) -> Judged:
+    """Run a protocol as a schedule says, and judge its predictions period by period."""
+    protocol, periods = installer.config.protocol, schedule.periods(evaluator.train)
+    with within("schedule"):
+        check_kind(schedule, protocol)
+    alone: OneShotProtocol | None = protocol.of_single_ratings
+    given = schedule, periods, replace(installer, progress=silent), keys
+    with within("protocol"):
+        collections = _WholeRuns(*given, protocol) if alone is None else _ReadTogether(*given, alone)
+    return _Weeks(collections, evaluator, installer).judged()
+
+
+@dataclass(eq=False)
+class _Collections(ABC):
+    """The collections of a run so far."""
+
+    schedule: Schedule
+    periods: Periods
+    installer: Installer
+    keys: KeysOf
+    traffic: TrafficLedger = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.traffic = TrafficLedger(self.periods.ratings.n_users)
+
+    @property
+    def horizon(self) -> int:
+        """Number of all collections."""
+        return self.schedule.horizon(self.periods)
+
+    @property
+    def identity(self) -> str:
+        """What the noise of this run is bound to."""
+        return f"{self.installer.config.protocol.identity} {json.dumps(as_values(self.schedule))}"
+
+    def keys_of(self, number: int) -> RunKeys:
+        """Return the keys of a collection."""
+        fresh = f" {number}" if self.schedule.draws_anew else ""
+        return self.keys(self.identity + fresh, collection=number)
+
+    @abstractmethod
+    def collect(self, number: int, period: int) -> tuple[RoundRecord, dict[str, float | None]]:
+        """Ask devices once the ratings of a period are made; return the round, and what else is measured."""
+
+    @abstractmethod
+    def predicting(self, held: Ratings, newcomers: int | None = None) -> _Predictors | None:
+        """Return what predicts for those who hold some ratings; None if nobody can for newcomers with these.
+
+        ``newcomers``: how many own ratings these have; None for users present.
+        """
+
+    @abstractmethod
+    def outcome(self, rounds: tuple[RoundRecord, ...]) -> Outcome:
+        """Return what came of all collections; what predicts is that of the last."""
+
+
+@dataclass(eq=False)
+class _ReadTogether(_Collections):
+    """Reports of single ratings, those of all collections read together."""
+
+    protocol: OneShotProtocol
+    made: list[Collection] = field(default_factory=list, init=False)
+    answered: Bools = field(init=False)
+    latest: Learned = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.answered = np.zeros(self.periods.ratings.count, dtype=np.bool_)
+        self.setup = self.schedule.installed(self._shared.setup())
+        self.asking = self.protocol.at_share(self.setup)
+        ratings = self.periods.ratings
+        self.asking.check(ratings)
+        self.family = self.setup.family(ratings.scale, ratings.n_items)
+        self.server_seed = self.keys(self.identity).server
+
+    @cached_property
+    def _shared(self) -> OneShotProtocol:
+        return replace(self.protocol, privacy=self.schedule.share(self.protocol.privacy, self.horizon))
+
+    def collect(self, number: int, period: int) -> tuple[RoundRecord, dict[str, float | None]]:
+        """Ask for the reports that the policy says, and learn from all that is remembered."""
+        ratings, grid, keys = self.periods.ratings, self.installer.session.grid, self.keys_of(number)
+        held = Held(self.periods, number, period, self.answered, keys.installed.public_seed)
+        reported = self.schedule.reported(held)
+        asked = ratings.select(reported)
+        task = self.installer.task(
+            asked,
+            asked,
+            _unmeasured,
+            replace(keys, server=self.server_seed),
+            held=asked,
+            setup=self.setup,
+            present=self.periods.present(period),
+        )
+        collected = self.asking.collect(grid, task, self.family, symbols=True)
+        self.answered |= reported & collected.accepted[ratings.users]
+        self.made.append(Collection(self.family, asked.counts, collected.sent, collected.observations))
+        record = collected.record
+        if number % self.schedule.refresh == 0:
+            observed = self.schedule.joined(self.schedule.remembered(self.made))
+            self.latest = self.asking.learned(grid, task, observed, observed, collected.traffic)
+            record = record.with_traffic(self.latest.spent)
+        self.traffic.add(collected.traffic)
+        return record, {"recovered": recovered(self.schedule.joined(self.made), ratings)}
+
+    def predicting(self, held: Ratings, newcomers: int | None = None) -> _Predictors | None:
+        """Return what the last table says to devices, or the server, which knows nothing of newcomers."""
+        if newcomers and self.latest.sent_table is None:
+            return None
+        return self.latest.predicting(self.protocol.process, held)
+
+    def outcome(self, rounds: tuple[RoundRecord, ...]) -> Outcome:
+        """Return what came of all collections."""
+        ratings, completed = self.periods.ratings, self.latest.completed
+        protocol, accountant = self.installer.config.protocol, self.schedule.accountant(self.made)
+        release = self.asking.embedding_release
+        if release.epsilon is not None:
+            for number in range(0, len(self.made), self.schedule.refresh):
+                accountant.step(number + 1, self.made[number].sent, 0.0, release.epsilon, release.released)
+        predict, rows = self.latest.predicting(self.protocol.process, ratings)
+        return Outcome(
+            predict=predict,
+            predict_rows=rows,
+            traffic=self.traffic,
+            accountant=accountant,
+            guarantee=protocol.guarantee((ratings.n_users, ratings.n_items)),
+            rounds=rounds,
+            channel=self.family.device_channel(ratings.counts),
+            notes=completed.notes + notes_on_failures(rounds) + notes_on_catalogue(completed.public_data),
+            diagnostics=completed.diagnostics,
+        )
+
+
+def _unmeasured(predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
+    """Measure nothing."""
+    return {}
+
+
+@dataclass(eq=False)
+class _WholeRuns(_Collections):
+    """Whole runs of a protocol, each from all ratings that devices hold, at its share of the budget."""
+
+    protocol: Protocol
+    outcomes: list[Outcome] = field(default_factory=list, init=False)
+
+    def collect(self, number: int, period: int) -> tuple[RoundRecord, dict[str, float | None]]:
+        """Run the protocol; its rounds count as one."""
+        held = self.periods.ratings.select(self.periods.held(period))
+        shared = self.schedule.share(self.protocol.privacy, self.horizon)
+        protocol = replace(self.protocol, privacy=shared).suited_to(held)
+        protocol.check(held)
+        evaluator = Evaluator(held, held, self.installer.config.evaluation, None, self.installer.catalogue)
+        task = self.installer.task(
+            held,
+            held,
+            evaluator,
+            self.keys_of(number),
+            held=protocol.held_ratings(held, self.installer.config.seed),
+            setup=protocol.setup(),
+        )
+        outcome = run_protocol(self.installer.session, protocol, task)
+        self.outcomes.append(outcome)
+        self.traffic.add(outcome.traffic)
+        return _as_one(outcome.rounds), {}
+
+    def predicting(self, held: Ratings, newcomers: int | None = None) -> _Predictors | None:
+        """Return what the last run predicts, whatever is held now; it knows nothing of newcomers' ratings."""
+        last = self.outcomes[-1]
+        return None if newcomers else (last.predict, last.predict_rows)
+
+    def outcome(self, rounds: tuple[RoundRecord, ...]) -> Outcome:
+        """Return what came of all runs; notes and diagnostics are those of the last."""
+        accountant = PrivacyAccountant.of_all([each.accountant for each in self.outcomes])
+        return replace(self.outcomes[-1], traffic=self.traffic, accountant=accountant, rounds=rounds)
+
+
+def _as_one(rounds: Sequence[RoundRecord]) -> RoundRecord:
+    """Return the rounds of a run as one; an empty one if nothing is sent."""
+    sums = {
+        name: sum(getattr(record, name) for record in rounds)
+        for name in vars(_NOTHING)
+        if name not in ("round", "accuracy", "causes")
+    }
+    return replace(_NOTHING, **sums)
+
+
+_NOTHING = RoundRecord(
+    round=1,
+    replies=0,
+    failures=0,
+    accuracy=None,
+    uplink_payload_bytes=0,
+    uplink_message_bytes=0,
+    downlink_payload_bytes=0,
+    downlink_message_bytes=0,
+    seconds=0.0,
+)
+"""A period without a collection."""
+
+
+@dataclass(eq=False)
+class _Weeks:
+    """The periods of a run: a collection where one is due, and what is predicted of the next period."""
+
+    collections: _Collections
+    whole: Evaluator
+    """Of all ratings, and of those that are judged."""
+    installer: Installer
+    squares: dict[str, _Squares] = field(default_factory=dict, init=False)
+    """Errors of all periods so far, by the keys of the metrics."""
+
+    def __post_init__(self) -> None:
+        ratings = self.whole.train
+        self.predictions = np.full(ratings.count, np.nan)
+        self.ranks = np.full(ratings.count, np.nan)
+        self.measured: list[tuple[int, dict[str, float | None]]] = []
+
+    def judged(self) -> Judged:
+        """Go through all periods, and judge them together."""
+        started, collections, rounds = time.perf_counter(), self.collections, []
+        schedule, periods = collections.schedule, collections.periods
+        for period in range(periods.count - 1):
+            number, rest = divmod(period, schedule.periods_each)
+            record, further = _NOTHING, dict[str, float | None]()
+            if rest == 0:
+                record, further = collections.collect(number, period)
+            accuracy = {**self._present(period), **self._newcomers(period), **further}
+            rounds.append(replace(record, round=period + 1, accuracy=accuracy))
+            self.installer.ended(rounds[-1])
+            self.installer.progress("collecting and predicting", period + 1, periods.count - 1)
+        outcome = collections.outcome(tuple(rounds))
+        notes = (*self._notes(), *schedule.notes(collections.horizon), *outcome.notes)
+        outcome = replace(outcome, notes=notes, seconds=time.perf_counter() - started)
+        mask = periods.all_judged
+        ranks = self.ranks[mask] if periods.ratings.scale.implicit else None
+        alone = self.squares.get("nothing_sent", _Squares()).root
+        return Judged(outcome, self.predictions[mask], ranks, self._together(), alone)
+
+    def _present(self, period: int) -> dict[str, float | None]:
+        """Judge what is predicted of the ratings that users present make in the next period."""
+        periods, ratings = self.collections.periods, self.whole.train
+        mask = periods.judged(period)
+        if not mask.any():
+            return {}
+        evaluator = self._evaluator(ratings.select(periods.held(period)), ratings.select(mask))
+        predictors = self.collections.predicting(evaluator.train)
+        assert predictors is not None, "nobody predicts for users present"
+        predictions, ranks, measured = evaluator.judged(*predictors)
+        self.predictions[mask] = predictions
+        if ranks is not None:
+            self.ranks[mask] = ranks
+            self.measured.append((int((evaluator.test.counts > 0).sum()), measured))
+            return measured
+        self.measured.append((evaluator.test.count, measured))
+        alone = evaluator.alone
+        new = periods.of_new_items(period)[mask]
+        errors = predictions - evaluator.test.values
+        return {
+            **measured,
+            "new_items": self._root("new_items", errors[new]),
+            "nothing_sent": self._root("nothing_sent", alone - evaluator.test.values),
+        }
+
+    def _newcomers(self, period: int) -> dict[str, float | None]:
+        """Judge what is predicted for newcomers of the next period from some of their ratings."""
+        periods, ratings = self.collections.periods, self.whole.train
+        if ratings.scale.implicit:
+            return {}
+        measured: dict[str, float | None] = {}
+        for given in OWN_RATINGS:
+            first, rest = periods.newcomers(period, given)
+            evaluator = self._evaluator(ratings.select(first), ratings.select(rest))
+            predictors = self.collections.predicting(evaluator.train, given)
+            errors = np.zeros(0)
+            if predictors is not None and rest.any():
+                errors = evaluator.predictions(predictors[0]) - evaluator.test.values
+            measured[f"newcomers_{given}"] = self._root(f"newcomers_{given}", errors)
+        return measured
+
+    def _evaluator(self, train: Ratings, test: Ratings) -> Evaluator:
+        return Evaluator(train, test, self.whole.options, None, self.whole.catalogue)
+
+    def _root(self, key: str, errors: NDArray[np.float64]) -> float | None:
+        """Return the root mean square of some errors, which count with those of all periods."""
+        own = _Squares(float((errors**2).sum()), errors.size)
+        self.squares[key] = self.squares.get(key, _Squares()).plus(own)
+        return own.root
+
+    def _together(self) -> dict[str, Any]:
+        """Return the metrics of all periods; what is not an error is a mean over what was judged."""
+        keys = dict.fromkeys(key for _, measured in self.measured for key in measured)
+        together: dict[str, Any] = {key: _together(key, self.measured) for key in keys}
+        if "k" in keys:
+            together["k"] = self.whole.options.top_k
+        if self.whole.train.scale.implicit:
+            return together
+        newcomers = {given: self.squares[f"newcomers_{given}"].root for given in OWN_RATINGS}
+        return {**together, "newcomers": newcomers, "new_items": self.squares["new_items"].root}
+
+    def _notes(self) -> tuple[str, ...]:
+        schedule, periods = self.collections.schedule, self.collections.periods
+        return (
+            f"Time divides the ratings, not the split: {periods.count} periods of {schedule.days:g} days. "
+            "After each but the last, devices hold what was rated so far, and what users present rate in the "
+            "next period is predicted. Bytes and losses are those of all collections.",
+        )
+
+
+@dataclass(frozen=True)
+class _Squares:
+    """Squared errors, added up."""
+
+    total: float = 0.0
+    count: int = 0
+
+    def plus(self, other: _Squares) -> _Squares:
+        """Return both together."""
+        return _Squares(self.total + other.total, self.count + other.count)
+
+    @property
+    def root(self) -> float | None:
+        """The root mean square error; None without errors."""
+        return math.sqrt(self.total / self.count) if self.count else None
+
+
+def _together(key: str, measured: Sequence[tuple[int, dict[str, float | None]]]) -> float | None:
+    """Return a metric over several periods, each of which counts as often as it was judged."""
+    known = [(each[key], weight) for weight, each in measured if each.get(key) is not None]
+    if not known:
+        return None
+    values, weights = (np.array(column, dtype=np.float64) for column in zip(*known, strict=True))
+    if key == "rmse":
+        return float(np.sqrt(np.average(values**2, weights=weights)))
+    return float(np.average(values, weights=weights))

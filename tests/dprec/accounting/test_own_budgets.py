@@ -1,0 +1,105 @@
+"""Who chooses which epsilon, and which choices there are."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dprec.accounting import BudgetChoice, OwnBudgets, PrivacyBudget
+from dprec.components import as_values, parse_json
+from dprec.errors import SettingError
+from simulation.protocols import OneShotProtocol
+
+SHARES = {0: 0.2, 0.1: 0.3, 1: 0.4, 3: 0.1}
+USERS = 1000
+
+
+def chosen(seed: int = 1, **choice: Any) -> Any:
+    """Return the numbers that users choose of whom each rates more, and lower, than the one before."""
+    budgets = OwnBudgets.of(SHARES, choice=BudgetChoice(**choice) if choice else None)
+    return budgets.chosen(np.arange(USERS), np.linspace(5, 1, USERS), seed)
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        {},
+        {0: 1.0},
+        {-1: 0.5, 1: 0.5},
+        {1: 0.5},
+        {1: 1.5, 2: -0.5},
+        {"much": 1.0},
+        {30: 1.0},
+        dict.fromkeys(range(1, 12), 1 / 11),
+        {1: 0.5, "1.0": 0.5},
+        {float("nan"): 1.0},
+        {1: float("nan")},
+    ],
+)
+def test_shares_that_are_none_are_refused(shares: dict[Any, float]) -> None:
+    with pytest.raises(SettingError) as caught:
+        OwnBudgets.of(shares)
+    assert caught.value.key.startswith(("epsilon", "shares"))
+
+
+def test_a_file_has_the_shares_under_epsilon() -> None:
+    budgets = OwnBudgets.of(SHARES, choice=BudgetChoice(by="taste", strength=0.5))
+    written = as_values(budgets)
+    assert written["epsilon"] == {"0": 0.2, "0.1": 0.3, "1": 0.4, "3": 0.1}
+    protocol = {
+        "kind": "one-shot",
+        "privacy": written,
+        "mechanism": {"kind": "threshold-bit"},
+        "completion": {"kind": "item-average"},
+    }
+    read = parse_json(OneShotProtocol, json.dumps(protocol))
+    assert read.privacy == budgets
+    assert as_values(read)["privacy"] == written
+
+
+def test_only_losses_of_ratings_have_budgets_of_ones_own() -> None:
+    with pytest.raises(SettingError, match="per"):
+        OwnBudgets.of(SHARES, per="user")
+
+
+def test_shares_are_exact_and_drawn_by_the_seed() -> None:
+    first, again, other = chosen(), chosen(), chosen(seed=2)
+    assert np.bincount(first).tolist() == [200, 300, 400, 100]
+    assert first.tolist() == again.tolist()
+    assert first.tolist() != other.tolist()
+    # The correlation of 1,000 independent choices with anything is beyond .16 with a chance below 1e-6.
+    assert abs(np.corrcoef(first, np.arange(USERS))[0, 1]) < 0.16
+
+
+def test_choices_go_with_activity_or_taste() -> None:
+    assert (np.diff(chosen(by="activity").astype(int)) >= 0).all()
+    assert (np.diff(chosen(by="activity", strength=-1.0).astype(int)) <= 0).all()
+    assert (np.diff(chosen(by="taste").astype(int)) <= 0).all()
+    half = np.corrcoef(chosen(by="taste", strength=0.5), np.arange(USERS))[0, 1]
+    assert -0.65 < half < -0.3
+
+
+def test_users_without_ratings_have_no_taste_to_go_with() -> None:
+    budgets = OwnBudgets.of({0: 0.5, 1: 0.5}, choice=BudgetChoice(by="taste"))
+    means = np.concatenate([np.full(100, np.nan), np.full(50, 1.0), np.full(50, 5.0)])
+    numbers = budgets.chosen(np.zeros(200, dtype=np.int64), means, 1)
+    assert numbers[100:150].max() == 0 or numbers[150:].min() == 1
+    assert np.bincount(numbers).tolist() == [100, 100]
+
+
+def test_each_epsilon_alone_is_what_all_choose() -> None:
+    assert [each.shares for each in OwnBudgets.of(SHARES).alone()] == [
+        ((0.1, 1.0),),
+        ((1.0, 1.0),),
+        ((3.0, 1.0),),
+    ]
+    one = PrivacyBudget(epsilon=1.0)
+    assert one.alone() == (one,)
+
+
+def test_scaled_budgets_keep_their_shares() -> None:
+    scaled = OwnBudgets.of(SHARES).scaled(0.5)
+    assert scaled.epsilons == (0, 0.05, 0.5, 1.5)
+    assert scaled.epsilon == 1.5
+    assert PrivacyBudget(epsilon=2.0).scaled(0.5).epsilon == 1.0

@@ -1,0 +1,149 @@
+"""Public data about users, from files of their own and from those that come with the ratings."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprec.catalogue import UserRows, UsersTable
+from dprec.datasets import DelimitedTable, MovieLens1M, MovieLens100K
+from dprec.datasets.files import UserColumns
+from dprec.errors import InputError
+from tests.paths import DATA
+from tests.refusals import refused_at
+
+USERS = ("user,age,gender,choice", "3,24,F,0.1", "1,,M,1", "2,53,,3")
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def table(path: Path, ids: Any = (1, 2, 3, 4), **settings: Any) -> UsersTable:
+    return UserColumns(path=str(path), **settings).read().table(np.array(ids))
+
+
+def test_users_are_in_the_order_of_the_ratings_and_what_is_missing_is_unknown(tmp_path: Path) -> None:
+    users = table(write(tmp_path / "users.csv", *USERS))
+    np.testing.assert_array_equal(users.column("age"), [np.nan, 53, 24, np.nan])
+    np.testing.assert_array_equal(users.column("choice"), [1, 3, 0.1, np.nan])
+    assert users.column("gender").tolist() == ["M", "", "F", ""]
+    assert users.n_users == 4
+    with pytest.raises(InputError, match=r"no column 'Age' about users; accepted: one of .* mean age"):
+        users.column("Age")
+
+
+def test_columns_can_be_chosen_in_any_layout(tmp_path: Path) -> None:
+    write(tmp_path / "users.txt", "M;7;a", "F;8;b")
+    layout = {"has_header": False, "separator": ";", "user_column": 3, "columns": [2]}
+    users = table(tmp_path / "users.txt", ["b", "a"], **layout)
+    assert {name: column.tolist() for name, column in users.columns.items()} == {"2": [8, 7]}
+    write(tmp_path / "users.csv", "userId;age;sex", "7;9;x")
+    assert list(table(tmp_path / "users.csv", [7]).columns) == ["age", "sex"]
+    assert list(table(tmp_path / "users.csv", ["7", "x"], columns=["sex"]).columns) == ["sex"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["user,age"], "nothing below it"),
+        (["user,age", "1,2", "1,3"], "line 3: user 1 a second time; accepted: each user once"),
+        (["user,age", "9,2"], "users.csv: none of the users of the ratings"),
+        (["user,age", "1,2,3"], "line 2: 3 columns; accepted: 2 columns"),
+        (["user,age", ",2"], "line 2: nothing in column 1"),
+        (["user,age,age", "1,2,3"], "line 1: column 'age' twice"),
+        (["name of a person,age", "1,2"], r"line 1: no column of users' identifiers by its name"),
+        (["user,columns", "1," + "x" * 300], "line 2: 300 bytes in column 2"),
+        (["user," + ",".join(map(str, range(101))), "1" + "," * 101], "line 1: 101 columns; accepted: 1 to"),
+        ([], "an empty file"),
+    ],
+)
+def test_a_file_that_cannot_be_read(lines: list[str], found: str, tmp_path: Path) -> None:
+    (tmp_path / "users.csv").write_text("".join(f"{line}\n" for line in lines))
+    with pytest.raises(InputError, match=found):
+        table(tmp_path / "users.csv")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"columns": ["sex"]},
+        {"columns": [9]},
+        {"columns": ["age", 2]},
+        {"columns": ["user"]},
+        {"columns": [1]},
+    ],
+)
+def test_columns_that_are_not_there_or_not_once(settings: dict[str, Any], tmp_path: Path) -> None:
+    with refused_at(f"{write(tmp_path / 'users.csv', *USERS)}, line 1"):
+        table(tmp_path / "users.csv", **settings)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.binary(max_size=80))
+def test_any_bytes_are_read_or_refused_in_one_line(
+    data: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "hostile.csv"
+    path.write_bytes(data)
+    message = ""
+    try:
+        users = table(path, [1, 2], has_header=len(data) % 2 == 0)
+        assert {column.shape for column in users.columns.values()} == {(2,)}
+    except InputError as error:
+        message = str(error)
+    assert "\n" not in message
+
+
+def test_words_and_numbers_in_different_files(tmp_path: Path) -> None:
+    rows = UserRows(np.array([2, 1]), {"age": np.array([5.0, 6.0])}, "users.csv")
+    np.testing.assert_array_equal(rows.table(np.array(["1", "x"])).column("age"), [6, np.nan])
+
+
+def test_a_data_set_with_users(tmp_path: Path) -> None:
+    ratings = write(tmp_path / "ratings.csv", "user,item,rating", "1,900,5", "1,8,1", "2,7,3")
+    users = UserColumns(path=str(write(tmp_path / "users.csv", *USERS)))
+    found = DelimitedTable(path=str(ratings), users=users).users_table(np.array([1, 2]))
+    assert found is not None
+    assert found.column("gender").tolist() == ["M", ""]
+    assert DelimitedTable(path=str(ratings)).users_table(np.array([1, 2])) is None
+    with refused_at("users.user_column"):
+        nameless = UserColumns(path=str(write(tmp_path / "other.csv", "name of a person,age", "1,2")))
+        DelimitedTable(path=str(ratings), users=nameless).users_table(np.array([1]))
+
+
+def test_columns_of_ones_own_stand_beside_those_of_movielens(tmp_path: Path) -> None:
+    write(tmp_path / "u.user", "1|24|M|technician|85711", "2|53|F|other|T8H1N")
+    (tmp_path / "u.data").touch()
+    alone = MovieLens100K(path=str(tmp_path)).users_table(np.array([2, 1]))
+    assert alone is not None
+    assert alone.column("age").tolist() == [53, 24]
+    assert alone.column("zip code").tolist() == ["T8H1N", "85711"]
+    own = UserColumns(path=str(write(tmp_path / "own.csv", "user,age,epsilon", "1,7,.1", "2,8,3")))
+    both = MovieLens100K(path=str(tmp_path), users=own).users_table(np.array([2, 1]))
+    assert both is not None
+    assert list(both.columns) == ["age", "gender", "occupation", "zip code", "epsilon"]
+    assert both.column("age").tolist() == [8, 7]
+    (tmp_path / "u.user").unlink()
+    assert MovieLens100K(path=str(tmp_path)).users_table(np.array([1])) is None
+
+
+def test_a_line_that_is_no_user(tmp_path: Path) -> None:
+    (tmp_path / "ratings.dat").touch()
+    write(tmp_path / "users.dat", "1::F::1::10::48067", "2::M")
+    with pytest.raises(InputError, match=r"users.dat, line 2: 2 columns"):
+        MovieLens1M(path=str(tmp_path)).users_table(np.array([1]))
+
+
+def test_the_distributed_users() -> None:
+    if not (DATA / "ml-100k").is_dir():
+        pytest.skip(f"{DATA} lacks ml-100k; set DPREC_DATA to the folder that holds it")
+    users = MovieLens100K(path=str(DATA / "ml-100k")).users_table(np.arange(1, 944))
+    assert users is not None
+    assert (users.column("gender") == "F").sum() == 273
+    assert users.column("age")[0] == 24
+    assert np.unique(users.column("occupation")).size == 21

@@ -1,0 +1,72 @@
+"""Runs in which users choose their own budgets: who sends, what it costs, and who predicts all the same."""
+
+import numpy as np
+import pytest
+
+from simulation import audit, load, run
+from tests.refusals import refused_at
+
+SMALL = {"kind": "synthetic", "users": 200, "items": 60, "ratings": 6000}
+LOCAL = {"backend": "local"}
+
+
+def mixed(*overrides: str, **parts):
+    return run(
+        "own-budgets-on-device", dataset=SMALL, simulation=LOCAL, overrides=overrides, page=False, **parts
+    )
+
+
+@pytest.fixture(scope="module")
+def result():
+    return mixed()
+
+
+def test_losses_and_bytes_are_each_users_own(result) -> None:
+    counts, refused = result.traffic["ratings"], np.isnan(result.traffic["epsilon_per_rating"])
+    epsilons = np.where(refused, 0.0, np.round(result.traffic["epsilon_per_rating"], 6))
+    chosen, users = np.unique(epsilons, return_counts=True)
+    assert chosen.tolist() == [0, 0.1, 1, 3]
+    assert users.tolist() == [40, 60, 80, 20]
+    np.testing.assert_allclose(result.traffic["epsilon_per_user"], epsilons * counts, rtol=1e-6)
+    assert (result.traffic["uplink_payload_bytes"][refused] == 0).all()
+    assert (result.traffic["uplink_payload_bytes"][~refused] > 1).all()
+
+
+def test_who_refuses_is_sent_the_table_and_predicts(result) -> None:
+    down = result.traffic["downlink_payload_bytes"]
+    assert np.unique(down).size == 1
+    assert np.isfinite(result.predictions["prediction"]).all()
+    notes = " ".join(result.summary["privacy"]["notes"])
+    assert "40 of 200 users refuse" in notes
+    assert "protected by none" in notes
+    assert result.rounds[0]["causes"] == {"absent": 40}
+
+
+def test_one_share_predicts_as_well_as_one_budget(result) -> None:
+    """Nobody is hurt beyond noise by a number in front of the reports."""
+    alone = mixed("protocol.privacy.epsilon={1: 1.0}").summary["accuracy"]["rmse"]
+    plain = mixed("protocol.privacy.epsilon=1.0").summary["accuracy"]["rmse"]
+    assert alone == pytest.approx(plain, abs=0.02)
+
+
+def test_choices_that_go_with_activity(result) -> None:
+    busy = mixed("protocol.privacy={epsilon: {0: .5, 1: .5}, choice: {by: activity}}")
+    sent = ~np.isnan(busy.traffic["epsilon_per_rating"])
+    assert busy.traffic["ratings"][sent].min() >= busy.traffic["ratings"][~sent].max()
+
+
+def test_each_epsilon_is_audited_against_its_own_promise() -> None:
+    found = audit(load("own-budgets-on-device", ["simulation.backend=local"]), trials=200).findings
+    for epsilon in (0.1, 1.0, 3.0):
+        own = [each for each in found if each.test.startswith(f"epsilon {epsilon:g}: ")]
+        promised = {each.promised for each in own if each.unit == "rating"}
+        assert sorted(promised) == pytest.approx([epsilon] * len(promised))
+        exact = [each.at_least for each in own if each.exact and each.unit == "rating"]
+        assert max(exact) == pytest.approx(epsilon, rel=1e-6)
+    assert all(each.holds for each in found)
+
+
+def test_a_shared_agreement_has_one_epsilon() -> None:
+    protocol = load("own-budgets-on-device").protocol
+    with refused_at("privacy.epsilon"):
+        protocol.check_deployed()
