@@ -494,6 +494,13 @@ class Ratings:
         means = sums / np.maximum(1, counts)
         return means if counts.all() else np.where(counts > 0, means, self.mean)
 
+    def at_levels(self, levels: Uint8s) -> Self:
+        """Return the ratings at other levels, shape (ratings,); at 0, one stays as it is."""
+        changed = (levels > 0) & (levels != self.levels)
+        levels = np.where(changed, levels, self.levels)
+        exact = None if self.exact is None else np.where(changed, self.scale.values[levels - 1], self.exact)
+        return replace(self, levels=levels, exact=exact)
+
     def of_users(self, users: AnyInts, user_ids: AnyArray) -> Self:
         """Return the profiles of some users, who may be repeated, under the given identifiers."""
         counts = self.counts[users]

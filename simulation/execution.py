@@ -91,8 +91,7 @@ def load_ratings(
     check_schedule(config)
     train, test = prepare(config.dataset, config.division, config.binarization, config.seed)
     if config.schedule is not None:
-        with within("schedule"):
-            check_kind(config.schedule, config.protocol.suited_to(train))
+        check_kind(config.schedule, config.protocol.suited_to(train))
     with within("evaluation"):
         check_relevance(config.evaluation, train.scale)
         check_user_defined_metrics(config.evaluation, train, test)
@@ -190,19 +189,13 @@ def run_in(
     began = time.perf_counter() if started is None else started
     side = side or SideData.of(config.dataset, train, users=config.evaluation.reads_users)
     config = config.model_copy(update={"protocol": _suited(config, train, side.catalogue)})
-    evaluator = Evaluator(
-        train, test, config.evaluation, side.truth, side.catalogue, _tested(side.users, test)
-    )
+    users = _tested(side.users, test)
+    evaluator = Evaluator(train, test, config.evaluation, side.truth, side.catalogue, users)
     installer = Installer(session, config, side.catalogue, progress, ended)
     keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
-        if config.schedule is None:
-            judged = _judged(installer, evaluator, keys, directory)
-        else:
-            judged = over_time(config.schedule, installer, evaluator, keys)
-        with within("evaluation"):
-            own = evaluator.own(judged.predictions)
+        judged = _judged(installer, evaluator, keys, directory)
         outcome = judged.outcome
         composed = outcome.accountant.get_epsilon(config.protocol.delta)
         traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
@@ -215,7 +208,7 @@ def run_in(
             test,
             outcome,
             composed,
-            {**judged.measured, **own},
+            judged.measured,
             session.startup_seconds,
             time.perf_counter() - began,
             judged.nothing_sent,
@@ -248,6 +241,20 @@ def _suited(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> P
 
 
 def _judged(
+    installer: Installer, evaluator: Evaluator, keys: KeysOf, directory: RunDirectory | None
+) -> Judged:
+    """Run the protocol, once or as a schedule says, and judge its predictions."""
+    schedule = installer.config.schedule
+    if schedule is None:
+        judged = _judged_once(installer, evaluator, keys, directory)
+    else:
+        judged = over_time(schedule, installer, evaluator, keys)
+    with within("evaluation"):
+        own = evaluator.own(judged.predictions)
+    return replace(judged, measured={**judged.measured, **own})
+
+
+def _judged_once(
     installer: Installer, evaluator: Evaluator, keys: KeysOf, directory: RunDirectory | None
 ) -> Judged:
     """Run the protocol once, and judge its predictions."""

@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyAccountant
-from dprec.arrays import Bools
+from dprec.arrays import Bools, Uint8s
 from dprec.components import as_values
+from dprec.datasets import selected
 from dprec.errors import SettingError, within
 from dprec.predictions import Predict, PredictRows
 from dprec.progress import silent
@@ -68,24 +69,26 @@ def check_schedule(config: RunConfig) -> None:
 
 
 def check_kind(schedule: Schedule, protocol: Protocol) -> None:
-    """Refuse a policy that does not suit what devices report; raises SettingError."""
+    """Refuse a policy that does not suit what devices report; raises SettingError with the whole key."""
     if protocol.privacy is not None and protocol.privacy.own:
         found = f"{schedule.kind!r}, where users choose their own epsilons"
-        raise SettingError("kind", found, "one epsilon, or no schedule")
+        raise SettingError("schedule.kind", found, "one epsilon, or no schedule")
     alone: OneShotProtocol | None = protocol.of_single_ratings
     if alone is not None:
-        schedule.installed(alone.setup())
+        with within("protocol"):
+            schedule.installed(alone.setup())
     elif schedule.reads_ratings_alone:
         found = f"{schedule.kind!r}, with {protocol.picked.kind} and mechanism {protocol.mechanism_name}"
         accepted = "a one-shot protocol that reports on each rating alone, or a schedule of kind fresh"
-        raise SettingError("kind", found, accepted)
+        raise SettingError("schedule.kind", found, accepted)
 
 
 def over_time(schedule: Schedule, installer: Installer, evaluator: Evaluator, keys: KeysOf) -> Judged:
     """Run a protocol as a schedule says, and judge its predictions period by period."""
-    protocol, periods = installer.config.protocol, schedule.periods(evaluator.train)
+    protocol, later = installer.config.protocol, selected(installer.config.dataset).load_changes()
     with within("schedule"):
-        check_kind(schedule, protocol)
+        periods = schedule.periods(evaluator.train, later)
+    check_kind(schedule, protocol)
     alone: OneShotProtocol | None = protocol.of_single_ratings
     given = schedule, periods, replace(installer, progress=silent), keys
     with within("protocol"):
@@ -144,11 +147,15 @@ class _ReadTogether(_Collections):
     protocol: OneShotProtocol
     made: list[Collection] = field(default_factory=list, init=False)
     answered: Bools = field(init=False)
+    said: Uint8s = field(init=False)
+    tables: list[Bools] = field(default_factory=list, init=False)
+    """Whose reports arrived just before each table was sent; shape (users,)."""
     latest: Learned = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.answered = np.zeros(self.periods.ratings.count, dtype=np.bool_)
+        count = self.periods.ratings.count
+        self.answered, self.said = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.uint8)
         self.setup = self.schedule.installed(self._shared.setup())
         self.asking = self.protocol.at_share(self.setup)
         ratings = self.periods.ratings
@@ -162,9 +169,13 @@ class _ReadTogether(_Collections):
 
     def collect(self, number: int, period: int) -> tuple[RoundRecord, dict[str, float | None]]:
         """Ask for the reports that the policy says, and learn from all that is remembered."""
-        ratings, grid, keys = self.periods.ratings, self.installer.session.grid, self.keys_of(number)
-        held = Held(self.periods, number, period, self.answered, keys.installed.public_seed)
-        reported = self.schedule.reported(held)
+        present = self.periods.present(period, self.schedule.leave_after)
+        if not present.any():
+            return replace(_NOTHING, failures=0), {}
+        grid, keys = self.installer.session.grid, self.keys_of(number)
+        held = Held(self.periods, number, period, self.answered, self.said, keys.installed.public_seed)
+        ratings = self.schedule.answers(held)
+        reported = self.schedule.reported(held) & present[ratings.users]
         asked = ratings.select(reported)
         task = self.installer.task(
             asked,
@@ -173,18 +184,25 @@ class _ReadTogether(_Collections):
             replace(keys, server=self.server_seed),
             held=asked,
             setup=self.setup,
-            present=self.periods.present(period),
+            present=present,
         )
         collected = self.asking.collect(grid, task, self.family, symbols=True)
         self.answered |= reported & collected.accepted[ratings.users]
-        self.made.append(Collection(self.family, asked.counts, collected.sent, collected.observations))
+        arrived = reported & collected.sent[ratings.users]
+        again = ratings.select(arrived & (self.said > 0) & (self.said != ratings.levels)).counts
+        self.said[arrived] = ratings.levels[arrived]
+        self.made.append(
+            Collection(number, self.family, asked.counts, again, collected.sent, collected.observations)
+        )
         record = collected.record
         if number % self.schedule.refresh == 0:
-            observed = self.schedule.joined(self.schedule.remembered(self.made))
+            observed = self.schedule.joined(self.schedule.remembered(self.made, number))
+            self.tables.append(collected.sent)
             self.latest = self.asking.learned(grid, task, observed, observed, collected.traffic)
             record = record.with_traffic(self.latest.spent)
         self.traffic.add(collected.traffic)
-        return record, {"recovered": recovered(self.schedule.joined(self.made), ratings)}
+        said = ratings.at_levels(self.said)
+        return record, {"recovered": recovered(self.schedule.joined(self.made), said)}
 
     def predicting(self, held: Ratings, newcomers: int | None = None) -> _Predictors | None:
         """Return what the last table says to devices, or the server, which knows nothing of newcomers."""
@@ -198,8 +216,8 @@ class _ReadTogether(_Collections):
         protocol, accountant = self.installer.config.protocol, self.schedule.accountant(self.made)
         release = self.asking.embedding_release
         if release.epsilon is not None:
-            for number in range(0, len(self.made), self.schedule.refresh):
-                accountant.step(number + 1, self.made[number].sent, 0.0, release.epsilon, release.released)
+            for number, sent in enumerate(self.tables, start=1):
+                accountant.step(number, sent, 0.0, release.epsilon, release.released)
         predict, rows = self.latest.predicting(self.protocol.process, ratings)
         return Outcome(
             predict=predict,
@@ -228,7 +246,10 @@ class _WholeRuns(_Collections):
 
     def collect(self, number: int, period: int) -> tuple[RoundRecord, dict[str, float | None]]:
         """Run the protocol; its rounds count as one."""
-        held = self.periods.ratings.select(self.periods.held(period))
+        known, present = self.periods.known(period), self.periods.present(period, self.schedule.leave_after)
+        if not present.any():
+            return replace(_NOTHING, failures=0), {}
+        held = known.select(self.periods.held(period) & present[known.users])
         shared = self.schedule.share(self.protocol.privacy, self.horizon)
         protocol = replace(self.protocol, privacy=shared).suited_to(held)
         protocol.check(held)
@@ -325,7 +346,8 @@ class _Weeks:
         mask = periods.judged(period)
         if not mask.any():
             return {}
-        evaluator = self._evaluator(ratings.select(periods.held(period)), ratings.select(mask))
+        held = periods.known(period).select(periods.held(period))
+        evaluator = self._evaluator(held, ratings.select(mask))
         predictors = self.collections.predicting(evaluator.train)
         assert predictors is not None, "nobody predicts for users present"
         predictions, ranks, measured = evaluator.judged(*predictors)
@@ -382,7 +404,12 @@ class _Weeks:
 
     def _notes(self) -> tuple[str, ...]:
         schedule, periods = self.collections.schedule, self.collections.periods
+        left = (
+            f"Users who have not rated for {schedule.leave_after} periods take no part until they rate "
+            "again; what they reported stays."
+        )
         return (
+            *([left] if schedule.leave_after is not None else []),
             f"Time divides the ratings, not the split: {periods.count} periods of {schedule.days:g} days. "
             "After each but the last, devices hold what was rated so far, and what users present rate in the "
             "next period is predicted. Bytes and losses are those of all collections.",

@@ -77,6 +77,11 @@ class Setup(Options):
         """Whether anything that devices send depends on how an item was rated."""
         return True
 
+    @property
+    def answers_per_rating(self) -> int:
+        """Levels of one rating about which a device answers, at most, at the budget each."""
+        return 1
+
     def memory(self, scale: RatingScale) -> str | None:
         """Return what those answers are bound to that are repeated in every run; None if none are."""
         return None
@@ -236,7 +241,7 @@ class MemoisedSetup(OneShotSetup):
 
     @property
     def answers_per_rating(self) -> int:
-        """Values of one rating that are answered, ever."""
+        """One, ever, or two where a change is answered."""
         return 2 if self.on_change == "update" else 1
 
 

@@ -267,6 +267,10 @@ class ReportFamily(ABC):
     def reader(self, n_users: int, wanted: Wanted) -> Reader:
         """Return what reads the reports of so many users, for a completion that wants more than values."""
 
+    def together(self, collected: Observations) -> Observations:
+        """Return what reports of several collections say, by how they depend on each other: as they are."""
+        return collected
+
     def against_truth(
         self, train: Ratings, observed: Observations, accepted: Bools
     ) -> tuple[tuple[str, ...], dict[str, float | None]]:

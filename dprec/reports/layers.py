@@ -107,6 +107,9 @@ class LayeredFamily(CellFamily):
     def together(self, collected: Observations) -> Observations:
         """Return what reports about the same ratings say together: a cell for each rating.
 
+        They are read as reports on one answer, the last one that can be told from others: those before it
+        were of a rating that has changed.
+
         Parameters
         ----------
         collected : Observations
@@ -117,23 +120,20 @@ class LayeredFamily(CellFamily):
         symbols, users = self.instantaneous.symbols, collected.users.astype(np.int64)
         cells = users * collected.shape[1] + collected.items
         begins = np.flatnonzero(np.diff(cells, prepend=-1))
-        of_cell = np.repeat(np.arange(begins.size), np.diff(begins, append=cells.size))
+        times = np.diff(begins, append=cells.size)
+        last = begins + times - 1
+        pair, of_cell = reports.symbols[last] // symbols, np.repeat(np.arange(begins.size), times)
+        counted = last if self._repeats else np.flatnonzero(reports.symbols // symbols == pair[of_cell])
         said = np.zeros((begins.size, symbols), dtype=np.int64)
-        counted: Ints | slice = begins if self._repeats else slice(None)
         np.add.at(said, (of_cell[counted], reports.symbols[counted] % symbols), 1)
-        pair = reports.symbols[begins] // symbols
         channels, channel_of, sayings = self._told(said, pair)
-        given = np.zeros((begins.size, self.scale.levels))
-        for number, channel in enumerate(channels):
-            which = channel_of == number
-            given[which] = channel[:, sayings[which]].T
-        values = np.add.reduceat(collected.values, begins) / np.diff(begins, append=cells.size)
+        values = np.add.reduceat(collected.values, begins) / times
         return replace(
             collected,
             indptr=offsets(np.bincount(users[begins], minlength=collected.shape[0])),
             items=collected.items[begins],
             read=lambda: values,
-            likelihood=None if collected.likelihood is None else given,
+            likelihood=None if collected.likelihood is None else _likelihood(channels, channel_of, sayings),
             evidence=SymbolReports(channels, sayings, channel_of),
         )
 
@@ -154,6 +154,13 @@ class LayeredFamily(CellFamily):
             order = np.argsort(codes)
             sayings[which] = order[np.searchsorted(codes[order], _coded(said[which]))]
         return tuple(channels), channel_of, sayings
+
+
+def _likelihood(channels: Sequence[Floats], channel_of: Ints, sayings: Ints) -> Floats:
+    """Return the probability of what was said of each cell given each level, shape (cells, levels)."""
+    first = np.cumsum([0, *(channel.shape[1] for channel in channels[:-1])])
+    rows: Floats = np.hstack(channels).T[first[channel_of] + sayings]
+    return rows
 
 
 def _coded(said: Ints) -> Ints:

@@ -5,18 +5,25 @@ from dprec.schedules.averaging import recovered
 from dprec.schedules.base import Collection, Held, Schedule
 from dprec.schedules.fresh import Fresh
 from dprec.schedules.increments import Increments
+from dprec.schedules.layered import DBitFlip, Layered, Loloha, TwoLayered
 from dprec.schedules.periods import ByPeriod, Periods
 
-SCHEDULES: Registry[Schedule] = Registry("schedule", Schedule, [Increments, Fresh])
+SCHEDULES: Registry[Schedule] = Registry(
+    "schedule", Schedule, [Increments, Fresh, TwoLayered, Loloha, DBitFlip]
+)
 
 __all__ = [
     "SCHEDULES",
     "ByPeriod",
     "Collection",
+    "DBitFlip",
     "Fresh",
     "Held",
     "Increments",
+    "Layered",
+    "Loloha",
     "Periods",
     "Schedule",
+    "TwoLayered",
     "recovered",
 ]

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from dprec.accounting import PrivacyAccountant, PrivacyBudget
-from dprec.arrays import Bools, Ints
+from dprec.arrays import Bools, Ints, Uint8s
 from dprec.components import Options, option
 from dprec.exchange import OneShotSetup
 from dprec.observations import Observations
@@ -35,6 +36,8 @@ class Held:
     """The last one whose ratings devices hold."""
     answered: Bools
     """Ratings of which a report was accepted before; shape (ratings,)."""
+    said: Uint8s
+    """The level at which each was reported last, 0 for none; shape (ratings,)."""
     public_seed: int
     """Of what devices draw that protects nothing."""
 
@@ -43,15 +46,24 @@ class Held:
         """Which ratings devices hold; shape (ratings,)."""
         return self.periods.held(self.period)
 
+    @cached_property
+    def known(self) -> Ratings:
+        """All ratings, as devices hold them."""
+        return self.periods.known(self.period)
+
 
 @dataclass(frozen=True, eq=False)
 class Collection:
     """What came of a collection."""
 
+    number: int
+    """From 0."""
     family: ReportFamily
     """What devices reported."""
     counts: Ints
     """Ratings that each user's device reported on; shape (users,)."""
+    again: Ints
+    """How many of them it had reported on before, at other levels; shape (users,)."""
     sent: Bools
     """Whose report arrived; shape (users,)."""
     observations: Observations
@@ -72,6 +84,12 @@ class Schedule(Options):
     forget_after: int | None = option(
         "Collections after which the server drops reports; by default never.", None, ge=1
     )
+    leave_after: int | None = option(
+        "Periods without a rating after which a user is neither asked nor sent anything until the next one; "
+        "what was reported stays. By default never.",
+        None,
+        ge=1,
+    )
 
     @property
     def periods_each(self) -> int:
@@ -84,9 +102,9 @@ class Schedule(Options):
         most = None if self.collections is None else self.collections * self.periods_each + 1
         return ByPeriod(days=self.days, most=most)
 
-    def periods(self, ratings: Ratings) -> Periods:
-        """Return the periods of ratings that `division` has divided."""
-        return Periods.of(ratings, self.days)
+    def periods(self, ratings: Ratings, later: Ratings | None = None) -> Periods:
+        """Return the periods of ratings that `division` has divided, given what is rated once more."""
+        return Periods.of(ratings, self.days, later=later)
 
     def horizon(self, periods: Periods) -> int:
         """Return the number of collections."""
@@ -107,13 +125,18 @@ class Schedule(Options):
         """Return on which ratings devices report, shape (ratings,)."""
         return held.ratings
 
+    def answers(self, held: Held) -> Ratings:
+        """Return all ratings as devices report on them."""
+        return held.known
+
     def joined(self, made: Sequence[Collection]) -> Observations:
         """Return what all reports of some collections say, the last ones of a schedule."""
-        return Observations.joined([each.observations for each in made])
+        return made[-1].family.together(Observations.joined([each.observations for each in made]))
 
-    def remembered(self, made: Sequence[Collection]) -> Sequence[Collection]:
-        """Return the collections that the server has not forgotten."""
-        return made if self.forget_after is None else made[-self.forget_after :]
+    def remembered(self, made: Sequence[Collection], number: int) -> Sequence[Collection]:
+        """Return the collections that the server has not forgotten in the one of a number."""
+        last = -1 if self.forget_after is None else number - self.forget_after
+        return [each for each in made if each.number > last]
 
     def accountant(self, made: Sequence[Collection]) -> PrivacyAccountant:
         """Return what was released about everybody in all collections: by default, losses add up."""

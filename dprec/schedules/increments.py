@@ -11,6 +11,7 @@ from dprec.arrays import Bools, places_of
 from dprec.components import option
 from dprec.exchange import MemoisedSetup, OneShotSetup
 from dprec.randomness import public_words
+from dprec.ratings import Ratings
 from dprec.schedules.base import Collection, Held, Schedule
 
 
@@ -30,18 +31,32 @@ class Increments(Schedule):
         "Which ratings these are: the first, or of each period's new ratings some drawn at random.", "first"
     )
 
+    on_change: Literal["keep", "update"] = option(
+        "Whether a rating that is changed is reported as it was first, or once more, at another epsilon; "
+        "then it can be seen that it was changed.",
+        "keep",
+    )
+
     def installed(self, setup: OneShotSetup) -> MemoisedSetup:
         """Return a setup with which devices repeat the answer about a rating whenever they are asked."""
         return MemoisedSetup(
             mechanism=setup.mechanism,
             privacy=setup.privacy,
             predicts=setup.predicts,
+            on_change=self.on_change,
             answers_per_user=self.answers_per_user,
         )
 
     def reported(self, held: Held) -> Bools:
-        """Return the ratings without an answer, as far as a device still gives any."""
+        """Return the ratings without an answer, as far as a device still gives any, and what was changed."""
         new = held.ratings & ~held.answered
+        if self.on_change == "update":
+            new_value: Bools = held.answered & (held.said != held.known.levels)
+            return self._first(held, new) | new_value
+        return self._first(held, new)
+
+    def _first(self, held: Held, new: Bools) -> Bools:
+        """Return for which of the new ratings a device has an answer left."""
         if self.answers_per_user is None:
             return new
         ratings = held.periods.ratings
@@ -56,16 +71,30 @@ class Increments(Schedule):
         chosen[order[places + given[users] < self.answers_per_user]] = True
         return chosen
 
+    def answers(self, held: Held) -> Ratings:
+        """Return all ratings as they are, or as they were when they were first reported."""
+        if self.on_change == "update" or held.periods.changes is None:
+            return held.known
+        return held.known.at_levels(held.said)
+
     def accountant(self, made: Sequence[Collection]) -> PrivacyAccountant:
-        """Charge every answer to its user, and one answer to each rating."""
-        return PrivacyAccountant.of_all(
-            [each.family.accountant(each.counts, each.sent) for each in made], same_ratings=False
-        )
+        """Charge every answer to its user, and one answer to each rating, or two where one was changed."""
+        first = [each.family.accountant(each.counts - each.again, each.sent) for each in made]
+        once = PrivacyAccountant.of_all(first, same_ratings=False)
+        if not any(each.again.any() for each in made):
+            return once
+        second = [each.family.accountant(each.again, each.sent) for each in made]
+        return PrivacyAccountant.of_all([once, PrivacyAccountant.of_all(second, same_ratings=False)])
 
     def notes(self, collections: int) -> tuple[str, ...]:
         """Say what is asked."""
         most = "" if self.answers_per_user is None else f", and {self.answers_per_user} of a user at most"
-        return (
+        once = (
             f"Each rating is answered once{most}: what it loses does not grow with the number of "
-            "collections. That a device reports tells in which period the user rated those items.",
+            "collections. That a device reports tells in which period the user rated those items."
         )
+        changed = (
+            "A rating that is changed is answered once more, at another epsilon: whoever sees the reports "
+            "sees that it was changed."
+        )
+        return (once, changed) if self.on_change == "update" else (once,)

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Bools, Ints, places_of
+from dprec.arrays import AnyInts, Bools, Ints, Uint8s, places_of
 from dprec.components import option
 from dprec.datasets import Dataset
 from dprec.errors import SettingError, within
@@ -20,6 +20,24 @@ DAY = 86_400.0
 
 MOST_PERIODS = 10_000
 """Periods beyond which times are not taken to be in seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Ratings that users give once more."""
+
+    places: Ints
+    """Of the first ratings, in `Periods.ratings`; shape (changes,)."""
+    number: Ints
+    """The periods in which they are changed; shape (changes,)."""
+    levels: Uint8s
+    """What they become; shape (changes,)."""
+
+    @classmethod
+    def of(cls, ratings: Ratings, later: Ratings, number: Ints, count: int) -> Self:
+        """Return those of so many periods that change ratings which there are."""
+        kept = (number < count) & np.isin(later.cells, ratings.cells)
+        return cls(np.searchsorted(ratings.cells, later.cells[kept]), number[kept], later.levels[kept])
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +53,11 @@ class Periods:
     """The period of each rating; shape (ratings,)."""
     count: int
     """Periods, at least 2."""
+    changes: Changes | None = None
+    """What is rated once more; None if nothing."""
 
     @classmethod
-    def of(cls, ratings: Ratings, days: float, most: int | None = None) -> Self:
+    def of(cls, ratings: Ratings, days: float, most: int | None = None, later: Ratings | None = None) -> Self:
         """Divide ratings into periods of so many days, from the first rating on.
 
         Parameters
@@ -46,6 +66,8 @@ class Periods:
             With times, in seconds.
         most : int, optional
             Periods after which nothing counts.
+        later : Ratings, optional
+            What is rated once more, with times; see `Dataset.load_changes`.
 
         Raises
         ------
@@ -60,9 +82,13 @@ class Periods:
             found = f"{days:g}, which divides the times of {ratings.count:,} ratings into {count:,} periods"
             raise SettingError("days", found, f"2 to {MOST_PERIODS:,} periods, of times in seconds")
         number = elapsed.astype(np.int64)
-        if most is None or count <= most:
+        if most is not None and count > most:
+            ratings, number, count = ratings.select(number < most), number[number < most], most
+        if later is None:
             return cls(ratings, number, count)
-        return cls(ratings.select(number < most), number[number < most], most)
+        assert later.times is not None, "changes without times"
+        changed = np.floor((later.times - first) / (days * DAY)).astype(np.int64)
+        return cls(ratings, number, count, Changes.of(ratings, later, changed, count))
 
     @cached_property
     def joined(self) -> Ints:
@@ -84,10 +110,23 @@ class Periods:
         """Return which ratings devices hold after a period, shape (ratings,)."""
         return self.number <= period
 
-    def present(self, period: int) -> Bools:
-        """Return which users have rated anything by the end of a period, shape (users,)."""
-        present: Bools = self.joined <= period
-        return present
+    def known(self, period: int) -> Ratings:
+        """Return all ratings, those that were changed by the end of a period as they are then."""
+        if self.changes is None:
+            return self.ratings
+        now = self.changes.number <= period
+        levels = np.zeros(self.ratings.count, dtype=np.uint8)
+        levels[self.changes.places[now]] = self.changes.levels[now]
+        return self.ratings.at_levels(levels)
+
+    def present(self, period: int, within: int | None = None) -> Bools:
+        """Return which users have rated anything by the end of a period, or in its last few."""
+        if within is None:
+            present: Bools = self.joined <= period
+            return present
+        recent = (self.number <= period) & (self.number > period - within)
+        there: Bools = np.bincount(self.ratings.users[recent], minlength=self.ratings.n_users) > 0
+        return there
 
     def judged(self, period: int) -> Bools:
         """Return which ratings are judged after a period: those that users present make in the next."""

@@ -283,7 +283,7 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     entropy = os.urandom(ENTROPY_BYTES) if config.simulation.seed == "os" else None
     keys = RunKeys.derive(config.seed, suited.identity, entropy)
     items = [str(item) for item in train.item_ids.tolist()]
-    agreement = server_folder.agreement_of(protocol, train.scale, items, keys.installed.public)
+    agreement = server_folder.agreement_of(config, train.scale, items, keys.installed.public)
     return _Pilot(config, options, train, keys, agreement)
 
 
@@ -347,7 +347,8 @@ def _write_server(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
 
 def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> list[NodeKeyPair]:
     train, options = pilot.train, pilot.options
-    limits = limits_of(pilot.config.protocol.privacy, options.runs)
+    answers = pilot.agreement.setup.answers_per_rating
+    limits = limits_of(pilot.config.protocol.privacy, options.runs, answers)
     items = [str(item) for item in train.item_ids.tolist()]
     values = np.full(train.count, np.nan) if train.scale.implicit else train.values
     node_keys = []
@@ -368,15 +369,17 @@ def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> list[Node
     return node_keys
 
 
-def limits_of(privacy: PrivacyBudget | None, runs: int) -> Limits:
+def limits_of(privacy: PrivacyBudget | None, runs: int, answers: int = 1) -> Limits:
     """Return what a device may spend so that it can take part in so many runs of a budget.
+
+    ``answers``: about one rating, each at the budget. All runs that repeat the same answers are one.
 
     A budget that composed losses keep to is exceeded by their sum, which devices count: then, the number of
     runs is the limit, beside the rounds of each that a device has agreed to.
     """
     rating = user = None
     if privacy is not None and privacy.composition == "sum":
-        rating, user = (None, privacy.epsilon) if privacy.per == "user" else (privacy.epsilon, None)
+        rating, user = (None, privacy.epsilon) if privacy.per == "user" else (answers * privacy.epsilon, None)
     return Limits(
         per_rating=rating,
         per_rating_lifetime=None if rating is None else runs * rating,

@@ -21,10 +21,11 @@ from threadpoolctl import threadpool_limits
 from clients.device.folder import Agreement
 from dprec.catalogue import Catalogue
 from dprec.components import Options, as_values, option
-from dprec.errors import InputError, within
+from dprec.errors import InputError, SettingError, within
 from dprec.exchange import from_json
 from dprec.randomness import Key
 from dprec.ratings import RatingScale
+from dprec.schedules import Schedule
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.engine.grids import DeadlineGrid
@@ -181,7 +182,7 @@ class ServerFolder:
     def protocol(self) -> Protocol:
         """Return the protocol, as prepared and agreed on; raises InputError when files were changed."""
         protocol = deployable(self.config)
-        found = agreement_of(protocol, self.deployment.scale, self.item_ids, self.deployment.public)
+        found = agreement_of(self.config, self.deployment.scale, self.item_ids, self.deployment.public)
         if found.fingerprint != self.deployment.fingerprint:
             where = f"{self.path}: config.yaml, catalogue.txt and deployment.json"
             raise InputError(where, f"protocol {found.fingerprint[:8]}", f"{self.deployment.fingerprint[:8]}")
@@ -204,12 +205,26 @@ def deployable(config: RunConfig) -> Protocol:
     protocol = config.protocol.picked
     with within("protocol"):
         protocol.check_deployed()
+    if config.schedule is not None:
+        _check_schedule(config.schedule, protocol)
     return protocol
 
 
-def agreement_of(protocol: Protocol, scale: RatingScale, item_ids: list[str], public: str) -> Agreement:
+def _check_schedule(schedule: Schedule, protocol: Protocol) -> None:
+    """Refuse what no device knows of: in a deployment, whoever starts a run says when devices are asked."""
+    from simulation.scheduled import check_kind
+
+    if schedule.draws_anew:
+        accepted = "increments; or no schedule, where --runs says in how many runs devices draw fresh noise"
+        raise SettingError("schedule.kind", f"{schedule.kind!r}, in a deployment", accepted)
+    check_kind(schedule, protocol)
+
+
+def agreement_of(config: RunConfig, scale: RatingScale, item_ids: list[str], public: str) -> Agreement:
     """Return what devices agree to."""
-    return Agreement.of(protocol.setup(), scale, item_ids, public=public, process=protocol.assumed)
+    protocol, schedule = config.protocol.picked, config.schedule
+    setup = protocol.setup() if schedule is None else schedule.installed(protocol.of_single_ratings.setup())
+    return Agreement.of(setup, scale, item_ids, public=public, process=protocol.assumed)
 
 
 def _arrays(catalogue: Catalogue) -> dict[str, NDArray[np.generic]]:
@@ -317,7 +332,7 @@ def _outcome(grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled])
         catalogue=folder.catalogue(),
         server_seed=int(known.server, 16),
         public_seed=int(known.public, 16),
-        group=agreement_of(protocol, known.scale, items, known.public).group,
+        group=agreement_of(folder.config, known.scale, items, known.public).group,
         progress=lambda what, done, total: LOG.info("%s: %d of %d", what, done, total),
         ended=_log_round,
     )
@@ -327,7 +342,9 @@ def _outcome(grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled])
         outcome = with_declared_losses(protocol.served(task, protocol.serve(grid, task)), protocol)
     never = np.array([node not in grid.reached for node in nodes])
     outcome.traffic.clear(never)
-    return replace(outcome, seconds=time.perf_counter() - began)
+    schedule = folder.config.schedule
+    notes = () if schedule is None else schedule.notes(1)
+    return replace(outcome, notes=notes + outcome.notes, seconds=time.perf_counter() - began)
 
 
 def _log_round(record: RoundRecord) -> None:

@@ -88,6 +88,24 @@ def test_reports_together_are_read_by_their_exact_likelihood(mechanism: LayeredM
         assert not repeats or len(set(sent[cell].tolist())) == 1
 
 
+@pytest.mark.parametrize("mechanism", [LocalHashing(), BucketBits(buckets=5, bits=2)], ids=str)
+def test_of_a_rating_that_changed_the_reports_on_its_last_answer_are_read(
+    mechanism: LayeredMechanism,
+) -> None:
+    """With another value another pair of channels was drawn, but by chance, and another answer."""
+    made, of = family(mechanism), people(60)
+    changed = Profiles(of.counts, of.items, (of.levels % 5 + 1).astype(np.uint8))
+    parts = [collected(made, who, number) for number, who in enumerate((of, of, changed, changed))]
+    whole, last = (made.together(Observations.joined(some)) for some in (parts, parts[2:]))
+    sent = np.array([part.symbols.symbols for part in parts]).T  # type: ignore[union-attr]
+    pairs = sent // made.instantaneous.symbols
+    told = (pairs[:, 0] != pairs[:, 2]) | isinstance(mechanism, BucketBits)
+    assert told.mean() > 0.8
+    assert whole.likelihood is not None
+    assert last.likelihood is not None
+    np.testing.assert_allclose(whole.likelihood[told], last.likelihood[told])
+
+
 def test_more_reports_say_more_and_no_more_than_the_answer() -> None:
     """The mean log likelihood ratio of the true bit, within what 20,000 ratings allow."""
     made, of = family(TwoLayers()), people(1400)

@@ -25,7 +25,8 @@ def asked(schedule: Schedule, *, absent: set[int] = frozenset()) -> list[Bools]:
     """Return on what devices report in each collection, where in some of these nobody answers."""
     answered, masks = np.zeros(RATINGS.count, dtype=np.bool_), []
     for number in range(PERIODS.count - 1):
-        masks.append(schedule.reported(Held(PERIODS, number, number, answered, public_seed=3)))
+        held = Held(PERIODS, number, number, answered, answered * RATINGS.levels, public_seed=3)
+        masks.append(schedule.reported(held))
         if number not in absent:
             answered = answered | masks[-1]
     return masks
@@ -83,8 +84,9 @@ def collections(schedule: Schedule, epsilon: float) -> list[Collection]:
     """Return collections to which everybody present who is asked answers, without what was said."""
     family = ThresholdBit().family(PrivacyBudget(epsilon=epsilon), RATINGS.scale, RATINGS.n_items)
     nothing = Observations.of(np.zeros(0, int), np.zeros(0, int), np.zeros(0), (30, 40), RATINGS.scale)
+    never = np.zeros(RATINGS.n_users, dtype=np.int64)
     return [
-        Collection(family, RATINGS.select(mask).counts, PERIODS.present(number), nothing)
+        Collection(number, family, RATINGS.select(mask).counts, never, PERIODS.present(number), nothing)
         for number, mask in enumerate(asked(schedule))
     ]
 
@@ -114,8 +116,10 @@ def test_fresh_answers_about_a_rating_add_up() -> None:
 
 def test_a_server_forgets_what_is_too_long_ago() -> None:
     made = collections(Increments(), 1.0)
-    assert Increments().remembered(made) == made
-    assert Increments(forget_after=4).remembered(made) == made[-4:]
+    last = made[-1].number
+    assert Increments().remembered(made, last) == made
+    assert Increments(forget_after=4).remembered(made, last) == made[-4:]
+    assert Increments(forget_after=4).remembered(made[:-2], last) == made[-4:-2]
 
 
 def test_averaging_recovers_what_fresh_noise_hides_and_nothing_of_one_answer() -> None:

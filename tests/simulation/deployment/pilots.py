@@ -27,6 +27,13 @@ BLP: dict[str, Any] = {
     "simulation": {"backend": "local"},
 }
 
+WEEKLY: dict[str, Any] = {
+    **{key: value for key, value in BLP.items() if key != "split"},
+    "name": "weekly",
+    "dataset": {**BLP["dataset"], "arrivals": {}},
+    "schedule": {"kind": "increments"},
+}
+
 PG: dict[str, Any] = {
     **BLP,
     "name": "pg-mf",
@@ -74,15 +81,15 @@ RANDOMIZED_SETS: dict[str, Any] = {
 
 
 def pilot(values: dict[str, Any], folder: Path, **options: Any) -> tuple[RunConfig, ServerFolder]:
-    """Prepare a pilot of seeded devices."""
+    """Prepare a pilot, by default of seeded devices."""
     config = parse_config(values)
-    return config, prepare(config, folder, PilotOptions(seeded=True, **options))
+    return config, prepare(config, folder, PilotOptions(**{"seeded": True, **options}))
 
 
 def grid_of(server: ServerFolder) -> DeviceGrid:
     """Return the grid of a pilot's devices, which are enrolled."""
-    folders = sorted((server.path.parent / "devices").iterdir())
-    grid = DeviceGrid([Device(DeviceFolder(folder), seeded=True) for folder in folders])
+    folders = [DeviceFolder(path) for path in sorted((server.path.parent / "devices").iterdir())]
+    grid = DeviceGrid([Device(folder, seeded=folder.seeded is not None) for folder in folders])
     enrolled = server.enrolled()
     keys = [each.public_key or "" for each in enrolled]
     nodes = dict(zip(keys, grid.get_node_ids(), strict=True))

@@ -19,7 +19,7 @@ from simulation.deployment.preparing import PilotOptions, limits_of, prepare
 from simulation.execution import load_ratings
 from tests.refusals import refused_at
 from tests.simulation.conftest import presets
-from tests.simulation.deployment.pilots import BLP, USERS, pilot
+from tests.simulation.deployment.pilots import BLP, PG, USERS, WEEKLY, pilot
 
 
 def test_a_pilot_holds_what_each_side_needs(tmp_path: Path) -> None:
@@ -126,6 +126,25 @@ def test_a_trust_model_other_than_local_is_refused(tmp_path: Path) -> None:
     with refused_at("protocol.privacy") as caught:
         prepare(parse_config(values), tmp_path / "pilot", PilotOptions())
     assert "central" in caught.value.found
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"schedule": {"kind": "fresh"}}, "schedule.kind"),
+        ({"protocol": PG["protocol"]}, "schedule.kind"),
+        (
+            {"protocol": {**BLP["protocol"], "privacy": {"epsilon": 1.0, "per": "user"}}},
+            "protocol.privacy.per",
+        ),
+    ],
+)
+def test_a_schedule_of_which_no_device_knows_is_refused(
+    tmp_path: Path, changes: dict[str, Any], key: str
+) -> None:
+    with refused_at(key):
+        pilot({**WEEKLY, **changes}, tmp_path / "pilot")
     assert list(tmp_path.iterdir()) == []
 
 

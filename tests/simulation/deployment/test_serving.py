@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUnavailableError
+from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid import http_grid
 
 from clients.device import DeviceFolder
@@ -18,6 +19,7 @@ from dprec.lists import ListMethod
 from simulation import run
 from simulation.deployment.server_folder import (
     Enrolled,
+    ServerFolder,
     bounded_pulls,
     read_enrolment,
     serve,
@@ -36,6 +38,7 @@ from tests.simulation.deployment.pilots import (
     RANDOMIZED_SETS,
     SECRET_SET,
     USERS,
+    WEEKLY,
     grid_of,
     pilot,
 )
@@ -127,6 +130,63 @@ def test_who_never_came_is_absent_and_costs_nothing(tmp_path: Path) -> None:
     assert files.rounds[0].causes == {"absent": 1}
     assert files.bytes_per_user[2] == 0
     assert (np.delete(files.bytes_per_user, 2) > 0).all()
+
+
+def runs_of(server: ServerFolder, *runs: int) -> list[list[str]]:
+    """Run a pilot again and again, with devices that start anew; return the lists that devices are sent."""
+    lists = []
+    for run_id in runs:
+        grid = grid_of(server)
+        TaskIdentity.run_id = run_id
+        serve(grid, server, server.path / f"out{run_id}")
+        folders = sorted((server.path.parent / "devices").iterdir())
+        lists.append([(folder / "predictions.csv").read_text() for folder in folders])
+    return lists
+
+
+def charges_of(server: ServerFolder) -> list[list[dict[str, Any]]]:
+    ledgers = sorted(server.path.parent.glob("devices/*/ledger.jsonl"))
+    return [[json.loads(line) for line in ledger.read_text().splitlines()] for ledger in ledgers]
+
+
+def test_a_pilot_with_a_schedule_is_answered_alike_in_every_run_and_charged_once(tmp_path: Path) -> None:
+    _, server = pilot(WEEKLY, tmp_path / "pilot", seeded=False)
+    first, second, third = runs_of(server, 1, 2, 3)
+    assert first == second == third
+    assert [len(charges) for charges in charges_of(server)] == [1] * USERS
+    notes = read_run(server.path / "out3").summary.privacy.notes
+    assert any(note.startswith("Each rating is answered once") for note in notes)
+    # Without a schedule, each run is another question.
+    _, server = pilot(
+        {**WEEKLY, "schedule": None, "split": BLP["split"]}, tmp_path / "fresh", seeded=False, runs=2
+    )
+    first, second = runs_of(server, 1, 2)
+    assert first != second
+    assert [len(charges) for charges in charges_of(server)] == [2] * USERS
+
+
+@pytest.mark.parametrize(("on_change", "limit"), [("keep", 1.0), ("update", 2.0)])
+def test_a_rating_that_is_changed_follows_what_was_agreed_on(
+    tmp_path: Path, on_change: str, limit: float
+) -> None:
+    schedule = {"kind": "increments", "on_change": on_change}
+    _, server = pilot({**WEEKLY, "schedule": schedule}, tmp_path / "pilot", seeded=False)
+    (before,) = runs_of(server, 1)
+    for folder in (tmp_path / "pilot" / "devices").iterdir():
+        device = DeviceFolder(folder)
+        assert device.options.limits.per_rating == limit
+        changed = [f"{line.split(',')[0]},{6 - float(line.split(',')[1])}" for line in rated_on(device)]
+        device.profile_file.write_text("\n".join(["item,rating", *changed, ""]))
+    (after,) = runs_of(server, 2)
+    assert (after == before) is (on_change == "keep")
+    spent = [sum(charge["per_user"] for charge in charges) for charges in charges_of(server)]
+    rated = [rated_on(DeviceFolder(path)) for path in sorted((tmp_path / "pilot" / "devices").iterdir())]
+    again = [sum(not line.endswith(",3.0") for line in lines) if limit > 1 else 0 for lines in rated]
+    assert spent == pytest.approx([len(lines) + more for lines, more in zip(rated, again, strict=True)])
+
+
+def rated_on(device: DeviceFolder) -> list[str]:
+    return device.profile_file.read_text().splitlines()[1:]
 
 
 def test_a_device_that_has_spent_its_budget_refuses_and_the_run_goes_on(tmp_path: Path) -> None:

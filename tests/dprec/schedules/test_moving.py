@@ -1,0 +1,132 @@
+"""Users who leave, and ratings that are changed, in the course of time."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dprec.accounting import PrivacyBudget
+from dprec.arrays import Bools, Uint8s
+from dprec.datasets import Synthetic
+from dprec.datasets.arrivals import Arrivals
+from dprec.mechanisms import ThresholdBit
+from dprec.observations import Observations
+from dprec.ratings import Ratings, RatingScale
+from dprec.schedules import Collection, Fresh, Held, Increments, Periods, Schedule
+from dprec.schedules.periods import DAY
+
+MADE = Synthetic(users=30, items=40, ratings=600, arrivals=Arrivals(days=70, returning=0.8, rated_again=0.4))
+RATINGS, AGAIN = MADE.load_timed(), MADE.load_changes()
+PERIODS = Periods.of(RATINGS, 7.0, later=AGAIN)
+NOTHING = Observations.of(np.zeros(0, int), np.zeros(0, int), np.zeros(0), (30, 40), RATINGS.scale)
+FAMILY = ThresholdBit().family(PrivacyBudget(epsilon=1.0), RATINGS.scale, RATINGS.n_items)
+
+
+def small(days: list[float], later: list[float]) -> Periods:
+    """Return the periods of a user's ratings of items 0, 1, ..., and of the first of them again."""
+    scale = RatingScale.evenly(1, 5, 1)
+    users, items = np.zeros(len(days), dtype=np.int64), np.arange(len(days))
+    first = Ratings.from_triples(users, items, np.full(len(days), 2.0), scale, item_ids=np.arange(9))
+    again = Ratings.from_triples(
+        users[: len(later)], items[: len(later)], np.full(len(later), 4.0), scale, item_ids=np.arange(9)
+    )
+    return Periods.of(
+        replace(first, times=DAY * np.array(days)), 7.0, later=replace(again, times=DAY * np.array(later))
+    )
+
+
+def test_ratings_are_known_as_they_were_changed_by_then() -> None:
+    periods = small([0, 1, 29], [3, 15])
+    levels = [periods.known(period).levels.tolist() for period in range(periods.count)]
+    assert levels == [[4, 2, 2], [4, 2, 2], [4, 4, 2], [4, 4, 2], [4, 4, 2]]
+    assert PERIODS.known(PERIODS.count - 1).levels.tolist() != RATINGS.levels.tolist()
+
+
+def test_changes_after_the_last_period_or_of_no_rating_are_left_out() -> None:
+    periods = small([0, 1, 8], [100, 9])
+    assert periods.known(1).levels.tolist() == [2, 4, 2]
+    assert AGAIN is not None
+    assert AGAIN.times is not None
+    kept = PERIODS.number < 3
+    fewer = Periods.of(RATINGS, 7.0, 3, AGAIN)
+    known = fewer.known(2)
+    np.testing.assert_array_equal(known.levels, PERIODS.known(2).levels[kept])
+
+
+def test_a_continuous_rating_changes_with_its_level() -> None:
+    scale = RatingScale.evenly(0, 10, 1, continuous=True)
+    rated = Ratings.from_triples([0, 0], [0, 1], [2.3, 4.4], scale)
+    changed = rated.at_levels(np.array([0, 8], dtype=np.uint8))
+    assert changed.values.tolist() == [2.3, 7.0]
+    assert rated.at_levels(rated.levels).values.tolist() == [2.3, 4.4]
+
+
+def test_users_are_there_until_they_have_not_rated_for_some_periods() -> None:
+    periods = small([0, 1, 29], [])
+    assert [bool(periods.present(period).all()) for period in range(5)] == [True] * 5
+    assert [bool(periods.present(period, 2).all()) for period in range(5)] == [True, True, False, False, True]
+
+
+def went(schedule: Schedule, *, lost: int = 0) -> list[tuple[Bools, Uint8s]]:
+    """Return on what devices report in each collection, and at which levels; the first ones are lost."""
+    answered, said = np.zeros(RATINGS.count, dtype=np.bool_), np.zeros(RATINGS.count, dtype=np.uint8)
+    asked = []
+    for number in range(PERIODS.count - 1):
+        held = Held(PERIODS, number, number, answered, said, public_seed=3)
+        reported, levels = schedule.reported(held), schedule.answers(held).levels
+        asked.append((reported, np.where(reported, levels, 0)))
+        answered = answered | (reported & (number >= lost))
+        said = np.where(reported, levels, said)
+    return asked
+
+
+def test_a_changed_rating_is_reported_as_it_was_first() -> None:
+    first = np.zeros(RATINGS.count, dtype=np.uint8)
+    for number, (reported, levels) in enumerate(went(Increments())):
+        assert not (first[reported] > 0).any()
+        assert (levels[reported] == PERIODS.known(number).levels[reported]).all()
+        first = np.where(reported, levels, first)
+    # A report that was lost is repeated, whatever the rating is by then.
+    (reported, levels), (_, repeated) = went(Increments(), lost=7)[3:8:4]
+    assert (PERIODS.known(7).levels != PERIODS.known(3).levels)[reported].any()
+    assert (repeated == levels)[reported].all()
+
+
+@pytest.mark.parametrize("cap", [None, 8])
+def test_a_changed_rating_is_reported_once_more_where_changes_are_told(cap: int | None) -> None:
+    schedule = Increments(on_change="update", answers_per_user=cap)
+    asked = went(schedule)
+    times = np.sum([reported for reported, _ in asked], axis=0)
+    assert times.max() == 2
+    last = np.zeros(RATINGS.count, dtype=np.uint8)
+    for number, (reported, levels) in enumerate(asked):
+        again = reported & (last > 0)
+        assert (levels[again] != last[again]).all()
+        assert (levels[reported] == PERIODS.known(number).levels[reported]).all()
+        last = np.where(reported, levels, last)
+    told = last > 0
+    assert (last == PERIODS.known(PERIODS.count - 2).levels)[told].all()
+    if cap is not None:
+        assert np.bincount(RATINGS.users[told]).max() == cap
+
+
+def test_a_rating_that_is_told_twice_loses_twice_epsilon_and_the_others_once() -> None:
+    schedule, last, made = Increments(on_change="update"), np.zeros(RATINGS.count, dtype=np.uint8), []
+    for number, (reported, levels) in enumerate(went(schedule)):
+        again = RATINGS.select(reported & (last > 0)).counts
+        last = np.where(reported, levels, last)
+        counts = RATINGS.select(reported).counts
+        made.append(Collection(number, FAMILY, counts, again, PERIODS.present(number), NOTHING))
+    accountant, twice = schedule.accountant(made), np.sum([each.again for each in made], axis=0)
+    answers = np.sum([each.counts for each in made], axis=0)
+    assert 0 < (twice > 0).sum() < (answers > 0).sum()
+    np.testing.assert_allclose(
+        accountant.get_epsilon(per="rating")[answers > 0], 1 + (twice > 0)[answers > 0]
+    )
+    np.testing.assert_allclose(accountant.get_epsilon()[answers > 0], answers[answers > 0])
+
+
+def test_fresh_reports_are_of_ratings_as_they_are() -> None:
+    for number, (reported, levels) in enumerate(went(Fresh())):
+        assert (reported == PERIODS.held(number)).all()
+        assert (levels[reported] == PERIODS.known(number).levels[reported]).all()
