@@ -108,6 +108,8 @@ class Terminal:
             return arguments
         own = "dataset" in " ".join(arguments) or Path(arguments[1]).is_file()
         small = [] if own else _few_ratings(arguments[1] if verb == "run" else arguments[2])
+        if "schedule" in " ".join(arguments):
+            small += ["--set", "dataset.arrivals={}"]
         return [*arguments, *small, *(LOCAL if verb == "run" else [])]
 
     def _plan(self, arguments: list[str]) -> None:
