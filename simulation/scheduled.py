@@ -174,7 +174,7 @@ class _ReadTogether(_Collections):
             return replace(_NOTHING, failures=0), {}
         grid, keys = self.installer.session.grid, self.keys_of(number)
         held = Held(self.periods, number, period, self.answered, self.said, keys.installed.public_seed)
-        ratings = self.schedule.answers(held)
+        ratings = self.schedule.as_reported(held)
         reported = self.schedule.reported(held) & present[ratings.users]
         asked = ratings.select(reported)
         task = self.installer.task(
