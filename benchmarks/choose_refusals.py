@@ -1,4 +1,4 @@
-"""Holds the constants of `dprec.personalization.refusals` against others: the bias of item means for newcomers.
+"""Holds the constants of `dprec.personalization.refusals` against others, by the bias of item means.
 
     python benchmarks/choose_refusals.py [--path ../shared/data/ml-100k]
 
