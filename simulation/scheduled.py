@@ -174,7 +174,7 @@ class _ReadTogether(_Collections):
             return replace(_NOTHING, failures=0), {}
         grid, keys = self.installer.session.grid, self.keys_of(number)
         held = Held(self.periods, number, period, self.answered, self.said, keys.installed.public_seed)
-        ratings = self.schedule.answers(held)
+        ratings = self.schedule.as_reported(held)
         reported = self.schedule.reported(held) & present[ratings.users]
         asked = ratings.select(reported)
         task = self.installer.task(
@@ -186,7 +186,9 @@ class _ReadTogether(_Collections):
             setup=self.setup,
             present=present,
         )
-        collected = self.asking.collect(grid, task, self.family, symbols=True)
+        # Only without a table is there nothing to predict from.
+        first = not self.tables
+        collected = self.asking.collect(grid, task, self.family, symbols=True, required=first)
         self.answered |= reported & collected.accepted[ratings.users]
         arrived = reported & collected.sent[ratings.users]
         again = ratings.select(arrived & (self.said > 0) & (self.said != ratings.levels)).counts
@@ -195,7 +197,7 @@ class _ReadTogether(_Collections):
             Collection(number, self.family, asked.counts, again, collected.sent, collected.observations)
         )
         record = collected.record
-        if number % self.schedule.refresh == 0:
+        if number % self.schedule.refresh == 0 and collected.accepted.any():
             observed = self.schedule.joined(self.schedule.remembered(self.made, number))
             self.tables.append(collected.sent)
             self.latest = self.asking.learned(grid, task, observed, observed, collected.traffic)

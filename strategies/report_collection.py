@@ -68,6 +68,8 @@ class ReportCollection:
     """What the observations hold beside values."""
     catalogue: Catalogue | None = None
     """Public data about the items, for the observations."""
+    required: bool = True
+    """Whether there has to be a report that can be used."""
 
     def collect(self, grid: Grid, roster: Roster) -> Collected:
         """Ask everybody who is there for a report; raises RunError when not a single one was accepted."""
@@ -83,7 +85,7 @@ class ReportCollection:
                 sent[arrivals.senders] = True
                 users = arrivals.punctual_users
                 accepted[users] = reader.take(users, arrivals.in_time())
-        if not accepted.any():
+        if self.required and not accepted.any():
             raise RunError(f"none of the {int(everybody.sum())} users sent a report that could be used")
         record = account.record(1, asked=int(everybody.sum()), accepted=int(accepted.sum()))
         return Collected(reader.observations(self.catalogue), sent, accepted, traffic, record, reader.told)

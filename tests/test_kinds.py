@@ -14,6 +14,7 @@ from dprec.federated import FederatedModel
 from dprec.gradients import GradientReport
 from dprec.mechanisms import Mechanism
 from dprec.reports import Asking, FollowUp, Reader, ReportFamily
+from dprec.schedules import Schedule
 from dprec.sums import Aggregation
 from simulation.protocols import Protocol
 from tests.test_structure import MODULES, PACKAGES, ROOT
@@ -32,6 +33,7 @@ KINDS = (
     Aggregation,
     Perturbation,
     FederatedModel,
+    Schedule,
 )
 
 _TABLE = "what devices are sent follows from what a completion knows of the items"

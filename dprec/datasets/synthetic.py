@@ -82,7 +82,8 @@ class Synthetic(Dataset):
     def load_timed(self) -> Ratings:
         """Return the ratings with times in seconds, if there are `arrivals`; see `Dataset.load_timed`."""
         if self.arrivals is None:
-            return super().load_timed()
+            accepted = "arrivals: {}, or a split that needs no times"
+            raise SettingError("arrivals", "none, without which ratings have no times", accepted)
         ratings = self.load()
         times = self._times(ratings, self.arrivals.drawn(self.users, self.items, self.seed))
         return replace(ratings, times=times)

@@ -15,7 +15,7 @@ def recovered(observed: Observations, true: Ratings) -> float | None:
     """Return the share of reported ratings whose true level is the likeliest, given all reports about it.
 
     Levels that reports do not tell apart count as one: of a bit it is the share whose side is recovered.
-    None without a report of a rating.
+    None where no report depends on a rating.
     """
     reports = observed.symbols
     if reports is None or not observed.items.size:
@@ -27,6 +27,6 @@ def recovered(observed: Observations, true: Ratings) -> float | None:
     begins = np.flatnonzero(np.diff(cells, prepend=-1))
     told = np.add.reduceat(of_reports, begins, axis=0)
     places = np.minimum(np.searchsorted(true.cells, cells[begins]), max(true.count - 1, 0))
-    rated = true.cells[places] == cells[begins]
+    rated = (true.cells[places] == cells[begins]) & (np.ptp(told, axis=1) > _SLACK)
     of_true = told[np.flatnonzero(rated), true.levels[places[rated]].astype(np.int64) - 1]
     return float((of_true >= told[rated].max(axis=1) - _SLACK).mean()) if rated.any() else None

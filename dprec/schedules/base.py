@@ -125,7 +125,7 @@ class Schedule(Options):
         """Return on which ratings devices report, shape (ratings,)."""
         return held.ratings
 
-    def answers(self, held: Held) -> Ratings:
+    def as_reported(self, held: Held) -> Ratings:
         """Return all ratings as devices report on them."""
         return held.known
 

@@ -71,7 +71,7 @@ class Increments(Schedule):
         chosen[order[places + given[users] < self.answers_per_user]] = True
         return chosen
 
-    def answers(self, held: Held) -> Ratings:
+    def as_reported(self, held: Held) -> Ratings:
         """Return all ratings as they are, or as they were when they were first reported."""
         if self.on_change == "update" or held.periods.changes is None:
             return held.known

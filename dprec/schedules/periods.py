@@ -79,7 +79,7 @@ class Periods:
         elapsed = (ratings.times - first) / (days * DAY)
         count = int(elapsed.max(initial=-1.0)) + 1 if np.isfinite(elapsed).all() else 0
         if not 2 <= count <= MOST_PERIODS:
-            found = f"{days:g}, which divides the times of {ratings.count:,} ratings into {count:,} periods"
+            found = f"{days:g}, which divides the times of {ratings.count:,} ratings into {count:.6g} periods"
             raise SettingError("days", found, f"2 to {MOST_PERIODS:,} periods, of times in seconds")
         number = elapsed.astype(np.int64)
         if most is not None and count > most:

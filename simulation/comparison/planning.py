@@ -17,6 +17,7 @@ from typing import Any
 from dprec.components import as_values
 from dprec.datasets import Dataset, Synthetic, holds_pairs
 from dprec.errors import InputError
+from dprec.schedules import Fresh
 from dprec.splits import fitting_split
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY
 from simulation.comparison.templates import (
@@ -82,6 +83,8 @@ def predicted(config: RunConfig, panel: str | None, *, folds: bool) -> str:
             values["dataset"].pop(about, None)
     if folds:
         del values["split"]["fold"]
+    if config.schedule is not None:
+        values["split"] = as_values(config.division)
     return json.dumps([values, panel], sort_keys=True)
 
 
@@ -116,6 +119,11 @@ def _baseline(baseline: str, name: str, like: Template) -> Template:
     """Return a baseline that predicts what another entry does."""
     shared = {key: like.values[key] for key in SHARED if key in like.values}
     values = {**strict_yaml.read_yaml(strict_yaml.presets()[baseline]), **copy.deepcopy(shared), "name": name}
+    if (schedule := like.run.schedule) is not None:
+        # Baselines of any kind run at the end of each of the same periods.
+        most = schedule.division.most
+        plain = Fresh(days=schedule.days, collections=None if most is None else most - 1)
+        values["schedule"] = as_values(plain)
     entry = Entry(name=name, preset=baseline, panel=like.entry.panel)
     return Template(entry, values, parse_config(values, like.where), like.where, like.population)
 

@@ -42,6 +42,7 @@ from simulation.analysis.vocabulary import (
 from simulation.pages.deployment import HOW_TO_PROJECT, projection_sections, run_projections
 from simulation.pages.figures.noise import alter_ego_plots, draw_completion, draw_noise, numbers
 from simulation.pages.figures.panels import SERIES, Look
+from simulation.pages.figures.periods import draw_periods, has_periods
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.figures.users import HELD_AGAINST, draw_summary, evaluated_rounds
 from simulation.pages.groups import groups_sections
@@ -192,6 +193,8 @@ def _summary_plot(run: RunFiles) -> Plot:
     )
     if metric and len(evaluated_rounds(run.rounds, metric)) > 1:
         reading = "Accuracy: one point per evaluated round."
+    if has_periods(run):
+        reading = "Accuracy: one point per period."
     if metric and not run.summary.dataset.scale:
         reading = "Test items among the first of each list."
     return Plot(
@@ -217,6 +220,7 @@ def run_page(
         tiles=_tiles(summary),
     )
     folded = [
+        *periods_sections(run, draw),
         *example_sections(run),
         *ranking_sections(run),
         *_groups(summary, draw),
@@ -373,6 +377,24 @@ def _ranking_table(title: str, ranking: RankingSummary) -> Markup:
 
 def _at_cutoff(cutoff: int, line: _Cutoffs) -> float | None:
     return line[1][cutoff]
+
+
+def periods_sections(run: RunFiles, draw: Draw) -> list[Section]:
+    """Return the section on a run of several collections, period by period."""
+    metric = main_metric(run.summary.accuracy.metrics())
+    if metric is None or not has_periods(run):
+        return []
+    plot = Plot(
+        "periods",
+        "In the course of time",
+        "Left: each point is what is predicted of the ratings of the next period. Right: the share of the "
+        "reported ratings of which the likeliest level, given all reports so far, is the true one, as far as "
+        "reports tell levels apart: fresh noise averages out, and what is answered once does not.",
+        f"{metric.label} in each of {len(run.rounds)} periods.",
+        partial(draw_periods, run, metric),
+        full_width=True,
+    )
+    return [Section("periods-section", "Period by period", (figures([draw(plot)]),))]
 
 
 def noise_sections(run: RunFiles, draw: Draw) -> list[Section]:

@@ -357,13 +357,23 @@ class OneShotProtocol(Protocol):
         return ServedReports(family, collected, after, learned, record, self.embedding_release)
 
     def collect(
-        self, grid: Grid, task: ServerTask, family: ReportFamily, *, symbols: bool = False
+        self,
+        grid: Grid,
+        task: ServerTask,
+        family: ReportFamily,
+        *,
+        symbols: bool = False,
+        required: bool = True,
     ) -> Collected:
-        """Ask everybody for a report; ``symbols`` where others than the completion read them."""
+        """Ask everybody for a report; ``symbols`` where others than the completion read them.
+
+        Raises RunError when none can be used, if one is ``required``.
+        """
         from strategies.report_collection import ReportCollection
 
         wanted = Wanted(self.completion.needs_likelihood, symbols or self.completion.needs_symbols)
-        return ReportCollection(family, task.group, wanted, task.catalogue).collect(grid, task.roster)
+        collection = ReportCollection(family, task.group, wanted, task.catalogue, required)
+        return collection.collect(grid, task.roster)
 
     def learned(
         self,

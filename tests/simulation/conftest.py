@@ -62,6 +62,9 @@ def presets() -> dict[str, dict[str, Any]]:
         if values["protocol"]["kind"] == "x-map":
             values["dataset"] = {"kind": "synthetic-domains", "users": 40, "items": 60, "ratings": 800}
             values["split"] = {"kind": "cold-start", "test_fraction": 0.4}
+        if "schedule" in values:
+            values["dataset"]["arrivals"] = {}
+            values["schedule"]["days"] = 40
         if "rounds" in values["protocol"]:
             values["protocol"]["rounds"] = min(values["protocol"]["rounds"], 4)
     return runs

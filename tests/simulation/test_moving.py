@@ -10,7 +10,12 @@ from simulation.result import RunResult
 ARRIVALS = {"days": 90, "returning": 0.6, "rated_again": 0.3}
 
 
-def moved(arrivals: dict[str, Any] = ARRIVALS, **schedule: Any) -> RunResult:
+def moved(
+    arrivals: dict[str, Any] = ARRIVALS,
+    users: int = 60,
+    faults: dict[str, Any] | None = None,
+    **schedule: Any,
+) -> RunResult:
     """Run a small population over nine periods or so."""
     return run(
         {
@@ -18,9 +23,9 @@ def moved(arrivals: dict[str, Any] = ARRIVALS, **schedule: Any) -> RunResult:
             "seed": 1,
             "dataset": {
                 "kind": "synthetic",
-                "users": 60,
+                "users": users,
                 "items": 50,
-                "ratings": 1200,
+                "ratings": 20 * users,
                 "arrivals": arrivals,
             },
             "schedule": {"kind": "increments", "days": 10, **schedule},
@@ -31,7 +36,7 @@ def moved(arrivals: dict[str, Any] = ARRIVALS, **schedule: Any) -> RunResult:
                 "completion": {"kind": "calibrated", "sweeps": 3, "dimensions": 4, "features": 2},
                 "personalization": "on-device",
             },
-            "simulation": {"backend": "local"},
+            "simulation": {"backend": "local", "faults": faults or {}},
         }
     )
 
@@ -55,6 +60,13 @@ def test_users_who_have_left_are_neither_asked_nor_sent_anything() -> None:
     losses = [each.summary["privacy"]["epsilon_per_user"] for each in (stayed, left)]
     assert losses[0] == losses[1]
     assert any("take no part until they rate again" in note for note in left.summary["privacy"]["notes"])
+
+
+@pytest.mark.parametrize("dropout", [0.6, 0.9])
+def test_a_period_in_which_no_report_arrives_ends_no_run(dropout: float) -> None:
+    result = moved({"days": 90, "returning": 0.1}, users=15, leave_after=1, faults={"dropout": dropout})
+    assert not all(line["replies"] for line in result.rounds)
+    assert result.summary["accuracy"]["rmse"] is not None
 
 
 @pytest.mark.parametrize("kind", ["increments", "fresh"])

@@ -23,8 +23,9 @@ b_u + cbar_u + ebar_u: the user's bias drops out. The residual has the mean c_i 
     Pr(above) = Phi((c_i - cbar_u) / sqrt((1 + t)(1 - 1/n))),
     Pr(answer is yes) = q + (1 - 2 q) Pr(above), for answers that are lies with probability q.
 
-With c_i = F_i w + d_i, for features F_i that are 0 on average, this is a probit regression on F_i - Fbar_u
-with a bias (1 - 1/n) d_i of the item; the other items' d, of which cbar_u holds the mean, are neglected.
+With c_i = m_i + F_i w + d_i, for features F_i that are 0 on average, this is a probit regression on
+F_i - Fbar_u, with the offset m_i - mbar_u and a bias (1 - 1/n) d_i of the item; the other items' d, of which
+cbar_u holds the mean, are neglected.
 It is fitted by Fisher scoring, the d_i integrated out of the equations of w.
 """
 
@@ -40,14 +41,12 @@ from dprec.arrays import AnyInts, Floats, Ints
 from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.embedding import (
-    ITEM_SPREAD,
     ItemSetEmbedding,
     catalogue_features,
     embedded,
-    expected_coefficients,
-    item_features,
+    prior_item_biases,
 )
-from dprec.completion.calibrated.regressions import Expected, Regressed
+from dprec.completion.calibrated.regressions import PRIOR_COEFFICIENTS, Expected, Regressed
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.observations import (
@@ -221,7 +220,7 @@ class ItemBiases(Completion):
         scale, n_items = observations.scale, observations.shape[1]
         cuts = ordinal.cut_points(ordinal.level_shares(self.histogram, scale.levels), self.variance)
         reports = observations.symbols or clear_reports(observations)
-        coarse = np.sqrt(1 + self.user_variance)
+        coarse = np.sqrt([1 + self.user_variance])
         tables = SymbolTables.of(reports.channels, cuts / coarse)
         columns = tables.columns(reports)
         width = tables.slopes.shape[1]
@@ -229,20 +228,19 @@ class ItemBiases(Completion):
         counts = counts.reshape(n_items, width)
         seen = counts.sum(axis=1)
         embedding = self._embedding(observations, seen, seed)
-        features = item_features(embedding, observations.catalogue, self.features)
-        biases = Regressed.prior(features, Expected(spread=(ITEM_SPREAD / coarse**2,)))
+        biases = prior_item_biases(embedding, observations.catalogue, self.features).scaled(1 / coarse)
         for sweep in range(self.sweeps):
             precision, slope = _likelihood(tables, counts, biases.biases)
             target = slope + precision * biases.biases
             biases = biases.solved(precision[:, None, None], target[:, None])
             progress("completing", sweep + 1, self.sweeps)
+        biases = biases.scaled(coarse)
         diagnostics = {
             "cut_points": cuts.tolist(),
-            "item_spread": float(biases.spreads[0]) * coarse**2,
-            "item_coefficients": (biases.coefficients[:, 0] * coarse).tolist(),
+            "item_spread": float(biases.spreads[0]),
+            "item_coefficients": biases.coefficients[:, 0].tolist(),
             "items_without_reports": int((seen == 0).sum()),
         }
-        biases = replace(biases, means=biases.means * coarse, covariances=biases.covariances * coarse**2)
         return ItemBiasesModel(
             biases,
             embedding,
@@ -454,9 +452,6 @@ class ProfileFit:
 _USER_FACTOR_VARIANCE = 0.2
 """Variance of preferences t: what devices assume far from the origin, about `taste` plus `nearness`."""
 
-_COEFFICIENT_VARIANCE, _PRIOR_COEFFICIENTS = 0.005, 40.0
-"""Expected variance of a coefficient, and how many of that variance the learned one is averaged with."""
-
 _PRIOR_ITEMS = 5.0
 """Items with the expected variance that the learned variance of d is averaged with."""
 
@@ -470,12 +465,14 @@ class ResidualAnswers:
     """Shape (answers,)."""
     design: Floats
     """F_i - Fbar_u, in units of the residual's standard deviation; shape (answers, features)."""
+    offsets: Floats
+    """m_i - mbar_u, in the same units; shape (answers,)."""
     shares: Floats
     """What d_i counts for, in the same units; shape (answers,)."""
 
     @classmethod
     def of(cls, seen: Observations, reports: ResidualReports, features: Floats) -> Self:
-        """Read answers about items with features of shape (items, features)."""
+        """Read answers about items with features, of which the last is the expected bias m_i."""
         users, items, n_users = seen.users, seen.items, seen.shape[0]
         counts = np.bincount(users, minlength=n_users)
         means = (
@@ -489,7 +486,7 @@ class ResidualAnswers:
         alone = 1 / counts[asked]
         scale = 1 / np.sqrt((1 + _USER_FACTOR_VARIANCE) * np.where(alone < 1, 1 - alone, 1.0))
         design = (features[about] - means[asked]) * scale[:, None]
-        return cls(reports, about, design, (1 - alone) * scale)
+        return cls(reports, about, design[:, :-1], design[:, -1], (1 - alone) * scale)
 
     def linearised(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the slope of each answer's log likelihood, and its information, at latent residuals."""
@@ -515,19 +512,19 @@ def fitted_to_residuals(
     start: Regressed, seen: Observations, reports: ResidualReports, sweeps: int, progress: Progress
 ) -> Regressed:
     """Return the posterior of the item biases, by Fisher scoring; an intercept stays 0."""
-    answers = ResidualAnswers.of(seen, reports, start.features)
+    expected = start.expected
+    centre = start.means[:, 0]
+    answers = ResidualAnswers.of(seen, reports, np.column_stack([start.features, centre]))
     n_items, width = start.features.shape
-    expected = start.expected.spread[0]
     posterior = _Posterior(
-        np.zeros(width), np.zeros(n_items), np.full(n_items, expected), _COEFFICIENT_VARIANCE, expected
+        np.zeros(width), np.zeros(n_items), start.variances, expected.coefficients[0], expected.spread[0]
     )
-    ratios = expected_coefficients(width)
     for sweep in range(sweeps):
-        posterior = _scored(posterior, answers, expected, ratios)
+        posterior = _scored(posterior, answers, expected)
         progress("completing", sweep + 1, sweeps)
     return replace(
         start,
-        means=(start.features @ posterior.weights + posterior.deviations)[:, None],
+        means=(centre + start.features @ posterior.weights + posterior.deviations)[:, None],
         covariances=posterior.variances[:, None, None],
         coefficients=posterior.weights[:, None],
         spread=np.array([[posterior.spread]]),
@@ -535,17 +532,16 @@ def fitted_to_residuals(
     )
 
 
-def _scored(
-    before: _Posterior, answers: ResidualAnswers, expected_spread: float, ratios: Floats
-) -> _Posterior:
+def _scored(before: _Posterior, answers: ResidualAnswers, expected: Expected) -> _Posterior:
     """Take a step of Fisher scoring, and learn both variances from the result (MacKay [mackay1992])."""
     n_items, (design, shares, items) = before.deviations.size, (answers.design, answers.shares, answers.items)
+    ratios = np.broadcast_to(expected.ratios, before.weights.size)
 
     def per_item(values: Floats) -> Floats:
         return np.bincount(items, weights=values, minlength=n_items).astype(np.float64)
 
     latent = design @ before.weights + shares * before.deviations[items]
-    slopes, information = answers.linearised(latent)
+    slopes, information = answers.linearised(answers.offsets + latent)
     target = information * latent + slopes
     precision, own = per_item(information * shares**2), per_item(target * shares)
     crossed = np.column_stack([per_item(column * information * shares) for column in design.T])
@@ -555,14 +551,14 @@ def _scored(
     weights = covariance @ (design.T @ target - crossed.T @ (own * variances))
     deviations = (own - crossed @ weights) * variances
     seen = precision > 0
-    squares = float((deviations[seen] ** 2).sum()) + _PRIOR_ITEMS * expected_spread
+    squares = float((deviations[seen] ** 2).sum()) + _PRIOR_ITEMS * expected.spread[0]
     determined = float((1 - variances[seen] / before.spread).sum()) + _PRIOR_ITEMS
     moments = float(((weights**2 + np.diag(covariance)) / ratios).sum())
     return _Posterior(
         weights,
         deviations,
         variances,
-        coefficient_variance=(moments + _PRIOR_COEFFICIENTS * _COEFFICIENT_VARIANCE)
-        / (weights.size + _PRIOR_COEFFICIENTS),
+        coefficient_variance=(moments + PRIOR_COEFFICIENTS * expected.coefficients[0])
+        / (weights.size + PRIOR_COEFFICIENTS),
         spread=squares / determined,
     )

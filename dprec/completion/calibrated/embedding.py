@@ -72,6 +72,12 @@ class ItemSetEmbedding:
         """Standardised logarithms of the items' counts, shrunk by what noise may make of them."""
         return self.count_reliability * standardised_logarithms(self.item_counts)
 
+    @property
+    def logarithms(self) -> Floats:
+        """Logarithms of the items' counts, with mean 0 over the ratings, as far as they are no noise."""
+        logarithms = np.log1p(self.item_counts)[:, None]
+        return self.count_reliability**2 * _centred(logarithms, self.item_counts)[:, 0]
+
     @classmethod
     def of(
         cls,
@@ -124,11 +130,17 @@ def standardised_logarithms(counts: Ints) -> Floats:
 def _standardised(columns: Floats, counts: Ints) -> Floats:
     """Return the columns with mean 0 and variance 1 over the ratings; rows without ratings are 0."""
     shares = counts / max(int(counts.sum()), 1)
-    centred = (columns - shares @ columns) * (counts > 0)[:, None]
+    centred = _centred(columns, counts)
     deviations = np.sqrt(shares @ centred**2)
     spread_out = deviations > _NOISE * np.abs(columns).max(axis=0, initial=0.0)
     standard: Floats = centred * spread_out / np.where(spread_out, deviations, 1.0)
     return standard
+
+
+def _centred(columns: Floats, counts: Ints) -> Floats:
+    """Return the columns with mean 0 over the ratings; rows without ratings are 0."""
+    centred: Floats = (columns - (counts / max(int(counts.sum()), 1)) @ columns) * (counts > 0)[:, None]
+    return centred
 
 
 RATINGS_PER_USER = 32
@@ -334,22 +346,44 @@ def _reliability(released: NoisySets) -> float:
     return float(np.sqrt(max(0.0, 1 - noise / max(whole, float(np.finfo(float).tiny)))))
 
 
-_USER_SPREAD, ITEM_SPREAD = 0.2, 0.06
+_USER_SPREAD, _ITEM_SPREAD = 0.2, 0.06
 """Expected variances of the biases around what features say, in units of the noise on a latent rating."""
 
-_POPULARITY, _ITS_SQUARE = 5.0, 0.3
-"""Expected variances of the coefficients of popularity and of its square, relative to the others."""
+_LIKED = 0.15
+"""Expected slope of an item's bias over the logarithm of how often it is rated: what many choose is liked."""
+
+_USER_COEFFICIENT, _ITEM_COEFFICIENT = 0.0005, 0.015
+"""Expected variances of the coefficients of features, of which many have a standard deviation of 1."""
+
+_INTERCEPT, _SQUARE = 20.0, 0.3
+"""Those of the intercept, and of squared popularity, which is large for items that hardly anyone rates,
+relative to the others.
+"""
 
 
 def prior_biases(
     embedding: ItemSetEmbedding, catalogue: Catalogue | None, width: int
 ) -> tuple[Regressed, Regressed]:
     """Return the prior of user and item biases, regressed on ``width`` dimensions and the other features."""
-    of_users, of_items = user_features(embedding, width), item_features(embedding, catalogue, width)
+    of_users = Expected(spread=(_USER_SPREAD,), coefficients=(_USER_COEFFICIENT,))
     return (
-        Regressed.prior(of_users, Expected(spread=(_USER_SPREAD,), intercepts=None)),
-        Regressed.prior(of_items, Expected(spread=(ITEM_SPREAD,))),
+        Regressed.prior(user_features(embedding, width), of_users),
+        prior_item_biases(embedding, catalogue, width),
     )
+
+
+def prior_item_biases(embedding: ItemSetEmbedding, catalogue: Catalogue | None, width: int) -> Regressed:
+    """Return the prior of item biases alone: what item sets say of them before any report is read."""
+    features = item_features(embedding, catalogue, width)
+    ratios = np.ones(features.shape[1])
+    ratios[0], ratios[2] = _INTERCEPT, _SQUARE
+    expected = Expected(
+        spread=(_ITEM_SPREAD,),
+        centre=_LIKED * embedding.logarithms[:, None],
+        coefficients=(_ITEM_COEFFICIENT,),
+        ratios=ratios,
+    )
+    return Regressed.prior(features, expected)
 
 
 def user_features(embedding: ItemSetEmbedding, width: int) -> Floats:
@@ -376,17 +410,6 @@ def catalogue_features(catalogue: Catalogue, counts: AnyInts) -> Floats:
     """Return public numbers, each also squared, and the categories, which have mean 0 over the ratings."""
     numbers = _bent(catalogue.numbers, catalogue.numbers != 0)
     return np.hstack([numbers, _centred_categories(catalogue, counts)])
-
-
-def expected_coefficients(width: int) -> Floats:
-    """Return how variable the coefficients of `item_features` are expected to be, relative to most of them.
-
-    Popularity tells most about how an item is rated, and its square, which is large for items that hardly
-    anyone rates, least. This matters where the reports of few users tell hardly more.
-    """
-    ratios = np.ones(width)
-    ratios[1:3] = _POPULARITY, _ITS_SQUARE
-    return ratios
 
 
 def _centred_categories(catalogue: Catalogue, counts: AnyInts) -> Floats:

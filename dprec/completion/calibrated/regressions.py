@@ -1,6 +1,8 @@
 """Vectors of users or items whose means are regressed on features, with learned covariances.
 
-x_i ~ Normal(centre + W^T f_i, spread) for the features f_i of an entity, and W_fk ~ Normal(0, v_k). Where the
+x_i ~ Normal(centre_i + W^T f_i, spread) for the features f_i of an entity, and W_fk ~ Normal(0, r_f v_k). The
+centres, and what is expected of v and of the spread, are public: where reports say little, that is what
+remains, and noise moves nothing. The spread and v are learned as far as the reports tell. Where the
 vectors are biases, the last dimension is the one on the latent rating; a propensity may stand before it.
 """
 
@@ -14,6 +16,9 @@ from dprec.arrays import Bools, Floats, Ints
 _PRIOR_ENTITIES = 5.0
 """Entities with the expected covariance, for each dimension, that the learned one is averaged with."""
 
+PRIOR_COEFFICIENTS = 10.0
+"""Coefficients with the expected variance that the learned one is averaged with."""
+
 _LEAST_VARIANCE = 1e-6
 
 
@@ -23,11 +28,12 @@ class Expected:
 
     spread: tuple[float, ...]
     """Variances around the regression."""
-    centre: tuple[float, ...] = (0.0,)
-    intercepts: tuple[float, ...] | None = (100.0,)
-    """Prior variances of the coefficients of the first feature, if that is 1; by default practically free."""
+    centre: Floats | tuple[float, ...] = (0.0,)
+    """Means, of all of them or one row each."""
     coefficients: tuple[float, ...] = (1.0,)
-    """Variances of all other coefficients."""
+    """Variances of the coefficients."""
+    ratios: Floats | float = 1.0
+    """The same relative to these, feature by feature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +52,12 @@ class Regressed:
     spread: Floats
     """Covariance of the vectors around their regression; shape (dimensions, dimensions)."""
     coefficient_variances: Floats
-    """Shape (dimensions,)."""
+    """Relative to the expected ratios; shape (dimensions,)."""
 
     @classmethod
     def prior(cls, features: Floats, expected: Expected) -> Self:
         """Return what is known without observations."""
-        means = np.tile(np.array(expected.centre), (len(features), 1))
+        means = np.zeros((len(features), len(expected.spread))) + expected.centre
         return cls._around(means, features, expected, np.diag(expected.spread))
 
     @classmethod
@@ -61,7 +67,6 @@ class Regressed:
         expected = Expected(
             spread=(spread,) * dimensions,
             centre=(0.0,) * dimensions,
-            intercepts=None,
             coefficients=(1.0,) * dimensions,
         )
         return cls._around(means, features, expected, variance * np.eye(dimensions))
@@ -108,7 +113,7 @@ class Regressed:
         """
         inverse = _inverse(self.spread)
         covariances = _inverse(precision + inverse)
-        means = (covariances @ (target + self.regressed @ inverse)[:, :, None])[:, :, 0]
+        means = _times(covariances, target + self.regressed @ inverse)
         return replace(self, means=means, covariances=covariances)
 
     def solved(
@@ -124,21 +129,18 @@ class Regressed:
         observations of the regression itself, beside those of the vectors; of one dimension only.
         """
         shape = self.coefficients.shape[::-1]
-        prior = np.repeat(self.coefficient_variances[:, None], shape[1], axis=1)
-        free = 0 if self.expected.intercepts is None else 1
-        if self.expected.intercepts is not None:
-            prior[:, :1] = np.array(self.expected.intercepts)[:, None]
+        prior = np.outer(self.coefficient_variances, np.broadcast_to(self.expected.ratios, shape[1]))
         through = np.eye(shape[0]) - precision @ _inverse(precision + _inverse(self.spread))
-        weights, around = through @ precision, target - precision @ np.array(self.expected.centre)
+        weights, around = through @ precision, target - _times(precision, self.expected.centre)
         weighted = np.moveaxis(weights, 0, -1)[:, :, None, :] * self.features.T
         across = (weighted @ self.features).swapaxes(1, 2)
         system = across.reshape(prior.size, prior.size) + np.diag(1 / prior.ravel())
-        pulled = (through @ around[:, :, None])[:, :, 0].T @ self.features
+        pulled = _times(through, around).T @ self.features
         if about_coefficients is not None:
             system, pulled = system + about_coefficients[0], pulled + about_coefficients[1]
         covariance = np.linalg.inv(system)
         coefficients = (covariance @ pulled.ravel()).reshape(shape)
-        moments = (coefficients**2 + np.diag(covariance).reshape(shape))[:, free:]
+        moments = (coefficients**2 + np.diag(covariance).reshape(shape)) / self.expected.ratios
         found = replace(self, coefficients=coefficients.T).posterior(precision, target)
         return replace(
             found,
@@ -161,12 +163,10 @@ class Regressed:
         return learned
 
     def _learned_variances(self, moments: Floats) -> Floats:
-        """Return the variances of coefficients; where there are several, averaged with the expected ones."""
-        expected = np.array(self.expected.coefficients)
-        if len(moments) > 1:
-            averaged: Floats = (moments.sum(axis=1) + expected) / (moments.shape[1] + 1)
-            return averaged
-        return np.maximum(moments.mean(axis=1), _LEAST_VARIANCE) if moments.size else expected
+        """Return the variances of coefficients, averaged with the expected ones."""
+        expected = PRIOR_COEFFICIENTS * np.array(self.expected.coefficients)
+        learned: Floats = (moments.sum(axis=1) + expected) / (moments.shape[1] + PRIOR_COEFFICIENTS)
+        return learned
 
     def learned(self) -> Self:
         """Return the vectors with coefficients and variances learned from the posterior by a step of EM.
@@ -192,19 +192,32 @@ class Regressed:
 
     def scaled(self, factors: Floats) -> Self:
         """Return the vectors in other units: every dimension times a factor."""
+        expected, squares = self.expected, factors**2
         return replace(
             self,
+            expected=replace(
+                expected,
+                spread=tuple(np.multiply(expected.spread, squares)),
+                centre=np.multiply(expected.centre, factors),
+                coefficients=tuple(np.multiply(expected.coefficients, squares)),
+            ),
             means=self.means * factors,
             covariances=self.covariances * factors[:, None] * factors,
             coefficients=self.coefficients * factors,
             spread=self.spread * factors[:, None] * factors,
-            coefficient_variances=self.coefficient_variances * factors**2,
+            coefficient_variances=self.coefficient_variances * squares,
         )
 
     def with_features(self, features: Floats) -> Self:
         """Return the same posterior, to be regressed on other features from the next solution on."""
         coefficients = np.zeros((features.shape[1], self.means.shape[1]))
         return replace(self, features=features, coefficients=coefficients)
+
+
+def _times(matrices: Floats, vectors: Floats | tuple[float, ...]) -> Floats:
+    """Return the product of every matrix and its vector, or the one of all."""
+    products: Floats = (matrices @ np.asarray(vectors)[..., None])[..., 0]
+    return products
 
 
 def _inverse(matrices: Floats) -> Floats:

@@ -21,6 +21,7 @@ from simulation.pages.figures.panels import (
     printable,
     shortened,
 )
+from simulation.pages.figures.periods import draw_accuracy, has_periods
 from simulation.storage.run_files import RANK, RunFiles
 from simulation.storage.summary import PrivacySummary
 from strategies.participation import RoundRecord
@@ -151,6 +152,8 @@ def _accuracy(run: RunFiles) -> Panel:
     reached, baseline = accuracy[metric.column], run.summary.nothing_sent
     assert reached is not None, "a main metric without a value"
     title = f"How accurate: {metric.label} {reached:.4g}"
+    if has_periods(run):
+        return draw_accuracy(run, metric, title, _THIRD)
     if len(evaluated_rounds(run.rounds, metric)) > 1:
         return replace(draw_rounds(run, metric, baseline), title=title)
     if RANK in run.predictions:

@@ -294,7 +294,7 @@ def test_movielens_has_times(tmp_path: Path) -> None:
 
 
 def test_data_without_times() -> None:
-    with refused_at("dataset"):
+    with refused_at("dataset.arrivals"):
         Temporal().split(Synthetic(), seed=1)
     with refused_at("split"):
         Temporal(test_fraction=0.1).split(InMemory.of(([1, 1], [1, 2], [1, 2], [1, 2])), seed=1)

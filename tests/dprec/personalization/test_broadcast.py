@@ -11,7 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 from dprec.catalogue import Catalogue
-from dprec.completion import Calibrated, CalibratedModel, Completed, Observations
+from dprec.completion import (
+    Calibrated,
+    CalibratedModel,
+    Completed,
+    Observations,
+    embedded,
+    prior_biases,
+)
 from dprec.observations import SymbolReports
 from dprec.ordinal import expected_rating
 from dprec.personalization import TableOptions, broadcast_of
@@ -170,7 +177,9 @@ def test_reports_that_say_nothing_leave_the_prior() -> None:
     completed, seen, _ = planted()
     same = Observations.of(seen.users, seen.items, np.full(seen.items.size, 3.0), seen.shape, STARS)
     table = derived_broadcast(completed, same, OPTIONS, seed=0)
-    np.testing.assert_array_equal(table.means, 0)
+    embedding = embedded(seen.users, seen.items, seen.shape, seen.embedding_release, OPTIONS.dimensions, 0)
+    expected = prior_biases(embedding, None, OPTIONS.features)[1]
+    np.testing.assert_allclose(table.means, expected.biases, rtol=1e-12)
     assert np.unique(table.deviations).size == 1
     assert table.leanings.size == 0
 

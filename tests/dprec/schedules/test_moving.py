@@ -73,7 +73,7 @@ def went(schedule: Schedule, *, lost: int = 0) -> list[tuple[Bools, Uint8s]]:
     asked = []
     for number in range(PERIODS.count - 1):
         held = Held(PERIODS, number, number, answered, said, public_seed=3)
-        reported, levels = schedule.reported(held), schedule.answers(held).levels
+        reported, levels = schedule.reported(held), schedule.as_reported(held).levels
         asked.append((reported, np.where(reported, levels, 0)))
         answered = answered | (reported & (number >= lost))
         said = np.where(reported, levels, said)

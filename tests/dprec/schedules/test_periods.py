@@ -95,7 +95,7 @@ def test_the_division_returns_everything_and_what_is_judged() -> None:
     periods = Periods.of(everything, 7.0)
     assert everything.count == 1_000
     assert (judged.cells == everything.cells[periods.all_judged]).all()
-    with refused_at("dataset"):
+    with refused_at("dataset.arrivals"):
         ByPeriod(days=7.0, most=None).split(Synthetic(users=5, items=4, ratings=10), 1)
     with refused_at("schedule.days"):
         ByPeriod(days=7.0, most=None).split(Once(users=5, items=4, ratings=10), 1)

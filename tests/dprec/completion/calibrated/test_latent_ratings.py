@@ -34,7 +34,7 @@ def start(factors: int, slopes: int) -> LatentRatings:
     random = np.random.default_rng(3)
     of_users, of_items = random.standard_normal((USERS, 2)), np.ones((ITEMS, 1))
     return LatentRatings(
-        Regressed.prior(of_users, Expected(spread=(0.2,), intercepts=None)),
+        Regressed.prior(of_users, Expected(spread=(0.2,))),
         Regressed.prior(of_items, Expected(spread=(0.2,))),
         Regressed.at(np.zeros((USERS, slopes)), of_users, variance=0.1, spread=0.1),
         random.standard_normal((ITEMS, slopes)),

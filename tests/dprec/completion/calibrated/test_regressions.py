@@ -8,13 +8,12 @@ from dprec.completion import Regressed, prior_biases
 from dprec.completion.calibrated.embedding import (
     ItemSetEmbedding,
     catalogue_features,
-    expected_coefficients,
     item_features,
     user_features,
 )
 from dprec.completion.calibrated.regressions import Expected, PropensityBins
 
-PAIRS = Expected(centre=(0.0, 0.0), spread=(1.0, 0.25), intercepts=(1.0, 0.09), coefficients=(0.5, 0.05))
+PAIRS = Expected(centre=(0.0, 0.0), spread=(1.0, 0.25), coefficients=(0.5, 0.05))
 
 
 def planted(spread: float, noise: float, entities: int = 4000) -> tuple[Regressed, np.ndarray]:
@@ -52,7 +51,7 @@ def test_without_observations_the_prior_remains() -> None:
     assert not solved.means.any()
     np.testing.assert_allclose(solved.variances, 0.3)
     assert solved.spreads == pytest.approx(0.3)
-    featureless = Regressed.prior(np.zeros((3, 0)), Expected(spread=(0.3,), intercepts=None))
+    featureless = Regressed.prior(np.zeros((3, 0)), Expected(spread=(0.3,)))
     assert featureless.regressed.shape == (3, 1)
 
 
@@ -83,23 +82,30 @@ def test_the_posterior_is_that_of_the_joint_normal_distribution() -> None:
     random = np.random.default_rng(3)
     entities = 6
     features = np.column_stack([np.ones(entities), random.normal(size=entities)])
-    side = Regressed.prior(features, replace(PAIRS, centre=(-3.0, 0.0), spread=(1.5, 0.3)))
+    centre = np.column_stack([np.full(entities, -3.0), random.normal(size=entities)])
+    expected = replace(PAIRS, centre=centre, spread=(1.5, 0.3), ratios=np.array([2.0, 1.0]))
+    side = Regressed.prior(features, expected)
     roots = random.normal(size=(entities, 2, 2))
     precision = roots @ roots.swapaxes(1, 2)
     target = random.normal(size=(entities, 2))
     solved = side.solved(precision, target)
     # Brute force: all pairs have a joint prior whose covariance includes that of the coefficients.
     prior = np.kron(np.eye(entities), np.diag([1.5, 0.3]))
-    for own, variances in enumerate([(1.0, 0.5), (0.09, 0.05)]):
+    for own, variances in enumerate([(1.0, 0.5), (0.1, 0.05)]):
         block = (features * np.array(variances)) @ features.T
         prior[own::2, own::2] += block
-    mean = np.tile([-3.0, 0.0], entities)
     joint = np.zeros_like(prior)
     for entity in range(entities):
         joint[2 * entity : 2 * entity + 2, 2 * entity : 2 * entity + 2] = precision[entity]
     inverse = np.linalg.inv(prior)
-    expected = np.linalg.solve(inverse + joint, inverse @ mean + target.ravel())
-    np.testing.assert_allclose(solved.means.ravel(), expected, atol=1e-9)
+    means = np.linalg.solve(inverse + joint, inverse @ centre.ravel() + target.ravel())
+    np.testing.assert_allclose(solved.means.ravel(), means, atol=1e-9)
+    # In other units it is the same posterior.
+    factors = np.array([3.0, 0.5])
+    other = side.scaled(factors).solved(precision / np.outer(factors, factors), target / factors)
+    np.testing.assert_allclose(other.means, solved.means * factors, atol=1e-9)
+    np.testing.assert_allclose(other.spread, solved.spread * np.outer(factors, factors), atol=1e-9)
+    np.testing.assert_allclose(other.coefficient_variances, solved.coefficient_variances * factors**2)
 
 
 def test_without_observations_the_prior_stays() -> None:
@@ -176,16 +182,13 @@ def test_categories_have_mean_0_over_the_ratings() -> None:
     np.testing.assert_allclose(categories[ITEMS].mean(axis=0), 0.0, atol=1e-12)
 
 
-def test_the_coefficient_of_popularity_is_expected_to_be_the_largest_that_of_its_square_the_least() -> None:
-    ratios = expected_coefficients(6)
-    assert (ratios.argmax(), ratios.argmin()) == (1, 2)
-    np.testing.assert_array_equal(ratios[[0, 3, 4, 5]], 1.0)
-
-
-def test_the_prior_rests_on_these_features_and_gives_items_alone_an_intercept() -> None:
+def test_the_prior_rests_on_these_features_and_expects_what_is_rated_more_often_to_be_liked_more() -> None:
     users, items = prior_biases(GEOMETRY, CATALOGUE, 2)
+    counts = np.bincount(ITEMS, minlength=9)
+    assert np.corrcoef(items.means[:8, 0], np.log1p(counts[:8]))[0, 1] == pytest.approx(1.0)
+    assert counts @ items.means[:, 0] == pytest.approx(0.0)
+    assert items.means[8, 0] == 0.0
     np.testing.assert_array_equal(users.features, user_features(GEOMETRY, 2))
     np.testing.assert_array_equal(items.features, item_features(GEOMETRY, CATALOGUE, 2))
-    assert [side.expected.intercepts for side in (users, items)] == [None, (100.0,)]
     assert items.expected.spread < users.expected.spread
     np.testing.assert_array_equal(users.means, 0.0)
