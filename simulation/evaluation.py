@@ -233,8 +233,9 @@ class Evaluator:
         Raises SettingError under "groups".
         """
         unknown, held = np.full(self.test.n_users, np.nan), self.held
-        # Losses that are sums differ in their last bits.
+        # Losses that are sums differ in their last bits; who has ratings and sent nothing has lost nothing.
         losses = unknown if epsilons is None else np.round(epsilons, 9)
+        losses = np.where(np.isnan(losses) & (held.counts > 0), 0.0, losses)
         made = {ACTIVITY: held.counts + self.test.counts, EPSILON: losses}
         groupings = {"all": Grouping.of_all(held.n_users)} if self.options.groups else {}
         for name in self.options.groups:

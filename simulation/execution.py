@@ -22,7 +22,7 @@ from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
-from simulation.configuration.models import RunConfig
+from simulation.configuration.models import EPSILON, RunConfig
 from simulation.engine.installing import Installer, run_protocol
 from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
@@ -189,8 +189,7 @@ def run_in(
     began = time.perf_counter() if started is None else started
     side = side or SideData.of(config.dataset, train, users=config.evaluation.reads_users)
     config = config.model_copy(update={"protocol": _suited(config, train, side.catalogue)})
-    users = _tested(side.users, test)
-    evaluator = Evaluator(train, test, config.evaluation, side.truth, side.catalogue, users)
+    evaluator = _evaluator(config, train, test, side)
     installer = Installer(session, config, side.catalogue, progress, ended)
     keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
@@ -223,6 +222,15 @@ def run_in(
         messages=messages_of(config.protocol, train, outcome.traffic, config.seed, config.dataset.kind),
         users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
+
+
+def _evaluator(config: RunConfig, train: Ratings, test: Ratings, side: SideData) -> Evaluator:
+    """Return what evaluates a run: where users choose their own epsilons, by these as well."""
+    options, privacy = config.evaluation, config.protocol.privacy
+    own = privacy is not None and privacy.own and config.binarization is None
+    if own and EPSILON not in options.groups:
+        options = replace(options, groups=(*options.groups, EPSILON))
+    return Evaluator(train, test, options, side.truth, side.catalogue, _tested(side.users, test))
 
 
 def _tested(users: UsersTable | None, test: Ratings) -> UsersTable | None:

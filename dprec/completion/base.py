@@ -74,6 +74,11 @@ class Completion(Options):
         return False
 
     @property
+    def knows_shares(self) -> bool:
+        """Whether latent ratings have mean 0 over everybody's ratings, by public shares of the levels."""
+        return False
+
+    @property
     def shared_fit(self) -> Self | None:
         """What is fitted to ratings as they are, without a draw; see `Protocol.shared_fit`."""
         return None

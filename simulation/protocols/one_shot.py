@@ -17,7 +17,7 @@ from dprec.exchange import OneShotSetup, OwnBudgetsSetup
 from dprec.mechanisms import Mechanism
 from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations
 from dprec.ordinal import level_shares
-from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of
+from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of, for_everybody
 from dprec.predictions import Predict, PredictRows
 from dprec.ratings import Ratings
 from dprec.reports import MixedFamily, ReportFamily, Wanted
@@ -76,6 +76,13 @@ def notes_on_table(
         "and is part of epsilon_per_user. The server, which sees the item sets as they are, adds the noise. "
         f"An item whose noisy count is below {least}, or within the noise, has no place. {groups}{rest}",
     )
+
+
+def bias_of_item_means(process: OrdinalProcess, table: ItemTable, train: Ratings) -> float:
+    """Return how much higher the train ratings' items are predicted for newcomers than they are rated."""
+    nobody, items = train.select(np.zeros(train.count, dtype=np.bool_)), np.arange(train.n_items)
+    scale, shown = train.scale, Devices(process, table, nobody).predict(np.zeros_like(items), items)
+    return float(np.clip(shown, scale.low, scale.high)[train.items].mean() - train.values.mean())
 
 
 def note_on_refusals(refuses: Bools) -> tuple[str, ...]:
@@ -352,7 +359,9 @@ class OneShotProtocol(Protocol):
         if self.shuffler is not None:
             spent = self.shuffler.charged(family, collected, task.group)
             record, observed = record.with_traffic(spent), self.shuffler.received(observed)
-        learned = self.learned(grid, task, observed, collected.observations, collected.traffic)
+        learned = self.learned(
+            grid, task, observed, collected.observations, collected.traffic, self._numbers(collected)
+        )
         record = record.with_traffic(learned.spent)
         return ServedReports(family, collected, after, learned, record, self.embedding_release)
 
@@ -371,7 +380,8 @@ class OneShotProtocol(Protocol):
         """
         from strategies.report_collection import ReportCollection
 
-        wanted = Wanted(self.completion.needs_likelihood, symbols or self.completion.needs_symbols)
+        symbols = symbols or self.completion.needs_symbols or self._own_budgets
+        wanted = Wanted(self.completion.needs_likelihood, symbols)
         collection = ReportCollection(family, task.group, wanted, task.catalogue, required)
         return collection.collect(grid, task.roster)
 
@@ -382,22 +392,30 @@ class OneShotProtocol(Protocol):
         observed: Observations,
         linked: Observations,
         traffic: TrafficLedger,
+        numbers: Ints | None = None,
     ) -> Learned:
         """Complete the matrix from what was observed, and send everybody what follows, which is charged.
 
-        ``linked``: the same before any shuffler, which says what users have rated.
+        ``linked``: the same before any shuffler, which says what users have rated. ``numbers``: of users' own
+        budgets, as far as the server knows.
         """
         observed = replace(observed, embedding_release=self.embedding_release)
         with within("completion"):
             completed = self.completion.fit(observed, task.server_seed, task.progress)
         if self.personalization == "on-device":
-            return Learned(completed, *self._broadcast(grid, task, completed, linked, traffic))
+            return Learned(completed, *self._broadcast(grid, task, completed, linked, traffic, numbers))
         if self.delivery is None or self.shuffler is not None:
             return Learned(completed, None, {})
         rated = linked.item_sets
         seen = None if self.mechanism.report_family.hides_items else (rated.users, rated.items)
         spent = self.delivery.deliver(grid, task, completed, seen, traffic, self.completion_name)
         return Learned(completed, None, spent)
+
+    def _numbers(self, collected: Collected) -> Ints | None:
+        """Return the number of every user's own budget: refusal, if there is one, of whoever sent nothing."""
+        if self.privacy is None or collected.told is None or self.privacy.epsilons[0]:
+            return collected.told
+        return np.where(collected.accepted, collected.told, 0)
 
     def served(self, task: ServerTask, held: ServedReports) -> ServerOutcome:
         """Return what the server knows; a rating that no accepted report shows is not counted."""
@@ -412,6 +430,10 @@ class OneShotProtocol(Protocol):
         predict, rows = learned.predicting(self.process, train)
         notes, facts["distance"] = held.family.against_truth(train, observed, held.collected.accepted)
         facts["notes"] += notes + note_on_refusals(setup.refuses(0, train.n_users))
+        if self._own_budgets and learned.sent_table is not None:
+            facts["diagnostics"] |= {
+                "bias_of_item_means": bias_of_item_means(self.process, learned.sent_table, train)
+            }
         if self.shuffler is not None:
             alone = facts["accountant"].get_epsilon()
             hidden = self.shuffler.shuffled(held.family, held.collected, alone)
@@ -445,12 +467,16 @@ class OneShotProtocol(Protocol):
         completed: Completed,
         linked: Observations,
         traffic: TrafficLedger,
+        numbers: Ints | None,
     ) -> tuple[ItemTable, dict[str, int]]:
         """Send everybody what the completion knows of the items; return it, and the bytes charged."""
         from strategies.delivery import broadcast_table
 
         observed = replace(linked, embedding_release=self.embedding_release)
-        encoded = broadcast_of(completed, observed, self._table_options, task.server_seed).encode()
+        table = broadcast_of(completed, observed, self._table_options, task.server_seed)
+        if numbers is not None:
+            table = for_everybody(table, observed, numbers, public=self.completion.knows_shares)
+        encoded = table.encode()
         spent = broadcast_table(grid, task.roster, task.group, encoded, traffic)
         return ItemTable.decode(encoded, n_levels=task.scale.levels, n_items=task.n_items), spent
 

@@ -179,7 +179,7 @@ def test_lists_are_judged_by_the_items_of_the_next_period(tmp_path: Path) -> Non
     ("changes", "where"),
     [
         ({"protocol": {"kind": "nothing-sent"}}, "schedule.kind"),
-        ({"dataset": SMALL}, "dataset"),
+        ({"dataset": SMALL}, "dataset.arrivals"),
         ({"evaluation": {"groups": ["activity"]}}, "evaluation.groups"),
         ({"evaluation": {"ranking": {}}}, "evaluation.ranking"),
         ({"binarization": {"kind": "mean"}}, "binarization"),

@@ -108,6 +108,11 @@ class Calibrated(Completion):
         """True."""
         return True
 
+    @property
+    def knows_shares(self) -> bool:
+        """Whether there is a histogram, and none is learned."""
+        return self.histogram is not None and not self.learn_histogram
+
     def check_reports(self, evidence: type[Evidence], sender: str, *, of_values: bool) -> None:
         """Refuse slopes, factors and a histogram where reports are not of single ratings."""
         single = evidence.of_single_ratings

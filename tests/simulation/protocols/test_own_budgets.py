@@ -55,6 +55,23 @@ def test_choices_that_go_with_activity(result) -> None:
     assert busy.traffic["ratings"][sent].min() >= busy.traffic["ratings"][~sent].max()
 
 
+def test_every_epsilon_is_a_group_with_its_figures(result) -> None:
+    groups = result.summary["groups"]["epsilon"]
+    assert [each["group"] for each in groups] == ["0", "0.1", "1", "3"]
+    assert groups[0]["epsilon_per_user"] == 0
+    assert groups[0]["message_bytes"] < groups[1]["message_bytes"]
+    squares = sum(each["rmse"] ** 2 * each["test_ratings"] for each in groups)
+    whole = sum(each["test_ratings"] for each in groups)
+    assert np.sqrt(squares / whole) == pytest.approx(result.summary["accuracy"]["rmse"])
+
+
+def test_newcomers_are_told_how_everybody_rates(result) -> None:
+    """Where critics refuse, or have more noise, item means would else be .3 stars too high."""
+    critics = mixed("protocol.privacy={epsilon: {0: .4, .1: .2, 3: .4}, choice: {by: taste}}")
+    for each in (result, critics):
+        assert abs(each.summary["completion_diagnostics"]["bias_of_item_means"]) < 0.15
+
+
 def test_each_epsilon_is_audited_against_its_own_promise() -> None:
     found = audit(load("own-budgets-on-device", ["simulation.backend=local"]), trials=200).findings
     for epsilon in (0.1, 1.0, 3.0):
