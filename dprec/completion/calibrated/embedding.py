@@ -355,7 +355,7 @@ _LIKED = 0.15
 _USER_COEFFICIENT, _ITEM_COEFFICIENT = 0.0005, 0.015
 """Expected variances of the coefficients of features, of which many have a standard deviation of 1."""
 
-_INTERCEPT, _SQUARE = 20.0, 0.3
+_INTERCEPT, _SQUARE = 8.0, 0.3
 """Those of the intercept, and of squared popularity, which is large for items that hardly anyone rates,
 relative to the others.
 """

@@ -16,7 +16,7 @@ from dprec.arrays import Bools, Floats, Ints
 _PRIOR_ENTITIES = 5.0
 """Entities with the expected covariance, for each dimension, that the learned one is averaged with."""
 
-PRIOR_COEFFICIENTS = 10.0
+PRIOR_COEFFICIENTS = 20.0
 """Coefficients with the expected variance that the learned one is averaged with."""
 
 _LEAST_VARIANCE = 1e-6
