@@ -59,6 +59,7 @@ THOROUGH_MODULES = {
     "test_running.py",
     "test_times.py",
     "test_watching.py",
+    "test_weekly.py",
     "test_wheel.py",
 }
 """Mutants, browsers, whole pages, notebooks, pilots, clusters, interrupts, clocks, wheels, real ratings and

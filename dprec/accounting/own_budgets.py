@@ -75,7 +75,9 @@ class OwnBudgets(PrivacyBudget):
             found = ", ".join(f"{epsilon:g}" for epsilon in epsilons)
             accepted = f"0 for a refusal, and others up to {LARGEST_CELL_EPSILON:g}"
             raise SettingError("epsilon", found, accepted)
-        if min(shares) <= 0 or abs(sum(shares) - 1) > _ROUNDING:
+        if min(shares) <= 0:
+            raise SettingError("epsilon", f"a share of {min(shares):g}", "shares above 0, of 1")
+        if abs(sum(shares) - 1) > _ROUNDING:
             raise SettingError("epsilon", f"shares that add up to {sum(shares):g}", "shares above 0, of 1")
         if self.epsilon != epsilons[-1]:
             raise SettingError("epsilon", f"{self.epsilon:g}", f"{epsilons[-1]:g}, the largest")
@@ -86,7 +88,9 @@ class OwnBudgets(PrivacyBudget):
         try:
             pairs = sorted((float(epsilon), float(share)) for epsilon, share in shares.items())
         except (TypeError, ValueError):
-            raise SettingError("epsilon", shown(repr(dict(shares))), ACCEPTED_SHARES) from None
+            pairs = [(np.nan, np.nan)]
+        if not np.isfinite(pairs).all():
+            raise SettingError("epsilon", shown(repr(dict(shares))), ACCEPTED_SHARES)
         if not pairs:
             raise SettingError("epsilon", "no shares", ACCEPTED_SHARES)
         return cls(epsilon=pairs[-1][0], shares=tuple(pairs), **settings)

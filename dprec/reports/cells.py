@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
+from scipy.special import gammaln, xlog1py, xlogy
 
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget, PrivacyUnit, worst_pair
 from dprec.arrays import (
@@ -257,6 +258,34 @@ class CellFamily(IndependentDraws):
         channels = channels or [self.reference_channel.probabilities]
         return SymbolReports(tuple(channels), symbols.astype(np.int64), of_cell)
 
+    def together(self, collected: Observations) -> Observations:
+        """Return what bits say together that were drawn anew about the same ratings: how many are 1.
+
+        They are independent given the rating and not given what it follows from, such as an item's bias.
+        Reports of more symbols are returned as they are, as if each were about a rating of its own.
+        """
+        reports = collected.symbols
+        if reports is None or {channel.shape[1] for channel in reports.channels} != {2}:
+            return collected
+        cells = collected.users.astype(np.int64) * collected.shape[1] + collected.items
+        begins = np.flatnonzero(np.diff(cells, prepend=-1))
+        if begins.size == cells.size or len(reports.channels) > 1:
+            return collected
+        times, ones = np.diff(begins, append=cells.size), np.add.reduceat(reports.symbols, begins)
+        numbers, channel_of = np.unique(times, return_inverse=True)
+        channels = tuple(_how_many(number, reports.channels[0][:, 1:]) for number in numbers.tolist())
+        values, variance = np.add.reduceat(collected.values, begins) / times, collected.noise_variance
+        first = offsets(numbers + 1)[channel_of]
+        return replace(
+            collected,
+            indptr=offsets(np.bincount(collected.users[begins], minlength=collected.shape[0])),
+            items=collected.items[begins],
+            read=lambda: values,
+            noise_variance=None if variance is None else variance * float((1 / times).mean()),
+            likelihood=None if collected.likelihood is None else np.hstack(channels).T[first + ones],
+            evidence=SymbolReports(channels, ones, channel_of),
+        )
+
     def noise_variance(self, cells: Ints) -> float | None:
         """Return the mean variance of the value read for a rating; None without reports or noise."""
         if self.budget is None or not cells.any():
@@ -293,6 +322,16 @@ class CellFamily(IndependentDraws):
         size_of_cell = np.repeat(cells, cells)
         for size in sizes:
             yield self.channel(size), np.flatnonzero(size_of_cell == size)
+
+
+def _how_many(number: int, probability: Floats) -> Floats:
+    """Return the binomial probabilities of 0 to ``number``, shape (levels, number + 1)."""
+    ones = np.arange(number + 1)
+    ways = gammaln(number + 1) - gammaln(ones + 1) - gammaln(number - ones + 1)
+    logarithms = ways + xlogy(ones, probability) + xlog1py(number - ones, -probability)
+    weights = np.exp(logarithms)
+    probabilities: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return probabilities
 
 
 def mean_variance(channel: Channel) -> float:

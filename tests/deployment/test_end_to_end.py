@@ -65,7 +65,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         for server in (blp_server, pg_server):
             assert enrol(server.path, wire.address) == USERS
         everybody = found.devices("blp") + found.devices("pg")
-        serving = wire.devices(everybody, "devices")
+        serving = wire.devices(everybody, "devices", "--seeded")
         wire.run(blp_server, folder / "blp-out")
         await_that(lambda: wire.log("superlink").count("Finished task") == 1, wire)
         wire.run(pg_server, folder / "pg-out")
@@ -76,7 +76,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         kill(serving)
         before = [charges(device) for device in everybody]
         assert len(before[-1]) < PG["protocol"]["rounds"]
-        wire.devices(everybody, "devices")
+        wire.devices(everybody, "devices", "--seeded")
         wire.run(blp_server, folder / "again")
         await_that(lambda: wire.log("superlink").count("Finished task") == 3, wire)
         after = [charges(device) for device in everybody]

@@ -54,11 +54,11 @@ class Wire:
         """Where the operator reaches the SuperLink."""
         return f"127.0.0.1:{self.port}"
 
-    def devices(self, folders: Sequence[Path], name: str) -> subprocess.Popen[bytes]:
+    def devices(self, folders: Sequence[Path], name: str, *flags: str) -> subprocess.Popen[bytes]:
         """Serve devices from one process, whose log is NAME.log."""
         where = ["--superlink", f"127.0.0.1:{self.counted.port}", "--ca", str(self.folder / "ca.crt")]
         command = [sys.executable, "-m", "dprec", "device", *map(str, folders), *where]
-        return self._start([*command, "--interval", str(POLL_SECONDS), "--seeded"], name)
+        return self._start([*command, "--interval", str(POLL_SECONDS), *flags], name)
 
     def run(self, server: ServerFolder, output: Path) -> None:
         """Start a run as an operator does, by the command `flwr run`, which is called in this process."""

@@ -151,3 +151,37 @@ def test_averaging_recovers_what_fresh_noise_hides_and_nothing_of_one_answer() -
 @pytest.mark.parametrize("kind", SCHEDULES.kinds)
 def test_every_policy_says_what_it_does(kind: str) -> None:
     assert all(note.endswith(".") for note in SCHEDULES[kind]().notes(30))
+
+
+def test_bits_that_are_drawn_anew_about_a_rating_are_read_as_one_report() -> None:
+    family = ThresholdBit().family(BUDGET, RATINGS.scale, RATINGS.n_items)
+    channel, random = family.channel(1), np.random.default_rng(2)
+    parts, ones = [], np.zeros(RATINGS.count, dtype=np.int64)
+    for _ in range(3):
+        symbols = channel.sample(RATINGS.levels, random.integers(0, 1 << 64, RATINGS.count, np.uint64))
+        ones += symbols
+        parts.append(
+            Observations.of(
+                RATINGS.users,
+                RATINGS.items,
+                channel.values[symbols],
+                (30, 40),
+                RATINGS.scale,
+                noise_variance=6.0,
+                likelihood=family.likelihood(RATINGS.counts, symbols),
+                evidence=family.evidence_of(RATINGS.counts, symbols, RATINGS.counts >= 0),
+            )
+        )
+    whole = family.together(Observations.joined(parts))
+    assert whole.items.tolist() == RATINGS.items.tolist()
+    np.testing.assert_allclose(whole.values, np.mean([part.values for part in parts], axis=0))
+    assert whole.noise_variance == pytest.approx(2.0)
+    assert whole.symbols is not None
+    assert whole.symbols.symbols.tolist() == ones.tolist()
+    np.testing.assert_allclose(whole.symbols.channels[0].sum(axis=1), 1.0)
+    # Up to what does not depend on the level, the likelihood is the product of those of the bits.
+    product = np.prod([part.likelihood for part in parts], axis=0)
+    assert whole.likelihood is not None
+    ratio = whole.likelihood / product
+    np.testing.assert_allclose(ratio, np.repeat(ratio[:, :1], 5, axis=1))
+    assert family.together(parts[0]) is parts[0]
