@@ -237,6 +237,19 @@ BASELINE_PRESETS: dict[Predicted, dict[str, str]] = {
 _AFTER_REPORTS = frozenset({"delivery", "shuffler", "item_embeddings"})
 """Settings with and without which devices draw and send the same."""
 
+_AS_FIRST = {
+    "process": {
+        "level": 0.25,
+        "taste": 0.1,
+        "nearness": 0.12,
+        "reach": 0.3,
+        "number": 0.02,
+        "category": 0.03,
+        "most_ratings": 500,
+    }
+}
+"""Others that change nothing of what is sent, as they were when draws were first bound to them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(Options):
@@ -397,7 +410,7 @@ class Protocol(Options):
     def identity(self) -> str:
         """All settings that devices' draws depend on, as text: not what becomes of their reports."""
         values = {key: value for key, value in as_values(self).items() if key not in _AFTER_REPORTS}
-        return json.dumps(first_names(values))
+        return json.dumps(first_names({key: _AS_FIRST.get(key, value) for key, value in values.items()}))
 
     @property
     def picked(self) -> Protocol:

@@ -186,7 +186,7 @@ def _root_of_share(information: Floats) -> Floats:
 
 def _expected(propensity: float, spread: tuple[float, float]) -> Expected:
     """Return what is expected of propensities and biases: biases near 0, as the histogram is public."""
-    return Expected(centre=(propensity, 0.0), spread=spread, coefficients=(0.5, 0.05))
+    return Expected(centre=(propensity, 0.0), spread=spread, coefficients=(0.5, 0.015))
 
 
 _USERS, _ITEMS = _expected(0.0, (1.0, 0.25)), _expected(-3.0, (1.5, 0.3))
