@@ -72,12 +72,14 @@ SMALLEST_DELTA, LARGEST_DELTA = 1e-9, 0.1
 class PrivacyBudget(Options):
     """What is guaranteed: epsilon, and for what; see `PrivacyUnit`.
 
-    `own` states whether users choose among several epsilons, and `column` where a table has these; see
+    `own` states whether users choose among several epsilons, `column` where a table has these, and
+    `sampled_at` the epsilon of all reports if ratings are sampled by their users' own; see
     `dprec.accounting.OwnBudgets` and `dprec.accounting.ColumnBudgets`.
     """
 
     own: ClassVar[bool] = False
     column: ClassVar[str | None] = None
+    sampled_at: ClassVar[float | None] = None
     epsilon: float = option("Privacy loss, in natural logarithms.", gt=0)
     per: PrivacyUnit = option("What the loss is guaranteed for.", "rating")
     composition: Literal["sum", "pld"] = option(
@@ -116,6 +118,11 @@ class PrivacyBudget(Options):
     def scaled(self, factor: float) -> PrivacyBudget:
         """Return a budget that is so many times as large."""
         return replace(self, epsilon=factor * self.epsilon)
+
+    @property
+    def unsampled(self) -> PrivacyBudget:
+        """The same budgets where every rating takes part; see `sampled_at`."""
+        return self
 
     def of_users(self, users: UsersTable | None) -> PrivacyBudget:
         """Return the budget with what the users' table says of it; see `ColumnBudgets`."""

@@ -42,6 +42,11 @@ _NUMBER = re.compile(r"\s*|[-+]?(\d[\d_.]*|\.\d+)(e[-+]?\d+)?|[-+]?\.?(nan|inf(i
 _ROUNDING = 1e-6
 """By how much shares may miss 1 together."""
 
+_SAMPLED_AT = (
+    "Epsilon at which all reports are made, on ratings that take part by their users' own; by default, all "
+    "ratings are reported, at the user's own."
+)
+
 ACCEPTED_SHARES = "shares of the users by epsilon, such as {0: .2, 1: .8}: 0 is a refusal"
 
 
@@ -72,8 +77,13 @@ class OwnBudgets(PrivacyBudget):
     )
     choice: BudgetChoice | None = option("What the choices go with; by default, nothing.", None)
 
+    sampled_at: float | None = option(_SAMPLED_AT, None)  # type: ignore[misc]
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.sampled_at is not None and not self.epsilon <= self.sampled_at <= LARGEST_CELL_EPSILON:
+            accepted = f"from {self.epsilon:g}, the largest epsilon, to {LARGEST_CELL_EPSILON:g}"
+            raise SettingError("sampled_at", f"{self.sampled_at:g}", accepted)
         if self.per != "rating":
             raise SettingError("per", f"{self.per!r}, with budgets of one's own", "'rating'")
         epsilons, shares = self.epsilons, [share for _, share in self.shares]
@@ -106,7 +116,8 @@ class OwnBudgets(PrivacyBudget):
     def entries(self) -> dict[str, Any]:
         """Return the settings as a file has them."""
         shares = {f"{epsilon:.15g}": share for epsilon, share in self.shares}
-        return {"epsilon": shares, "per": self.per, "choice": self.choice}
+        sampled = {} if self.sampled_at is None else {"sampled_at": self.sampled_at}
+        return {"epsilon": shares, "per": self.per, "choice": self.choice, **sampled}
 
     @property
     def epsilons(self) -> tuple[float, ...]:
@@ -122,14 +133,21 @@ class OwnBudgets(PrivacyBudget):
         )
         return (f"Of the users, {', '.join(told)}.",)
 
+    @property
+    def unsampled(self) -> OwnBudgets:
+        """The same budgets where every rating takes part."""
+        return replace(self, sampled_at=None)
+
     def scaled(self, factor: float) -> OwnBudgets:
         """Return budgets that are so many times as large."""
         shares = {factor * epsilon: share for epsilon, share in self.shares}
-        return OwnBudgets.of(shares, per=self.per, choice=self.choice)
+        sampled_at = None if self.sampled_at is None else factor * self.sampled_at
+        return OwnBudgets.of(shares, per=self.per, choice=self.choice, sampled_at=sampled_at)
 
     def alone(self) -> tuple[OwnBudgets, ...]:
         """Return, for each epsilon but a refusal, budgets of people who all choose it."""
-        return tuple(OwnBudgets.of({epsilon: 1.0}) for epsilon in self.epsilons if epsilon)
+        chosen = filter(None, self.epsilons)
+        return tuple(OwnBudgets.of({epsilon: 1.0}, sampled_at=self.sampled_at) for epsilon in chosen)
 
     def chosen(self, counts: Ints, means: Floats, seed: int) -> Uint8s:
         """Return the number of every user's epsilon: exact shares, in an order that is drawn.
@@ -246,6 +264,7 @@ class _Written(Options):
     epsilon: dict[str, float] = option(f"{ACCEPTED_SHARES}.")
     per: Literal["rating"] = option("What the losses are guaranteed for.", "rating")
     choice: BudgetChoice | None = option("What the choices go with; by default, nothing.", None)
+    sampled_at: float | None = option(_SAMPLED_AT, None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,7 +296,7 @@ def _read(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
     if not isinstance(epsilon, Mapping):
         return validate(value)
     written = parse_json(_Written, json.dumps(dict(value)))
-    return OwnBudgets.of(written.epsilon, choice=written.choice)
+    return OwnBudgets.of(written.epsilon, choice=written.choice, sampled_at=written.sampled_at)
 
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from dprec.components import Options, is_ours, naming, reference_of
 from dprec.errors import InputError, shown
 from dprec.randomness import DRAWS
 from dprec.ratings import RatingScale
-from dprec.reports import CellFamily, MixedFamily, ReportFamily
+from dprec.reports import CellFamily, MixedFamily, ReportFamily, SampledRatingsFamily
 
 _STARS = RatingScale.evenly(1, 5, 1)
 
@@ -58,7 +58,9 @@ class Mechanism(Options):
         Raises SettingError when mechanism and budget are incompatible; the keys begin with "mechanism" and
         "privacy".
         """
-        family = MixedFamily if budget is not None and budget.own else self.report_family
+        family = self.report_family
+        if budget is not None and budget.own:
+            family = MixedFamily if budget.sampled_at is None else SampledRatingsFamily
         return family(self, budget, scale, n_items)
 
     def distance_bound(

@@ -8,6 +8,7 @@ from dprec.reports.mixed import *
 from dprec.reports.profiles import *
 from dprec.reports.residual_bits import *
 from dprec.reports.sampled_negatives import *
+from dprec.reports.sampled_ratings import *
 from dprec.reports.sets import *
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "ReportSize",
     "ResidualBitFamily",
     "SampledNegativesFamily",
+    "SampledRatingsFamily",
     "SetFamily",
     "Wanted",
 ]

@@ -20,7 +20,7 @@ from dprec.ordinal import level_shares
 from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of, for_everybody
 from dprec.predictions import Predict, PredictRows
 from dprec.ratings import Ratings
-from dprec.reports import MixedFamily, ReportFamily, Wanted
+from dprec.reports import MixedFamily, ReportFamily, SampledRatingsFamily, Wanted
 from dprec.wire import ItemTable, TrafficLedger
 from simulation.protocols import sharing
 from simulation.protocols.base import Example, Protocol, Sent, sent_ratings
@@ -512,4 +512,6 @@ class OneShotProtocol(Protocol):
             return Guarantee("proved", "local", False, why, notes=tuple(seen))
         seen += MixedFamily.further_notes if self._own_budgets else reports.further_notes
         seen += () if self.privacy is None else self.privacy.in_words
+        if self.privacy is not None and self.privacy.sampled_at is not None:
+            return Guarantee("claimed", "local", False, SampledRatingsFamily.claim, notes=tuple(seen))
         return Guarantee("proved", "local", False, f"{sharing.EXACT_CHANNEL}.", notes=tuple(seen))

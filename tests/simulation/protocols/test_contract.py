@@ -15,7 +15,10 @@ from simulation.pages.run_page import run_page
 from simulation.storage.run_files import read_run
 from tests.simulation.divisions import bits, compare, divided, written
 
-CLAIMED = {"x-map", "x-map-shrunk", "one-bit-output", "one-bit-output-effects", "sampled-negatives"}
+CLAIMED = {
+    *("x-map", "x-map-shrunk", "one-bit-output", "one-bit-output-effects"),
+    *("sampled-negatives", "personalised-sampling"),
+}
 WITHOUT_PRIVACY = {
     "ease",
     "federated-mf",
@@ -33,7 +36,7 @@ WITHOUT_PRIVACY = {
 }
 SHUFFLED = {"pairs-in-blanket", "shuffled-on-device"}
 TRUSTING = (
-    (CLAIMED - {"sampled-negatives"})
+    (CLAIMED - {"sampled-negatives", "personalised-sampling"})
     | WITHOUT_PRIVACY
     | {"one-bit-objective", "one-bit-objective-effects", "dp-als", "dp-item-effects"}
     | {"dp-ials", "fcf", "gram-central"}
