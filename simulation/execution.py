@@ -97,7 +97,9 @@ def load_ratings(
         check_user_defined_metrics(config.evaluation, train, test)
     with within("dataset"):
         config.dataset.catalogue(train.item_ids)
-        users = config.dataset.users_table(train.user_ids) if config.evaluation.reads_users else None
+        users = config.dataset.users_table(train.user_ids) if config.reads_users else None
+    with within("protocol"):
+        config.protocol.knowing_users(users)
     with within("evaluation"):
         check_groups(config.evaluation, train, test, _tested(users, test))
     return train, test
@@ -126,6 +128,11 @@ class SideData:
             truth = dataset.hidden() if dataset.as_it_is else None
             table = dataset.users_table(train.user_ids) if users else None
             return cls(dataset.catalogue(train.item_ids), truth, dataset.item_names(), table)
+
+
+def knowing_users(config: RunConfig, users: UsersTable | None) -> RunConfig:
+    """Return a configuration with the epsilons that the users' table has, if it has them."""
+    return config.model_copy(update={"protocol": config.protocol.knowing_users(users)})
 
 
 def _check_memory(config: RunConfig, users: int, items: int, ratings: int) -> None:
@@ -160,7 +167,9 @@ def run_prepared(
     from dprec.kernels.compilation import prepare
 
     began = time.perf_counter() if started is None else started
+    side = side or SideData.of(config.dataset, train, users=config.reads_users)
     with within("protocol"):
+        config = knowing_users(config, side.users)
         check_suits(config.protocol, train, test)
     _check_memory(config, train.n_users, train.n_items, train.count)
     prepare(progress)
@@ -185,9 +194,9 @@ def run_in(
     started: float | None = None,
     ended: RoundEnded = _unheard,
 ) -> RunRecord:
-    """Run a configuration in a session that is already open; see `run_prepared`."""
+    """Run a configuration, with its users' epsilons, in an open session; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
-    side = side or SideData.of(config.dataset, train, users=config.evaluation.reads_users)
+    side = side or SideData.of(config.dataset, train, users=config.reads_users)
     config = config.model_copy(update={"protocol": _suited(config, train, side.catalogue)})
     evaluator = _evaluator(config, train, test, side)
     installer = Installer(session, config, side.catalogue, progress, ended)

@@ -20,6 +20,7 @@ __all__ = [
     "AnyBudget",
     "BudgetChoice",
     "ChannelDraws",
+    "ColumnBudgets",
     "ComparableUnit",
     "ComposedLoss",
     "Epsilon",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from dprec.channel import Channel
 from dprec.components import Options, option
 from dprec.errors import SettingError
 from dprec.randomness import even_share
+
+if TYPE_CHECKING:
+    from dprec.catalogue import UsersTable
 
 PrivacyUnit = Literal["rating", "cell", "user"]
 """What two neighbouring profiles differ in, for a loss.
@@ -69,10 +72,12 @@ SMALLEST_DELTA, LARGEST_DELTA = 1e-9, 0.1
 class PrivacyBudget(Options):
     """What is guaranteed: epsilon, and for what; see `PrivacyUnit`.
 
-    `own` states whether users choose among several epsilons; see `dprec.accounting.OwnBudgets`.
+    `own` states whether users choose among several epsilons, and `column` where a table has these; see
+    `dprec.accounting.OwnBudgets` and `dprec.accounting.ColumnBudgets`.
     """
 
     own: ClassVar[bool] = False
+    column: ClassVar[str | None] = None
     epsilon: float = option("Privacy loss, in natural logarithms.", gt=0)
     per: PrivacyUnit = option("What the loss is guaranteed for.", "rating")
     composition: Literal["sum", "pld"] = option(
@@ -98,9 +103,23 @@ class PrivacyBudget(Options):
         """The epsilons that users have, ascending; 0 where some refuse."""
         return (self.epsilon,)
 
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        """Sentences on who has which epsilon; none where everybody has the same."""
+        return ()
+
+    @property
+    def installed(self) -> PrivacyBudget:
+        """What devices know: the epsilons to choose from, and not who chooses which."""
+        return self
+
     def scaled(self, factor: float) -> PrivacyBudget:
         """Return a budget that is so many times as large."""
         return replace(self, epsilon=factor * self.epsilon)
+
+    def of_users(self, users: UsersTable | None) -> PrivacyBudget:
+        """Return the budget with what the users' table says of it; see `ColumnBudgets`."""
+        return self
 
     def alone(self) -> tuple[PrivacyBudget, ...]:
         """Return the budgets of people who all have one epsilon, for each epsilon but a refusal."""

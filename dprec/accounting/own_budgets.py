@@ -1,4 +1,4 @@
-"""Budgets of one's own: who chooses which epsilon, and who refuses.
+"""Budgets of one's own: who chooses which epsilon, and who refuses, by shares or by a column about users.
 
 A user's choice is public: a report begins with it, and silence is a refusal. Choices that go with tastes say
 something about tastes, which no epsilon covers.
@@ -7,8 +7,9 @@ something about tastes, which no epsilon covers.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    StringConstraints,
     TypeAdapter,
     ValidatorFunctionWrapHandler,
 )
@@ -23,13 +25,19 @@ from pydantic_core import CoreSchema, core_schema
 from scipy.special import ndtri
 
 from dprec.accounting.accountant import LARGEST_CELL_EPSILON, PrivacyBudget
-from dprec.arrays import Floats, Ints, Uint8s
+from dprec.arrays import AnyArray, Floats, Ints, Uint8s
 from dprec.components import Options, as_tuple, as_values, option, parse_json
 from dprec.errors import SettingError, shown
 from dprec.randomness import generator
 
+if TYPE_CHECKING:
+    from dprec.catalogue import UsersTable
+
 _MOST = 10
 """Different epsilons; each has a digit."""
+
+_NUMBER = re.compile(r"\s*|[-+]?(\d[\d_.]*|\.\d+)(e[-+]?\d+)?|[-+]?\.?(nan|inf(inity)?)", re.IGNORECASE)
+"""A text that names no column: it was meant as a number."""
 
 _ROUNDING = 1e-6
 """By how much shares may miss 1 together."""
@@ -105,6 +113,15 @@ class OwnBudgets(PrivacyBudget):
         """The epsilon of each number that a report can begin with; a refusal has one, and sends none."""
         return tuple(epsilon for epsilon, _ in self.shares)
 
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        """Who has which epsilon, in a sentence."""
+        told = (
+            f"{100 * share:.3g} % {f'have epsilon {epsilon:g}' if epsilon else 'refuse'}"
+            for epsilon, share in self.shares
+        )
+        return (f"Of the users, {', '.join(told)}.",)
+
     def scaled(self, factor: float) -> OwnBudgets:
         """Return budgets that are so many times as large."""
         shares = {factor * epsilon: share for epsilon, share in self.shares}
@@ -140,6 +157,80 @@ class OwnBudgets(PrivacyBudget):
         return numbers
 
 
+@dataclass(frozen=True, kw_only=True)
+class ColumnBudgets(OwnBudgets):
+    """Budgets that a column of the users' table has; in a file, ``epsilon`` is its name.
+
+    Until the table has been read (`of_users`), nobody has an epsilon, and `shares` stand for none.
+    """
+
+    column: str = option("Name of the column.")  # type: ignore[misc]
+    assigned: Annotated[str, StringConstraints(pattern="^[0-9]*$")] = option(
+        "The number of each user's epsilon, a digit each; empty until the table has been read.", ""
+    )
+
+    @classmethod
+    def named(cls, column: str) -> ColumnBudgets:
+        """Return the budgets of a column that has not been read."""
+        return cls(column=column, epsilon=1.0, shares=((1.0, 1.0),))
+
+    def entries(self) -> dict[str, Any]:
+        """Return the settings as a file has them."""
+        return {"epsilon": self.column, "per": self.per}
+
+    def of_users(self, users: UsersTable | None) -> ColumnBudgets:
+        """Return the budgets of the users of a table, in its order; raises SettingError for what is none."""
+        if users is None:
+            accepted = "a number, shares, or a column of a file that dataset.users names"
+            raise SettingError("epsilon", f"column {self.column!r}, without data about users", accepted)
+        try:
+            values = users.column(self.column)
+        except SettingError as error:
+            raise SettingError("epsilon", error.found, error.accepted) from None
+        levels, numbers = np.unique(self._checked(values), return_inverse=True)
+        if levels.size > _MOST:
+            found = f"{levels.size:,} different epsilons in column {self.column!r}"
+            raise SettingError("epsilon", found, f"1 to {_MOST} different ones")
+        shares = (np.bincount(numbers) / numbers.size).tolist()
+        pairs = tuple(zip(levels.tolist(), shares, strict=True))
+        assigned = "".join(map(str, numbers.tolist()))
+        return replace(self, epsilon=pairs[-1][0], shares=pairs, assigned=assigned)
+
+    def _checked(self, values: AnyArray) -> Floats:
+        """Return a column whose entries are all epsilons."""
+        if values.dtype.kind == "f":
+            missing, wrong = np.isnan(values), values[(values < 0) | np.isinf(values)]
+        else:
+            missing = values == ""
+            wrong = np.array([text for text in values.tolist() if _NUMBER.fullmatch(text) is None])
+        if not missing.any() and not wrong.size:
+            return np.abs(values)  # -0 is 0
+        found = f"none for {np.count_nonzero(missing):,} of {values.size:,} users"
+        if wrong.size:
+            found = shown(repr(wrong[0].item()))
+        accepted = "a number for every user, 0 or above: 0 is a refusal"
+        raise SettingError("epsilon", f"{found} in column {self.column!r}", accepted)
+
+    def chosen(self, counts: Ints, means: Floats, seed: int) -> Uint8s:
+        """Return the number of every user's epsilon, as the table has it."""
+        if len(self.assigned) != counts.size:
+            raise ValueError(f"epsilons of {len(self.assigned)} users, for {counts.size}")
+        return np.frombuffer(self.assigned.encode(), dtype=np.uint8) - ord("0")
+
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        """Where the epsilons are, and who has which, if that is known."""
+        where = f"Epsilons are those of column {self.column!r} of the users' table"
+        if not self.assigned:
+            return (f"{where}, which has not been read: what a device sends is told at epsilon 1.",)
+        return (f"{where}.", *super().in_words)
+
+    @property
+    def installed(self) -> OwnBudgets:
+        """The epsilons with their shares alone, once they are known."""
+        return OwnBudgets.of(dict(self.shares)) if self.assigned else self
+
+
 def _normal_scores(values: Floats) -> Floats:
     """Return the normal quantile of every value's rank; 0 for NaN."""
     scores, known = np.zeros(values.size), np.flatnonzero(~np.isnan(values))
@@ -157,8 +248,16 @@ class _Written(Options):
     choice: BudgetChoice | None = option("What the choices go with; by default, nothing.", None)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Named(Options):
+    """Budgets of a column as a file has them."""
+
+    epsilon: str = option("A column of the users' table; 0 is a refusal.")
+    per: Literal["rating"] = option("What the losses are guaranteed for.", "rating")
+
+
 class _SharesOrOne:
-    """How pydantic reads a budget whose epsilon may be a mapping, and writes it."""
+    """How pydantic reads a budget whose epsilon may be a mapping or a column, and writes it."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         written = core_schema.plain_serializer_function_ser_schema(as_values, when_used="json")
@@ -167,11 +266,15 @@ class _SharesOrOne:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        return {"anyOf": [handler(schema), handler(TypeAdapter(_Written).core_schema)]}
+        others = (handler(TypeAdapter(written).core_schema) for written in (_Written, _Named))
+        return {"anyOf": [handler(schema), *others]}
 
 
 def _read(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    if not (isinstance(value, Mapping) and isinstance(value.get("epsilon"), Mapping)):
+    epsilon = value.get("epsilon") if isinstance(value, Mapping) else None
+    if isinstance(epsilon, str) and _NUMBER.fullmatch(epsilon) is None:
+        return ColumnBudgets.named(parse_json(_Named, json.dumps(dict(value))).epsilon)
+    if not isinstance(epsilon, Mapping):
         return validate(value)
     written = parse_json(_Written, json.dumps(dict(value)))
     return OwnBudgets.of(written.epsilon, choice=written.choice)

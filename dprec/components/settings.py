@@ -280,6 +280,8 @@ def as_in_a_file(value: Any) -> str:
     """Return a value as configuration files write it."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {as_in_a_file(entry)}' for key, entry in value.items())}}}"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -184,7 +184,7 @@ class OwnBudgetsSetup(OneShotSetup):
     def chosen_by(self, people: Ratings, seed: int) -> Self:
         """Return the setup of devices whose users have chosen."""
         numbers = self.privacy.chosen(people.counts, people.user_means(), seed)
-        return replace(self, chosen=(numbers + ord("0")).tobytes().decode())
+        return replace(self, privacy=self.privacy.installed, chosen=(numbers + ord("0")).tobytes().decode())
 
     def numbers(self, start: int, stop: int) -> Uint8s:
         """Return the numbers of the budgets of consecutive users."""

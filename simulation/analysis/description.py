@@ -151,12 +151,13 @@ def _lines(
     schema = TypeAdapter(component).json_schema()
     definitions = schema.get("$defs", {})
     properties = _resolved(schema, definitions).get("properties", {})
+    written = {} if held is None else held.entries()
     for field in dataclasses.fields(component):
-        if field.name == "kind":
+        if field.name == "kind" or (written and field.name not in written):
             continue
         key, group = prefix + field.name, kinds.group_of(component, field.name)
         default = REQUIRED if field.default is dataclasses.MISSING else field.default
-        value = default if held is None else getattr(held, field.name)
+        value = default if held is None else written[field.name]
         inner = value if isinstance(value, Options) else None
         if components:
             group = None if inner is None else type(inner)

@@ -28,7 +28,7 @@ from simulation.auditing.sums import sum_findings
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import parse_yaml, presets
-from simulation.execution import load_ratings
+from simulation.execution import SideData, knowing_users, load_ratings
 from simulation.pages.audit_page import audit_page, presets_page
 from simulation.protocols import base
 from simulation.protocols.base import (
@@ -112,9 +112,12 @@ class Auditor:
     def of(cls, config: RunConfig, trials: int, confidence: float) -> Auditor:
         """Check a configuration as a run would, and reduce it."""
         with within("protocol"):
-            small = listening.reduced(config)
+            listening.reduced(config)
         train, _ = load_ratings(config)
+        side = SideData.of(config.dataset, train, users=config.reads_users)
         with within("protocol"):
+            config = knowing_users(config, side.users)
+            small = listening.reduced(config)
             check_suits(config.protocol, train)
         scale = replace(train.scale, continuous=False)
         symbols = small.protocol.setup().sent_symbols(train)

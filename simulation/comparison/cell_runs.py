@@ -267,7 +267,7 @@ RatingsKey = tuple[Dataset, Split, Binarization | None, int, bool]
 def ratings_key(config: RunConfig) -> RatingsKey:
     """Return what the ratings of a run are made from; runs with the same key have the same ratings."""
     seed = 0 if isinstance(config.split, Predefined) else config.seed
-    dataset, users = config.with_absolute_paths().dataset, config.evaluation.reads_users
+    dataset, users = config.with_absolute_paths().dataset, config.reads_users
     return dataset, config.division, config.binarization, seed, users
 
 

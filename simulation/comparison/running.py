@@ -388,7 +388,7 @@ def _checked(
         samples[name, population] = cell_runs.Sample.of(train, test)
         key = name if population is None else f"{name} of {population}"
         config = cells[0].config
-        users = config.dataset.users_table(train.user_ids) if config.evaluation.reads_users else None
+        users = config.dataset.users_table(train.user_ids) if config.reads_users else None
         fingerprints[key] = fingerprint(train, test, config.dataset.catalogue(train.item_ids), users)
     if unsuited:
         comparison = comparison.without(list(unsuited.values()))

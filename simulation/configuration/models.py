@@ -256,6 +256,12 @@ class RunConfig(BaseModel):
         return split | {key: value for key, value in values.items() if key != SOURCES}
 
     @property
+    def reads_users(self) -> bool:
+        """Whether the users' table is read: for groups, or for epsilons."""
+        privacy = self.protocol.privacy
+        return self.evaluation.reads_users or (privacy is not None and privacy.column is not None)
+
+    @property
     def division(self) -> Split:
         """How the ratings are divided: by time where there is a schedule, which comes before any split."""
         return self.split if self.schedule is None else self.schedule.division

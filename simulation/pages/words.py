@@ -50,8 +50,10 @@ def components_in_words(run: RunFiles) -> str:
     return " ".join(sentences)
 
 
-def _chosen(epsilon: float | dict[str, float]) -> str:
-    """Return the epsilon, or which shares of the users choose which, in words."""
+def _chosen(epsilon: float | str | dict[str, float]) -> str:
+    """Return the epsilon, or which shares of the users choose which, or where this is said, in words."""
+    if isinstance(epsilon, str):
+        return f"everybody's own, from column {epsilon!r} of the users' table,"
     if not isinstance(epsilon, dict):
         return f"ε = {epsilon:g}"
     parts = [

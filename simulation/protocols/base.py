@@ -27,11 +27,12 @@ from dprec.accounting import (
     PrivacyUnit,
 )
 from dprec.arrays import Floats, Ints
+from dprec.catalogue import UsersTable
 from dprec.channel import Channel
 from dprec.completion import Observations
 from dprec.components import Options, as_values, is_ours, option, reference_of, user_defined_classes
 from dprec.crossdomain import RecommendationOptions, ReplacementOptions, SimilarityKind
-from dprec.errors import InputError, SettingError
+from dprec.errors import InputError, SettingError, within
 from dprec.exchange import Setup, XMapSetup
 from dprec.mechanisms import Mechanism
 from dprec.personalization import OrdinalProcess
@@ -365,6 +366,13 @@ class Protocol(Options):
     def knowing_items(self, *, content: bool) -> Self:
         """Return the protocol for items of which something is public, or nothing; before `suited_to`."""
         return self
+
+    def knowing_users(self, users: UsersTable | None) -> Self:
+        """Return the protocol with the epsilons that the users' table has, if it has them."""
+        if self.privacy is None or self.privacy.column is None:
+            return self
+        with within("privacy"):
+            return replace(self, privacy=self.privacy.of_users(users))
 
     def suited_to(self, train: Ratings) -> Self:
         """Return the protocol for train ratings, of which only the scale and the rated items are read."""

@@ -199,7 +199,8 @@ class OneShotProtocol(Protocol):
     not_deployed: ClassVar[str] = ""
     privacy: AnyBudget | None = option(
         "What is promised; left out if nothing is. If epsilon is a mapping, users choose their own: it has "
-        "the share of those who choose each, 0 being a refusal.",
+        "the share of those who choose each, 0 being a refusal. If it is a text, it names the column of the "
+        "users' table that has each user's.",
         None,
     )
     mechanism: AnyMechanism = option("What the device applies to each rating.")
@@ -512,4 +513,5 @@ class OneShotProtocol(Protocol):
             why = "devices send which items were rated, and nothing that depends on how."
             return Guarantee("proved", "local", False, why, notes=tuple(seen))
         seen += MixedFamily.further_notes if self._own_budgets else reports.further_notes
+        seen += () if self.privacy is None else self.privacy.in_words
         return Guarantee("proved", "local", False, f"{sharing.EXACT_CHANNEL}.", notes=tuple(seen))

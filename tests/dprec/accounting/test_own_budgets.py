@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
-from dprec.accounting import BudgetChoice, OwnBudgets, PrivacyBudget
+from dprec.accounting import AnyBudget, BudgetChoice, ColumnBudgets, OwnBudgets, PrivacyBudget
+from dprec.catalogue import UsersTable
 from dprec.components import as_values, parse_json
 from dprec.errors import SettingError
 from simulation.protocols import OneShotProtocol
@@ -57,6 +59,56 @@ def test_a_file_has_the_shares_under_epsilon() -> None:
     read = parse_json(OneShotProtocol, json.dumps(protocol))
     assert read.privacy == budgets
     assert as_values(read)["privacy"] == written
+
+
+def users(**columns: Any) -> UsersTable:
+    return UsersTable({name: np.array(column) for name, column in columns.items()}, 4)
+
+
+def test_a_column_says_who_has_which_epsilon() -> None:
+    unread = TypeAdapter(AnyBudget).validate_python({"epsilon": "chosen", "per": "rating"})
+    assert as_values(unread) == {"epsilon": "chosen", "per": "rating"}
+    read = unread.of_users(users(age=[7.0] * 4, chosen=[3.0, -0.0, 0.5, 3.0]))
+    assert as_values(read) == as_values(unread)
+    assert read.shares == ((0.0, 0.25), (0.5, 0.25), (3.0, 0.5))
+    assert read.epsilon == 3
+    counts, means = np.ones(4, dtype=np.int64), np.ones(4)
+    assert read.chosen(counts, means, 1).tolist() == read.chosen(counts, means, 2).tolist() == [2, 0, 1, 2]
+    assert as_values(read.installed)["epsilon"] == {"0": 0.25, "0.5": 0.25, "3": 0.5}
+    with pytest.raises(ValueError, match="0 users"):
+        unread.chosen(counts, means, 1)
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        ([1.0, np.nan, 2.0, np.nan], "none for 2 of 4 users"),
+        (["", "", "", ""], "none for 4 of 4 users"),
+        (["1", "2.5", "high", "2"], "'high'"),
+        ([1.0, -0.5, 2.0, 3.0], "-0.5"),
+        ([1.0, np.inf, 2.0, 3.0], "inf"),
+        ([1.0, 21.0, 2.0, 3.0], "21"),
+        ([0.0] * 4, "0"),
+    ],
+)
+def test_columns_that_are_no_epsilons_are_refused(column: list[Any], found: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        ColumnBudgets.named("chosen").of_users(users(chosen=column))
+    assert caught.value.key == "epsilon"
+    assert found in caught.value.found
+
+
+def test_a_column_has_at_most_as_many_epsilons_as_shares_may() -> None:
+    table = UsersTable({"chosen": np.arange(1, 12) / 2}, 11)
+    with pytest.raises(SettingError, match="11 different"):
+        ColumnBudgets.named("chosen").of_users(table)
+    assert ColumnBudgets.named("chosen").of_users(UsersTable({"chosen": np.arange(10.0)}, 10)).epsilon == 9
+
+
+@pytest.mark.parametrize("text", ["1", "0.5", ".5", "1e3", "-1", "nan", "inf", ""])
+def test_a_number_in_quotes_is_no_column(text: str) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(AnyBudget).validate_json(json.dumps({"epsilon": text}))
 
 
 def test_only_losses_of_ratings_have_budgets_of_ones_own() -> None:

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from dprec.components.settings import as_in_a_file
 from simulation import audit, load, run
+from simulation.analysis.description import describe
 from tests.refusals import refused_at
 
 SMALL = {"kind": "synthetic", "users": 200, "items": 60, "ratings": 6000}
@@ -87,3 +89,12 @@ def test_a_shared_agreement_has_one_epsilon() -> None:
     protocol = load("own-budgets-on-device").protocol
     with refused_at("privacy.epsilon"):
         protocol.check_deployed()
+
+
+def test_a_description_says_who_has_which_epsilon() -> None:
+    described = describe(load("own-budgets-on-device"))
+    words = "Of the users, 20 % refuse, 30 % have epsilon 0.1, 40 % have epsilon 1, 10 % have epsilon 3."
+    assert words in described.guarantee.notes
+    values = {line.key: as_in_a_file(line.value) for line in described.settings}
+    assert values["privacy.epsilon"] == "{0: 0.2, 0.1: 0.3, 1: 0.4, 3: 0.1}"
+    assert "privacy.shares" not in values
