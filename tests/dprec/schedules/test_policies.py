@@ -67,6 +67,18 @@ def test_a_device_gives_no_more_answers_than_its_cap(choose: str) -> None:
             assert (RATINGS.times[own & (answers == 0)] >= latest).all()
 
 
+@pytest.mark.parametrize("choose", ["first", "sampled"])
+def test_answers_that_arrived_and_could_not_be_used_count_and_are_repeated(choose: str) -> None:
+    schedule = Increments(answers_per_user=5, choose=choose)  # type: ignore[arg-type]
+    (shown, told) = np.zeros((2, RATINGS.count), dtype=np.bool_)
+    for number in range(PERIODS.count - 1):
+        held = Held(PERIODS, number, number, shown, told * RATINGS.levels, public_seed=3)
+        answered = schedule.reported(held) & schedule.answering(held)
+        assert (answered & told).sum() == told.sum()
+        told |= answered
+    assert np.bincount(RATINGS.users[told]).max() == 5
+
+
 def test_increments_install_a_memory_that_keeps_the_cap() -> None:
     setup = Increments(answers_per_user=7).installed(SETUP)
     assert setup == MemoisedSetup(mechanism=ThresholdBit(), privacy=BUDGET, predicts=True, answers_per_user=7)
