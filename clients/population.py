@@ -201,7 +201,7 @@ class Partition:
 
     @property
     def levels(self) -> Uint8s:
-        """Levels of the ratings, by user."""
+        """Levels of the ratings, by user; 0 of those that are shown without an answer."""
         return self._profiles.levels
 
     @property
@@ -211,9 +211,11 @@ class Partition:
 
     @property
     def rounded_values(self) -> Floats:
-        """Ratings as a mechanism is given them, by user; NaN of implicit data."""
+        """Ratings as a mechanism is given them, by user; NaN of implicit data, and without an answer."""
         scale = self.population.scale
-        return np.full(self.levels.size, np.nan) if scale.implicit else scale.values[self.levels - 1]
+        if scale.implicit:
+            return np.full(self.levels.size, np.nan)
+        return np.append(np.nan, scale.values)[self.levels]
 
     @property
     def numbers(self) -> Uint8s | None:

@@ -501,6 +501,10 @@ class Ratings:
         exact = None if self.exact is None else np.where(changed, self.scale.values[levels - 1], self.exact)
         return replace(self, levels=levels, exact=exact)
 
+    def without_levels(self, where: Bools) -> Self:
+        """Return the ratings at level 0, which says nothing of one but that it is rated, in some places."""
+        return replace(self, levels=np.where(where, 0, self.levels).astype(np.uint8))
+
     def of_users(self, users: AnyInts, user_ids: AnyArray) -> Self:
         """Return the profiles of some users, who may be repeated, under the given identifiers."""
         counts = self.counts[users]

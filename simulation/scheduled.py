@@ -146,7 +146,7 @@ class _ReadTogether(_Collections):
 
     protocol: OneShotProtocol
     made: list[Collection] = field(default_factory=list, init=False)
-    answered: Bools = field(init=False)
+    reported: Bools = field(init=False)
     said: Uint8s = field(init=False)
     tables: list[Bools] = field(default_factory=list, init=False)
     """Whose reports arrived just before each table was sent; shape (users,)."""
@@ -155,7 +155,7 @@ class _ReadTogether(_Collections):
     def __post_init__(self) -> None:
         super().__post_init__()
         count = self.periods.ratings.count
-        self.answered, self.said = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.uint8)
+        self.reported, self.said = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.uint8)
         self.setup = self.schedule.installed(self._shared.setup())
         self.asking = self.protocol.at_share(self.setup)
         ratings = self.periods.ratings
@@ -173,10 +173,11 @@ class _ReadTogether(_Collections):
         if not present.any():
             return replace(_NOTHING, failures=0), {}
         grid, keys = self.installer.session.grid, self.keys_of(number)
-        held = Held(self.periods, number, period, self.answered, self.said, keys.installed.public_seed)
+        held = Held(self.periods, number, period, self.reported, self.said, keys.installed.public_seed)
         ratings = self.schedule.as_reported(held)
         reported = self.schedule.reported(held) & present[ratings.users]
-        asked = ratings.select(reported)
+        answering = reported & self.schedule.answering(held)
+        asked = ratings.without_levels(~answering).select(reported)
         task = self.installer.task(
             asked,
             asked,
@@ -189,12 +190,13 @@ class _ReadTogether(_Collections):
         # Only without a table is there nothing to predict from.
         first = not self.tables
         collected = self.asking.collect(grid, task, self.family, symbols=True, required=first)
-        self.answered |= reported & collected.accepted[ratings.users]
-        arrived = reported & collected.sent[ratings.users]
+        self.reported |= reported & collected.accepted[ratings.users]
+        arrived = answering & collected.sent[ratings.users]
         again = ratings.select(arrived & (self.said > 0) & (self.said != ratings.levels)).counts
         self.said[arrived] = ratings.levels[arrived]
+        counts = ratings.select(answering).counts
         self.made.append(
-            Collection(number, self.family, asked.counts, again, collected.sent, collected.observations)
+            Collection(number, self.family, counts, again, collected.sent, collected.observations)
         )
         record = collected.record
         if number % self.schedule.refresh == 0 and collected.accepted.any():

@@ -173,7 +173,7 @@ class Profile:
     items: Int32s
     """Ascending positions in the catalogue; shape (ratings,)."""
     values: Floats
-    """Shape (ratings,)."""
+    """NaN of implicit data, and of ratings that are shown without an answer; shape (ratings,)."""
     scale: RatingScale
     n_items: int
 
@@ -196,12 +196,13 @@ class Profile:
 
     @property
     def levels(self) -> Uint8s:
-        """The ratings as levels of the scale, shape (ratings,)."""
-        return self.scale.level_of(self.values)
+        """The ratings as levels of the scale, 0 without an answer, shape (ratings,)."""
+        levels = self.scale.level_of(self.values)
+        return levels if self.scale.implicit else np.where(np.isnan(self.values), 0, levels).astype(np.uint8)
 
     def with_levels(self, levels: Uint8s) -> Self:
-        """Return the same items at other levels."""
-        values = self.values if self.scale.implicit else self.scale.values[levels - 1]
+        """Return the same items at other levels; at 0, without an answer."""
+        values = self.values if self.scale.implicit else np.append(np.nan, self.scale.values)[levels]
         return replace(self, values=values)
 
     def part(self, places: Ints) -> Self:

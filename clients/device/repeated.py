@@ -30,7 +30,7 @@ class Answers:
     """What is answered of a profile."""
 
     profile: Profile
-    """The ratings as they are answered."""
+    """The ratings as they are reported: at level 0 those that are shown without an answer."""
     new: Profile
     """Those of them that were not answered so before."""
     levels: tuple[tuple[str, int], ...]
@@ -87,9 +87,11 @@ class Repetition:
         told = list(zip(ids, levels.tolist(), strict=True))
         kept = np.union1d(known, first)
         new = [place for place in kept.tolist() if told[place][1] not in before.get(ids[place], ())]
+        added = profile.with_levels(levels).part(np.array(new, dtype=np.int64))
+        levels[np.delete(np.arange(levels.size), kept)] = 0
         whole = profile.with_levels(levels)
-        added = whole.part(np.array(new, dtype=np.int64))
-        return Answers(whole.part(kept), added, tuple(told[place] for place in new))
+        reported = whole if self.setup.shows_all else whole.part(kept)
+        return Answers(reported, added, tuple(told[place] for place in new))
 
     @cached_property
     def _before(self) -> Mapping[str, Sequence[int]]:

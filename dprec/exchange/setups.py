@@ -33,7 +33,7 @@ from dprec.mechanisms import (
 from dprec.private_als import ImplicitAls, PrivateAls
 from dprec.ratings import Ratings, RatingScale
 from dprec.renamed import first_names
-from dprec.reports import ReportFamily
+from dprec.reports import CellFamily, PartlyAnsweredFamily, ReportFamily
 from dprec.reports.layers import PERMANENT
 from dprec.secret_sets import SecretSets
 from dprec.sent_symbols import SentSymbols, symbols_of_slopes
@@ -218,7 +218,10 @@ class MemoisedSetup(OneShotSetup):
         "keep",
     )
     answers_per_user: int | None = option(
-        "Ratings that a device answers about, ever; all by default.", None, ge=1
+        "Ratings that a device answers about, ever; the others are reported as rated, without an answer. All "
+        "by default.",
+        None,
+        ge=1,
     )
 
     def __post_init__(self) -> None:
@@ -234,6 +237,20 @@ class MemoisedSetup(OneShotSetup):
         if self.privacy is not None and self.privacy.per != "rating":
             found = f"{self.privacy.per!r}, where answers are repeated in every run"
             raise SettingError("privacy.per", found, "'rating': a share of a profile changes as it grows")
+        if self.shows_all and family is not CellFamily:
+            accepted = "a mechanism that sends a symbol for each rated item and nothing else"
+            raise SettingError("mechanism", f"{kind}, with a cap on answers", accepted)
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether ratings that are not answered about are reported as rated all the same."""
+        return self.answers_per_user is not None
+
+    def family(self, scale: RatingScale, n_items: int) -> ReportFamily:
+        """Return the family of the mechanism, or one of reports in which an answer may be missing."""
+        if not self.shows_all:
+            return super().family(scale, n_items)
+        return PartlyAnsweredFamily(self.mechanism, self.privacy, scale, n_items)
 
     def memory(self, scale: RatingScale) -> str:
         """Return mechanism, budget and scale: with any other, answers are independent, and cost anew."""

@@ -5,6 +5,7 @@ from dprec.reports.cells import *
 from dprec.reports.counts import *
 from dprec.reports.layers import *
 from dprec.reports.mixed import *
+from dprec.reports.partly_answered import *
 from dprec.reports.profiles import *
 from dprec.reports.residual_bits import *
 from dprec.reports.sampled_negatives import *
@@ -22,6 +23,7 @@ __all__ = [
     "IndependentDraws",
     "LayeredFamily",
     "MixedFamily",
+    "PartlyAnsweredFamily",
     "ProfileFamily",
     "Profiles",
     "Reader",

@@ -78,7 +78,8 @@ class Profiles:
     """Ratings of each user; shape (users,)."""
     items: Int32s
     levels: Uint8s
-    """By user, items ascending within a user; levels from 1; shape (sum of counts,)."""
+    """By user, items ascending within a user; levels from 1, or 0 of ratings that are shown without an answer
+    (`dprec.reports.PartlyAnsweredFamily`); shape (sum of counts,)."""
     numbers: Uint8s | None = None
     """Of each user's budget, where users have budgets of their own; shape (users,)."""
 
@@ -302,7 +303,7 @@ class ReportFamily(ABC):
         counts : ndarray of int64, shape (users,)
         asked : ndarray of int64, shape (users, ...), optional
             What the further exchange has asked of each user; see `Asking`. Of users who have budgets of
-            their own, the numbers of these.
+            their own, the numbers of these; of users who answer about a part of their ratings, how many.
 
         Returns
         -------

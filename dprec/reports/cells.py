@@ -50,7 +50,7 @@ from dprec.reports.base import (
     ReportSize,
     Wanted,
 )
-from dprec.wire import ReportCodec
+from dprec.wire import DecodedReports, ReportCodec
 
 _SMALLEST_EPSILON = 1e-9
 
@@ -351,10 +351,13 @@ class CellReader(Reader):
     def take(self, users: Ints, reports: Sequence[bytes]) -> Bools:
         """Decode reports, and keep the items that they show with the symbols for them."""
         decoded = self._codec.decode(reports)
+        self._keep(users, decoded)
+        return decoded.valid
+
+    def _keep(self, users: Ints, decoded: DecodedReports) -> None:
         self._accepted[users], self._counts[users] = decoded.valid, np.diff(decoded.indptr)
         self._items.extend(decoded.items)
         self._symbols.extend(decoded.symbols)
-        return decoded.valid
 
     def observations(self, catalogue: Catalogue | None = None) -> Observations:
         """Return the cells that are shown as rated, with what a completion wants to know of their symbols."""

@@ -34,10 +34,10 @@ class Held:
     """Of the collection, from 0."""
     period: int
     """The last one whose ratings devices hold."""
-    answered: Bools
+    reported: Bools
     """Ratings of which a report was accepted before; shape (ratings,)."""
     said: Uint8s
-    """The level at which each was reported last, 0 for none; shape (ratings,)."""
+    """The level about which an answer was sent last, 0 for none; shape (ratings,)."""
     public_seed: int
     """Of what devices draw that protects nothing."""
 
@@ -61,9 +61,9 @@ class Collection:
     family: ReportFamily
     """What devices reported."""
     counts: Ints
-    """Ratings that each user's device reported on; shape (users,)."""
+    """Ratings that each user's device answered about; shape (users,)."""
     again: Ints
-    """How many of them it had reported on before, at other levels; shape (users,)."""
+    """How many of them it had answered about before, at other levels; shape (users,)."""
     sent: Bools
     """Whose report arrived; shape (users,)."""
     observations: Observations
@@ -123,6 +123,10 @@ class Schedule(Options):
 
     def reported(self, held: Held) -> Bools:
         """Return on which ratings devices report, shape (ratings,)."""
+        return held.ratings
+
+    def answering(self, held: Held) -> Bools:
+        """Return about which of these they say anything, shape (ratings,); the others they only show."""
         return held.ratings
 
     def as_reported(self, held: Held) -> Ratings:

@@ -25,7 +25,10 @@ class Increments(Schedule):
     kind: Literal["increments"] = "increments"
     draws_anew: ClassVar[bool] = False
     answers_per_user: int | None = option(
-        "Answers that a device gives at most in its life; by default, one for each rating.", None, ge=1
+        "Answers that a device gives at most in its life; the other ratings are reported as rated, and "
+        "nothing is said of their values. By default, one for each rating.",
+        None,
+        ge=1,
     )
     choose: Literal["first", "sampled"] = option(
         "Which ratings these are: the first, or of each period's new ratings some drawn at random.", "first"
@@ -48,28 +51,30 @@ class Increments(Schedule):
         )
 
     def reported(self, held: Held) -> Bools:
-        """Return the ratings without an answer, as far as a device still gives any, and what was changed."""
-        new = held.ratings & ~held.answered
-        if self.on_change == "update":
-            new_value: Bools = held.answered & (held.said != held.known.levels)
-            return self._first(held, new) | new_value
-        return self._first(held, new)
+        """Return the ratings that no report has shown, and what was changed."""
+        return held.ratings & ~held.reported | self._changed(held)
 
-    def _first(self, held: Held, new: Bools) -> Bools:
-        """Return for which of the new ratings a device has an answer left."""
+    def _changed(self, held: Held) -> Bools:
+        """Return which ratings are to be answered about once more."""
+        told: Bools = held.reported & (held.said > 0) & (held.said != held.known.levels)
+        return told if self.on_change == "update" else np.zeros_like(told)
+
+    def answering(self, held: Held) -> Bools:
+        """Return the new ratings as far as a device has answers left, and those that it repeats."""
+        new = held.ratings & ~held.reported
         if self.answers_per_user is None:
-            return new
-        ratings = held.periods.ratings
-        given = np.bincount(ratings.users[held.answered], minlength=ratings.n_users)
+            return held.ratings
+        ratings, repeated = held.periods.ratings, held.said > 0
+        given = np.bincount(ratings.users[repeated], minlength=ratings.n_users)
         order = held.periods.order
         if self.choose == "sampled":
             order = np.lexsort((public_words(held.public_seed, ratings.users, ratings.items), ratings.users))
-        order = order[new[order]]
+        order = order[(new & ~repeated)[order]]
         users = ratings.users[order]
         places = places_of(np.bincount(users, minlength=ratings.n_users))
-        chosen = np.zeros(ratings.count, dtype=np.bool_)
-        chosen[order[places + given[users] < self.answers_per_user]] = True
-        return chosen
+        answered = repeated.copy()
+        answered[order[places + given[users] < self.answers_per_user]] = True
+        return answered
 
     def as_reported(self, held: Held) -> Ratings:
         """Return all ratings as they are, or as they were when they were first reported."""

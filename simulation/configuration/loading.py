@@ -11,6 +11,7 @@ from dprec.binarization import Binarization
 from dprec.components import Options
 from dprec.datasets import Dataset, HeldRatings, InMemory
 from dprec.errors import InputError, SettingError
+from dprec.schedules import Schedule
 from dprec.splits import Split, fitting_split
 from simulation.configuration import strict_yaml
 from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions, parse_config
@@ -31,6 +32,8 @@ class GivenParts(TypedDict, total=False):
         For other columns, or a scale that is not found, see `InMemory.of`.
     test : DataFrame, sparse matrix, arrays, Ratings or path, optional
         The ratings to test on; `dataset` is then the train part, a file if this is one.
+    schedule : Schedule or mapping, optional
+        When devices are asked, in the course of time; the split is then not used.
     split, binarization : Split, Binarization or mapping, optional
         Where the data set lacks the configuration's split and none is given, a random fifth is for testing.
     simulation, evaluation : SimulationOptions, EvaluationOptions or mapping, optional
@@ -39,6 +42,7 @@ class GivenParts(TypedDict, total=False):
 
     dataset: HeldRatings | Dataset | Mapping[str, Any] | str | Path | None
     test: HeldRatings | str | Path | None
+    schedule: Schedule | Mapping[str, Any] | None
     split: Split | Mapping[str, Any] | None
     binarization: Binarization | Mapping[str, Any] | None
     simulation: SimulationOptions | Mapping[str, Any] | None

@@ -26,6 +26,7 @@ from simulation.console.terminal import exit_code, interrupts_explained
 _REGISTRIES = {
     "datasets": "dprec.datasets:DATASETS",
     "splits": "dprec.splits:SPLITS",
+    "schedules": "dprec.schedules:SCHEDULES",
     "mechanisms": "dprec.mechanisms:MECHANISMS",
     "completions": "dprec.completion:COMPLETIONS",
     "gradients": "dprec.gradients:GRADIENTS",

@@ -126,8 +126,8 @@ class AfterReports:
 
     observations: Observations
     asked: Ints | None = None
-    """What was asked of each user after the reports, or the number of its budget where users have budgets of
-    their own; None if nothing; shape (users, ...).
+    """What was asked of each user after the reports, or what its report says beside the ratings
+    (`dprec.reports.Reader.told`); None if nothing; shape (users, ...).
     """
     rounds: tuple[RoundRecord, ...] = ()
     """Those after the reports."""
@@ -414,7 +414,9 @@ class OneShotProtocol(Protocol):
 
     def _numbers(self, collected: Collected) -> Ints | None:
         """Return the number of every user's own budget: refusal, if there is one, of whoever sent nothing."""
-        if self.privacy is None or collected.told is None or self.privacy.epsilons[0]:
+        if self.privacy is None or not self.privacy.own or collected.told is None:
+            return None
+        if self.privacy.epsilons[0]:
             return collected.told
         return np.where(collected.accepted, collected.told, 0)
 

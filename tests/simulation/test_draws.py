@@ -24,6 +24,16 @@ REPEATED = {
     # The noise of an entry that is predicted again.
     "one-bit-output": ["dprec/randomness/counters.py NoiseGrid.noise"],
     "one-bit-output-effects": ["dprec/randomness/counters.py NoiseGrid.noise"],
+    # Every collection learns from the same start. What devices repeat is bound to data, which count as alike.
+    "weekly-fresh": ["dprec/completion/calibrated/completion.py Calibrated._start"],
+    "weekly-increments": [
+        "dprec/completion/calibrated/completion.py Calibrated._start",
+        "dprec/randomness/keys.py MemoisedDraws.per_cell.<locals>.<genexpr>",
+    ],
+    "weekly-two-layers": [
+        "dprec/completion/calibrated/completion.py Calibrated._start",
+        "dprec/randomness/keys.py MemoisedDraws.per_cell.<locals>.<genexpr>",
+    ],
 }
 """Where a preset computes something again, for the same end."""
 

@@ -1,6 +1,7 @@
 """Runs of several collections in the course of time."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from dprec.schedules import Periods
+from dprec.errors import InputError
+from dprec.observations import Observations
+from dprec.schedules import Collection, Increments, Periods, Schedule
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
@@ -120,6 +123,39 @@ def test_what_a_server_forgets_is_not_asked_again(tmp_path: Path) -> None:
     _, forgotten = weeks(weekly({"kind": "increments", "forget_after": 1}), tmp_path / "forgotten")
     assert [line["uplink"] for line in kept] == [line["uplink"] for line in forgotten]
     assert kept[-1]["accuracy"]["rmse"] != forgotten[-1]["accuracy"]["rmse"]
+
+
+def test_beyond_a_cap_ratings_are_shown_without_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined: list[Observations] = []
+
+    def noted(self: Schedule, made: Sequence[Collection]) -> Observations:
+        joined.append(Observations.joined([each.observations for each in made]))
+        return joined[-1]
+
+    monkeypatch.setattr(Schedule, "joined", noted)
+    values = weekly({"kind": "increments", "answers_per_user": 5})
+    summary, _ = weeks(values, tmp_path / "run")
+    losses, periods = summary.privacy.epsilon_per_user, periods_of(values)
+    assert losses.max == pytest.approx(5.0)
+    seen = joined[-1]
+    assert seen.symbols is not None
+    told = np.array([np.ptp(channel) > 0 for channel in seen.symbols.channels])[seen.symbols.channel_of]
+    assert np.bincount(seen.users[told]).max() == 5
+    held = periods.ratings.select(periods.held(periods.count - 2))
+    assert (seen.counts == held.counts).all()
+
+
+def test_a_schedule_is_given_as_any_other_part() -> None:
+    values = weekly({"kind": "fresh"})
+    capped = Increments(days=30, answers_per_user=5)
+    result = run(values, schedule=capped)
+    assert result.record.config.schedule == capped
+    same = run(values, schedule={"kind": "increments", "days": 30, "answers_per_user": 5})
+    assert same.rounds[-1]["accuracy"] == result.rounds[-1]["accuracy"]
+    with pytest.raises(InputError, match="schedule"):
+        run(values, schedule=7)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ RATINGS = some_ratings()
 BUDGET = PrivacyBudget(epsilon=3.0)
 KEEP = MemoisedSetup(mechanism=RandomizedResponse(), privacy=BUDGET, predicts=True)
 UPDATE = replace(KEEP, on_change="update")
+SYMBOLS = KEEP.family(RATINGS.scale, ITEMS).channel(1).symbols
 LOSS = KEEP.family(RATINGS.scale, ITEMS).channel(1).epsilon
 HALF = {item: 1.0 + item % 5 for item in range(0, ITEMS, 2)}
 WHOLE = {item: 1.0 + item % 5 for item in range(ITEMS)}
@@ -63,7 +64,12 @@ def asked(run: int, setup: Setup = KEEP) -> Message:
 
 
 def symbols(device: Device, run: int) -> dict[int, int]:
-    """Return what a device answers in a run, by item."""
+    """Return what a device answers in a run, by item; a symbol that the channel lacks is no answer."""
+    return {item: symbol for item, symbol in shown(device, run).items() if symbol < SYMBOLS}
+
+
+def shown(device: Device, run: int) -> dict[int, int]:
+    """Return what a device says in a run of the items that it shows."""
     agreement = device.folder.agreement
     report = report_in(device.answer(request(REPORT, agreement.group, run)))
     decoded = agreement.setup.family(agreement.scale, agreement.items).codec.decode([report])
@@ -283,6 +289,10 @@ def test_a_limit_of_a_lifetime_is_one_of_answers(
     # Which they are does not depend on values, and nothing is answered in place of what was removed.
     write_profile(device.folder, {item: 5.0 for item in WHOLE if item != 0})
     assert sorted(symbols(again(device), 3)) == sorted(some.keys() - {0})
+    # Where the agreement has a word for it, ratings without an answer are shown as rated.
+    assert len(shown(again(device), 4)) == (
+        len(some) - (0 in some) if setup.answers_per_user is None else ITEMS - 1
+    )
     limit = allowed.per_user_lifetime
     assert limit is None or sum(charge.loss.per_user for charge in again(device).charges) <= limit
 

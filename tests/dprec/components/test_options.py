@@ -38,6 +38,7 @@ from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import Raw
+from dprec.schedules import SCHEDULES
 from dprec.splits import SPLITS, KFold
 from dprec.sums import AGGREGATIONS
 from tests.refusals import refused_at
@@ -337,6 +338,7 @@ REGISTRIES = [
     GRADIENTS,
     MECHANISMS,
     PERTURBATIONS,
+    SCHEDULES,
     SPLITS,
 ]
 COMPONENTS = [component for registry in REGISTRIES for component in registry]

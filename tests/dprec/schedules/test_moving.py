@@ -68,15 +68,16 @@ def test_users_are_there_until_they_have_not_rated_for_some_periods() -> None:
 
 
 def went(schedule: Schedule, *, lost: int = 0) -> list[tuple[Bools, Uint8s]]:
-    """Return on what devices report in each collection, and at which levels; the first ones are lost."""
-    answered, said = np.zeros(RATINGS.count, dtype=np.bool_), np.zeros(RATINGS.count, dtype=np.uint8)
+    """Return about what devices answer in each collection, and at which levels; the first ones are lost."""
+    shown, said = np.zeros(RATINGS.count, dtype=np.bool_), np.zeros(RATINGS.count, dtype=np.uint8)
     asked = []
     for number in range(PERIODS.count - 1):
-        held = Held(PERIODS, number, number, answered, said, public_seed=3)
+        held = Held(PERIODS, number, number, shown, said, public_seed=3)
         reported, levels = schedule.reported(held), schedule.as_reported(held).levels
-        asked.append((reported, np.where(reported, levels, 0)))
-        answered = answered | (reported & (number >= lost))
-        said = np.where(reported, levels, said)
+        answered = reported & schedule.answering(held)
+        asked.append((answered, np.where(answered, levels, 0)))
+        shown = shown | (reported & (number >= lost))
+        said = np.where(answered, levels, said)
     return asked
 
 

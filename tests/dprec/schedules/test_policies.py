@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,12 +25,19 @@ SETUP = OneShotSetup(mechanism=ThresholdBit(), privacy=BUDGET, predicts=True)
 
 def asked(schedule: Schedule, *, absent: set[int] = frozenset()) -> list[Bools]:  # type: ignore[assignment]
     """Return on what devices report in each collection, where in some of these nobody answers."""
-    answered, masks = np.zeros(RATINGS.count, dtype=np.bool_), []
+    return [reported for reported, _ in went(schedule, absent=absent)]
+
+
+def went(schedule: Schedule, *, absent: Sequence[int] | set[int] = ()) -> list[tuple[Bools, Bools]]:
+    """Return the same, and about what of it they answer."""
+    (shown, told), masks = np.zeros((2, RATINGS.count), dtype=np.bool_), list[tuple[Bools, Bools]]()
     for number in range(PERIODS.count - 1):
-        held = Held(PERIODS, number, number, answered, answered * RATINGS.levels, public_seed=3)
-        masks.append(schedule.reported(held))
+        held = Held(PERIODS, number, number, shown, told * RATINGS.levels, public_seed=3)
+        reported = schedule.reported(held)
+        answered = reported & schedule.answering(held)
+        masks.append((reported, answered))
         if number not in absent:
-            answered = answered | masks[-1]
+            shown, told = shown | reported, told | answered
     return masks
 
 
@@ -43,9 +52,11 @@ def test_increments_ask_about_each_rating_until_it_is_answered(absent: set[int])
 
 @pytest.mark.parametrize("choose", ["first", "sampled"])
 def test_a_device_gives_no_more_answers_than_its_cap(choose: str) -> None:
-    masks = asked(Increments(answers_per_user=5, choose=choose))  # type: ignore[arg-type]
-    answers = np.sum(masks, axis=0)
+    masks = went(Increments(answers_per_user=5, choose=choose))  # type: ignore[arg-type]
+    reports, answers = np.sum(masks, axis=0)
     assert answers.max() == 1
+    # Those beyond it are shown once as well.
+    assert (reports == PERIODS.held(LAST)).all()
     per_user = np.bincount(RATINGS.users, weights=answers, minlength=RATINGS.n_users)
     assert (per_user == np.minimum(5, np.bincount(RATINGS.users[PERIODS.held(LAST)], minlength=30))).all()
     if choose == "first":
@@ -54,6 +65,18 @@ def test_a_device_gives_no_more_answers_than_its_cap(choose: str) -> None:
             own = (RATINGS.users == user) & PERIODS.held(LAST)
             latest = RATINGS.times[own & (answers > 0)].max(initial=-np.inf)
             assert (RATINGS.times[own & (answers == 0)] >= latest).all()
+
+
+@pytest.mark.parametrize("choose", ["first", "sampled"])
+def test_answers_that_arrived_and_could_not_be_used_count_and_are_repeated(choose: str) -> None:
+    schedule = Increments(answers_per_user=5, choose=choose)  # type: ignore[arg-type]
+    (shown, told) = np.zeros((2, RATINGS.count), dtype=np.bool_)
+    for number in range(PERIODS.count - 1):
+        held = Held(PERIODS, number, number, shown, told * RATINGS.levels, public_seed=3)
+        answered = schedule.reported(held) & schedule.answering(held)
+        assert (answered & told).sum() == told.sum()
+        told |= answered
+    assert np.bincount(RATINGS.users[told]).max() == 5
 
 
 def test_increments_install_a_memory_that_keeps_the_cap() -> None:

@@ -17,6 +17,7 @@ from dprec.components import Registry, kind_of
 from dprec.datasets import DATASETS
 from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
+from dprec.schedules import SCHEDULES
 from dprec.splits import SPLITS
 from simulation.configuration.strict_yaml import presets
 from simulation.console.command_line import LISTINGS, main
@@ -310,6 +311,7 @@ def test_a_defect_is_not_hidden(config: Path, monkeypatch: pytest.MonkeyPatch) -
 
 REGISTRIES: dict[str, Registry[Any]] = {
     "datasets": DATASETS,
+    "schedules": SCHEDULES,
     "splits": SPLITS,
     "mechanisms": MECHANISMS,
     "completions": COMPLETIONS,

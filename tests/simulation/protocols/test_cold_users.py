@@ -21,9 +21,8 @@ from tests.simulation.conftest import presets
 from tests.simulation.protocols.test_lists import SMALL, run
 
 COLD = {"kind": "cold-users", "test_users": 0.25, "test_fraction": 0.4}
-LISTS = [
-    name for name, values in sorted(presets().items()) if parse_config(values).protocol.predicted == "lists"
-]
+PROTOCOLS = {name: parse_config(values).protocol for name, values in sorted(presets().items())}
+LISTS = [name for name, each in PROTOCOLS.items() if each.predicted == "lists" and each.folds_in]
 RATED = {key: value for key, value in SMALL.items() if key != "positive"}
 
 

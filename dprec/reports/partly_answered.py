@@ -1,0 +1,122 @@
+"""Reports of which not every rating is answered about: a rated item is shown, and nothing is said of it.
+
+Which items are rated is not hidden by these reports, so a cap on answers spares the values, and what the
+server learns from the item sets remains. One symbol more than the channel has says that there is no answer.
+A profile has level 0 there, and which ratings these are does not depend on values: the symbol costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from dprec.accounting import ChannelDraws, PrivacyUnit
+from dprec.arrays import Bools, Floats, Ints, Uint8s, Uint16s, Uint64s, rows_of
+from dprec.channel import Channel
+from dprec.observations import SymbolReports
+from dprec.reports.base import DrawsFor, Profiles, Reader, ReportSize, Wanted
+from dprec.reports.cells import CellFamily, CellReader
+from dprec.wire import DecodedReports, ReportCodec
+
+_UNANSWERED = 1 / 2
+"""Share of the ratings without an answer for which the code is made: one bit says whether there is one."""
+
+
+@dataclass(frozen=True, eq=False)
+class PartlyAnsweredFamily(CellFamily):
+    """A symbol for each rated item, or that there is none; ``asked`` of losses are the users' answers."""
+
+    units: ClassVar[tuple[PrivacyUnit, ...]] = ("rating",)
+    units_reason: ClassVar[str] = "not every rating of a user is answered about"
+    further_notes: ClassVar[tuple[str, ...]] = (
+        "A rating beyond a user's last answer is reported as rated, and nothing is said of its value.",
+    )
+
+    @property
+    def _silent(self) -> int:
+        """The symbol of a rating without an answer."""
+        return self.reference_channel.symbols
+
+    @cached_property
+    def codec(self) -> ReportCodec:
+        """What encodes reports, the channel's symbols and one more for a rating without an answer."""
+        channel = self.reference_channel
+        silence = np.full(channel.inputs.size, _UNANSWERED)
+        rows = np.column_stack([(1 - _UNANSWERED) * channel.probabilities, silence])
+        values = np.append(channel.values, self._middle)
+        return ReportCodec(Channel.from_probabilities(rows, channel.inputs, values, np.inf), self.n_items)
+
+    @property
+    def _middle(self) -> float:
+        return (self.scale.low + self.scale.high) / 2
+
+    # The device.
+
+    def perturb(self, cells: Ints, levels: Uint8s, random_words: Uint64s) -> Uint16s:
+        """Send levels through the channel; at level 0 there is no answer."""
+        symbols = super().perturb(cells, np.maximum(levels, 1), random_words)
+        return np.where(levels > 0, symbols, self._silent).astype(np.uint16)
+
+    def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
+        """Return what devices charge themselves: only for answers."""
+        users = rows_of(profiles.counts)[profiles.levels > 0]
+        return self.losses(np.bincount(users, minlength=profiles.counts.size))
+
+    # The server.
+
+    def reader(self, n_users: int, wanted: Wanted) -> Reader:
+        """Return what reads the reports of so many users."""
+        return _PartlyAnsweredReader(self, n_users, wanted)
+
+    def answered(self, symbols: Uint16s) -> Bools:
+        """Return which symbols are answers."""
+        answers: Bools = symbols < self._silent
+        return answers
+
+    def read(self, cells: Ints, symbols: Uint16s) -> Floats:
+        """Return the value that each symbol stands for; the middle of the scale without an answer."""
+        return np.append(self.reference_channel.values, self._middle)[symbols]
+
+    def likelihood(self, cells: Ints, symbols: Uint16s) -> Floats:
+        """Return the probability of each symbol given each level; without an answer, all are as likely."""
+        rows: Floats = np.vstack([self.reference_channel.probabilities.T, np.ones(self.scale.levels)])
+        return rows[symbols]
+
+    def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> SymbolReports:
+        """Return symbols with their channel; where there is no answer, with one that says nothing."""
+        channels = self.reference_channel.probabilities, np.ones((self.scale.levels, 1))
+        answered = self.answered(symbols)
+        return SymbolReports(channels, np.where(answered, symbols, 0).astype(np.int64), 1 - answered)
+
+    # What it loses, and what it costs.
+
+    def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
+        """Return the exact losses of so many answers; where nothing else is known, as many as ratings."""
+        per_rating, per_user = super().losses(counts if asked is None else asked)
+        return np.where(self.protects(counts), np.nan_to_num(per_rating), np.nan), per_user
+
+    def draws_about(self, counts: Ints, asked: Ints | None = None) -> ChannelDraws:
+        """Return a draw for each answer."""
+        return super().draws_about(counts if asked is None else asked)
+
+    def size(self, ratings: int) -> ReportSize:
+        """Return a report with an answer about every rating."""
+        size = super().size(ratings)
+        return replace(size, bits=size.bits + ratings)
+
+
+class _PartlyAnsweredReader(CellReader):
+    """Reports as they arrive, and how many answers are in each; see `Reader`."""
+
+    def __init__(self, family: PartlyAnsweredFamily, n_users: int, wanted: Wanted) -> None:
+        super().__init__(family, n_users, wanted)
+        self._answered = family.answered
+        self.told: Ints = np.zeros(n_users, dtype=np.int64)
+
+    def _keep(self, users: Ints, decoded: DecodedReports) -> None:
+        super()._keep(users, decoded)
+        answers = rows_of(np.diff(decoded.indptr))[self._answered(decoded.symbols)]
+        self.told[users] = np.bincount(answers, minlength=users.size)
