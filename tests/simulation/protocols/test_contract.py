@@ -108,7 +108,9 @@ def test_a_preset_runs_and_leaves_a_valid_directory(finished: Any, preset: dict[
     # What is claimed is never charged: the ledger's losses are proved, or have no bound.
     assert privacy["epsilon_per_rating"] is None or privacy["status"] != "none"
     if privacy["status"] == "claimed" and privacy["epsilon_per_rating"] is not None:
-        assert privacy["epsilon_per_rating"] > privacy["epsilon_claimed"]["per_rating"]
+        beyond = privacy["epsilon_per_rating"] - privacy["epsilon_claimed"]["per_rating"]
+        # Users with the largest epsilon of all are claimed to lose what a seen sample loses.
+        assert beyond >= 0 if name == "personalised-sampling" else beyond > 0
     private = preset["protocol"].get("privacy")
     if preset["protocol"]["kind"] == "trusted-server":
         assert summary["privacy"]["trusts_server"] is True
