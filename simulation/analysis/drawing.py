@@ -96,11 +96,12 @@ def drawing_of(run: RunFiles) -> Drawing | None:
 def _step(own: MessagesOfKind, trust: Trust) -> Step:
     title = _TITLES.get(own.kind, (own.kind, own.kind))[own.up]
     several = own.messages > 1
+    parts = ", ".join(f"{name} {plural(bits, 'bit')}" for name, bits in own.bits.items())
     return Step(
         up=own.up,
         title=f"{title}, {own.messages:,} times" if several else title,
         size=_size(own),
-        parts=", ".join(f"{name} {plural(bits, 'bit')}" for name, bits in own.bits.items()),
+        parts=f"the first: {parts}" if several and parts else parts,
         begins=f"begins {bytes.fromhex(own.begins).hex(' ')}" if own.begins else "",
         between=_BETWEEN.get((trust, own.kind), "") if own.up else "",
     )

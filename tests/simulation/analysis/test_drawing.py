@@ -49,7 +49,7 @@ def test_a_preset_is_drawn_with_the_bytes_that_are_charged(tmp_path: Path, prese
             assert f"{charged:,}" in total
     assert sum(each.messages for each in stored.messages.messages) == int(stored.traffic["messages"][0])
     for each in stored.messages.messages:
-        if each.bits:
+        if each.bits and each.messages == 1:  # of several, these are the bits of the first
             assert 0 <= 8 * each.payload_bytes - sum(each.bits.values()) < 8
     assert {step.up for step in drawing.steps} == {True, False}
     assert all(step.title for step in drawing.steps)
