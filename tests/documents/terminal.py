@@ -108,7 +108,7 @@ class Terminal:
             return arguments
         own = "dataset" in " ".join(arguments) or Path(arguments[1]).is_file()
         small = [] if own else _few_ratings(arguments[1] if verb == "run" else arguments[2])
-        if "schedule" in " ".join(arguments):
+        if "schedule" in " ".join(arguments) or arguments[1].startswith("weekly"):
             small += ["--set", "dataset.arrivals={}"]
         return [*arguments, *small, *(LOCAL if verb == "run" else [])]
 
