@@ -16,7 +16,7 @@ _TITLES = {
     "train.update": ("model", "update of the model"),
     "train.slopes": ("entries at the rated items", "noisy slopes"),
     "query.deliver": ("final model", "receipt"),
-    "query.personalize": ("table of all items, and the user's prior", "receipt"),
+    "query.personalize": ("table of all items", "receipt"),
     "query.recommend": ("list of recommendations", "receipt"),
     "query.replace": ("candidates for rated items", "AlterEgo"),
     "further": ("keys and shares of others", "keys and shares"),

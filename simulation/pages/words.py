@@ -8,6 +8,7 @@ from dprec.accounting import UNITS_IN_WORDS
 from dprec.completion import COMPLETIONS
 from dprec.components import Registry, summary_of
 from dprec.mechanisms import MECHANISMS
+from dprec.schedules import SCHEDULES
 from simulation.analysis.protocol_results import ComparisonFiles, ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import listed, plural
 from simulation.configuration.strict_yaml import at
@@ -23,8 +24,12 @@ def run_in_words(run: RunFiles) -> str:
     if summary.devices == "deployed":
         people = f"Deployed: {data.users:,} people are enrolled, each with a device; {data.items:,} items."
     who = _WHO_PREDICTS.get(str(at(run.config, "protocol", "personalization")))
-    one_shot = summary.protocol == "one-shot" and who
-    return f"{people} {f'{_ONE_REPORT} {one_shot}.' if one_shot else _about(PROTOCOLS, summary.protocol)}"
+    if summary.protocol != "one-shot" or not who:
+        return f"{people} {_about(PROTOCOLS, summary.protocol)}"
+    schedule = at(run.config, "schedule", "kind")
+    if schedule is None:
+        return f"{people} {_ONE_REPORT} {who}."
+    return f"{people} {_about(SCHEDULES, str(schedule))} {who[0].upper()}{who[1:]}."
 
 
 _ONE_REPORT = "Every user sends one perturbed report;"
@@ -121,7 +126,7 @@ def label_of(result: ProtocolResult, reference: float | None) -> str:
 
 
 def _about(registry: Registry[Any], kind: str) -> str:
-    return summary_of(registry[kind]) if kind in registry.kinds else _own("Protocol", kind)
+    return summary_of(registry[kind]) if kind in registry.kinds else _own(registry.name.capitalize(), kind)
 
 
 def _described(what: str, registry: Registry[Any], kind: str) -> str:
