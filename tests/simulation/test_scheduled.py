@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
+from dprec.components import summary_of
 from dprec.errors import InputError
 from dprec.observations import Observations
 from dprec.schedules import Collection, Increments, Periods, Schedule
@@ -239,6 +240,7 @@ def test_the_page_draws_the_periods(tmp_path: Path) -> None:
     result = run(parse_config(values), tmp_path / "run")
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Period by period" in page
+    assert f"{summary_of(Increments)} Every device predicts" in page
     drawn = (tmp_path / "run" / "figures" / "periods.svg").read_text()
     for words in ("users present", "nothing sent", "newcomers, with no own rating", "period of 30 days"):
         assert words in drawn
