@@ -171,7 +171,7 @@ class _ReadTogether(_Collections):
         """Ask for the reports that the policy says, and learn from all that is remembered."""
         present = self.periods.present(period, self.schedule.leave_after)
         if not present.any():
-            return replace(_NOTHING, failures=0), {}
+            return _NOTHING, {}
         grid, keys = self.installer.session.grid, self.keys_of(number)
         held = Held(self.periods, number, period, self.reported, self.said, keys.installed.public_seed)
         ratings = self.schedule.as_reported(held)
@@ -198,15 +198,16 @@ class _ReadTogether(_Collections):
         self.made.append(
             Collection(number, self.family, counts, again, collected.sent, collected.observations)
         )
-        record = collected.record
+        record, everything = collected.record, self.schedule.joined(self.made)
         if number % self.schedule.refresh == 0 and collected.accepted.any():
-            observed = self.schedule.joined(self.schedule.remembered(self.made, number))
+            kept = self.schedule.remembered(self.made, number)
+            observed = everything if len(kept) == len(self.made) else self.schedule.joined(kept)
             self.tables.append(collected.sent)
             self.latest = self.asking.learned(grid, task, observed, observed, collected.traffic)
             record = record.with_traffic(self.latest.spent)
         self.traffic.add(collected.traffic)
         said = ratings.at_levels(self.said)
-        return record, {"recovered": recovered(self.schedule.joined(self.made), said)}
+        return record, {"recovered": recovered(everything, said)}
 
     def predicting(self, held: Ratings, newcomers: int | None = None) -> _Predictors | None:
         """Return what the last table says to devices, or the server, which knows nothing of newcomers."""
@@ -252,7 +253,7 @@ class _WholeRuns(_Collections):
         """Run the protocol; its rounds count as one."""
         known, present = self.periods.known(period), self.periods.present(period, self.schedule.leave_after)
         if not present.any():
-            return replace(_NOTHING, failures=0), {}
+            return _NOTHING, {}
         held = known.select(self.periods.held(period) & present[known.users])
         shared = self.schedule.share(self.protocol.privacy, self.horizon)
         protocol = replace(self.protocol, privacy=shared).suited_to(held)

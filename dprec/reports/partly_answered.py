@@ -8,25 +8,24 @@ A profile has level 0 there, and which ratings these are does not depend on valu
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from dprec.accounting import ChannelDraws, PrivacyUnit
 from dprec.arrays import Bools, Floats, Ints, Uint8s, Uint16s, Uint64s, rows_of
-from dprec.channel import Channel
 from dprec.observations import SymbolReports
 from dprec.reports.base import DrawsFor, Profiles, Reader, ReportSize, Wanted
-from dprec.reports.cells import CellFamily, CellReader
-from dprec.wire import DecodedReports, ReportCodec
+from dprec.reports.cells import CellReader
+from dprec.reports.unanswered import UnansweredFamily
+from dprec.wire import DecodedReports
 
 _UNANSWERED = 1 / 2
 """Share of the ratings without an answer for which the code is made: one bit says whether there is one."""
 
 
 @dataclass(frozen=True, eq=False)
-class PartlyAnsweredFamily(CellFamily):
+class PartlyAnsweredFamily(UnansweredFamily):
     """A symbol for each rated item, or that there is none; ``asked`` of losses are the users' answers."""
 
     units: ClassVar[tuple[PrivacyUnit, ...]] = ("rating",)
@@ -36,29 +35,18 @@ class PartlyAnsweredFamily(CellFamily):
     )
 
     @property
-    def _silent(self) -> int:
-        """The symbol of a rating without an answer."""
-        return self.reference_channel.symbols
-
-    @cached_property
-    def codec(self) -> ReportCodec:
-        """What encodes reports, the channel's symbols and one more for a rating without an answer."""
+    def coded_rows(self) -> Floats:
+        """Those of the channel, for the ratings with an answer."""
         channel = self.reference_channel
         silence = np.full(channel.inputs.size, _UNANSWERED)
-        rows = np.column_stack([(1 - _UNANSWERED) * channel.probabilities, silence])
-        values = np.append(channel.values, self._middle)
-        return ReportCodec(Channel.from_probabilities(rows, channel.inputs, values, np.inf), self.n_items)
-
-    @property
-    def _middle(self) -> float:
-        return (self.scale.low + self.scale.high) / 2
+        return np.column_stack([(1 - _UNANSWERED) * channel.probabilities, silence])
 
     # The device.
 
     def perturb(self, cells: Ints, levels: Uint8s, random_words: Uint64s) -> Uint16s:
         """Send levels through the channel; at level 0 there is no answer."""
         symbols = super().perturb(cells, np.maximum(levels, 1), random_words)
-        return np.where(levels > 0, symbols, self._silent).astype(np.uint16)
+        return np.where(levels > 0, symbols, self.silent).astype(np.uint16)
 
     def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
         """Return what devices charge themselves: only for answers."""
@@ -73,12 +61,12 @@ class PartlyAnsweredFamily(CellFamily):
 
     def answered(self, symbols: Uint16s) -> Bools:
         """Return which symbols are answers."""
-        answers: Bools = symbols < self._silent
+        answers: Bools = symbols < self.silent
         return answers
 
     def read(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the value that each symbol stands for; the middle of the scale without an answer."""
-        return np.append(self.reference_channel.values, self._middle)[symbols]
+        return np.append(self.reference_channel.values, self.middle)[symbols]
 
     def likelihood(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the probability of each symbol given each level; without an answer, all are as likely."""

@@ -7,7 +7,6 @@ them together cost at most the budget.
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -19,8 +18,7 @@ from dprec.observations import Evidence, ResidualReports
 from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, Reader, ReportSize, Wanted
-from dprec.reports.cells import CellFamily
-from dprec.wire import ReportCodec
+from dprec.reports.unanswered import UnansweredFamily
 
 _ANSWERED = 1 / 16
 """Share of the ratings with an answer for which the code of a report is made; about s in n."""
@@ -34,7 +32,7 @@ class AsksAboutFew(HasChannel, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualBitFamily(CellFamily):
+class ResidualBitFamily(UnansweredFamily):
     """Whether a few ratings are above the mean of their user's, at a budget per user; these are its draws."""
 
     mechanism: AsksAboutFew
@@ -68,19 +66,11 @@ class ResidualBitFamily(CellFamily):
         return self.channel(self.most)
 
     @property
-    def _silent(self) -> int:
-        """The symbol of a rating without an answer."""
-        return self.reference_channel.symbols
-
-    @cached_property
-    def codec(self) -> ReportCodec:
-        """What encodes reports, the channel's symbols and one more for a rating without an answer."""
+    def coded_rows(self) -> Floats:
+        """The same whatever a rating is."""
         channel = self.reference_channel
         shares = np.append(_ANSWERED * channel.marginal(), 1 - _ANSWERED)
-        middle = (self.scale.low + self.scale.high) / 2
-        rows = np.tile(shares, (channel.inputs.size, 1))
-        coded = Channel.from_probabilities(rows, channel.inputs, np.append(channel.values, middle), np.inf)
-        return ReportCodec(coded, self.n_items)
+        return np.tile(shares, (channel.inputs.size, 1))
 
     def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
         """Return an answer, or none, about every rated item, shape (ratings,)."""
@@ -92,7 +82,7 @@ class ResidualBitFamily(CellFamily):
     def answers(self, counts: Ints, levels: Uint8s, choice: Uint64s, noise: Uint64s) -> Uint16s:
         """Draw some ratings of every user and answer about them, shape (ratings,)."""
         drawn = drawn_ratings(counts, self.most, choice)
-        symbols = np.full(levels.size, self._silent, dtype=np.uint16)
+        symbols = np.full(levels.size, self.silent, dtype=np.uint16)
         sides = sides_of_the_mean(counts, levels, self.scale)
         symbols[drawn] = self.perturb(self.cells(counts), sides[drawn], noise[drawn])
         return symbols
@@ -103,7 +93,7 @@ class ResidualBitFamily(CellFamily):
 
     def read(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the value that each symbol stands for; the middle of the scale without an answer."""
-        values = np.full(symbols.size, (self.scale.low + self.scale.high) / 2)
+        values = np.full(symbols.size, self.middle)
         answered = self._answered(cells, symbols)
         given = np.bincount(np.repeat(np.arange(cells.size), cells)[answered], minlength=cells.size)
         values[answered] = super().read(given, symbols[answered])
@@ -119,7 +109,7 @@ class ResidualBitFamily(CellFamily):
 
     def _answered(self, counts: Ints, symbols: Uint16s) -> Bools:
         """Return which cells have an answer, without users who give another number than they should."""
-        answered = symbols != self._silent
+        answered = symbols != self.silent
         users = np.repeat(np.arange(counts.size), counts)
         given = np.bincount(users[answered], minlength=counts.size)
         read: Bools = answered & (given == self.cells(counts))[users]
