@@ -1,0 +1,6 @@
+"""Attacks: what an attacker learns from what is sent, beside what epsilon allows, and what liars can move."""
+
+from dprec.attacks.base import Attack, Attacked, Figure, Game
+from dprec.attacks.transcript import ReleasedSum, Transcript
+
+__all__ = ["Attack", "Attacked", "Figure", "Game", "ReleasedSum", "Transcript"]

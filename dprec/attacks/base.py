@@ -1,0 +1,99 @@
+"""What every attack is: a game in which somebody infers what was not said, or moves what others are shown.
+
+An attack is a class derived from `Attack`: one file, and one line in the registry. It is given a `Game`: what
+its adversary has seen, what the adversary knows besides, ways to run the protocol again, and the truth, which
+is for judging alone. It returns figures, each beside what the same attack reaches with nothing sent, and
+beside what epsilon allows.
+"""
+
+from __future__ import annotations
+
+import typing
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dprec.accounting import PrivacyAccountant
+from dprec.arrays import Bools
+from dprec.attacks.transcript import Transcript
+from dprec.catalogue import UsersTable
+from dprec.components import Options
+from dprec.ratings import Ratings
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What an attack reached."""
+
+    value: float | None
+    """None where the protocol leaves the attack nothing to look at."""
+    baseline: float | None = None
+    """What the same attack reaches with nothing sent."""
+    bound: float | None = None
+    """What no attack exceeds under the proved losses; None where nothing is proved."""
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """What came of an attack."""
+
+    figures: Mapping[str, Figure]
+    """By name; those of `Attack.figures`."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the figures must know."""
+
+
+class Game(typing.Protocol):
+    """What an attack works on."""
+
+    @property
+    def transcript(self) -> Transcript:
+        """What the adversary has seen."""
+
+    @property
+    def truth(self) -> Ratings:
+        """What devices hold: for judging, and for what the adversary is supposed to know of it."""
+
+    @property
+    def users(self) -> UsersTable | None:
+        """What is public of users, such as their age, if the data set has it."""
+
+    @property
+    def accountant(self) -> PrivacyAccountant:
+        """The losses that are proved."""
+
+    @property
+    def delta(self) -> float:
+        """Delta at which losses are composed."""
+
+    @property
+    def seed(self) -> int:
+        """Of what the attack draws."""
+
+    def again(self, present: Bools, number: int) -> Transcript:
+        """Return the transcript of another run, with other noise, in which some users alone take part.
+
+        Parameters
+        ----------
+        present : ndarray of bool, shape (users,)
+        number : int
+            Of the run, from 1; the noise follows from it.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attack(Options):
+    """Base of the attacks."""
+
+    kind: str = ""
+
+    @abstractmethod
+    def figures(self) -> tuple[str, ...]:
+        """Return the names of its figures, which are columns of tables."""
+
+    @abstractmethod
+    def perform(self, game: Game) -> Attacked:
+        """Perform the attack; a figure is None where there is nothing to look at.
+
+        Raises SettingError naming the attack's key where the settings do not suit the data.
+        """

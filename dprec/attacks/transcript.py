@@ -1,0 +1,52 @@
+"""What was said in a run, as somebody has it who keeps to the protocol and remembers everything.
+
+A server remembers what reached it from each user, and what it made of all of it together; everybody has what
+everybody was sent. Nothing in a transcript follows from a rating in any other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import scipy.sparse as sp
+
+from dprec.arrays import AnyInts, Floats, Ints
+from dprec.observations import Observations
+from dprec.ratings import RatingScale
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedSum:
+    """A sum with noise that everybody may see, and what users added to it, which nobody has."""
+
+    released: Floats
+    """Shape (entries,)."""
+    deviation: float
+    """Standard deviation of the noise in every entry."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Transcript:
+    """What the server of a run has seen, and what all users were sent.
+
+    What is None was not said: of sums that nobody sees the parts of, a server has `sums` alone.
+    """
+
+    n_users: int
+    n_items: int
+    scale: RatingScale
+    trusted: bool = False
+    """Whether the server is given the ratings as they are, so that there is nothing to infer."""
+    reports: tuple[Observations, ...] = ()
+    """What the server reads in the reports of each round, of users it can tell apart, with symbols and their
+    channels (`dprec.observations.SymbolReports`, `RowReports`) where reports have them.
+    """
+    vectors: sp.csr_array | Floats | None = None
+    """What each user sent, as numbers by which users can be told apart; shape (users, features)."""
+    sums: tuple[ReleasedSum, ...] = ()
+    """What the server has of all users together."""
+    newcomer: Callable[[AnyInts], Floats] | None = None
+    """From items to what a device without ratings predicts of them, from what everybody was sent."""
+    lists: Ints | None = None
+    """What each user was sent as a list; negative after the end of a short one; shape (users, length)."""
