@@ -163,6 +163,21 @@ class Aggregation(Options):
     ) -> Sequence[bytes]:
         """Return every user's report, with the devices' share of the release's noise, if they have one."""
 
+    def crafted(
+        self,
+        contributions: Contributions[LayoutT],
+        layout: LayoutT,
+        multiplier: float,
+        draws: RoundDraws,
+        liars: int,
+    ) -> Sequence[bytes]:
+        """Return reports that say most for contributions, of devices that choose what they send.
+
+        Every report is of a form that is accepted. ``liars``: how many there are among all devices. By
+        default the reports of honest devices, where who adds up computes contributions.
+        """
+        return self.encode(contributions, layout, multiplier, draws)
+
     @abstractmethod
     def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
         """Return which reports of a partition are valid, shape (reports,), and the sum of these."""
@@ -186,6 +201,14 @@ class Aggregation(Options):
         The noise of each number has the standard deviation ``multiplier * layout.scales``, or that which
         `deviation` says instead of the multiplier.
         """
+
+    def most_of_one(self, layout: Layout, multiplier: float) -> float:
+        """Return the most that one report which is accepted adds to a number of a release.
+
+        In units of contributions of a norm of 1; infinite where nothing bounds it. By default what a profile
+        can add, where reports are what contributions are computed from.
+        """
+        return layout.largest
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of a release with so many users in it, where contributions have a norm of 1."""
