@@ -27,6 +27,7 @@ _REGISTRIES = {
     "datasets": "dprec.datasets:DATASETS",
     "splits": "dprec.splits:SPLITS",
     "schedules": "dprec.schedules:SCHEDULES",
+    "attacks": "dprec.attacks:ATTACKS",
     "mechanisms": "dprec.mechanisms:MECHANISMS",
     "completions": "dprec.completion:COMPLETIONS",
     "gradients": "dprec.gradients:GRADIENTS",
