@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -134,6 +134,8 @@ class Population:
     """The protocol's settings as installed on the devices. They include the privacy budgets: a device accepts
     none from the server.
     """
+    crafted: int = 0
+    """So many users, the last ones, choose what they report, which says most for their profiles."""
     held: HeldFactors | None = None
     """What the devices last received before the run was interrupted."""
     key: str = ""
@@ -227,6 +229,13 @@ class Partition:
         """Whose device sends nothing, shape (users,)."""
         return self.population.setup.refuses(self.start, self.stop)
 
+    @property
+    def parts_that_lie(self) -> tuple[tuple[Partition, bool], ...]:
+        """The users whose reports are drawn, and then those who choose them, and which they are."""
+        first = min(max(self.start, self.population.n_users - self.population.crafted), self.stop)
+        drawn, chosen = replace(self, stop=first), replace(self, start=first)
+        return (drawn, False), (chosen, True)
+
     @cached_property
     def _profiles(self) -> StoredProfiles:
         with _of_the_simulation():
@@ -244,6 +253,7 @@ class _Description(components.Options):
     keys: InstalledKeys = components.option("What devices and network draw from.")
     faults: FaultOptions = components.option("What goes wrong between the devices and the server.")
     setup: AnySetup | None = components.option("What is installed on the devices; none if messages bring it.")
+    crafted: int = components.option("Users, the last ones, who choose what they report.", 0, ge=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,11 +271,13 @@ def write_population(
     keys: InstalledKeys,
     faults: FaultOptions,
     setup: Setup | None,
+    crafted: int = 0,
     individual_reports: bool = False,
     shards: Path | None = None,
 ) -> None:
     """Write what the devices hold to a new directory.
 
+    ``crafted``: so many users, the last ones, choose what they report.
     No setup where messages bring it (`clients.population`). ``shards``: where the ratings are, or are to be
     written; by default in the directory itself. Raises FileExistsError when the directory exists, and
     InputError as `write_shards`.
@@ -280,6 +292,7 @@ def write_population(
         keys=keys,
         faults=faults,
         setup=setup,
+        crafted=crafted,
     )
     write_whole(directory / _POPULATION, to_json(description).encode())
 
@@ -315,6 +328,7 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
         keys=description.keys,
         faults=description.faults,
         setup=description.setup or brought.unpacked_setup(str(path)),
+        crafted=description.crafted,
         held=_held(folder),
         key=folder.name,
     )

@@ -252,7 +252,14 @@ class Session:
     _runs: int = 0
 
     def install(
-        self, train: Ratings, *, users_per_node: int, keys: InstalledKeys, faults: FaultOptions, setup: Setup
+        self,
+        train: Ratings,
+        *,
+        users_per_node: int,
+        keys: InstalledKeys,
+        faults: FaultOptions,
+        setup: Setup,
+        crafted: int = 0,
     ) -> str:
         """Give the devices their ratings and settings, or raise InputError; return the run key."""
         self._runs += 1
@@ -267,6 +274,7 @@ class Session:
             keys=keys,
             faults=faults,
             setup=setup if brought.setup is None else None,
+            crafted=crafted,
             individual_reports=self.individual_reports,
             shards=self.shards,
         )
