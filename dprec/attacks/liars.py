@@ -127,7 +127,8 @@ class FakeProfiles:
         """Return how many fillers each has: as many as honest users have rated."""
         counts = self.background.counts[self.background.counts > 0]
         if self.fillers in ("profile-aware", "opposite"):
-            return np.maximum(_LEAST_FILLERS, generator.choice(counts, liars) - self.targets.size)
+            drawn = counts[generator.integers(counts.size, size=liars)]
+            return np.maximum(_LEAST_FILLERS, drawn - self.targets.size)
         return np.full(liars, max(_LEAST_FILLERS, round(float(np.median(counts))) - self.targets.size))
 
     def _weights(self) -> Floats:

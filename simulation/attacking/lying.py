@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dprec.attacks import Liars, Shown
+from dataclasses import replace
+
+from dprec.attacks import Liars
 from dprec.randomness import RunKeys
 from simulation.engine.installing import Installer, run_protocol
 from simulation.evaluation import Evaluator
@@ -25,10 +27,4 @@ def outcome_with_liars(installer: Installer, evaluator: Evaluator, keys: RunKeys
         setup=protocol.setup(),
         liars=liars,
     )
-    return run_protocol(installer.session, protocol, task)
-
-
-def shown_of(outcome: Outcome, evaluator: Evaluator) -> Shown:
-    """Return what honest users are shown at the end of a run, and how accurate it is."""
-    accuracy = evaluator.judged(outcome.predict, outcome.predict_rows, outcome.hidden)[2]
-    return Shown(outcome.predict, outcome.predict_rows, accuracy)
+    return run_protocol(installer.session, protocol, replace(task, attacked=False))

@@ -47,12 +47,14 @@ class Installer:
         setup: Setup,
         checkpoints: Checkpoints | None = None,
         present: Bools | None = None,
+        absent: Bools | None = None,
         liars: Liars | None = None,
     ) -> Task:
         """Install ratings and a setup, and return the protocol's task; see `Task`.
 
-        ``held``: what devices hold of the train ratings; ``present``: who is there, by default everybody;
-        ``liars``: those of the users, the last ones, who lie.
+        ``held``: what devices hold of the train ratings; ``present``: who is there to be asked, by default
+        everybody; ``absent``: who is asked and never answers, by default nobody; ``liars``: those of the
+        users, the last ones, who lie.
         """
         simulation, users = self.config.simulation, train.n_users
         represents, lying = self.config.dataset.represented(users), 0 if liars is None else liars.users
@@ -66,6 +68,7 @@ class Installer:
             keys=keys.installed,
             faults=simulation.faults,
             setup=setup.chosen_by(train, self.config.seed, lying),
+            absent=absent,
             crafted=lying if liars is not None and liars.crafted else 0,
         )
         return Task(
@@ -85,6 +88,7 @@ class Installer:
             restore=partial(self.session.restore, group),
             ended=self.ended,
             represents=represents,
+            attacked=bool(self.config.attacks),
             liars=lying,
         )
 
