@@ -22,7 +22,8 @@ Fillers = Literal["random", "popular", "profile-aware", "opposite"]
 ``random``: any items, by the shares of the levels among all ratings (Lam and Riedl [lam2004]). ``popular``:
 the most rated items, each by the shares of its levels. ``profile-aware``: drawn by popularity and by the
 shares of the item's levels, as many as an honest user has rated. ``opposite``: as those, at the other end of
-the scale, so that the targets are as far from the profile's mean as they can be.
+the scale, so that the targets are as far from the profile's mean as they can be. Item sets have no ends: of
+them it is one item, drawn by popularity, as small profiles weigh most.
 """
 
 _LEAST_FILLERS = 1
@@ -37,6 +38,8 @@ class Liars:
     """What they claim to have rated, of the items of the honest users."""
     crafted: bool = False
     """Whether they choose what they report, as far as a protocol can tell no difference by its form."""
+    targets: tuple[int, ...] = ()
+    """The items that they care for: who chooses what it adds to a sum says nothing of others. None: all."""
 
     @property
     def users(self) -> int:
@@ -125,6 +128,8 @@ class FakeProfiles:
 
     def _sizes(self, liars: int, generator: np.random.Generator) -> Ints:
         """Return how many fillers each has: as many as honest users have rated."""
+        if self.fillers == "opposite" and self.background.scale_levels == 1:
+            return np.full(liars, _LEAST_FILLERS)
         counts = self.background.counts[self.background.counts > 0]
         if self.fillers in ("profile-aware", "opposite"):
             drawn = counts[generator.integers(counts.size, size=liars)]

@@ -54,7 +54,7 @@ class Promotion(Attack):
         level = honest.scale.levels if self.goal == "promote" else 1
         number = number_of_liars(honest.n_users, self.share)
         profiles = FakeProfiles(background, targets, level, self.fillers).made(honest, number, draws)
-        lied = game.with_liars(Liars(profiles, crafted=self.reports == "crafted"))
+        lied = game.with_liars(Liars(profiles, self.reports == "crafted", tuple(targets.tolist())))
         before = seen_of(targets, honest, game.shown)
         after = seen_of(targets, honest, lied)
         raters = ", ".join(map(str, background.raters[targets].tolist()))

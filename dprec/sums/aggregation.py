@@ -12,7 +12,7 @@ in floating point can be distinguished.
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -66,6 +66,10 @@ class Aggregation(Options):
 
     def among(self, users: int) -> Self:
         """Return the aggregation as installed on so many devices; raises SettingError for too few."""
+        return self
+
+    def resized(self, users: int) -> Self:
+        """Return the aggregation, installed before, as it is on another number of devices."""
         return self
 
     def check(self, layout: Layout, multiplier: float) -> None:
@@ -223,6 +227,10 @@ class OfAllUsers:
     """Mixin of the aggregations whose devices have to know how many they are."""
 
     users: int | None
+
+    def resized(self, users: int) -> Self:
+        """Return the aggregation for another number of devices; see `Aggregation.resized`."""
+        return replace(self, users=users)  # type: ignore[type-var]
 
     def check_users(self, users: int) -> None:
         """Refuse another number of users than the settings say, if they say one."""

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
 
+import numpy as np
+
 from dprec.arrays import Bools, Floats, Int32s, Ints, offsets
 
 UNIT = 2.0**-36
@@ -121,7 +123,7 @@ class PartOfContributions(Contributions[LayoutT]):
         """Return the vectors with the rows that are left."""
         vectors = self.whole.vectors(layout)
         kept = self.kept[vectors.rows]
-        indptr = offsets(kept)[vectors.indptr]
+        indptr = offsets(kept.astype(np.int64))[vectors.indptr]
         return Vectors(indptr, vectors.rows[kept], vectors.numbers[kept])
 
     def encode(self, layout: LayoutT) -> Sequence[bytes]:

@@ -56,9 +56,13 @@ class Bounds:
         return within and float((vector.astype(np.float64) ** 2).sum()) <= self.squares
 
     def filled(self, signs: Ints) -> Ints:
-        """Return the largest vector that keeps to them and whose numbers are alike, of some signs or 0."""
-        numbers = max(np.count_nonzero(signs), 1)
-        vector: Ints = signs * math.floor(min(self.largest, math.sqrt(self.squares / numbers)))
+        """Return a vector that fills them with numbers that are alike, of some signs or 0.
+
+        Where that leaves less than 1 for each, some of the numbers are 1.
+        """
+        numbers = max(int(np.count_nonzero(signs)), 1)
+        alike = max(1, math.floor(min(self.largest, math.sqrt(self.squares / numbers))))
+        vector: Ints = signs * alike * (np.cumsum(signs != 0) <= self.squares / alike**2)
         return vector
 
     @property

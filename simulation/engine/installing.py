@@ -70,6 +70,7 @@ class Installer:
             setup=setup.chosen_by(train, self.config.seed, lying),
             absent=absent,
             crafted=lying if liars is not None and liars.crafted else 0,
+            targets=() if liars is None else liars.targets,
         )
         return Task(
             train=train,

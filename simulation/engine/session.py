@@ -263,6 +263,7 @@ class Session:
         setup: Setup,
         absent: Bools | None = None,
         crafted: int = 0,
+        targets: tuple[int, ...] = (),
     ) -> str:
         """Give the devices their ratings and settings, or raise InputError; return the run key."""
         key = f"{next(self._runs):08d}"
@@ -278,6 +279,7 @@ class Session:
             setup=setup if brought.setup is None else None,
             absent=absent,
             crafted=crafted,
+            targets=targets,
             individual_reports=self.individual_reports,
             shards=self.shards,
         )
