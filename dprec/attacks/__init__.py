@@ -1,9 +1,21 @@
 """Attacks: what an attacker learns from what is sent, beside what epsilon allows, and what liars can move."""
 
+from dprec.attacks.attributes import Attributes
 from dprec.attacks.base import Attack, Attacked, Figure, Game
+from dprec.attacks.linkage import Linkage
 from dprec.attacks.transcript import ReleasedSum, Transcript
 from dprec.components import Registry
 
-ATTACKS: Registry[Attack] = Registry("attack", Attack, [])
+ATTACKS: Registry[Attack] = Registry("attack", Attack, [Linkage, Attributes])
 
-__all__ = ["ATTACKS", "Attack", "Attacked", "Figure", "Game", "ReleasedSum", "Transcript"]
+__all__ = [
+    "ATTACKS",
+    "Attack",
+    "Attacked",
+    "Attributes",
+    "Figure",
+    "Game",
+    "Linkage",
+    "ReleasedSum",
+    "Transcript",
+]

@@ -53,7 +53,7 @@ class Attributes(Attack):
         "Columns of the users' table; by default gender and age, as far as the data set has them.", None
     )
     above: float | None = option(
-        "Least number that counts as high, in columns of numbers; by default the one that half of them reach.",
+        "Least number that counts as high, in columns of numbers; by default what half of them reach.",
         None,
     )
     folds: int = option("Parts of the users, each guessed from all others.", 10, ge=2, le=100)
@@ -177,7 +177,7 @@ def learned(features: Floats, labels: Bools) -> Floats:
     """Return the weights of a logistic regression, the intercept last; shape (features + 1,).
 
     The ridge is the one with the least deviance when each user is left out, approximately, by one Newton
-    step from the weights of all (Rad and Maleki [rad2020], Theorem 1).
+    step from the weights of all (Rad and Maleki [rad2020], section 3).
     """
     design = np.column_stack([features, np.ones(len(features))])
     weights, chosen, least = np.zeros(design.shape[1]), np.zeros(design.shape[1]), np.inf
