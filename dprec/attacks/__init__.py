@@ -1,9 +1,10 @@
 """Attacks: what an attacker learns from what is sent, beside what epsilon allows, and what liars can move."""
 
 from dprec.attacks.base import Attack, Attacked, Figure, Game
+from dprec.attacks.reconstruction import Reconstruction
 from dprec.attacks.transcript import ReleasedSum, Transcript
 from dprec.components import Registry
 
-ATTACKS: Registry[Attack] = Registry("attack", Attack, [])
+ATTACKS: Registry[Attack] = Registry("attack", Attack, [Reconstruction])
 
-__all__ = ["ATTACKS", "Attack", "Attacked", "Figure", "Game", "ReleasedSum", "Transcript"]
+__all__ = ["ATTACKS", "Attack", "Attacked", "Figure", "Game", "Reconstruction", "ReleasedSum", "Transcript"]

@@ -23,7 +23,7 @@ _SLOPES, _CURVATURES = np.linspace(-3.0, 3.0, 21), np.linspace(-1.0, 1.0, 7)
 _FIRST_SPREADS = 0.6, 0.2
 """Standard deviations of a and b before they are fitted."""
 
-_TOLD_BY_OTHERS = 0.5
+TOLD_BY_OTHERS = 0.5
 """What the evidence of a user's other reports is multiplied by: tilts are not all that a
 user's ratings have in common. benchmarks/choose_attack_background.py holds it against others.
 """
@@ -77,8 +77,9 @@ class Tilts:
         ``shares``, shape (ratings, levels): before the way is known; ``evidence``, shape (ratings, ways).
         """
         weights = softmax(evidence + self.log_weights, axis=1)
-        tilted: Floats = shares * ((weights / (shares @ self.factors.T)) @ self.factors)
-        return tilted / tilted.sum(axis=1, keepdims=True)
+        tilted = shares * ((weights / (shares @ self.factors.T)) @ self.factors)
+        normalised: Floats = tilted / tilted.sum(axis=1, keepdims=True)
+        return normalised
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +115,17 @@ class Background:
             among_others[items] = shares.reshape(-1, levels, levels)
         return cls(among_others, of_items, _ways_of_users(ratings, among_others, overall))
 
-    def given_others(self, shares: Floats, likelihoods: Floats, counts: Ints) -> Floats:
+    def given_others(
+        self, shares: Floats, likelihoods: Floats, counts: Ints, weight: float = TOLD_BY_OTHERS
+    ) -> Floats:
         """Return the shares of levels given the user's other reports as well, shape (ratings, levels).
 
-        ``shares``, ``likelihoods``, shape (ratings, levels): by user, of whom each has so many ratings.
+        ``shares``, ``likelihoods``, shape (ratings, levels): by user, of whom each has so many ratings;
+        ``weight``: what the evidence of the other reports is multiplied by.
         """
         evidence = self.of_users.evidence(shares, likelihoods)
         others = summed(evidence, counts)[rows_of(counts)] - evidence
-        return self.of_users.shares(shares, _TOLD_BY_OTHERS * others)
+        return self.of_users.shares(shares, weight * others)
 
     def of_ratings(self, items: AnyInts, levels: AnyInts) -> Floats:
         """Return the shares of the levels given all ratings but each, shape (ratings, levels).

@@ -9,6 +9,7 @@ would tell more.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +24,7 @@ from dprec.components import option
 from dprec.ratings import RatingScale
 
 TRUSTED = "The server is given the ratings as they are."
+_LEAST = 1e-300
 _NO_LEVELS = "There are no levels to recover."
 
 
@@ -47,25 +49,14 @@ class Reconstruction(Attack):
         if truth.scale.levels < 2 or not truth.count:
             return Attacked({name: Figure(None) for name in self.figures()}, (_NO_LEVELS,))
         losses, delta = losses_of_ratings(game)
-        told, background = readings(game.transcript, truth), Background.of(truth)
-        tally = np.zeros((5, 2))
-        for users, part in parts_by_user(truth):
-            before = background.of_ratings(truth.items[part], truth.levels[part])
-            likelihoods = np.ones_like(before)
-            for reading in told:
-                likelihoods *= reading.likelihoods(part)
-            known = before
-            if told and self.background == "users":
-                known = background.given_others(before, likelihoods, truth.counts[users])
-            levels, of_part = truth.levels[part].astype(np.int64) - 1, losses[truth.users[part]]
-            sides = above_the_middle(truth.scale)
-            for place, merged in enumerate((np.eye(truth.scale.levels), _merging(sides))):
-                right = merged.argmax(axis=1)[levels]
-                tally[:2, place] += (
-                    _right(before @ merged, right),
-                    _right((known * likelihoods) @ merged, right),
-                )
-                tally[2:, place] += _allowed(known @ merged, right, of_part, delta)
+        sides = above_the_middle(truth.scale)
+        tally = np.zeros((4, 2))
+        for part, before, known, likelihoods in self._known(game):
+            levels = truth.levels[part].astype(np.int64) - 1
+            for place, merged in enumerate((np.eye(sides.size), _merging(sides))):
+                right, after = merged.argmax(axis=1)[levels], (known * likelihoods) @ merged
+                tally[:2, place] += _right(before @ merged, right), _right(after, right)
+                tally[2:, place] += _allowed(known @ merged, right, losses[truth.users[part]], delta)
         shares = tally / truth.count
         proved = bool(np.isfinite(losses).any()) and not trusted
         figures = {
@@ -78,23 +69,39 @@ class Reconstruction(Attack):
         }
         return Attacked(figures, (TRUSTED,) if trusted else ())
 
+    def _known(self, game: Game) -> Iterator[tuple[slice, Floats, Floats, Floats]]:
+        """Yield consecutive ratings with shares of levels, and the likelihoods of what is said of each.
+
+        The shares are those before anything is received, and given what is not about the rating itself.
+        """
+        truth, told = game.truth, readings(game.transcript, game.truth)
+        background = Background.of(truth)
+        for users, part in parts_by_user(truth):
+            before = background.of_ratings(truth.items[part], truth.levels[part])
+            likelihoods = np.ones_like(before)
+            for reading in told:
+                likelihoods = np.maximum(likelihoods * reading.likelihoods(part), _LEAST)
+            known = before
+            if told and self.background == "users":
+                known = background.given_others(before, likelihoods, truth.counts[users])
+            yield part, before, known, likelihoods
+
 
 def _right(shares: Floats, truth: Ints) -> int:
     """Return how many inputs are guessed right."""
     return int((shares.argmax(axis=1) == truth).sum())
 
 
-def _allowed(shares: Floats, truth: Ints, losses: Floats, delta: float) -> tuple[float, float, float]:
-    """Return how many are right at most: by the truth, with the variance of that, and by the shares."""
-    judged = allowed_guess(shares, losses, delta, truth)
-    promised = allowed_guess(shares, losses, delta)
-    return float(judged.sum()), float((judged * (1 - judged)).sum()), float(promised.sum())
+def _allowed(shares: Floats, truth: Ints, losses: Floats, delta: float) -> tuple[float, float]:
+    """Return how many are guessed right of what tells most, in the mean, and the variance of that."""
+    allowed = allowed_guess(shares, losses, delta, truth)
+    return float(allowed.sum()), float((allowed * (1 - allowed)).sum())
 
 
 def _bound(tally: Floats, count: int) -> float:
-    """Return the larger of both bounds, with what chance adds, given the tally of each rating."""
-    baseline, _, judged, variance, promised = tally.tolist()
-    return allowed_by_chance(max(baseline, judged, promised), variance / count)
+    """Return what chance adds to what is allowed, at least the baseline, given the tally of a rating."""
+    baseline, _, allowed, variance = tally.tolist()
+    return allowed_by_chance(max(baseline, allowed), variance / count)
 
 
 def _merging(high: Bools) -> Floats:
