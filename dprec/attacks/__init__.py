@@ -1,10 +1,32 @@
 """Attacks: what an attacker learns from what is sent, beside what epsilon allows, and what liars can move."""
 
-from dprec.attacks.base import Attack, Attacked, Figure, Game
+from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
+from dprec.attacks.broadcasts import Broadcast
+from dprec.attacks.liars import Liars
+from dprec.attacks.promotion import Promotion
 from dprec.attacks.reconstruction import Reconstruction
+from dprec.attacks.shadow import ShadowModels
+from dprec.attacks.sums import SumsMembership
 from dprec.attacks.transcript import ReleasedSum, Transcript
 from dprec.components import Registry
 
-ATTACKS: Registry[Attack] = Registry("attack", Attack, [Reconstruction])
+ATTACKS: Registry[Attack] = Registry(
+    "attack", Attack, [Promotion, Reconstruction, ShadowModels, SumsMembership]
+)
 
-__all__ = ["ATTACKS", "Attack", "Attacked", "Figure", "Game", "Reconstruction", "ReleasedSum", "Transcript"]
+__all__ = [
+    "ATTACKS",
+    "Attack",
+    "Attacked",
+    "Broadcast",
+    "Figure",
+    "Game",
+    "Liars",
+    "Promotion",
+    "Reconstruction",
+    "ReleasedSum",
+    "ShadowModels",
+    "Shown",
+    "SumsMembership",
+    "Transcript",
+]

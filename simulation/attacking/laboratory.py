@@ -7,12 +7,14 @@ from functools import cached_property
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
-from dprec.attacks import Transcript
+from dprec.attacks import Liars, Shown, Transcript
 from dprec.catalogue import UsersTable
 from dprec.predictions import Predict
 from dprec.progress import silent
 from dprec.ratings import Ratings
+from simulation.attacking.lying import outcome_with_liars
 from simulation.engine.installing import Installer, run_protocol
+from simulation.evaluation import Evaluator, Judged
 from simulation.protocols import Outcome
 from simulation.scheduled import KeysOf
 from strategies.participation import RoundRecord
@@ -34,12 +36,34 @@ class Laboratory:
     installer: Installer
     keys: KeysOf
     """Derives the keys of the run, and of others."""
-    truth: Ratings
-    """The train ratings."""
+    evaluator: Evaluator
+    """Knows the ratings that devices hold, and judges what their users are shown."""
     users: UsersTable | None
     """What is public of them."""
-    outcome: Outcome
-    """What came of the run."""
+    judged: Judged
+    """What came of the run, and how good it was."""
+
+    @property
+    def truth(self) -> Ratings:
+        """The train ratings."""
+        return self.evaluator.train
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of the run."""
+        return self.judged.outcome
+
+    @property
+    def shown(self) -> Shown:
+        """What its users are shown."""
+        return Shown(self.outcome.predict, self.outcome.predict_rows, self.judged.measured)
+
+    def with_liars(self, liars: Liars) -> Shown:
+        """Return what they are shown when liars take part after them, with the same draws."""
+        keys = self.keys(self.installer.config.protocol.identity)
+        outcome = outcome_with_liars(self._quiet, self.evaluator, keys, liars)
+        measured = self.evaluator.judged(outcome.predict, outcome.predict_rows, outcome.hidden)[2]
+        return Shown(outcome.predict, outcome.predict_rows, measured)
 
     @property
     def transcript(self) -> Transcript:
@@ -52,6 +76,11 @@ class Laboratory:
         return self.outcome.accountant
 
     @property
+    def hides_item_sets(self) -> bool:
+        """Whether the losses hold for which items a user rated, too."""
+        return self.outcome.guarantee.hides_rated_items
+
+    @property
     def delta(self) -> float:
         """Delta at which losses are composed."""
         return self.installer.config.protocol.delta
@@ -62,14 +91,14 @@ class Laboratory:
         return self.installer.config.seed
 
     def again(self, present: Bools, number: int) -> Transcript:
-        """Return the transcript of another run, in which who is not present has rated nothing and is silent.
+        """Return the transcript of another run, in which who is not present has rated nothing.
 
-        Under secure aggregation, where nobody sees who contributes, such devices contribute nothing: sums
-        stand only so many that never answer. The bits of the run follow from the configuration, the seed, who
-        is present and the number.
+        Where item sets are hidden, such a device takes part all the same, as losses compare profiles; where
+        they are seen, it is silent. The bits of the run follow from the configuration, the seed, who is
+        present and the number.
         """
         identity = f"{self.installer.config.protocol.identity} attacked {number}"
-        silent_too = self.outcome.guarantee.trust != "secure-aggregation"
+        silent_too = not self.hides_item_sets
         train = self.truth.select(present[self.truth.users])
         return self._said(self._run(train, identity, ~present if silent_too else None))
 

@@ -262,6 +262,7 @@ class Session:
         faults: FaultOptions,
         setup: Setup,
         absent: Bools | None = None,
+        crafted: int = 0,
     ) -> str:
         """Give the devices their ratings and settings, or raise InputError; return the run key."""
         key = f"{next(self._runs):08d}"
@@ -276,6 +277,7 @@ class Session:
             faults=faults,
             setup=setup if brought.setup is None else None,
             absent=absent,
+            crafted=crafted,
             individual_reports=self.individual_reports,
             shards=self.shards,
         )
