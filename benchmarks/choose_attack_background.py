@@ -2,8 +2,8 @@
 
     python benchmarks/choose_attack_background.py [--path ../shared/data/ml-100k]
 
-Prints, for train ratings of MovieLens 100K (u2, every other user), the share of levels that are recovered from
-reports at several epsilons, for several weights of the evidence of the other reports. Fails if another weight
+Prints, for train ratings of MovieLens 100K (u2, every other user), the share of levels that are recovered
+from reports at several epsilons, for several weights of the other reports. Fails if another weight
 recovers more than 0.005 more in the mean over all reports than that of dprec.
 """
 
