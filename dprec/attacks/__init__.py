@@ -6,13 +6,14 @@ from dprec.attacks.broadcasts import Broadcast
 from dprec.attacks.liars import Liars
 from dprec.attacks.linkage import Linkage
 from dprec.attacks.promotion import Promotion
+from dprec.attacks.reconstruction import Reconstruction
 from dprec.attacks.shadow import ShadowModels
 from dprec.attacks.sums import SumsMembership
 from dprec.attacks.transcript import ReleasedSum, Transcript
 from dprec.components import Registry
 
 ATTACKS: Registry[Attack] = Registry(
-    "attack", Attack, [Linkage, Attributes, ShadowModels, SumsMembership, Promotion]
+    "attack", Attack, [Attributes, Linkage, Promotion, Reconstruction, ShadowModels, SumsMembership]
 )
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Liars",
     "Linkage",
     "Promotion",
+    "Reconstruction",
     "ReleasedSum",
     "ShadowModels",
     "Shown",
