@@ -259,7 +259,7 @@ def contributions(
             own = PartOfContributions(own, half.about(np.array(population.targets), layout))
         return Pieces.of(aggregation.crafted(own, layout, multiplier, draws, population.crafted))
 
-    reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie if part.size)
+    reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie)
     return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
 
 

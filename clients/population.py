@@ -238,10 +238,10 @@ class Partition:
 
     @property
     def parts_that_lie(self) -> tuple[tuple[Partition, bool], ...]:
-        """The users whose reports are drawn, and then those who choose them, and which they are."""
+        """The users whose reports are drawn, and then those who choose them, as far as there are any."""
         first = min(max(self.start, self.population.n_users - self.population.crafted), self.stop)
         drawn, chosen = replace(self, stop=first), replace(self, start=first)
-        return (drawn, False), (chosen, True)
+        return tuple((part, lies) for part, lies in ((drawn, False), (chosen, True)) if part.size)
 
     @cached_property
     def _profiles(self) -> StoredProfiles:

@@ -16,20 +16,14 @@ import numpy as np
 from dprec.arrays import Bools, Floats, Ints, Uint8s, offsets
 from dprec.ratings import Ratings
 
-Fillers = Literal["random", "popular", "profile-aware", "active", "contrast"]
+Fillers = Literal["random", "popular", "profile-aware", "active", "contrast", "none"]
 """Which other items are in a fake profile, and how they are rated.
 
 ``random``: any items, by the shares of the levels among all ratings (Lam and Riedl [lam2004]). ``popular``:
-<<<<<<< HEAD
-the most rated items, each by the shares of its levels. ``profile-aware``: drawn by popularity and by the
-shares of the item's levels, as many as an honest user has rated. ``opposite``: as those, at the other end of
-the scale, so that the targets are as far from the profile's mean as they can be. Item sets have no ends: of
-them it is one item, drawn by popularity, as small profiles weigh most.
-=======
 the most rated items, each by the shares of its levels. ``profile-aware``: items drawn by popularity, as many
 as an honest user has rated. ``active``: as many as the most active users have rated, since some servers
 believe them more. ``contrast``: as few as make the targets stand out, at the other end of the scale.
->>>>>>> main
+``none``: the targets alone, as the smallest profiles weigh most where all have the same norm.
 """
 
 _CONTRASTS = 2
@@ -136,13 +130,9 @@ class FakeProfiles:
         return profiles_of(honest, levels)
 
     def _sizes(self, liars: int, generator: np.random.Generator) -> Ints:
-<<<<<<< HEAD
-        """Return how many fillers each has: as many as honest users have rated."""
-        if self.fillers == "opposite" and self.background.scale_levels == 1:
-            return np.full(liars, _LEAST_FILLERS)
-=======
         """Return how many fillers each has, shape (liars,)."""
->>>>>>> main
+        if self.fillers == "none":
+            return np.zeros(liars, dtype=np.int64)
         counts = self.background.counts[self.background.counts > 0]
         if self.fillers == "profile-aware":
             sizes = counts[generator.integers(counts.size, size=liars)]

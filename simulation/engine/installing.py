@@ -64,8 +64,7 @@ class Installer:
             faults=self.config.simulation.faults,
             setup=self._representing(setup, train).chosen_by(train, self.config.seed, lying),
             absent=absent,
-            crafted=lying if liars is not None and liars.crafted else 0,
-            targets=() if liars is None else liars.targets,
+            crafting=liars if liars is not None and liars.crafted else None,
         )
         return Task(
             train=train,

@@ -46,6 +46,7 @@ from clients.population import (
     write_population,
 )
 from dprec.arrays import Bools
+from dprec.attacks import Liars
 from dprec.errors import RunError, one_line
 from dprec.exchange import Setup
 from dprec.randomness import InstalledKeys
@@ -262,8 +263,7 @@ class Session:
         faults: FaultOptions,
         setup: Setup,
         absent: Bools | None = None,
-        crafted: int = 0,
-        targets: tuple[int, ...] = (),
+        crafting: Liars | None = None,
     ) -> str:
         """Give the devices their ratings and settings, or raise InputError; return the run key."""
         key = f"{next(self._runs):08d}"
@@ -278,8 +278,8 @@ class Session:
             faults=faults,
             setup=setup if brought.setup is None else None,
             absent=absent,
-            crafted=crafted,
-            targets=targets,
+            crafted=0 if crafting is None else crafting.users,
+            targets=() if crafting is None else crafting.targets,
             individual_reports=self.individual_reports,
             shards=self.shards,
         )
