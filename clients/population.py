@@ -239,6 +239,8 @@ class Partition:
     @property
     def parts_that_lie(self) -> tuple[tuple[Partition, bool], ...]:
         """The users whose reports are drawn, and then those who choose them, as far as there are any."""
+        if not self.population.crafted:
+            return ((self, False),)
         first = min(max(self.start, self.population.n_users - self.population.crafted), self.stop)
         drawn, chosen = replace(self, stop=first), replace(self, start=first)
         return tuple((part, lies) for part, lies in ((drawn, False), (chosen, True)) if part.size)
