@@ -197,6 +197,8 @@ class SetReports(Evidence):
     """Probability of a yes about an item that the user has."""
     not_had: float
     """Probability of a yes about any other; below `had`."""
+    reported: Bools
+    """Whose report was accepted; shape (users,)."""
     has_values: ClassVar[bool] = False
 
     @property
