@@ -199,6 +199,24 @@ class SetReports(Evidence):
     """Probability of a yes about any other; below `had`."""
     has_values: ClassVar[bool] = False
 
+    def of_rows(self, observed: Observations, reported: Bools) -> Observations:
+        """Return the answers as reports on every cell, of which those that are a yes are listed.
+
+        ``observed``: with these answers; ``reported``: whose are there, in their order, shape (users,).
+        """
+        rows, items = np.unpackbits(self.bits, axis=1, count=self.n_items).nonzero()
+        users = np.flatnonzero(reported)[rows]
+        read = RowReports(
+            (np.tile([1 - self.had, self.had], (observed.scale.levels, 1)),),
+            np.ones(users.size, dtype=np.int64),
+            np.zeros(users.size, dtype=np.int64),
+            unrated=np.array([1 - self.not_had, self.not_had]),
+            unsent=np.array([True, False]),
+            reported=reported,
+        )
+        ones = np.ones(users.size)
+        return Observations.of(users, items, ones, observed.shape, observed.scale, evidence=read)
+
     @property
     def variance(self) -> float:
         """Variance of an answer that is read without bias: (answer - not_had) / (had - not_had)."""

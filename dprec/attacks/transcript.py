@@ -6,12 +6,13 @@ everybody was sent. Nothing in a transcript follows from a rating in any other w
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import scipy.sparse as sp
 
 from dprec.arrays import AnyInts, Floats, Ints
+from dprec.attacks.uploads import Upload
 from dprec.observations import Observations
 from dprec.ratings import RatingScale
 
@@ -24,6 +25,11 @@ class ReleasedSum:
     """Shape (entries,)."""
     deviation: float
     """Standard deviation of the noise in every entry."""
+
+
+def _each_by_itself(joined: Observations) -> Observations:
+    """Return reports that are independent given the ratings."""
+    return joined
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,6 +48,12 @@ class Transcript:
     """What the server reads in the reports of each round, of users it can tell apart, with symbols and their
     channels (`dprec.observations.SymbolReports`, `RowReports`) where reports have them.
     """
+    read_together: Callable[[Observations], Observations] = _each_by_itself
+    """From reports of several rounds, joined, to what they say together: cells whose reports depend on each
+    other, such as on one permanent answer, are one.
+    """
+    uploads: tuple[Upload, ...] = ()
+    """What users whom the server can tell apart sent in each round about numbers that follow from a model."""
     vectors: sp.csr_array | Floats | None = None
     """What each user sent, as numbers by which users can be told apart; shape (users, features)."""
     sums: tuple[ReleasedSum, ...] = ()
@@ -50,3 +62,22 @@ class Transcript:
     """From items to what a device without ratings predicts of them, from what everybody was sent."""
     lists: Ints | None = None
     """What each user was sent as a list; negative after the end of a short one; shape (users, length)."""
+
+    def together(self, rounds: int | None = None) -> Observations:
+        """Return what the reports of the first rounds say, by default of all, of which there are some.
+
+        A cell has several reports where these are independent given its rating.
+        """
+        first = self.reports[:rounds]
+        return first[0] if len(first) == 1 else self.read_together(Observations.joined(first))
+
+    @classmethod
+    def of_all(cls, parts: Sequence[Transcript]) -> Transcript:
+        """Return what is said in several runs, of which there is one at least; lists are the last ones."""
+        last = parts[-1]
+        return replace(
+            last,
+            reports=tuple(each for part in parts for each in part.reports),
+            uploads=tuple(each for part in parts for each in part.uploads),
+            sums=tuple(each for part in parts for each in part.sums),
+        )

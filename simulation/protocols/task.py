@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dprec.accounting import Guarantee, PrivacyAccountant
+from dprec.attacks import Transcript
 from dprec.catalogue import Catalogue
 from dprec.predictions import Predict, PredictRows
 from dprec.progress import Progress
@@ -88,6 +89,8 @@ class ServerTask:
 
     represents: int | None = None
     """How large a population the users represent; None where all are there."""
+    attacked: bool = False
+    """Whether the outcome is to hold what the server has seen, for attacks."""
 
     @property
     def n_users(self) -> int:
@@ -172,3 +175,5 @@ class Outcome(ServerOutcome):
     """From arrays of users and items to the entries of the hidden matrix behind the ratings, if the
     completion models one.
     """
+    transcript: Transcript | None = None
+    """What was said, where `ServerTask.attacked`; None where nothing was."""
