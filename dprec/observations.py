@@ -121,6 +121,10 @@ class SymbolReports(Evidence):
         """Return the symbols in another order."""
         return replace(self, symbols=self.symbols[order], channel_of=self.channel_of[order])
 
+    def of_some(self, chosen: Bools) -> SymbolReports:
+        """Return the symbols of some cells, by themselves."""
+        return SymbolReports(self.channels, self.symbols[chosen], self.channel_of[chosen])
+
     @property
     def of_cells(self) -> SymbolReports:
         """These reports themselves."""
@@ -338,6 +342,18 @@ class Observations:
             catalogue=first.catalogue,
             rated=RatedSets.union([part.item_sets for part in parts], first.shape[1]),
             embedding_release=first.embedding_release,
+        )
+
+    def select(self, chosen: Bools) -> Observations:
+        """Return some of the cells, with what is known of each by itself; shape (cells,)."""
+        reports = self.symbols
+        return replace(
+            self,
+            indptr=offsets(np.bincount(self.users[chosen], minlength=self.shape[0])),
+            items=self.items[chosen],
+            read=lambda: self.values[chosen],
+            likelihood=None if self.likelihood is None else self.likelihood[chosen],
+            evidence=None if reports is None else reports.of_some(chosen),
         )
 
     def _check_joins(self, first: Observations) -> None:

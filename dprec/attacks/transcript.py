@@ -63,14 +63,6 @@ class Transcript:
     lists: Ints | None = None
     """What each user was sent as a list; negative after the end of a short one; shape (users, length)."""
 
-    def together(self, rounds: int | None = None) -> Observations:
-        """Return what the reports of the first rounds say, by default of all, of which there are some.
-
-        A cell has several reports where these are independent given its rating.
-        """
-        first = self.reports[:rounds]
-        return first[0] if len(first) == 1 else self.read_together(Observations.joined(first))
-
     @classmethod
     def of_all(cls, parts: Sequence[Transcript]) -> Transcript:
         """Return what is said in several runs, of which there is one at least; lists are the last ones."""

@@ -15,6 +15,9 @@ import scipy.sparse as sp
 from dprec.arrays import Floats, Ints
 from dprec.completion import Profiles
 
+_CERTAIN = 1e-9 - 1
+"""Least product of a sign and its mean: what is excluded in the mean of made-up profiles is never certain."""
+
 Likelihood = Callable[[Floats, Floats, Floats], Floats]
 """From answers, and the mean and variance of the numbers that they are about, to log likelihoods."""
 
@@ -75,7 +78,7 @@ def of_signs(scale: float) -> Likelihood:
     """Return how likely signs are, of which each has the mean ``number * scale`` for numbers from -1 to 1."""
 
     def likelihood(answers: Floats, means: Floats, variances: Floats) -> Floats:
-        return np.log1p(np.sign(answers) * scale * means)
+        return np.log1p(np.maximum(np.sign(answers) * scale * means, _CERTAIN))
 
     return likelihood
 

@@ -199,10 +199,9 @@ class FederatedProtocol(Protocol):
         )
 
     def _transcript(self, task: Task, held: FederatedRounds, received: Sequence[Received]) -> Transcript:
-        """Return what was said; who trusts the server has it add the noise to what it sees without."""
+        """Return what was said; a server that is trusted sees updates without noise."""
         trusted = self.guarantee((task.n_users, task.n_items)).trusts_server
-        reading = UpdateRounds(self.model, held.code, task.n_items)
-        uploads = () if trusted else reading.uploads(task.n_users, received)
+        uploads = UpdateRounds(self.model, held.code, task.n_items).uploads(task.n_users, received)
         nobody = task.judged.select(np.zeros(task.judged.count, dtype=np.bool_))
         return transcript_of(
             task,

@@ -71,7 +71,7 @@ class GradientRounds:
             n_numbers=whole,
             per_item=self.shape[1] if whole == self.shape[0] * self.shape[1] else None,
             read=partial(self._read, received),
-            compute=partial(self._compute, item_factors),
+            compute=partial(self._compute, item_factors, np.inf if first.scale is None else 1.0),
             likelihood=likelihood,
             shows_items=not self.gradient.hides_rated_items,
         )
@@ -82,9 +82,10 @@ class GradientRounds:
             if said is not None:
                 yield Answered(users[said.reports], said.coordinates, said.answers)
 
-    def _compute(self, item_factors: Floats, profiles: Profiles) -> Floats:
+    def _compute(self, item_factors: Floats, largest: float, profiles: Profiles) -> Floats:
         own = self.gradient.user_factors(profiles, item_factors, self.ridge)
-        return self.gradient.numbers(profiles, own, item_factors, self.public_seed)
+        numbers = self.gradient.numbers(profiles, own, item_factors, self.public_seed)
+        return np.clip(numbers, -largest, largest)
 
 
 @dataclass(frozen=True, eq=False)
