@@ -2,5 +2,8 @@
 
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.transcript import ReleasedSum, Transcript
+from dprec.components import Registry
 
-__all__ = ["Attack", "Attacked", "Figure", "Game", "ReleasedSum", "Transcript"]
+ATTACKS: Registry[Attack] = Registry("attack", Attack, [])
+
+__all__ = ["ATTACKS", "Attack", "Attacked", "Figure", "Game", "ReleasedSum", "Transcript"]

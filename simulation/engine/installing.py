@@ -46,10 +46,12 @@ class Installer:
         setup: Setup,
         checkpoints: Checkpoints | None = None,
         present: Bools | None = None,
+        absent: Bools | None = None,
     ) -> Task:
         """Install ratings and a setup, and return the protocol's task; see `Task`.
 
-        ``held``: what devices hold of the train ratings; ``present``: who is there, by default everybody.
+        ``held``: what devices hold of the train ratings; ``present``: who is there to be asked, by default
+        everybody; ``absent``: who is asked and never answers, by default nobody.
         """
         simulation, users = self.config.simulation, train.n_users
         users_per_node, represents = simulation.partition_size(users), self.config.dataset.represented(users)
@@ -59,6 +61,7 @@ class Installer:
             keys=keys.installed,
             faults=simulation.faults,
             setup=(setup if represents is None else setup.represented()).chosen_by(train, self.config.seed),
+            absent=absent,
         )
         return Task(
             train=train,
@@ -77,6 +80,7 @@ class Installer:
             restore=partial(self.session.restore, group),
             ended=self.ended,
             represents=represents,
+            attacked=bool(self.config.attacks),
         )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dprec.accounting import AnyBudget, Guarantee, MatchedBudget
-from dprec.arrays import Bools, Ints, Uint8s
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s
+from dprec.attacks import Transcript
 from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Completion, ItemAverage
 from dprec.components import option
@@ -118,6 +120,14 @@ class Learned:
         if self.sent_table is None:
             return self.completed.predict, self.completed.predict_rows
         return Devices(process, self.sent_table, held).predict, None
+
+    def newcomer(self, process: OrdinalProcess, train: Ratings) -> Callable[[AnyInts], Floats] | None:
+        """Return what a device without ratings predicts of items; None where devices are sent no table."""
+        if self.sent_table is None:
+            return None
+        nobody = train.select(np.zeros(train.count, dtype=np.bool_))
+        predict = Devices(process, self.sent_table, nobody).predict
+        return lambda items: predict(np.zeros_like(items), items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,7 +391,7 @@ class OneShotProtocol(Protocol):
         """
         from strategies.report_collection import ReportCollection
 
-        symbols = symbols or self.completion.needs_symbols or self._own_budgets
+        symbols = symbols or self.completion.needs_symbols or self._own_budgets or task.attacked
         wanted = Wanted(self.completion.needs_likelihood, symbols)
         collection = ReportCollection(family, task.group, wanted, task.catalogue, required)
         return collection.collect(grid, task.roster)
@@ -407,10 +417,15 @@ class OneShotProtocol(Protocol):
             return Learned(completed, *self._broadcast(grid, task, completed, linked, traffic, numbers))
         if self.delivery is None or self.shuffler is not None:
             return Learned(completed, None, {})
-        rated = linked.item_sets
-        seen = None if self.mechanism.report_family.hides_items else (rated.users, rated.items)
-        spent = self.delivery.deliver(grid, task, completed, seen, traffic, self.completion_name)
+        spent = self.delivery.deliver(
+            grid, task, completed, self._seen(linked), traffic, self.completion_name
+        )
         return Learned(completed, None, spent)
+
+    def _seen(self, linked: Observations) -> tuple[AnyInts, AnyInts] | None:
+        """Return the cells that are seen as rated; None if reports hide them."""
+        rated = linked.item_sets
+        return None if self.mechanism.report_family.hides_items else (rated.users, rated.items)
 
     def _numbers(self, collected: Collected) -> Ints | None:
         """Return the number of every user's own budget: refusal, if there is one, of whoever sent nothing."""
@@ -449,7 +464,26 @@ class OneShotProtocol(Protocol):
             predict_rows=rows,
             guarantee=self.guarantee((train.n_users, train.n_items)),
             hidden=learned.completed.hidden_entries,
+            transcript=self._transcript(task, held) if task.attacked else None,
             **facts,
+        )
+
+    def _transcript(self, task: Task, held: ServedReports) -> Transcript:
+        """Return what was said; what a shuffler hands on can be linked with nobody."""
+        observed, learned, lists = held.after.observations, held.learned, None
+        linked = self.shuffler is None
+        if linked and learned.sent_table is None and self.delivery is not None:
+            seen = self._seen(held.collected.observations)
+            delivered = self.delivery.lists(task, learned.completed, seen, self.completion_name)
+            lists = delivered.best(np.arange(task.n_users))
+        return Transcript(
+            n_users=task.n_users,
+            n_items=task.n_items,
+            scale=task.scale,
+            trusted=self.guarantee((task.n_users, task.n_items)).trusts_server,
+            reports=(observed,) if linked else (),
+            newcomer=learned.newcomer(self.process, task.train),
+            lists=lists,
         )
 
     @property

@@ -21,6 +21,7 @@ from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
     from dprec.wire import TrafficLedger
+    from strategies.delivery import Lists
 
 EXACT_CHANNEL = (
     "epsilon is the largest log ratio of a channel's rows, counted in the same integer weights with which "
@@ -118,17 +119,25 @@ class TopN(Options):
         ``seen``: users and items of the cells that the server has seen as rated, by user; None if reports
         hide them. A device leaves out what it has rated by itself.
         """
-        from strategies.delivery import Lists, Seen, deliver_lists
+        from strategies.delivery import deliver_lists
+
+        lists = self.lists(task, completed, seen, name)
+        return deliver_lists(grid, task.roster, task.group, lists, traffic)
+
+    def lists(
+        self, task: ServerTask, completed: Completed, seen: tuple[AnyInts, AnyInts] | None, name: str
+    ) -> Lists:
+        """Return what everybody is sent; see `deliver`."""
+        from strategies.delivery import Lists, Seen
 
         shape = task.n_users, task.n_items
-        lists = Lists(
+        return Lists(
             self.items,
             Seen.nothing(shape) if seen is None else Seen.of(*seen, shape),
             task.scale,
             checked(completed.predict, f"completion {name}"),
             checked_rows(completed.predict_rows, f"completion {name}"),
         )
-        return deliver_lists(grid, task.roster, task.group, lists, traffic)
 
 
 DELIVERY = (
