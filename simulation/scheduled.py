@@ -39,7 +39,6 @@ from simulation.evaluation import Evaluator, Judged
 from simulation.protocols import Outcome, Protocol
 from simulation.protocols.one_shot import Learned, OneShotProtocol, notes_on_catalogue
 from simulation.protocols.sharing import notes_on_failures
-from simulation.protocols.transcripts import of_newcomers
 from strategies.participation import RoundRecord
 
 OWN_RATINGS = (0, 1, 5, 20, 50)
@@ -153,7 +152,6 @@ class _ReadTogether(_Collections):
     tables: list[Bools] = field(default_factory=list, init=False)
     """Whose reports arrived just before each table was sent; shape (users,)."""
     latest: Learned = field(init=False)
-    attacked: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -190,7 +188,6 @@ class _ReadTogether(_Collections):
             setup=self.setup,
             present=present,
         )
-        self.attacked = task.attacked
         # Only without a table is there nothing to predict from.
         first = not self.tables
         collected = self.asking.collect(grid, task, self.family, symbols=True, required=first)
@@ -238,16 +235,12 @@ class _ReadTogether(_Collections):
             channel=self.family.device_channel(ratings.counts),
             notes=completed.notes + notes_on_failures(rounds) + notes_on_catalogue(completed.public_data),
             diagnostics=completed.diagnostics,
-            transcript=self._transcript() if self.attacked else None,
+            transcript=self._transcript() if self.installer.config.attacks else None,
         )
 
     def _transcript(self) -> Transcript:
         """Return the reports of all collections, with how they depend on each other."""
         ratings = self.periods.ratings
-        nobody = ratings.select(np.zeros(ratings.count, dtype=np.bool_))
-        told = (
-            None if self.latest.sent_table is None else self.latest.predicting(self.protocol.process, nobody)
-        )
         return Transcript(
             n_users=ratings.n_users,
             n_items=ratings.n_items,
@@ -255,7 +248,7 @@ class _ReadTogether(_Collections):
             trusted=self.protocol.guarantee((ratings.n_users, ratings.n_items)).trusts_server,
             reports=tuple(each.observations for each in self.made),
             read_together=self.family.together,
-            newcomer=None if told is None else of_newcomers(told[0]),
+            newcomer=self.latest.newcomer(self.protocol.process, ratings),
         )
 
 

@@ -9,6 +9,7 @@ from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
 from dprec.attacks import Transcript
 from dprec.catalogue import UsersTable
+from dprec.errors import SettingError
 from dprec.predictions import Predict
 from dprec.progress import silent
 from dprec.ratings import Ratings
@@ -67,7 +68,11 @@ class Laboratory:
         Under secure aggregation, where nobody sees who contributes, such devices contribute nothing: sums
         stand only so many that never answer. The bits of the run follow from the configuration, the seed, who
         is present and the number.
+
+        Raises SettingError under a schedule.
         """
+        if self.installer.config.schedule is not None:
+            raise SettingError("kind", "one that runs again, with a schedule", "another, or no schedule")
         identity = f"{self.installer.config.protocol.identity} attacked {number}"
         silent_too = self.outcome.guarantee.trust != "secure-aggregation"
         train = self.truth.select(present[self.truth.users])

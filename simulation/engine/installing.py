@@ -62,6 +62,7 @@ class Installer:
             faults=simulation.faults,
             setup=(setup if represents is None else setup.represented()).chosen_by(train, self.config.seed),
             absent=absent,
+            individual_reports=bool(self.config.attacks),
         )
         return Task(
             train=train,

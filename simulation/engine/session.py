@@ -262,8 +262,13 @@ class Session:
         faults: FaultOptions,
         setup: Setup,
         absent: Bools | None = None,
+        individual_reports: bool = False,
     ) -> str:
-        """Give the devices their ratings and settings, or raise InputError; return the run key."""
+        """Give the devices their ratings and settings, or raise InputError; return the run key.
+
+        ``individual_reports``: whether nodes send each report in this run, as in all runs of a session that
+        says so.
+        """
         key = f"{next(self._runs):08d}"
         brought = Brought.for_setup(setup)
         if brought != NOTHING:
@@ -276,7 +281,7 @@ class Session:
             faults=faults,
             setup=setup if brought.setup is None else None,
             absent=absent,
-            individual_reports=self.individual_reports,
+            individual_reports=self.individual_reports or individual_reports,
             shards=self.shards,
         )
         return key

@@ -32,7 +32,7 @@ from simulation.protocols import sharing
 from simulation.protocols.base import Auditor, Example, Finding, Protocol, Sent, sent_ratings
 from simulation.protocols.components import AnyMechanism, AnyPerturbation
 from simulation.protocols.task import Grid, Outcome, Task
-from simulation.protocols.transcripts import told, transcript_of
+from simulation.protocols.transcripts import lists_of, told, transcript_of
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected
@@ -313,9 +313,9 @@ class TrustedServerProtocol(Protocol):
             seed_for(task.server_seed, received.users, received.items, received.values),
             task.progress,
         )
-        record = collected.record
+        record, seen = collected.record, (received.users, received.items)
+        lists = lists_of(self.delivery, task, completed, seen, self.completion_name)
         if self.delivery is not None:
-            seen = received.users, received.items
             spent = self.delivery.deliver(
                 grid, task, completed, seen, collected.traffic, self.completion_name
             )
@@ -335,7 +335,7 @@ class TrustedServerProtocol(Protocol):
             notes=completed.notes + sharing.notes_on_failures([record]),
             diagnostics={**completed.diagnostics, "noise_scale": noise.scale},
             hidden=completed.hidden,
-            transcript=told(task, received, trusted=True),
+            transcript=told(task, received, trusted=True, lists=lists),
         )
 
     def sent(self, example: Example) -> Sent:

@@ -24,10 +24,10 @@ from dprec.wire import ReportCodec
 from simulation.protocols import sharing
 from simulation.protocols.base import Example, Protocol, Sent, sent_through
 from simulation.protocols.task import Grid, Outcome, Task
-from simulation.protocols.transcripts import transcript_of
+from simulation.protocols.transcripts import lists_of, transcript_of
 
 if TYPE_CHECKING:
-    from strategies.iterative import ReceivedSlopes
+    from strategies.iterative import GradientPerturbation, ReceivedSlopes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,10 +152,12 @@ class GradientPerturbationProtocol(Protocol):
             + sharing.notes_on_failures(strategy.records),
             diagnostics={"tau": self.completion.radius(strategy.shape), "rounds": self.rounds},
             hidden=strategy.matrix.hidden,
-            transcript=None if strategy.received is None else self._transcript(task, strategy.received),
+            transcript=self._transcript(task, strategy, strategy.received or ()) if task.attacked else None,
         )
 
-    def _transcript(self, task: Task, received: Sequence[ReceivedSlopes]) -> Transcript:
+    def _transcript(
+        self, task: Task, strategy: GradientPerturbation, received: Sequence[ReceivedSlopes]
+    ) -> Transcript:
         """Return what was said; a sign follows from a slope as the entry is known that was sent down."""
         link, channel = self.completion.link_function, self._channel()
 
@@ -172,7 +174,9 @@ class GradientPerturbationProtocol(Protocol):
             read = SymbolReports(channels, one.symbols, channel_of.ravel())
             shape, values = (task.n_users, task.n_items), channel.values[one.symbols]
             reports.append(Observations.of(one.users, one.items, values, shape, task.scale, evidence=read))
-        return transcript_of(task, reports=tuple(reports))
+        name = self.completion_name
+        lists = lists_of(self.delivery, task, strategy.matrix, strategy.observed, name)
+        return transcript_of(task, reports=tuple(reports), lists=lists)
 
     def sent(self, example: Example) -> Sent:
         """Return the reports of noisy slopes, one in each round."""
