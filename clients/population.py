@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -137,6 +137,8 @@ class Population:
     """
     absent: Bools | None = None
     """Whose device never answers; None for nobody; shape (users,)."""
+    crafted: int = 0
+    """So many users, the last ones, choose what they report, which says most for their profiles."""
     held: HeldFactors | None = None
     """What the devices last received before the run was interrupted."""
     key: str = ""
@@ -232,6 +234,13 @@ class Partition:
         absent = self.population.absent
         return refuses if absent is None else refuses | absent[self.start : self.stop]
 
+    @property
+    def parts_that_lie(self) -> tuple[tuple[Partition, bool], ...]:
+        """The users whose reports are drawn, and then those who choose them, and which they are."""
+        first = min(max(self.start, self.population.n_users - self.population.crafted), self.stop)
+        drawn, chosen = replace(self, stop=first), replace(self, start=first)
+        return (drawn, False), (chosen, True)
+
     @cached_property
     def _profiles(self) -> StoredProfiles:
         with _of_the_simulation():
@@ -252,6 +261,7 @@ class _Description(components.Options):
     absent: Annotated[str, Field(pattern="^([0-9a-f]{2})*$")] = components.option(
         "Whose devices never answer, a bit for each user, in hexadecimal; empty for nobody.", ""
     )
+    crafted: int = components.option("Users, the last ones, who choose what they report.", 0, ge=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,15 +280,16 @@ def write_population(
     faults: FaultOptions,
     setup: Setup | None,
     absent: Bools | None = None,
+    crafted: int = 0,
     individual_reports: bool = False,
     shards: Path | None = None,
 ) -> None:
     """Write what the devices hold to a new directory.
 
     No setup where messages bring it (`clients.population`). ``absent``: whose device never answers, by
-    default nobody's. ``shards``: where the ratings are, or are to be
-    written; by default in the directory itself. Raises FileExistsError when the directory exists, and
-    InputError as `write_shards`.
+    default nobody's. ``crafted``: so many users, the last ones, choose what they report. ``shards``: where
+    the ratings are, or are to be written; by default in the directory itself. Raises FileExistsError when
+    the directory exists, and InputError as `write_shards`.
     """
     directory.mkdir(parents=True)
     index = write_shards(directory if shards is None else shards, ratings)
@@ -291,6 +302,7 @@ def write_population(
         faults=faults,
         setup=setup,
         absent="" if absent is None else np.packbits(absent).tobytes().hex(),
+        crafted=crafted,
     )
     write_whole(directory / _POPULATION, to_json(description).encode())
 
@@ -327,6 +339,7 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
         faults=description.faults,
         setup=description.setup or brought.unpacked_setup(str(path)),
         absent=_absent(description.absent, ratings.n_users),
+        crafted=description.crafted,
         held=_held(folder),
         key=folder.name,
     )

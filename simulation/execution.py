@@ -212,7 +212,7 @@ def run_in(
         composed = outcome.accountant.get_epsilon(config.protocol.delta)
         traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
         grouped = evaluator.users_of_groups(outcome, judged.predictions, charged(traffic))
-        reached = _attacked(Laboratory(installer, keys, train, side.users, outcome))
+        reached = _attacked(Laboratory(installer, keys, evaluator, side.users, judged))
     return RunRecord(
         config=config,
         summary=summarise(

@@ -7,13 +7,15 @@ from functools import cached_property
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
-from dprec.attacks import Transcript
+from dprec.attacks import Liars, Shown, Transcript
 from dprec.catalogue import UsersTable
 from dprec.errors import SettingError
 from dprec.predictions import Predict
 from dprec.progress import silent
 from dprec.ratings import Ratings
+from simulation.attacking.lying import outcome_with_liars
 from simulation.engine.installing import Installer, run_protocol
+from simulation.evaluation import Evaluator, Judged
 from simulation.protocols import Outcome
 from simulation.scheduled import KeysOf
 from strategies.participation import RoundRecord
@@ -35,12 +37,34 @@ class Laboratory:
     installer: Installer
     keys: KeysOf
     """Derives the keys of the run, and of others."""
-    truth: Ratings
-    """The train ratings."""
+    evaluator: Evaluator
+    """Knows the ratings that devices hold, and judges what their users are shown."""
     users: UsersTable | None
     """What is public of them."""
-    outcome: Outcome
-    """What came of the run."""
+    judged: Judged
+    """What came of the run, and how good it was."""
+
+    @property
+    def truth(self) -> Ratings:
+        """The train ratings."""
+        return self.evaluator.train
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of the run."""
+        return self.judged.outcome
+
+    @property
+    def shown(self) -> Shown:
+        """What its users are shown."""
+        return Shown(self.outcome.predict, self.outcome.predict_rows, self.judged.measured)
+
+    def with_liars(self, liars: Liars) -> Shown:
+        """Return what they are shown when liars take part after them, with the same draws."""
+        keys = self.keys(self.installer.config.protocol.identity)
+        outcome = outcome_with_liars(self._quiet, self.evaluator, keys, liars)
+        measured = self.evaluator.judged(outcome.predict, outcome.predict_rows, outcome.hidden)[2]
+        return Shown(outcome.predict, outcome.predict_rows, measured)
 
     @property
     def transcript(self) -> Transcript:

@@ -263,6 +263,7 @@ class Session:
         setup: Setup,
         absent: Bools | None = None,
         individual_reports: bool = False,
+        crafted: int = 0,
     ) -> str:
         """Give the devices their ratings and settings, or raise InputError; return the run key.
 
@@ -281,6 +282,7 @@ class Session:
             faults=faults,
             setup=setup if brought.setup is None else None,
             absent=absent,
+            crafted=crafted,
             individual_reports=self.individual_reports or individual_reports,
             shards=self.shards,
         )

@@ -443,7 +443,7 @@ class OneShotProtocol(Protocol):
     def simulated(self, task: Task, held: ServedReports) -> Outcome:
         """Add what devices predict, what they lost, and how far their reports are from the ratings."""
         train, learned, observed = task.train, held.learned, held.after.observations
-        setup = self.setup().chosen_by(train, task.seed)
+        setup = self.setup().chosen_by(train, task.seed, task.liars)
         facts = held.facts(train.counts, setup.numbers(0, train.n_users))
         predict, rows = learned.predicting(self.process, train)
         notes, facts["distance"] = held.family.against_truth(train, observed, held.collected.accepted)

@@ -119,6 +119,8 @@ class Task(ServerTask):
     """
     checkpoints: Checkpoints | None
     """Where a protocol with rounds keeps its state."""
+    liars: int = 0
+    """So many of the users, the last ones, lie; see `dprec.attacks.Liars`."""
     restore: Callable[[HeldFactors], None]
     """Gives the devices what they had received before the run was interrupted."""
 
