@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import scipy.sparse as sp
 
 from dprec.arrays import AnyInts, Floats, Ints
+from dprec.attacks.broadcasts import Broadcast
 from dprec.attacks.uploads import Upload
+from dprec.completion import Profiles
 from dprec.observations import Observations
 from dprec.ratings import RatingScale
 
@@ -25,6 +28,10 @@ class ReleasedSum:
     """Shape (entries,)."""
     deviation: float
     """Standard deviation of the noise in every entry."""
+    added: Callable[[Profiles], sp.csr_array] | None = None
+    """From profiles to what their devices add, as anybody can compute it from what devices were sent;
+    shape (users, entries).
+    """
 
 
 def _each_by_itself(joined: Observations) -> Observations:
@@ -58,6 +65,8 @@ class Transcript:
     """What each user sent, as numbers by which users can be told apart; shape (users, features)."""
     sums: tuple[ReleasedSum, ...] = ()
     """What the server has of all users together."""
+    broadcast: Broadcast | None = None
+    """What everybody was sent about the items at the end."""
     newcomer: Callable[[AnyInts], Floats] | None = None
     """From items to what a device without ratings predicts of them, from what everybody was sent."""
     lists: Ints | None = None
@@ -73,3 +82,10 @@ class Transcript:
             uploads=tuple(each for part in parts for each in part.uploads),
             sums=tuple(each for part in parts for each in part.sums),
         )
+
+    @property
+    def of_items(self) -> Broadcast | None:
+        """What everybody can tell of the items: what was sent of them, or what newcomers are predicted."""
+        if self.broadcast is not None or self.newcomer is None:
+            return self.broadcast
+        return Broadcast(columns=self.newcomer(np.arange(self.n_items))[:, None])
