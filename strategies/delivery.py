@@ -63,6 +63,8 @@ class Lists:
     """Predicted ratings are clipped to it."""
     predict: Predict
     predict_rows: PredictRows | None = None
+    scores: PredictRows | None = None
+    """What ranks the items, if not the predictions."""
 
     @property
     def codec(self) -> ItemListCodec:
@@ -77,9 +79,8 @@ class Lists:
     def encoded(self, users: Ints) -> list[bytes]:
         """Return the encoded lists of some users, the best item first."""
         n_items = self.seen.n_items
-        best = best_items(
-            self.predict, self.seen, users, self.longest, n_items, predict_rows=self.predict_rows
-        )
+        ranked = self.scores or self.predict_rows
+        best = best_items(self.predict, self.seen, users, self.longest, n_items, predict_rows=ranked)
         ratings = np.zeros(best.shape)
         rows, places = np.nonzero(best != NO_ITEM)
         predicted = self.predict(users[rows], best[rows, places])
