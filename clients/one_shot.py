@@ -34,7 +34,11 @@ _CELLS_AT_ONCE = 1 << 20
 def reports(partition: Partition) -> Pieces:
     """Return the encoded report of every user of a partition, each by random words of the user's own."""
     family = installed_family(partition.population)
-    return Pieces.joined(family.encode(*held(part)) for part in _parts(partition, family))
+    return Pieces.joined(
+        (family.crafted if lies else family.encode)(*held(part))
+        for users, lies in partition.parts_that_lie
+        for part in _parts(users, family)
+    )
 
 
 def held(partition: Partition) -> tuple[Profiles, DrawsFor]:

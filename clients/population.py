@@ -14,14 +14,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Annotated, Protocol, TypeVar
 
 import numpy as np
 from flwr.app import Context, Message
+from pydantic import Field
 
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
@@ -134,6 +135,10 @@ class Population:
     """The protocol's settings as installed on the devices. They include the privacy budgets: a device accepts
     none from the server.
     """
+    absent: Bools | None = None
+    """Whose device never answers; None for nobody; shape (users,)."""
+    crafted: int = 0
+    """So many users, the last ones, choose what they report, which says most for their profiles."""
     held: HeldFactors | None = None
     """What the devices last received before the run was interrupted."""
     key: str = ""
@@ -225,7 +230,16 @@ class Partition:
     @property
     def refuses(self) -> Bools:
         """Whose device sends nothing, shape (users,)."""
-        return self.population.setup.refuses(self.start, self.stop)
+        refuses = self.population.setup.refuses(self.start, self.stop)
+        absent = self.population.absent
+        return refuses if absent is None else refuses | absent[self.start : self.stop]
+
+    @property
+    def parts_that_lie(self) -> tuple[tuple[Partition, bool], ...]:
+        """The users whose reports are drawn, and then those who choose them, and which they are."""
+        first = min(max(self.start, self.population.n_users - self.population.crafted), self.stop)
+        drawn, chosen = replace(self, stop=first), replace(self, start=first)
+        return (drawn, False), (chosen, True)
 
     @cached_property
     def _profiles(self) -> StoredProfiles:
@@ -244,6 +258,10 @@ class _Description(components.Options):
     keys: InstalledKeys = components.option("What devices and network draw from.")
     faults: FaultOptions = components.option("What goes wrong between the devices and the server.")
     setup: AnySetup | None = components.option("What is installed on the devices; none if messages bring it.")
+    absent: Annotated[str, Field(pattern="^([0-9a-f]{2})*$")] = components.option(
+        "Whose devices never answer, a bit for each user, in hexadecimal; empty for nobody.", ""
+    )
+    crafted: int = components.option("Users, the last ones, who choose what they report.", 0, ge=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,14 +279,17 @@ def write_population(
     keys: InstalledKeys,
     faults: FaultOptions,
     setup: Setup | None,
+    absent: Bools | None = None,
+    crafted: int = 0,
     individual_reports: bool = False,
     shards: Path | None = None,
 ) -> None:
     """Write what the devices hold to a new directory.
 
-    No setup where messages bring it (`clients.population`). ``shards``: where the ratings are, or are to be
-    written; by default in the directory itself. Raises FileExistsError when the directory exists, and
-    InputError as `write_shards`.
+    No setup where messages bring it (`clients.population`). ``absent``: whose device never answers, by
+    default nobody's. ``crafted``: so many users, the last ones, choose what they report. ``shards``: where
+    the ratings are, or are to be written; by default in the directory itself. Raises FileExistsError when
+    the directory exists, and InputError as `write_shards`.
     """
     directory.mkdir(parents=True)
     index = write_shards(directory if shards is None else shards, ratings)
@@ -280,6 +301,8 @@ def write_population(
         keys=keys,
         faults=faults,
         setup=setup,
+        absent="" if absent is None else np.packbits(absent).tobytes().hex(),
+        crafted=crafted,
     )
     write_whole(directory / _POPULATION, to_json(description).encode())
 
@@ -315,9 +338,18 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
         keys=description.keys,
         faults=description.faults,
         setup=description.setup or brought.unpacked_setup(str(path)),
+        absent=_absent(description.absent, ratings.n_users),
+        crafted=description.crafted,
         held=_held(folder),
         key=folder.name,
     )
+
+
+def _absent(bits: str, n_users: int) -> Bools | None:
+    """Return whose device never answers, as a population's folder says it."""
+    if not bits:
+        return None
+    return np.unpackbits(np.frombuffer(bytes.fromhex(bits), np.uint8), count=n_users).astype(np.bool_)
 
 
 def _held(folder: Path) -> HeldFactors | None:

@@ -1,7 +1,7 @@
 """What settings, their values and columns of tables were called before.
 
 An old name is refused with the new one. What devices and server draw is keyed by the first names, so that a
-new name changes no draw.
+new name changes no draw; nor does a setting that came later, while it is as everything was before.
 """
 
 from typing import Any
@@ -31,6 +31,9 @@ TRUST = {"nobody": "local", "shuffler": "shuffle", "sum": "secure-aggregation", 
 COLUMNS = {"floor": "baseline"}
 """From the old name of a column to the new one."""
 
+_CAME_LATER = {"fewest": 1, "proofs": "none"}
+"""Settings that there were not at first, with the values that say what was done without them."""
+
 _FIRST = {new: old for old, new in (*KEYS.items(), *VALUES.items())}
 
 
@@ -43,7 +46,8 @@ def now(old: object, names: object) -> str | None:
 def first_names(settings: Any) -> Any:
     """Return settings, as a file would hold them, under the names that they had first."""
     if isinstance(settings, dict):
-        return {_FIRST.get(key, key): first_names(value) for key, value in settings.items()}
+        kept = ((key, value) for key, value in settings.items() if _CAME_LATER.get(key, settings) != value)
+        return {_FIRST.get(key, key): first_names(value) for key, value in kept}
     if isinstance(settings, list):
         return [first_names(value) for value in settings]
     return _FIRST.get(settings, settings) if isinstance(settings, str) else settings

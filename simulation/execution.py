@@ -22,6 +22,8 @@ from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
+from simulation.attacking.laboratory import Laboratory
+from simulation.attacking.performing import check_attacks, perform
 from simulation.configuration.models import EPSILON, RunConfig
 from simulation.engine.installing import Installer, run_protocol
 from simulation.engine.ray_cluster import check_memory
@@ -36,6 +38,7 @@ from simulation.evaluation import (
 from simulation.protocols import Protocol, Task
 from simulation.protocols.base import check_suits
 from simulation.scheduled import KeysOf, check_kind, check_schedule, over_time
+from simulation.storage.attacked import AttackSummary
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
     RunRecord,
@@ -89,6 +92,7 @@ def load_ratings(
     if size is not None:
         _check_memory(config, *size)
     check_schedule(config)
+    check_attacks(config)
     train, test = prepare(config.dataset, config.division, config.binarization, config.seed)
     if config.schedule is not None:
         check_kind(config.schedule, config.protocol.suited_to(train))
@@ -208,6 +212,7 @@ def run_in(
         composed = outcome.accountant.get_epsilon(config.protocol.delta)
         traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
         grouped = evaluator.users_of_groups(outcome, judged.predictions, charged(traffic))
+        reached = _attacked(Laboratory(installer, keys, evaluator, side.users, judged))
     return RunRecord(
         config=config,
         summary=summarise(
@@ -222,7 +227,7 @@ def run_in(
             judged.nothing_sent,
             shown_names(side.item_names, test, outcome.diagnostics),
             None if grouped is None else grouped.figures(),
-        ),
+        ).model_copy(update=reached),
         predictions=prediction_columns(test, judged.predictions, judged.ranks),
         traffic=traffic,
         rounds=outcome.rounds,
@@ -231,6 +236,12 @@ def run_in(
         messages=messages_of(config.protocol, train, outcome.traffic, config.seed, config.dataset.kind),
         users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
+
+
+def _attacked(game: Laboratory) -> dict[str, AttackSummary]:
+    """Perform the attacks on a run, and return what is added to its summary: nothing without any."""
+    config, progress = game.installer.config, game.installer.progress
+    return {"attacks": perform(config.attacks, game, progress)} if config.attacks else {}
 
 
 def _evaluator(config: RunConfig, train: Ratings, test: Ratings, side: SideData) -> Evaluator:

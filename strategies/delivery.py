@@ -76,11 +76,15 @@ class Lists:
         """Bytes of every user's list, shape (users,)."""
         return self.codec.sizes(np.minimum(self.longest, self.seen.n_items - self.seen.counts))
 
-    def encoded(self, users: Ints) -> list[bytes]:
-        """Return the encoded lists of some users, the best item first."""
+    def best(self, users: Ints) -> Ints:
+        """Return the lists of some users, the best item first, `NO_ITEM` after the end of a short one."""
         n_items = self.seen.n_items
         ranked = self.scores or self.predict_rows
-        best = best_items(self.predict, self.seen, users, self.longest, n_items, predict_rows=ranked)
+        return best_items(self.predict, self.seen, users, self.longest, n_items, predict_rows=ranked)
+
+    def encoded(self, users: Ints) -> list[bytes]:
+        """Return the encoded lists of some users, the best item first."""
+        best = self.best(users)
         ratings = np.zeros(best.shape)
         rows, places = np.nonzero(best != NO_ITEM)
         predicted = self.predict(users[rows], best[rows, places])

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
+from dprec.attacks.liars import Liars
 from dprec.attacks.transcript import Transcript
 from dprec.catalogue import UsersTable
 from dprec.components import Options
+from dprec.predictions import Predict, PredictRows
 from dprec.ratings import Ratings
 
 
@@ -41,6 +43,20 @@ class Attacked:
     """By name; those of `Attack.figures`."""
     notes: tuple[str, ...] = ()
     """What a reader of the figures must know."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What the honest users of a run are shown."""
+
+    predict: Predict
+    """From arrays of users and items to predictions."""
+    predict_rows: PredictRows | None
+    """The same of all items of some users, where that is cheaper."""
+    accuracy: Mapping[str, typing.Any]
+    """On their test ratings; see `summary.accuracy`."""
+    scores: Predict | None = None
+    """From arrays of users and items to what lists are ranked by, if not by predictions."""
 
 
 class Game(typing.Protocol):
@@ -69,6 +85,13 @@ class Game(typing.Protocol):
     @property
     def seed(self) -> int:
         """Of what the attack draws."""
+
+    @property
+    def shown(self) -> Shown:
+        """What honest users are shown, who are all users of the run."""
+
+    def with_liars(self, liars: Liars) -> Shown:
+        """Return what they are shown if liars take part, after all others, in a run with the same draws."""
 
     def again(self, present: Bools, number: int) -> Transcript:
         """Return the transcript of another run, with other noise, in which some users alone take part.

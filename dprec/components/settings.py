@@ -142,7 +142,7 @@ def _group(hint: Any) -> Group | None:
 
 
 def _item(hint: Any) -> Any:
-    items = [get_args(part)[0] for part in _alternatives(hint) if get_origin(part) is list]
+    items = [get_args(part)[0] for part in _alternatives(hint) if get_origin(part) in (list, tuple)]
     return items[0] if items else None
 
 

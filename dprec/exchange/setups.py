@@ -94,8 +94,11 @@ class Setup(Options):
         """Return the setup of devices that represent others besides."""
         return self
 
-    def chosen_by(self, people: Ratings, seed: int) -> Self:
-        """Return the setup of devices whose users may choose, for what only a simulation knows of them."""
+    def chosen_by(self, people: Ratings, seed: int, liars: int = 0) -> Self:
+        """Return the setup of devices whose users may choose, for what only a simulation knows of them.
+
+        ``liars``: so many of the people, the last ones, choose what serves them best.
+        """
         return self
 
     def numbers(self, start: int, stop: int) -> Uint8s | None:
@@ -181,9 +184,11 @@ class OwnBudgetsSetup(OneShotSetup):
         """The setup without the choices; draws are bound to the device's own beside it."""
         return replace(self, chosen="")
 
-    def chosen_by(self, people: Ratings, seed: int) -> Self:
-        """Return the setup of devices whose users have chosen."""
-        numbers = self.privacy.chosen(people.counts, people.user_means(), seed)
+    def chosen_by(self, people: Ratings, seed: int, liars: int = 0) -> Self:
+        """Return the setup of devices whose users have chosen; liars choose the largest epsilon."""
+        honest = np.arange(people.n_users - liars)
+        numbers = self.privacy.chosen(people.counts[honest], people.user_means(honest), seed)
+        numbers = np.append(numbers, np.full(liars, len(self.privacy.epsilons) - 1, dtype=np.uint8))
         return replace(self, privacy=self.privacy.installed, chosen=(numbers + ord("0")).tobytes().decode())
 
     def numbers(self, start: int, stop: int) -> Uint8s:

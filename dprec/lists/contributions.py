@@ -1,11 +1,14 @@
 """What a device contributes to sums for lists: its item set as a vector of norm 1, or its pairs of items.
 
 Every profile has the same length, whatever its size, so that none has to be clipped: clipped ones would say
-less (the vectors of users with many items are short anyway in each number).
+less (the vectors of users with many items are short anyway in each number). That gives one who has a single
+item, or says so, the weight of hundreds in that item's number; where sets count as having some items at
+least, it has the weight of a few.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -132,18 +135,25 @@ class PopularityLayout(SetLayout):
     """A number for each item: a user with n items adds 1 / sqrt(n) to each of them, or 1 without a budget."""
 
     normalised: bool = True
+    fewest: int = 1
+    """Smaller sets count as if they had so many items."""
 
     @property
     def n_rows(self) -> int:
         """Number of items."""
         return self.n_items
 
+    @property
+    def largest(self) -> float:
+        """That of a set of as few items as count; see `Layout.largest`."""
+        return 1 / math.sqrt(self.fewest) if self.normalised else 1.0
+
     def cells(self, indptr: Ints, items: AnyInts) -> tuple[Ints, AnyInts, Floats]:
         """Return the items, each with its number; see `SetLayout.cells`."""
         counts = np.diff(indptr)
         if not self.normalised:
             return indptr, items, np.ones(items.size)
-        return indptr, items, np.repeat(1 / np.sqrt(np.maximum(counts, 1)), counts)
+        return indptr, items, np.repeat(1 / np.sqrt(np.maximum(counts, self.fewest)), counts)
 
     def sizes(self, counts: Ints) -> Ints:
         """Return the items; see `SetLayout.sizes`."""
@@ -158,10 +168,18 @@ class PairLayout(SetLayout):
     1 / sqrt(n / 16 + n (n - 1) / 2).
     """
 
+    fewest: int = 1
+    """Smaller sets count as if they had so many items."""
+
     @property
     def n_rows(self) -> int:
         """Number of pairs."""
         return self.n_items * (self.n_items + 1) // 2
+
+    @property
+    def largest(self) -> float:
+        """That of a set of as few items as count; see `Layout.largest`."""
+        return 1.0 if self.fewest == 1 else float(self._weights(np.array([self.fewest]))[0])
 
     def cells(self, indptr: Ints, items: AnyInts) -> tuple[Ints, AnyInts, Floats]:
         """Return the pairs of every set; see `SetLayout.cells`."""
@@ -173,10 +191,15 @@ class PairLayout(SetLayout):
         second = items[segments(np.arange(items.size), partners)].astype(np.int64)
         pairs = self.sizes(counts)
         before = first * self.n_items - first * (first - 1) // 2
-        squares = DIAGONAL**2 * counts + counts * (counts - 1) / 2
-        weights = np.repeat(1 / np.sqrt(np.maximum(squares, DIAGONAL**2)), pairs)
+        weights = np.repeat(self._weights(counts), pairs)
         numbers = np.where(first == second, DIAGONAL, 1.0) * weights
         return offsets(pairs), before + second - first, numbers
+
+    def _weights(self, counts: Ints) -> Floats:
+        """Return what sets of so many items add to each of their pairs."""
+        counted = np.maximum(counts, self.fewest)
+        weights: Floats = 1 / np.sqrt(DIAGONAL**2 * counted + counted * (counted - 1) / 2)
+        return weights
 
     def sizes(self, counts: Ints) -> Ints:
         """Return the pairs; see `SetLayout.sizes`."""
@@ -199,6 +222,13 @@ class ProductLayout(SetLayout):
     """Items of the table, ascending; shape (table's items,)."""
     features: Floats
     """Public features, none negative; shape (n_items, features)."""
+    fewest: int = 1
+    """Sets with fewer items that take part count as if they had so many."""
+
+    @property
+    def largest(self) -> float:
+        """That of a set of as few items as count; see `Layout.largest`."""
+        return 1 / math.sqrt(self.fewest)
 
     @property
     def n_rows(self) -> int:
@@ -212,11 +242,12 @@ class ProductLayout(SetLayout):
         places, present = find(self.taking_part, items)
         owners, places, own = owners[present], places[present], self.features[items[present]]
         counts = np.bincount(owners, minlength=n_users)
+        counted = np.maximum(counts, self.fewest)
         sets = sp.csr_array((np.ones(items.size), items, indptr), shape=(n_users, self.n_items))
         others = (sets @ self.features)[owners] - own
         squares = (others**2).sum(axis=1)
         # What is smaller is rounding alone.
-        lengths = np.where(squares > 1e-12, np.sqrt(squares * counts[owners]), np.inf)
+        lengths = np.where(squares > 1e-12, np.sqrt(squares * counted[owners]), np.inf)
         numbers = np.maximum(others, 0.0) * (_BELOW_ONE / lengths)[:, None]
         rows = places[:, None] * columns + np.arange(columns)
         return offsets(counts * columns), rows.ravel(), numbers.ravel()

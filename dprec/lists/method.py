@@ -39,6 +39,8 @@ from dprec.ratings import POSITIVE, RatingScale
 from dprec.sums import Contributions, DeviceHalf, Layout, Learner, Releases, SummedMethod
 from dprec.wire import decode_item_sets, encode_item_sets
 
+FEWEST = "Items that every set counts as having at least, which bounds what one user adds to a number."
+
 _SAMPLED_COHERENT_SHARE = 0.5
 
 _UNKNOWN_SHARE = 0.1
@@ -73,6 +75,7 @@ class TableOptions(Options):
         ge=0,
         le=1,
     )
+    fewest: int = option(FEWEST, 1, ge=1, le=MOST_ITEMS)
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -109,6 +112,10 @@ class TableOptions(Options):
         if self.items and self.items < n_items and self.popularity_share == 0:
             accepted = f"more, or a table of all {n_items} items"
             raise SettingError("popularity_share", f"0 for {self.items} of the items", accepted)
+
+    def of_popularity(self, n_items: int) -> PopularityLayout:
+        """Return the layout of the popularity of so many items."""
+        return PopularityLayout(n_items, self.normalised, self.fewest)
 
     def first_items(self, n_items: int) -> Int32s:
         """Return the items of a table before any is known to be popular: the first ones, or all."""
@@ -157,11 +164,11 @@ class ListMethod(SummedMethod):
         """Return the layouts, which depend on public numbers alone; see `SummedMethod.largest_layouts`."""
         n_items = releases.n_items
         size = n_items if self.options.items is None else self.options.items
-        popularity = PopularityLayout(n_items, self.options.normalised)
-        table: SetLayout = PairLayout(min(size, n_items))
+        popularity = self.options.of_popularity(n_items)
+        table: SetLayout = PairLayout(min(size, n_items), self.options.fewest)
         if self.of_features:
             items = np.arange(min(size, n_items), dtype=np.int32)
-            table = ProductLayout(n_items, items, np.ones((n_items, COLUMNS)))
+            table = ProductLayout(n_items, items, np.ones((n_items, COLUMNS)), self.options.fewest)
         return tuple(
             table if _asks_table(self.options, round_index) else popularity
             for round_index in range(1, self.rounds + 1)
@@ -213,10 +220,10 @@ class ListDevice(DeviceHalf):
     def layout(self, round_index: int) -> SetLayout:
         """Return popularity or a table; see `DeviceHalf.layout`."""
         if not _asks_table(self.options, round_index):
-            return PopularityLayout(self.n_items, self.options.normalised)
+            return self.options.of_popularity(self.n_items)
         if isinstance(self.model, TasteModel):
-            return ProductLayout(self.n_items, self.items, self.model.features)
-        return PairLayout(self.items.size)
+            return ProductLayout(self.n_items, self.items, self.model.features, self.options.fewest)
+        return PairLayout(self.items.size, self.options.fewest)
 
     def contributions(
         self, profiles: Profiles, layout: SetLayout, round_index: int, random_words: Uint64s
@@ -261,8 +268,8 @@ class ListLearner(Learner):
     def layout(self, round_index: int) -> Layout:
         """Return popularity or pairs; see `Learner.layout`."""
         if _asks_table(self.options, round_index):
-            return PairLayout(self._items.size)
-        return PopularityLayout(self.releases.n_items, self.options.normalised)
+            return PairLayout(self._items.size, self.options.fewest)
+        return self.options.of_popularity(self.releases.n_items)
 
     def learn(
         self, round_index: int, released: Floats, layout: Layout, multiplier: float, users: int
@@ -325,7 +332,9 @@ class TasteLearner(ListLearner):
     def layout(self, round_index: int) -> Layout:
         """Return popularity or products; see `Learner.layout`."""
         if _asks_table(self.options, round_index):
-            return ProductLayout(self.releases.n_items, self._items, self._tastes().features)
+            return ProductLayout(
+                self.releases.n_items, self._items, self._tastes().features, self.options.fewest
+            )
         return super().layout(round_index)
 
     def learn(

@@ -257,6 +257,13 @@ class ReportFamily(ABC):
         Many reports travel as one buffer, in which the encoders of `dprec.wire` write them; a list will do.
         """
 
+    def crafted(self, profiles: Profiles, draws: DrawsFor) -> Sequence[bytes]:
+        """Return the reports that say most for profiles, of liars who choose what they send.
+
+        Nobody can tell by its form that one was not drawn. By default, liars lie by their profiles alone.
+        """
+        return self.encode(profiles, draws)
+
     @property
     def follow_up(self) -> FollowUp | None:
         """What devices are asked after their reports; None if nothing."""
@@ -338,6 +345,22 @@ class ReportFamily(ABC):
     @abstractmethod
     def most_losses(self) -> tuple[float, float]:
         """Return what no profile loses more than, by its report and what follows it: per rating, per user."""
+
+    def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float] | None:
+        """Return the evidence about an item that a report can carry, and that of an honest user's.
+
+        The first is the largest that any accepted bytes hold, the second the mean of users who rate the item
+        highest. Their ratio is how many such users one liar can outweigh; see `dprec.influence`. By default,
+        None: nothing is known of it.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (users,)
+            Ratings of the honest users.
+        of_values : bool
+            Whether the server adds up values that it decodes, and not log likelihood ratios.
+        """
+        return None
 
     @abstractmethod
     def device_channel(self, counts: Ints) -> DeviceChannel | None:

@@ -36,6 +36,7 @@ from dprec.arrays import (
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.errors import InputError, SettingError, within
+from dprec.influence import loudest, mean_evidence, most_evidence
 from dprec.observations import Evidence, Observations, RowReports, SymbolReports
 from dprec.randomness import even_share
 from dprec.ratings import Ratings, RatingScale
@@ -218,6 +219,32 @@ class CellFamily(IndependentDraws):
     def encode(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
         """Return the set of rated items of every user, with a symbol for each."""
         return self.codec.encode(offsets(profiles.counts), profiles.items, self.drawn(profiles, draws))
+
+    def crafted(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
+        """Return the set of rated items of every profile, with the symbol for each that says most."""
+        return self.codec.encode(offsets(profiles.counts), profiles.items, self.loudest(profiles))
+
+    def loudest(self, profiles: Profiles) -> Uint16s:
+        """Return the symbols that say most for profiles, shape (ratings,)."""
+        symbols = np.empty(profiles.levels.size, dtype=np.uint16)
+        for channel, which in self._by_channel(profiles.counts):
+            symbols[which] = loudest(channel)[profiles.levels[which] - channel.first_level]
+        return symbols
+
+    def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
+        """Return the evidence of a symbol, among as many others as serve a liar best.
+
+        Whoever reports on one rating alone has most budget for it; the less there is, the farther apart are
+        values that undo the noise.
+        """
+        lengths = self.cells(np.array([1, self.n_items])).tolist()
+        most = max(most_evidence(self.channel(length), of_values=of_values) for length in lengths)
+        return most, mean_evidence(self.channel(self._usual_cells(counts)), of_values=of_values)
+
+    def _usual_cells(self, counts: Ints) -> int:
+        """Return how many draws are sent of the user with the median number of ratings, if it has any."""
+        median = round(float(np.median(counts[counts > 0]))) if counts.any() else 1
+        return int(self.cells(np.array([median]))[0])
 
     def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
         """Return the symbols of the rated items, the same whenever they are computed, shape (ratings,)."""
@@ -441,15 +468,29 @@ class HiddenRowFamily(CellFamily):
 
     def encode(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
         """Return the symbols of all items of the catalogue, rated or not."""
+        return self._encoded(self._rows(profiles, draws).ravel())
+
+    def _rows(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
+        """Return the symbol that is drawn of every item, shape (users, items)."""
         n_users, n_items = profiles.counts.size, self.n_items
         cells = self.cells(profiles.counts)
         levels: Uint8s = np.zeros((n_users, n_items), dtype=np.uint8)
         levels[rows_of(profiles.counts), profiles.items] = profiles.levels
         noise = draws("report").per_cell(cells, np.tile(np.arange(n_items), n_users), REPORT_ROUND)
-        symbols = self.perturb(cells, levels.ravel(), noise)
-        shown = np.flatnonzero(~np.isnan(self.reference_channel.values[symbols]))
-        counts = np.bincount(shown // n_items, minlength=n_users)
+        return self.perturb(cells, levels.ravel(), noise).reshape(n_users, n_items)
+
+    def _encoded(self, symbols: Uint16s) -> Pieces:
+        """Return the reports of rows of symbols, shape (users * items,)."""
+        shown, n_items = np.flatnonzero(~np.isnan(self.reference_channel.values[symbols])), self.n_items
+        counts = np.bincount(shown // n_items, minlength=symbols.size // n_items)
         return self.codec.encode(offsets(counts), shown % n_items, symbols[shown])
+
+    def crafted(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
+        """Return rows in which the symbols of rated items say most for them; others are drawn."""
+        nothing = Profiles(np.zeros_like(profiles.counts), profiles.items[:0], profiles.levels[:0])
+        rows = self._rows(nothing, draws)
+        rows[rows_of(profiles.counts), profiles.items] = self.loudest(profiles)
+        return self._encoded(rows.ravel())
 
     def read(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the value that each symbol stands for; see the base class."""

@@ -13,6 +13,7 @@ from dprec.accounting import PrivacyUnit
 from dprec.arrays import Floats, Ints, Uint16s, offsets
 from dprec.channel import Channel
 from dprec.errors import within
+from dprec.influence import loudest, mean_evidence, most_evidence
 from dprec.observations import Observations, SymbolReports
 from dprec.ratings import RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles
@@ -90,6 +91,16 @@ class LayeredFamily(CellFamily):
         reported = self.instantaneous.sample(answer + np.uint16(1), anew)
         sent: Uint16s = pairs * np.uint16(self.instantaneous.symbols) + reported
         return sent
+
+    def loudest(self, profiles: Profiles) -> Uint16s:
+        """Return the reports that say most for profiles, shape (ratings,)."""
+        symbols: Uint16s = loudest(self.one_report)[profiles.levels - 1].astype(np.uint16)
+        return symbols
+
+    def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
+        """Return the evidence of one report on an answer."""
+        channel = self.one_report
+        return most_evidence(channel, of_values=of_values), mean_evidence(channel, of_values=of_values)
 
     def read(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the value that each symbol stands for."""

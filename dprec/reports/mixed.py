@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from dprec.accounting import ChannelDraws, PrivacyBudget
+from dprec.accounting import ChannelDraws, OwnBudgets, PrivacyBudget
 from dprec.arrays import Bools, Floats, Ints, Uint8s, offsets
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
@@ -44,7 +44,7 @@ class MixedFamily(ReportFamily):
     """One family for each budget; ``asked`` of losses are the numbers of the users' budgets."""
 
     mechanism: SendsReports
-    budget: PrivacyBudget
+    budget: OwnBudgets
     further_notes: ClassVar[tuple[str, ...]] = (
         "Every user has an epsilon of its own, and 0 is a refusal: such a device sends nothing, and is sent "
         "the table all the same. Which epsilon a user has is seen by the server, and protected by none: a "
@@ -100,6 +100,11 @@ class MixedFamily(ReportFamily):
                 reports[user] = bytes([number]) + report
         return reports
 
+    def crafted(self, profiles: Profiles, draws: DrawsFor) -> Sequence[bytes]:
+        """Return the reports that say most for profiles, of users who claim the largest epsilon."""
+        number = len(self.budget.epsilons) - 1
+        return [bytes([number]) + report for report in self.largest.crafted(profiles, draws)]
+
     # The server.
 
     def reader(self, n_users: int, wanted: Wanted) -> Reader:
@@ -136,6 +141,22 @@ class MixedFamily(ReportFamily):
     def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
         """Return what devices charge themselves, by their own budgets."""
         return self.losses(profiles.counts, self._numbers(profiles.numbers, profiles.counts.size))
+
+    def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
+        """Return the evidence at the largest epsilon, and its mean over all who send."""
+        said = {
+            number: family.evidence_of_one(counts, of_values=of_values)
+            for number, family in self.families.items()
+        }
+        shares = self._sending_shares(list(said))
+        mean = float(shares @ [usual for _, usual in said.values()])
+        return max(most for most, _ in said.values()), mean
+
+    def _sending_shares(self, numbers: list[int]) -> Floats:
+        """Return the shares of the users with some numbers of budgets, among each other."""
+        chosen = np.array([self.budget.shares[number][1] for number in numbers])
+        shares: Floats = chosen / chosen.sum()
+        return shares
 
     def most_losses(self) -> tuple[float, float]:
         """Return what no profile loses more than at the largest epsilon."""

@@ -48,6 +48,11 @@ class PartlyAnsweredFamily(UnansweredFamily):
         symbols = super().perturb(cells, np.maximum(levels, 1), random_words)
         return np.where(levels > 0, symbols, self.silent).astype(np.uint16)
 
+    def loudest(self, profiles: Profiles) -> Uint16s:
+        """Return the symbols that say most for profiles; at level 0 there is no answer."""
+        answers = super().loudest(replace(profiles, levels=np.maximum(profiles.levels, 1)))
+        return np.where(profiles.levels > 0, answers, self.silent).astype(np.uint16)
+
     def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
         """Return what devices charge themselves: only for answers."""
         users = rows_of(profiles.counts)[profiles.levels > 0]

@@ -36,6 +36,9 @@ _WORTH_DIVIDING = 1.5
 
 _ELEMENTS_AT_ONCE = 1 << 21
 
+_ROUNDING = 1e-6
+"""Difference between residuals that are equal but for rounding."""
+
 
 @dataclass(frozen=True)
 class ProfileCode:
@@ -154,6 +157,11 @@ class ProfileCode:
         owners, marked = np.divmod(keys, self.blocks)
         numbers = np.bincount(owners, minlength=counts.size)
         return (multipliers - 1) * self.blocks + self._drawn(numbers, owners, marked, noise)
+
+    def naming(self, elements: Ints, choice: Uint64s) -> Ints:
+        """Return an answer that names an element each, under a multiplier that is drawn."""
+        multipliers = 1 + uniform_below(self.multipliers, choice)
+        return (multipliers - 1) * self.blocks + multipliers * elements % self.modulus // self.size
 
     def _drawn(self, numbers: Ints, owners: Ints, marked: Ints, noise: Uint64s) -> Ints:
         """Draw the block that each user sends, given how many it has marked, and which, ascending."""
@@ -298,6 +306,39 @@ class ProfileFamily(IndependentDraws):
         ]
         return self.numbers.encode(np.stack(rows, axis=1))
 
+    def crafted(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
+        """Return answers that all name the rating farthest from its user's mean; of several, each in turn.
+
+        Who has no ratings answers as it is drawn.
+        """
+        counts, elements = self._farthest(profiles)
+        choice, first, answers = draws("choice"), offsets(counts)[:-1], []
+        if not counts.all():
+            return self.encode(profiles, draws)
+        for answer in range(self.answers):
+            words = choice.per_user(answer, REPORT_ROUND)
+            answers.append(self.code.naming(elements[first + answer % counts], words))
+        return self.numbers.encode(np.stack(answers, axis=1))
+
+    def _farthest(self, profiles: Profiles) -> tuple[Ints, Ints]:
+        """Return how many ratings of every user are the farthest from its mean, and their elements."""
+        counts, users = profiles.counts, rows_of(profiles.counts)
+        distances = np.abs(residuals(counts, profiles.levels, self.scale))
+        largest = np.zeros(counts.size)
+        np.maximum.at(largest, users, distances)
+        chosen = distances >= largest[users] - _ROUNDING
+        elements = profile_elements(counts, profiles.items, profiles.levels, self.scale, self.n_items)[1]
+        return np.bincount(users[chosen], minlength=counts.size), elements[chosen]
+
+    def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
+        """Return how much more often than by chance answers name an element: always, and if they are drawn.
+
+        The rating of an honest user is taken to be among those that count.
+        """
+        code = self.code
+        usual = 1 / code.blocks
+        return self.answers * (1 - usual), self.answers * (code.draws / DRAWS - usual)
+
     def reader(self, n_users: int, wanted: Wanted) -> ProfileReader:
         """Return what reads the answers of so many users."""
         return ProfileReader(self, n_users)
@@ -384,10 +425,17 @@ def profile_elements(
 
     At most ``most`` of a user: of its ratings farthest from the mean, the first ones if equally far.
     """
-    ratings, users = scale.values[levels - 1], rows_of(counts)
-    residuals = ratings * counts[users] - np.bincount(users, weights=ratings, minlength=counts.size)[users]
-    elements = 2 * items.astype(np.int64) + (residuals > 0)
+    distances = residuals(counts, levels, scale)
+    elements = 2 * items.astype(np.int64) + (distances > 0)
     if counts.max(initial=0) > most:
-        order = np.lexsort((-np.abs(residuals), users))
+        order = np.lexsort((-np.abs(distances), rows_of(counts)))
         elements = elements[np.sort(order[places_of(counts) < most])]
     return np.minimum(counts, most), elements
+
+
+def residuals(counts: Ints, levels: Uint8s, scale: RatingScale) -> Floats:
+    """Return how far ratings are above their user's mean, times the user's ratings, shape (ratings,)."""
+    ratings, users = scale.values[levels - 1], rows_of(counts)
+    sums = np.bincount(users, weights=ratings, minlength=counts.size)
+    above: Floats = ratings * counts[users] - sums[users]
+    return above

@@ -12,12 +12,13 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from dprec.accounting import PrivacyUnit
-from dprec.arrays import Bools, Floats, Ints, Uint8s, Uint16s, Uint64s, places_of
+from dprec.arrays import Bools, Floats, Ints, Uint8s, Uint16s, Uint64s, places_of, rows_of
 from dprec.channel import Channel
 from dprec.observations import Evidence, ResidualReports
 from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, Reader, ReportSize, Wanted
+from dprec.reports.profiles import residuals
 from dprec.reports.unanswered import UnansweredFamily
 
 _ANSWERED = 1 / 16
@@ -86,6 +87,21 @@ class ResidualBitFamily(UnansweredFamily):
         sides = sides_of_the_mean(counts, levels, self.scale)
         symbols[drawn] = self.perturb(self.cells(counts), sides[drawn], noise[drawn])
         return symbols
+
+    def loudest(self, profiles: Profiles) -> Uint16s:
+        """Return true answers about as many ratings as a report has, those farthest from the mean."""
+        counts, levels = profiles.counts, profiles.levels
+        order = np.lexsort((-np.abs(residuals(counts, levels, self.scale)), rows_of(counts)))
+        answered = order[places_of(counts) < self.most]
+        symbols = np.full(levels.size, self.silent, dtype=np.uint16)
+        symbols[answered] = sides_of_the_mean(counts, levels, self.scale)[answered] > 1
+        return symbols
+
+    def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
+        """Return the evidence of an answer about one rating, and of a share of the ratings' answers."""
+        most, mean = super().evidence_of_one(counts, of_values=of_values)
+        ratings = max(1.0, float(np.median(counts[counts > 0]))) if counts.any() else 1.0
+        return most, mean * min(1.0, self.most / ratings)
 
     def reader(self, n_users: int, wanted: Wanted) -> Reader:
         """Return what reads the reports; the answers are kept, as there is no likelihood of a level."""

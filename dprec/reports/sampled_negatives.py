@@ -103,6 +103,15 @@ class SampledNegativesFamily(HiddenRowFamily):
         counts = np.bincount(users, minlength=shape[0])
         return self.codec.encode(offsets(counts), items, np.zeros(items.size, dtype=np.uint16))
 
+    def crafted(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
+        """Return the items of every profile, and no others."""
+        nothing = np.zeros(profiles.items.size, dtype=np.uint16)
+        return self.codec.encode(offsets(profiles.counts), profiles.items, nothing)
+
+    def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
+        """Return that an item is reported, and with which probability an honest user reports it."""
+        return 1.0, float(self.reference_channel.probabilities[-1, 1])
+
     def read(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return NaN: sets have no values."""
         return np.full(symbols.size, np.nan)

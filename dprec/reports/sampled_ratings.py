@@ -63,6 +63,11 @@ class SampledRatingsFamily(MixedFamily):
         own = profiles.numbers
         return list(super().encode(Profiles(kept, profiles.items[taken], profiles.levels[taken], own), draws))
 
+    def _sending_shares(self, numbers: list[int]) -> Floats:
+        """Return the shares of users with some numbers, each times that of its ratings that take part."""
+        shares: Floats = super()._sending_shares(numbers) * self.shares[numbers]
+        return shares
+
     def accountant(self, counts: Ints, sent: Bools, asked: Ints | None = None) -> PrivacyAccountant:
         """Return the account of what is seen of a sample, with what is claimed: each user's own epsilon."""
         claimed = MixedFamily(self.mechanism, self.budget.unsampled, self.scale, self.n_items)

@@ -36,6 +36,11 @@ class Layout(ABC):
         """Numbers of a row."""
 
     @property
+    def largest(self) -> float:
+        """Largest absolute value that a number of a contribution can have; its norm is 1 at most."""
+        return 1.0
+
+    @property
     def signed(self) -> bool:
         """Whether any number of a contribution can be negative."""
         return True

@@ -3,7 +3,7 @@
 import functools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -153,6 +153,9 @@ def _p_value(counts: Ints, expected: Floats) -> float:
 
 _STRONGEST_FIRST: tuple[PrivacyUnit, ...] = ("cell", "rating", "user")
 _MASTER = bytes(range(16))
+_HONEST = 4000
+"""Users whose mean evidence is looked at."""
+
 _PADDING = 8
 """Bits to which a report is padded at most."""
 
@@ -291,6 +294,65 @@ class FamilyContract:
         per_rating, per_user = family.report_losses(nobody, self.draws(nobody))
         assert (per_user <= family.most_losses()[1]).all()
         assert family.hides_items or (not per_user.any() and np.isnan(per_rating).all())
+
+    def test_what_a_liar_chooses_obeys_the_wire_format(self, family: ReportFamily) -> None:
+        """Reports that say most for profiles are accepted as any others, and show the same items."""
+        people = self.people(40)
+        reader = family.reader(40, Wanted(symbols=True))
+        assert reader.take(np.arange(40), family.crafted(people, self.draws(people))).all()
+        seen = reader.observations()
+        if not family.hides_items:
+            assert seen.users.tolist() == rows_of(people.counts).tolist()
+            assert seen.items.tolist() == people.items.tolist()
+
+    def test_no_report_is_louder_than_is_said(self, family: ReportFamily) -> None:
+        """Values about an item, less the middle, are bounded; their honest mean is within 6 standard errors.
+
+        False alarm 2e-9. Some crafted report reaches the bound, which no honest one exceeds; where users have
+        budgets of their own, the mean is that of all, and who claims the largest one is not loudest by value.
+        """
+        said = family.evidence_of_one(np.full(_HONEST, 2), of_values=True)
+        shown = family.encode(self.people(2), self.draws(self.people(2)))
+        if said is None or not family.evidence.has_values or not self._reads_values(family, shown):
+            return
+        most, mean = said
+        honest = self._on_two_items(_HONEST)
+        drawn = self._about_the_first(family, family.encode(honest, self.draws(honest)), _HONEST)
+        loud = [
+            self._about_the_first(family, family.crafted(lie, self.draws(lie)), 2)
+            for lie in (self._rating_the_first(length) for length in range(1, self.n_items + 1))
+        ]
+        assert max(np.abs(loud).max(), np.abs(drawn).max()) <= most * (1 + 1e-9)
+        if family.budget is None or not family.budget.own:
+            assert abs(drawn.mean() - mean) <= 6 * drawn.std() / np.sqrt(_HONEST) + 1e-9
+            assert np.abs(loud).max() == pytest.approx(most, rel=1e-6)
+
+    def _rating_the_first(self, length: int) -> Profiles:
+        """Return profiles of so many items: the first is rated highest by one, lowest by the other."""
+        ends = np.array([self.scale.levels, 1], dtype=np.uint8)
+        levels = np.repeat(ends[::-1, None], length, axis=1)
+        levels[:, 0] = ends
+        items = np.tile(np.arange(length, dtype=np.int32), 2)
+        return Profiles(np.full(2, length), items, levels.ravel())
+
+    def _reads_values(self, family: ReportFamily, reports: Sequence[bytes]) -> bool:
+        reader = family.reader(len(reports), Wanted())
+        reader.take(np.arange(len(reports)), reports)
+        return bool(np.isfinite(reader.observations().values).all())
+
+    def _on_two_items(self, users: int) -> Profiles:
+        """Return users who have rated the first item highest, and the second lowest."""
+        items, levels = np.tile([0, 1], users), np.tile([self.scale.levels, 1], users)
+        return Profiles(np.full(users, 2), items.astype(np.int32), levels.astype(np.uint8))
+
+    def _about_the_first(self, family: ReportFamily, reports: Sequence[bytes], users: int) -> Floats:
+        """Return what the values in each user's report say of the first item, shape (users,)."""
+        reader = family.reader(users, Wanted(symbols=True))
+        assert reader.take(np.arange(users), reports).all()
+        seen, middle = reader.observations(), (self.scale.low + self.scale.high) / 2
+        first = seen.items == 0
+        said: Floats = np.bincount(seen.users[first], seen.values[first] - middle, users).astype(np.float64)
+        return said
 
     def test_what_follows_is_answered_and_read(self, family: ReportFamily) -> None:
         """A further exchange has a question that devices accept; other bytes are none; answers are read."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from dprec.accounting import PrivacyUnit, Trust
 from simulation.storage.columns import FIGURES, Column, column
 from simulation.storage.files import Row
-from simulation.storage.summary import LOWER
+from simulation.storage.shown import LOWER
 
 
 class Spread(NamedTuple):

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dprec.accounting import LARGEST_DELTA, SMALLEST_DELTA, ComparableUnit, MatchedBudget, unit_from_text
-from dprec.components import Options, Values, option
+from dprec.components import Options, Values, as_tuple, option
 from dprec.errors import InputError, SettingError, within
 from dprec.splits import fitting_split
 from simulation.configuration.loading import entries_of
 from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions, parse_config
 from simulation.configuration.strict_yaml import flatten, presets, read_yaml, replace_value
-from simulation.protocols.components import AnyBinarization, AnyDataset, AnySplit
+from simulation.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySplit
 from simulation.storage.directories import cell_key
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -157,6 +157,9 @@ class ComparisonConfig(BaseModel):
     published: list[PublishedCost] | None = Field(
         default=None, description="Published costs, shown in the report beside the measured ones."
     )
+    attacks: Annotated[tuple[AnyAttack, ...] | None, BeforeValidator(as_tuple)] = Field(
+        default=None, description="What is tried on every run; by default each preset's own."
+    )
     noise_samples: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
         default=None,
         description="Samples of the noise of every one-shot mechanism that reveals the item set, at every "
@@ -173,7 +176,7 @@ class ComparisonConfig(BaseModel):
     )
 
 
-SHARED = ("dataset", "split", "binarization", "simulation", "evaluation")
+SHARED = ("dataset", "split", "binarization", "attacks", "simulation", "evaluation")
 """Keys of a comparison that replace those of every preset."""
 
 GROUPS = "groups"

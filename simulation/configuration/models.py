@@ -24,7 +24,7 @@ from dprec.wire import NetworkOptions
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.base import Protocol
-from simulation.protocols.components import AnyBinarization, AnyDataset, AnySchedule, AnySplit
+from simulation.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySchedule, AnySplit
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 
@@ -67,7 +67,7 @@ def _plain(values: Any, source: str, instances: components.Instances, depth: int
         return {str(key): _plain(value, source, instances, depth + 1) for key, value in values.items()}
     return (
         [_plain(value, source, instances, depth + 1) for value in values]
-        if isinstance(values, list)
+        if isinstance(values, list | tuple)
         else values
     )
 
@@ -238,6 +238,9 @@ class RunConfig(BaseModel):
         default=None,
         description="When devices are asked in the course of time; by default once, about everything.",
     )
+    attacks: Annotated[tuple[AnyAttack, ...], BeforeValidator(components.as_tuple)] = Field(
+        default=(), description="What is tried on the run at its end; nothing else depends on it."
+    )
     simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")
     evaluation: EvaluationOptions = Field(
         default=EvaluationOptions(), description="How accuracy is measured."
@@ -257,8 +260,10 @@ class RunConfig(BaseModel):
 
     @property
     def reads_users(self) -> bool:
-        """Whether the users' table is read: for groups, or for epsilons."""
+        """Whether the users' table is read: for groups, for epsilons, or for attacks."""
         privacy = self.protocol.privacy
+        if self.attacks:
+            return True
         return self.evaluation.reads_users or (privacy is not None and privacy.column is not None)
 
     @property
@@ -276,7 +281,7 @@ class RunConfig(BaseModel):
 
     def user_defined_classes(self) -> list[type[components.Options]]:
         """Return the classes of its components that are not of this distribution."""
-        parts = (self.dataset, self.split, self.binarization, self.protocol, self.schedule)
+        parts = (self.dataset, self.split, self.binarization, self.protocol, self.schedule, *self.attacks)
         return [component for part in parts for component in components.user_defined_classes(part)]
 
     def with_absolute_paths(self) -> Self:
@@ -290,7 +295,7 @@ class RunConfig(BaseModel):
     def plain_values(self) -> dict[str, Any]:
         """Return the configuration as a file that can be run from any directory holds it."""
         values: dict[str, Any] = _without_nulls(self.with_absolute_paths().model_dump(mode="json"))
-        return values
+        return values if self.attacks else {key: value for key, value in values.items() if key != "attacks"}
 
     def written_values(self) -> dict[str, Any]:
         """Return the same values with the digests of user-defined code, which a run goes on with."""

@@ -27,6 +27,7 @@ _REGISTRIES = {
     "datasets": "dprec.datasets:DATASETS",
     "splits": "dprec.splits:SPLITS",
     "schedules": "dprec.schedules:SCHEDULES",
+    "attacks": "dprec.attacks:ATTACKS",
     "mechanisms": "dprec.mechanisms:MECHANISMS",
     "completions": "dprec.completion:COMPLETIONS",
     "gradients": "dprec.gradients:GRADIENTS",
@@ -474,7 +475,7 @@ def print_listing(lines: Sequence[tuple[str, str]]) -> None:
     """Print names and descriptions; without a terminal, each in one line."""
     from simulation.console.terminal import Column, fitted, table_console, width_of
 
-    names, descriptions = zip(*lines, strict=True)
+    names, descriptions = zip(*lines or [("", "none")], strict=True)
     columns = [Column("", names, numeric=False), Column("", descriptions, numeric=False, wrapped=True)]
     console = table_console(sum(max(map(len, each)) + 2 for each in (names, descriptions)))
     console.print(fitted(columns, width_of(console)).table)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from dprec.arrays import Bools
+from dprec.attacks import Liars
 from dprec.catalogue import Catalogue
 from dprec.components import naming, reference_of
 from dprec.errors import InputError, within
@@ -46,19 +47,29 @@ class Installer:
         setup: Setup,
         checkpoints: Checkpoints | None = None,
         present: Bools | None = None,
+        absent: Bools | None = None,
+        liars: Liars | None = None,
     ) -> Task:
         """Install ratings and a setup, and return the protocol's task; see `Task`.
 
-        ``held``: what devices hold of the train ratings; ``present``: who is there, by default everybody.
+        ``held``: what devices hold of the train ratings; ``present``: who is there to be asked, by default
+        everybody; ``absent``: who is asked and never answers, by default nobody; ``liars``: those of the
+        users, the last ones, who lie.
         """
         simulation, users = self.config.simulation, train.n_users
-        users_per_node, represents = simulation.partition_size(users), self.config.dataset.represented(users)
+        represents, lying = self.config.dataset.represented(users), 0 if liars is None else liars.users
+        # A session was opened for the honest users' partitions.
+        least = -(-users // len(self.session.node_ids))
+        users_per_node = max(simulation.partition_size(users), least)
+        setup = setup if represents is None else setup.represented()
         group = self.session.install(
             held,
             users_per_node=users_per_node,
             keys=keys.installed,
             faults=simulation.faults,
-            setup=(setup if represents is None else setup.represented()).chosen_by(train, self.config.seed),
+            setup=setup.chosen_by(train, self.config.seed, lying),
+            absent=absent,
+            crafted=lying if liars is not None and liars.crafted else 0,
         )
         return Task(
             train=train,
@@ -77,6 +88,8 @@ class Installer:
             restore=partial(self.session.restore, group),
             ended=self.ended,
             represents=represents,
+            attacked=bool(self.config.attacks),
+            liars=lying,
         )
 
 

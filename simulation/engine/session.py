@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from queue import Queue
 from typing import BinaryIO, TypeVar
@@ -44,6 +45,7 @@ from clients.population import (
     write_held_factors,
     write_population,
 )
+from dprec.arrays import Bools
 from dprec.errors import RunError, one_line
 from dprec.exchange import Setup
 from dprec.randomness import InstalledKeys
@@ -249,14 +251,21 @@ class Session:
     """Where the ratings of all runs are, or are to be written; by default, each run has its own."""
     brought: dict[str, Brought] = field(default_factory=dict)
     """What messages bring to the nodes for runs with user-defined classes, by run key."""
-    _runs: int = 0
+    _runs: Iterator[int] = field(default_factory=lambda: count(1))
 
     def install(
-        self, train: Ratings, *, users_per_node: int, keys: InstalledKeys, faults: FaultOptions, setup: Setup
+        self,
+        train: Ratings,
+        *,
+        users_per_node: int,
+        keys: InstalledKeys,
+        faults: FaultOptions,
+        setup: Setup,
+        absent: Bools | None = None,
+        crafted: int = 0,
     ) -> str:
         """Give the devices their ratings and settings, or raise InputError; return the run key."""
-        self._runs += 1
-        key = f"{self._runs:08d}"
+        key = f"{next(self._runs):08d}"
         brought = Brought.for_setup(setup)
         if brought != NOTHING:
             self.brought[key] = brought
@@ -267,6 +276,8 @@ class Session:
             keys=keys,
             faults=faults,
             setup=setup if brought.setup is None else None,
+            absent=absent,
+            crafted=crafted,
             individual_reports=self.individual_reports,
             shards=self.shards,
         )

@@ -13,6 +13,9 @@ from typing import ClassVar, Literal, Self
 
 from dprec.accounting import Adjacency, MatchedBudget, PrivacyBudget, PrivacyUnit, Trust
 from dprec.components import option
+from dprec.lists import TableOptions
+from dprec.lists.gram import MOST_ITEMS
+from dprec.lists.method import FEWEST
 from dprec.ratings import Ratings
 from dprec.sums import (
     Aggregation,
@@ -70,6 +73,7 @@ class BestListProtocol(PickingProtocol):
         "secure-aggregation",
     )
     adjacency: Adjacency = option(COMPARED, "add-or-remove-one")
+    fewest: int = option(FEWEST, 1, ge=1, le=MOST_ITEMS)
 
     def knowing_items(self, *, content: bool) -> Self:
         """Return the protocol that picks by whether anything is public about the items."""
@@ -94,7 +98,8 @@ class BestListProtocol(PickingProtocol):
         aggregation = _AGGREGATIONS[self.trust]
         kind = PairsInBlanketProtocol if self.trust == "shuffle" else GramProtocol
         privacy = replace(self.privacy, composition="sum" if aggregation.by_itself else "pld")
-        table = kind(privacy=privacy, adjacency=self.adjacency, aggregation=aggregation)
+        options = TableOptions(fewest=self.fewest)
+        table = kind(privacy=privacy, adjacency=self.adjacency, aggregation=aggregation, table=options)
         table = table.knowing_items(content=self._known.content)
         return table.among(self._known.users, self._known.items) if self._known.users else table
 
@@ -112,7 +117,11 @@ class BestListProtocol(PickingProtocol):
         if self.noise <= MOST_NOISE[self._known.content]:
             return table
         return PopularityProtocol(
-            privacy=table.privacy, adjacency=self.adjacency, content=True, aggregation=table.aggregation
+            privacy=table.privacy,
+            adjacency=self.adjacency,
+            content=True,
+            fewest=self.fewest,
+            aggregation=table.aggregation,
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from dprec.attacks import ATTACKS, Attack
 from dprec.binarization import BINARIZATIONS, Binarization
 from dprec.completion import COMPLETIONS, PERTURBATIONS, Completion, Perturbation
 from dprec.components import Registry, one_of
@@ -24,11 +25,13 @@ COMPONENT_REGISTRIES: list[Registry[Any]] = [
     AGGREGATIONS,
     MODELS,
     SCHEDULES,
+    ATTACKS,
 ]
 
 
 if TYPE_CHECKING:
     AnyAggregation = Aggregation
+    AnyAttack = Attack
     AnyBinarization = Binarization
     AnyCompletion = Completion
     AnyDataset = Dataset
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     AnySplit = Split
 else:
     AnyAggregation = one_of(AGGREGATIONS)
+    AnyAttack = one_of(ATTACKS)
     AnyBinarization = one_of(BINARIZATIONS)
     AnyCompletion = one_of(COMPLETIONS)
     AnyDataset = one_of(DATASETS)

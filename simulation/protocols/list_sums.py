@@ -9,6 +9,8 @@ from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.components import option
 from dprec.errors import within
 from dprec.lists import ListMethod, TableOptions
+from dprec.lists.gram import MOST_ITEMS
+from dprec.lists.method import FEWEST
 from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
 from simulation.protocols.base import Predicted
 from simulation.protocols.components import AnyAggregation
@@ -110,6 +112,7 @@ class PopularityProtocol(SummedProtocol):
     content: bool = option(
         "Whether a device weighs what is popular by public data that its user's items share.", False
     )
+    fewest: int = option(FEWEST, 1, ge=1, le=MOST_ITEMS)
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
 
     @property
@@ -126,7 +129,8 @@ class PopularityProtocol(SummedProtocol):
     def method(self) -> ListMethod:
         """One of no table."""
         bounded = self.private or self.aggregation.devices_add_noise
-        return ListMethod(options=TableOptions(items=0, normalised=bounded, content=self.content))
+        options = TableOptions(items=0, normalised=bounded, content=self.content, fewest=self.fewest)
+        return ListMethod(options=options)
 
     def notes_on(self, task: Task) -> tuple[str, ...]:
         """Say where content counts for nothing."""

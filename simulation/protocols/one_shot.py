@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dprec.accounting import AnyBudget, Guarantee, MatchedBudget
-from dprec.arrays import Bools, Floats, Ints, Uint8s
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s
+from dprec.attacks import Transcript
 from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Completion, Guard, ItemAverage
 from dprec.components import option
@@ -126,6 +128,14 @@ class Learned:
         if self.sent_table is not None and self.sent_table.cautions is not None:
             return Devices(process, self.sent_table, held).scores
         return None if self.guarded is None else self.guarded.predict
+
+    def newcomer(self, process: OrdinalProcess, train: Ratings) -> Callable[[AnyInts], Floats] | None:
+        """Return what a device without ratings predicts of items; None where devices are sent no table."""
+        if self.sent_table is None:
+            return None
+        nobody = train.select(np.zeros(train.count, dtype=np.bool_))
+        predict = Devices(process, self.sent_table, nobody).predict
+        return lambda items: predict(np.zeros_like(items), items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,7 +402,7 @@ class OneShotProtocol(Protocol):
         """
         from strategies.report_collection import ReportCollection
 
-        symbols = symbols or self.completion.needs_symbols or self._own_budgets
+        symbols = symbols or self.completion.needs_symbols or self._own_budgets or task.attacked
         wanted = Wanted(self.completion.needs_likelihood, symbols)
         collection = ReportCollection(family, task.group, wanted, task.catalogue, required)
         return collection.collect(grid, task.roster)
@@ -421,8 +431,7 @@ class OneShotProtocol(Protocol):
         guarded = None if cautions is None else completed.lowered(cautions)
         if self.delivery is None or self.shuffler is not None:
             return Learned(completed, None, {}, guarded)
-        rated = linked.item_sets
-        seen = None if self.mechanism.report_family.hides_items else (rated.users, rated.items)
+        seen = self._seen(linked)
         spent = self.delivery.deliver(grid, task, completed, seen, traffic, self.completion_name, guarded)
         return Learned(completed, None, spent, guarded)
 
@@ -432,6 +441,11 @@ class OneShotProtocol(Protocol):
             return None
         preferences = self.process.preferences if self.personalization == "on-device" else 0.0
         return completed.cautions(observed, self.guard.most(n_users), preferences)
+
+    def _seen(self, linked: Observations) -> tuple[AnyInts, AnyInts] | None:
+        """Return the cells that are seen as rated; None if reports hide them."""
+        rated = linked.item_sets
+        return None if self.mechanism.report_family.hides_items else (rated.users, rated.items)
 
     def _numbers(self, collected: Collected) -> Ints | None:
         """Return the number of every user's own budget: refusal, if there is one, of whoever sent nothing."""
@@ -449,7 +463,7 @@ class OneShotProtocol(Protocol):
     def simulated(self, task: Task, held: ServedReports) -> Outcome:
         """Add what devices predict, what they lost, and how far their reports are from the ratings."""
         train, learned, observed = task.train, held.learned, held.after.observations
-        setup = self.setup().chosen_by(train, task.seed)
+        setup = self.setup().chosen_by(train, task.seed, task.liars)
         facts = held.facts(train.counts, setup.numbers(0, train.n_users))
         predict, rows = learned.predicting(self.process, train)
         notes, facts["distance"] = held.family.against_truth(train, observed, held.collected.accepted)
@@ -471,7 +485,27 @@ class OneShotProtocol(Protocol):
             guarantee=self.guarantee((train.n_users, train.n_items)),
             hidden=learned.completed.hidden_entries,
             scores=learned.scoring(self.process, train),
+            transcript=self._transcript(task, held) if task.attacked else None,
             **facts,
+        )
+
+    def _transcript(self, task: Task, held: ServedReports) -> Transcript:
+        """Return what was said; what a shuffler hands on can be linked with nobody."""
+        observed, learned, lists = held.after.observations, held.learned, None
+        linked = self.shuffler is None
+        if linked and learned.sent_table is None and self.delivery is not None:
+            seen = self._seen(held.collected.observations)
+            name = self.completion_name
+            delivered = self.delivery.lists(task, learned.completed, seen, name, learned.guarded)
+            lists = delivered.best(np.arange(task.n_users))
+        return Transcript(
+            n_users=task.n_users,
+            n_items=task.n_items,
+            scale=task.scale,
+            trusted=self.guarantee((task.n_users, task.n_items)).trusts_server,
+            reports=(observed,) if linked else (),
+            newcomer=learned.newcomer(self.process, task.train),
+            lists=lists,
         )
 
     @property

@@ -21,6 +21,7 @@ from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
     from dprec.wire import TrafficLedger
+    from strategies.delivery import Lists
 
 EXACT_CHANNEL = (
     "epsilon is the largest log ratio of a channel's rows, counted in the same integer weights with which "
@@ -116,14 +117,28 @@ class TopN(Options):
     ) -> dict[str, int]:
         """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
 
-        ``guarded``: what ranks the items, if not the predictions.
         ``seen``: users and items of the cells that the server has seen as rated, by user; None if reports
-        hide them. A device leaves out what it has rated by itself.
+        hide them. A device leaves out what it has rated by itself. ``guarded``: what ranks the items, if not
+        the predictions.
         """
-        from strategies.delivery import Lists, Seen, deliver_lists
+        from strategies.delivery import deliver_lists
+
+        lists = self.lists(task, completed, seen, name, guarded)
+        return deliver_lists(grid, task.roster, task.group, lists, traffic)
+
+    def lists(
+        self,
+        task: ServerTask,
+        completed: Completed,
+        seen: tuple[AnyInts, AnyInts] | None,
+        name: str,
+        guarded: Completed | None,
+    ) -> Lists:
+        """Return what everybody is sent; see `deliver`."""
+        from strategies.delivery import Lists, Seen
 
         shape = task.n_users, task.n_items
-        lists = Lists(
+        return Lists(
             self.items,
             Seen.nothing(shape) if seen is None else Seen.of(*seen, shape),
             task.scale,
@@ -131,7 +146,6 @@ class TopN(Options):
             checked_rows(completed.predict_rows, f"completion {name}"),
             None if guarded is None else guarded.predict_rows,
         )
-        return deliver_lists(grid, task.roster, task.group, lists, traffic)
 
 
 GUARD = (

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dprec.accounting import Guarantee, PrivacyAccountant
+from dprec.attacks import Transcript
 from dprec.catalogue import Catalogue
 from dprec.predictions import Predict, PredictRows
 from dprec.progress import Progress
@@ -88,6 +89,8 @@ class ServerTask:
 
     represents: int | None = None
     """How large a population the users represent; None where all are there."""
+    attacked: bool = False
+    """Whether the outcome is to hold what the server has seen, for attacks."""
 
     @property
     def n_users(self) -> int:
@@ -116,6 +119,8 @@ class Task(ServerTask):
     """
     checkpoints: Checkpoints | None
     """Where a protocol with rounds keeps its state."""
+    liars: int = 0
+    """So many of the users, the last ones, lie; see `dprec.attacks.Liars`."""
     restore: Callable[[HeldFactors], None]
     """Gives the devices what they had received before the run was interrupted."""
 
@@ -174,6 +179,8 @@ class Outcome(ServerOutcome):
     """
     scores: Predict | None = None
     """From arrays of users and items to what lists are ranked by, if not by predictions."""
+    transcript: Transcript | None = None
+    """What was said, where `ServerTask.attacked`; None where nothing was."""
 
     @property
     def ranking(self) -> tuple[Predict, PredictRows | None]:

@@ -24,13 +24,17 @@ from dprec.renamed import COLUMNS as RENAMED
 from simulation.configuration.strict_yaml import flatten
 from simulation.protocols.base import BASELINE_PRESETS, BASELINES
 from simulation.storage.files import Count, Document, Row, read_lines, unusable, write_atomically
-from simulation.storage.summary import IN_FILES, TIMED, Amount, Shown, Summary
+from simulation.storage.shown import IN_FILES, TIMED, Amount, Shown
+from simulation.storage.summary import Summary
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_PREFIXES = ("accuracy.", "privacy.", "traffic.", "dataset.", "time.")
+_PREFIXES = ("accuracy.", "privacy.", "attacks.", "traffic.", "dataset.", "time.")
 """Beginnings of keys that the names of columns do without."""
+
+_FURTHER = "attacks.further."
+"""Beginning of the keys of figures that an attack names itself; each is the name of a column."""
 
 _KINDS = {"string": "text", "boolean": "flag", "integer": "integer", "number": "number"}
 """What a cell holds, by its type in a JSON Schema."""
@@ -135,7 +139,7 @@ def _named(key: str) -> str:
     if key == "dataset.kind":
         return "dataset"
     prefix = next((prefix for prefix in _PREFIXES if key.startswith(prefix)), "")
-    return key.removeprefix(prefix).replace(".", "_")
+    return key.removeprefix(prefix).removesuffix(".value").replace(".", "_")
 
 
 CELL = (
@@ -230,7 +234,8 @@ def figures_of(summary: Mapping[str, Any], *, timing: bool = False) -> Row:
         if (each.shown.where == "timing") is timing:
             keys = [key for key in values if key.startswith(f"{each.key}.")] if each.keys else [each.key]
             row |= {_named(key): values[key] for key in keys if key in values}
-    return row
+    further = {} if timing else {key: value for key, value in values.items() if key.startswith(_FURTHER)}
+    return row | {key.removeprefix(_FURTHER): value for key, value in further.items()}
 
 
 def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:

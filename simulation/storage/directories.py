@@ -34,7 +34,7 @@ from simulation.storage.files import (
 CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
 TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv.gz"
 CHANNEL, LEDGER, MESSAGES = "channel.npz", "ledger.npz", "messages.json"
-USERS, GROUPS = "users.csv", "groups.csv"
+USERS, GROUPS, ATTACK = "users.csv", "groups.csv", "attack.json"
 
 # What an unfinished run draws from, if that is not its seed.
 ENTROPY = "entropy.hex"

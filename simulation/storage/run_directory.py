@@ -27,7 +27,7 @@ from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage import directories, run_files
 from simulation.storage.files import FileSummary, csv_of_columns, gzipped, write_atomically, write_recorded
-from simulation.storage.summary import write_summary
+from simulation.storage.summary import attack_file, write_summary
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
@@ -157,6 +157,7 @@ class RunDirectory(directories.ClaimedDirectory):
         directories.LEDGER,
         directories.MESSAGES,
         directories.USERS,
+        directories.ATTACK,
         directories.REPORT,
         directories.FIGURES,
         directories.COMPARISON,
@@ -291,6 +292,9 @@ class RunDirectory(directories.ClaimedDirectory):
         if record.messages is not None:
             told = record.messages.model_dump_json(indent=2) + "\n"
             files[directories.MESSAGES] = write_recorded(self.path / directories.MESSAGES, (told,), None)
+        if record.summary.attacks is not None:
+            told = json.dumps(attack_file(record.summary), indent=2, allow_nan=False) + "\n"
+            files[directories.ATTACK] = write_recorded(self.path / directories.ATTACK, (told,), None)
         return files
 
     def _remove_leftovers(self) -> None:
@@ -306,6 +310,7 @@ class RunDirectory(directories.ClaimedDirectory):
             directories.LEDGER,
             directories.MESSAGES,
             directories.USERS,
+            directories.ATTACK,
         )
         for name in (directories.CONFIG, *written, CHECKPOINT, directories.ENTROPY):
             for temporary in self.path.glob(f".{name}-*"):

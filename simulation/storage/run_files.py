@@ -471,6 +471,8 @@ def read_run(directory: Path) -> RunFiles:
     summary = read_summary(directory)
     # No page shows the history of charges, but a page should not look whole if it was changed.
     checked(directory, summary, directories.LEDGER)
+    if summary.attacks is not None:
+        checked(directory, summary, directories.ATTACK)
     predictions = checked(directory, summary, directories.PREDICTIONS)
     return RunFiles(
         config=read_yaml(directory / directories.CONFIG),

@@ -5,68 +5,17 @@ A key that does not apply is null; one that was not set is not written.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from dprec.accounting import Status, Trust
 from simulation.configuration.strict_yaml import flatten
+from simulation.storage.attacked import SCHEMA, AttackSummary
 from simulation.storage.directories import SUMMARY
 from simulation.storage.files import Count, Document, FileSummary, parse_document, read_text, write_atomically
-
-Direction = Literal["lower", "higher"]
-"""Which way is better."""
-
-LOWER: Final = "lower"
-HIGHER: Final = "higher"
-
-Amount = Annotated[float, Field(ge=0)]
-"""A number that is never negative."""
-
-
-@dataclass(frozen=True)
-class Shown:
-    """Marks a field of a summary that is a column of tables.
-
-    A mapping has a column for each of its keys, which ``{key}`` in the title stands for; ``{of}`` stands for
-    the word that the group of the field is annotated with, such as a direction.
-    """
-
-    title: str = ""
-    """Heading; by default the name of the column."""
-    unit: str = ""
-    """Its unit, or how it is counted."""
-    digits: int = 0
-    """Decimals worth showing."""
-    better: Direction | None = None
-    """Which way is better, of a metric of accuracy."""
-    written: Literal["number", "loss"] = "number"
-    """As a privacy loss, which has four significant digits, or with its decimals."""
-    averaged: Literal["mean", "largest"] = "mean"
-    """What stands for several runs: a guarantee is that of the worst."""
-    where: Literal["everywhere", "page", "files", "timing"] = "everywhere"
-    """In all tables, those of the terminal included; in those of pages; in files alone; or in timing.csv."""
-
-
-IN_FILES: Final = Shown(where="files")
-TIMED: Final = Shown(where="timing")
-
-
-def better(title: str, direction: Direction, *, brief: bool = True) -> Shown:
-    """Return how a metric of accuracy is shown; on pages alone if it is not brief."""
-    return Shown(title, digits=4, better=direction, where="everywhere" if brief else "page")
-
-
-def loss(title: str, unit: str = "") -> Shown:
-    """Return how a privacy loss is shown."""
-    return Shown(title, unit, written="loss", averaged="largest")
-
-
-def on_pages(title: str, unit: str = "", digits: int = 0) -> Shown:
-    """Return how a figure is shown that only pages have room for."""
-    return Shown(title, unit, digits, where="page")
+from simulation.storage.shown import HIGHER, IN_FILES, LOWER, TIMED, Amount, Shown, better, loss, on_pages
 
 
 class DatasetSummary(Document):
@@ -456,6 +405,9 @@ class Summary(Document):
         default={}, description="Figures of groups of users, by what divides them; empty without groups."
     )
     privacy: PrivacySummary
+    attacks: AttackSummary | None = Field(
+        default=None, description="What attacks have reached; absent without any."
+    )
     traffic: TrafficSummary
     distance: DistanceSummary
     completion_diagnostics: dict[str, Any] = Field(description="What the completion learned.")
@@ -479,6 +431,22 @@ def write_summary(directory: Path, summary: Summary) -> None:
     """Write summary.json."""
     content = json.dumps(summary.as_json(), indent=2, allow_nan=False) + "\n"
     write_atomically(directory / SUMMARY, content)
+
+
+def attack_file(summary: Summary) -> dict[str, Any]:
+    """Return the contents of attack.json: every figure under its own key, as in comparison.csv."""
+    assert summary.attacks is not None, "a run without attacks"
+    return {
+        "schema": SCHEMA,
+        "name": summary.name,
+        "protocol": summary.protocol,
+        "epsilon_per_rating": summary.privacy.epsilon_per_rating,
+        "epsilon_per_user": summary.privacy.epsilon_per_user.max,
+        "epsilon_any_two": summary.privacy.epsilon_any_two,
+        "delta": summary.privacy.delta,
+        **summary.attacks.flat(),
+        "attacks": [each.model_dump(mode="json") for each in summary.attacks.performed],
+    }
 
 
 def read_summary(directory: Path) -> Summary:

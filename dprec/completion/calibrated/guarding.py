@@ -9,10 +9,11 @@ least of them over all A of at most k reports leaves out the k largest positive 
 
     g(c) = sum over R of s_j(c) - sum of the k largest max(0, s_j(c)) - (c - m) / t.
 
-The guarded bias is where g falls to 0. If at most k of the reports are of liars, the honest ones are R \ A for
-one such A, so g is at most the slope that these have, at every c: the guarded bias is at most the bias that
-honest reports say, whatever liars send. That holds given m, t and what is known of users. For m, nothing is
-read of who rated an item but how many did, less k.
+The guarded bias is where g falls to 0. If at most k of the reports are of liars, the honest ones are R \ A
+for one such A, so g is at most the slope that these have, at every c: the guarded bias is at most the bias
+that honest reports say, whatever liars send. It is found by halving an interval, and of two slopes of which
+one is never above the other, that one's interval is never to the right. All this holds given m, t and what is
+known of users. For m, nothing is read of who rated an item but how many did, less k.
 """
 
 import math

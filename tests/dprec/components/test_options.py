@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 
 import dprec
 from dprec.accounting import PrivacyBudget
+from dprec.attacks import ATTACKS
 from dprec.binarization import BINARIZATIONS
 from dprec.completion import COMPLETIONS, PERTURBATIONS, MatrixFactorization, NuclearNorm, OneBit
 from dprec.components import (
@@ -331,6 +332,7 @@ def test_sources_and_papers_are_references() -> None:
 
 REGISTRIES = [
     AGGREGATIONS,
+    ATTACKS,
     MODELS,
     BINARIZATIONS,
     COMPLETIONS,

@@ -1,5 +1,7 @@
 """What a device contributes for lists: vectors of norm 1 at most, whatever its set, and their sums."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,6 +22,7 @@ SETS = st.lists(st.sets(st.integers(0, ITEMS - 1)), min_size=1, max_size=6)
 FEATURES = np.array([[1, 0, 0.5], [0, 1, 0], [1, 1, 0], [0, 0, 0], [0.3, 0, 2], [0, 1, 1], [0, 0, 1]])
 PRODUCTS = ProductLayout(ITEMS, np.array([0, 1, 3, 5, 6], dtype=np.int32), FEATURES)
 LAYOUTS = [PopularityLayout(ITEMS), PairLayout(ITEMS), PRODUCTS]
+BOUNDED = [replace(layout, fewest=3) for layout in LAYOUTS]
 
 
 def flat(sets: list[set[int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -62,6 +65,39 @@ def test_vectors_are_those_of_the_sets_and_no_longer_than_one(
         assert sum(int(number) ** 2 for number in numbers[cells]) <= int(1 / UNIT) ** 2
 
 
+@pytest.mark.parametrize("layout", [*LAYOUTS, *BOUNDED, PopularityLayout(ITEMS, normalised=False)])
+@given(own=st.sets(st.integers(0, ITEMS - 1)))
+def test_no_number_of_a_set_is_larger_than_is_said_and_some_are_as_large(
+    layout: SetLayout, own: set[int]
+) -> None:
+    def largest(*sets: set[int]) -> float:
+        return float(SetContributions(*flat([*sets])).vectors(layout).numbers.max(initial=0)) * UNIT
+
+    assert largest(own) <= layout.largest
+    some = [{item for item in range(ITEMS) if bits >> item & 1} for bits in range(1 << ITEMS)]
+    # Features may be spread over several numbers of an item.
+    assert largest(*some) >= layout.largest * (0.9 if isinstance(layout, ProductLayout) else 1 - 1e-9)
+
+
+@pytest.mark.parametrize(("layout", "bounded"), [*zip(LAYOUTS, BOUNDED, strict=True)])
+@given(own=st.sets(st.integers(0, ITEMS - 1)))
+def test_small_sets_count_as_larger_ones_and_large_ones_as_they_are(
+    layout: SetLayout, bounded: SetLayout, own: set[int]
+) -> None:
+    one, other = (SetContributions(*flat([own])).vectors(each) for each in (layout, bounded))
+    assert np.array_equal(one.rows, other.rows)
+    counting = own & {0, 1, 3, 5, 6} if isinstance(layout, ProductLayout) else own
+    if len(counting) >= 3 or not one.numbers.any():
+        assert np.array_equal(one.numbers, other.numbers)
+        return
+    # As if the weight of 3 items were on fewer.
+    weight = {"PopularityLayout": 3.0, "PairLayout": DIAGONAL**2 * 3 + 3, "ProductLayout": 3.0}
+    n = len(counting)
+    own_weight = DIAGONAL**2 * n + n * (n - 1) / 2 if isinstance(layout, PairLayout) else n
+    expected = one.numbers * np.sqrt(own_weight / weight[type(layout).__name__])
+    assert np.allclose(other.numbers, expected, rtol=0, atol=2)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @given(sets=SETS, cut=st.integers(0, 6))
 def test_sums_do_not_depend_on_partitions_and_reject_what_is_no_set(
@@ -84,7 +120,7 @@ def test_sums_do_not_depend_on_partitions_and_reject_what_is_no_set(
     assert np.array_equal(numbers, own.vectors(layout).numbers[: len(numbers)])
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", [*LAYOUTS, *BOUNDED])
 @given(reports=st.lists(st.binary(max_size=6), max_size=5))
 def test_no_bytes_of_a_device_move_a_sum_by_more_than_one_each(
     layout: SetLayout, reports: list[bytes]

@@ -43,7 +43,10 @@ def refused(values: dict[str, Any], override: str | None = None) -> InputError:
 @pytest.mark.parametrize(
     ("override", "accepted"),
     [
-        ("unknown=1", "name, seed, dataset, split, binarization, protocol, schedule, simulation, evaluation"),
+        (
+            "unknown=1",
+            "name, seed, dataset, split, binarization, protocol, schedule, attacks, simulation, evaluation",
+        ),
         ("simulation.faults.unknown=1", "dropout, straggle, corrupt"),
         ("evaluation.simulation=1", "top_k, relevant_from"),
         (

@@ -11,6 +11,7 @@ import yaml
 
 import simulation
 from dprec import __version__
+from dprec.attacks import ATTACKS
 from dprec.binarization import BINARIZATIONS
 from dprec.completion import COMPLETIONS, PERTURBATIONS
 from dprec.components import Registry, kind_of
@@ -312,6 +313,7 @@ def test_a_defect_is_not_hidden(config: Path, monkeypatch: pytest.MonkeyPatch) -
 REGISTRIES: dict[str, Registry[Any]] = {
     "datasets": DATASETS,
     "schedules": SCHEDULES,
+    "attacks": ATTACKS,
     "splits": SPLITS,
     "mechanisms": MECHANISMS,
     "completions": COMPLETIONS,

@@ -90,3 +90,19 @@ def test_it_runs_as_what_it_picks_and_keeps_the_budget(trust: str) -> None:
     assert any(note.startswith("Best picked") for note in summary["privacy"]["notes"])
     assert 0.8 * 4 < summary["privacy"]["epsilon_composed"]["max"] <= 4 * (1 + 1e-6)
     assert summary["accuracy"]["ndcg_at_10"] > 0
+
+
+@pytest.mark.parametrize(("trust", "users"), [("central", 2000), ("shuffle", 20_000), ("local", 500)])
+def test_what_is_picked_counts_small_sets_as_larger_and_draws_as_before_unless_asked(
+    trust: Any, users: int
+) -> None:
+    before, bounded = (best(f"trust={trust}", *more).suited_to(copies(users)) for more in ([], ["fewest=15"]))
+    layouts = [
+        picked.method.largest_layouts(picked.releases(copies(users)))  # type: ignore[attr-defined]
+        for picked in (before.picked, bounded.picked)
+    ]
+    for one, other in zip(*layouts, strict=True):
+        assert one.largest == 1.0
+        assert other.largest < 0.3
+    assert "fewest" not in before.identity
+    assert "fewest" in bounded.identity

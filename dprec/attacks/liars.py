@@ -1,0 +1,174 @@
+"""Liars: users who are added to a population, and take part to move what the others are shown.
+
+Whatever liars send, it obeys the wire format. A profile is made up, and either goes through the code of an
+honest device, with its noise, or is told by the symbols that the server reads as most for it, since nobody
+makes a device draw them (maximal gain; Cao, Jia and Gong [cao2021]). The profile holds the targets, and
+fillers that make it look like one or that make the most of the targets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from dprec.arrays import Bools, Floats, Ints, Uint8s, offsets
+from dprec.ratings import Ratings
+
+Fillers = Literal["random", "popular", "profile-aware", "opposite"]
+"""Which other items are in a fake profile, and how they are rated.
+
+``random``: any items, by the shares of the levels among all ratings (Lam and Riedl [lam2004]). ``popular``:
+the most rated items, each by the shares of its levels. ``profile-aware``: drawn by popularity and by the
+shares of the item's levels, as many as an honest user has rated. ``opposite``: as those, at the other end of
+the scale, so that the targets are as far from the profile's mean as they can be.
+"""
+
+_LEAST_FILLERS = 1
+"""A rating is above or below a mean only if there is another one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Liars:
+    """Users who lie."""
+
+    profiles: Ratings
+    """What they claim to have rated, of the items of the honest users."""
+    crafted: bool = False
+    """Whether they choose what they report, as far as a protocol can tell no difference by its form."""
+
+    @property
+    def users(self) -> int:
+        """How many they are."""
+        return self.profiles.n_users
+
+    def joining(self, honest: Ratings) -> Ratings:
+        """Return ratings of honest users, with those of the liars after them all."""
+        own, exact, times = self.profiles, honest.exact, honest.times
+        if exact is not None:
+            exact = np.append(exact, own.values)
+        if times is not None:
+            times = np.append(times, np.full(own.count, times.max(initial=0.0)))
+        return replace(
+            honest,
+            indptr=np.append(honest.indptr, honest.indptr[-1] + own.indptr[1:]),
+            items=np.append(honest.items, own.items),
+            levels=np.append(honest.levels, own.levels),
+            user_ids=np.arange(honest.n_users + own.n_users),
+            exact=exact,
+            times=times,
+        )
+
+
+def number_of_liars(honest: int, share: float) -> int:
+    """Return how many liars make a share of all users, at least one."""
+    return max(1, round(honest * share / (1 - share)))
+
+
+@dataclass(frozen=True, eq=False)
+class Background:
+    """What is public of the items, which liars know: who rates how often, and how."""
+
+    scale_levels: int
+    raters: Ints
+    """Users who have rated each item, shape (items,)."""
+    shares: Floats
+    """Of the levels among the ratings of each item, and a prior of one rating; shape (items, levels)."""
+    counts: Ints
+    """Ratings of each honest user, shape (users,)."""
+
+    @classmethod
+    def of(cls, honest: Ratings) -> Background:
+        """Count the ratings of honest users."""
+        n_items, levels = honest.n_items, honest.scale.levels
+        cells = honest.items.astype(np.int64) * levels + honest.levels - 1
+        counted = np.bincount(cells, minlength=n_items * levels).reshape(n_items, levels)
+        prior = (counted.sum(axis=0) + 1) / (counted.sum() + levels)
+        shares = (counted + prior) / (counted.sum(axis=1, keepdims=True) + 1)
+        return cls(levels, counted.sum(axis=1), shares, honest.counts)
+
+    def targets(self, number: int, generator: np.random.Generator) -> Ints:
+        """Draw items that about as many users have rated as the median item that anybody has."""
+        rated = np.flatnonzero(self.raters)
+        distance = np.abs(self.raters[rated] - np.median(self.raters[rated]))
+        near = rated[distance <= np.sort(distance)[min(_CANDIDATES, rated.size) - 1]]
+        return np.sort(generator.choice(near, min(number, near.size), replace=False)).astype(np.int64)
+
+
+_CANDIDATES = 20
+"""Items that targets are drawn from; more where several are as far from the median."""
+
+
+@dataclass(frozen=True, eq=False)
+class FakeProfiles:
+    """How fake profiles are made up."""
+
+    background: Background
+    targets: Ints
+    level: int
+    """That at which liars rate the targets."""
+    fillers: Fillers
+
+    def made(self, honest: Ratings, liars: int, generator: np.random.Generator) -> Ratings:
+        """Make up the profiles of so many liars."""
+        weights, n_items = self._weights(), self.background.raters.size
+        sizes = np.minimum(self._sizes(liars, generator), np.count_nonzero(weights))
+        with np.errstate(divide="ignore"):
+            keys = np.log(weights) + generator.gumbel(size=(liars, n_items))
+        order = np.argsort(-keys, axis=1)
+        chosen = np.zeros((liars, n_items), dtype=np.bool_)
+        np.put_along_axis(chosen, order, np.arange(n_items) < sizes[:, None], axis=1)
+        levels = self._levels(chosen, generator)
+        levels[:, self.targets] = self.level
+        return profiles_of(honest, levels)
+
+    def _sizes(self, liars: int, generator: np.random.Generator) -> Ints:
+        """Return how many fillers each has: as many as honest users have rated."""
+        counts = self.background.counts[self.background.counts > 0]
+        if self.fillers in ("profile-aware", "opposite"):
+            drawn = counts[generator.integers(counts.size, size=liars)]
+            return np.maximum(_LEAST_FILLERS, drawn - self.targets.size)
+        return np.full(liars, max(_LEAST_FILLERS, round(float(np.median(counts))) - self.targets.size))
+
+    def _weights(self) -> Floats:
+        """Return how likely each item is a filler; 0 for the targets; shape (items,)."""
+        raters = self.background.raters
+        weights = np.ones(raters.size)
+        if self.fillers in ("profile-aware", "opposite"):
+            weights = raters.astype(np.float64)
+        elif self.fillers == "popular":
+            popular = np.argsort(-raters, kind="stable")
+            weights = np.zeros(raters.size)
+            most = round(float(np.median(self.background.counts[self.background.counts > 0])))
+            weights[popular[: max(_LEAST_FILLERS, most) + self.targets.size]] = 1.0
+        weights[self.targets] = 0.0
+        return weights
+
+    def _levels(self, chosen: Bools, generator: np.random.Generator) -> Uint8s:
+        """Return levels of the fillers, and 0 elsewhere, shape (liars, items)."""
+        levels = np.zeros(chosen.shape, dtype=np.uint8)
+        users, items = np.nonzero(chosen)
+        if self.fillers == "opposite":
+            levels[chosen] = self.background.scale_levels + 1 - self.level
+            return levels
+        shares = self.background.shares
+        if self.fillers == "random":
+            shares = np.tile(shares.mean(axis=0), (shares.shape[0], 1))
+        reached = np.cumsum(shares, axis=1)
+        draws = generator.random(items.size) * reached[items, -1]
+        levels[users, items] = 1 + (draws[:, None] >= reached[items, :-1]).sum(axis=1)
+        return levels
+
+
+def profiles_of(honest: Ratings, levels: Uint8s) -> Ratings:
+    """Return profiles with some levels, of shape (liars, items), where 0 is not rated."""
+    users, items = np.nonzero(levels)
+    return Ratings(
+        offsets(np.bincount(users, minlength=len(levels))),
+        items.astype(np.int32),
+        levels[users, items],
+        honest.scale,
+        np.arange(len(levels)),
+        honest.item_ids,
+    )

@@ -1,0 +1,128 @@
+"""What the attacks on a run are given: what was said in it, the truth, and runs like it with other noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from dprec.accounting import PrivacyAccountant
+from dprec.arrays import Bools
+from dprec.attacks import Liars, Shown, Transcript
+from dprec.catalogue import UsersTable
+from dprec.predictions import Predict
+from dprec.progress import silent
+from dprec.ratings import Ratings
+from simulation.attacking.lying import outcome_with_liars
+from simulation.engine.installing import Installer, run_protocol
+from simulation.evaluation import Evaluator, Judged
+from simulation.protocols import Outcome
+from simulation.scheduled import KeysOf
+from strategies.participation import RoundRecord
+
+
+def _unmeasured(predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
+    """Measure nothing."""
+    return {}
+
+
+def _shown(outcome: Outcome, measured: dict[str, Any]) -> Shown:
+    return Shown(outcome.predict, outcome.predict_rows, measured, outcome.scores)
+
+
+def _unheard(record: RoundRecord) -> None:
+    """Ignore a round."""
+
+
+@dataclass(frozen=True, eq=False)
+class Laboratory:
+    """The `dprec.attacks.Game` of a run, in whose session others can follow."""
+
+    installer: Installer
+    keys: KeysOf
+    """Derives the keys of the run, and of others."""
+    evaluator: Evaluator
+    """Knows the ratings that devices hold, and judges what their users are shown."""
+    users: UsersTable | None
+    """What is public of them."""
+    judged: Judged
+    """What came of the run, and how good it was."""
+
+    @property
+    def truth(self) -> Ratings:
+        """The train ratings."""
+        return self.evaluator.train
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of the run."""
+        return self.judged.outcome
+
+    @property
+    def shown(self) -> Shown:
+        """What its users are shown."""
+        return _shown(self.outcome, self.judged.measured)
+
+    def with_liars(self, liars: Liars) -> Shown:
+        """Return what they are shown when liars take part after them, with the same draws."""
+        keys = self.keys(self.installer.config.protocol.identity)
+        outcome = outcome_with_liars(self._quiet, self.evaluator, keys, liars)
+        of_predictions = outcome.predict, outcome.predict_rows, outcome.hidden
+        return _shown(outcome, self.evaluator.judged(*of_predictions, scores=outcome.scores)[2])
+
+    @property
+    def transcript(self) -> Transcript:
+        """What the server of the run has seen; of a protocol that tells nothing of it, nothing."""
+        return self._said(self.outcome)
+
+    @property
+    def accountant(self) -> PrivacyAccountant:
+        """The losses that are proved."""
+        return self.outcome.accountant
+
+    @property
+    def delta(self) -> float:
+        """Delta at which losses are composed."""
+        return self.installer.config.protocol.delta
+
+    @property
+    def seed(self) -> int:
+        """Of what attacks draw."""
+        return self.installer.config.seed
+
+    def again(self, present: Bools, number: int) -> Transcript:
+        """Return the transcript of another run, in which who is not present has rated nothing and is silent.
+
+        Under secure aggregation, where nobody sees who contributes, such devices contribute nothing: sums
+        stand only so many that never answer. The bits of the run follow from the configuration, the seed, who
+        is present and the number.
+        """
+        identity = f"{self.installer.config.protocol.identity} attacked {number}"
+        silent_too = self.outcome.guarantee.trust != "secure-aggregation"
+        train = self.truth.select(present[self.truth.users])
+        return self._said(self._run(train, identity, ~present if silent_too else None))
+
+    def _run(self, train: Ratings, identity: str, absent: Bools | None = None) -> Outcome:
+        """Run the protocol on some ratings; what is drawn follows from the text of its identity."""
+        config = self.installer.config
+        task = self._quiet.task(
+            train,
+            train,
+            _unmeasured,
+            self.keys(identity),
+            held=config.protocol.held_ratings(train, config.seed),
+            setup=config.protocol.setup(),
+            absent=absent,
+        )
+        return run_protocol(self._quiet.session, config.protocol, task)
+
+    @cached_property
+    def _quiet(self) -> Installer:
+        # The folder of a population that lasts holds the ratings of the run itself.
+        session = replace(self.installer.session, shards=None)
+        return replace(self.installer, session=session, progress=silent, ended=_unheard)
+
+    def _said(self, outcome: Outcome) -> Transcript:
+        truth, trusted = self.truth, outcome.guarantee.trusts_server
+        nothing = Transcript(n_users=truth.n_users, n_items=truth.n_items, scale=truth.scale, trusted=trusted)
+        return outcome.transcript or nothing

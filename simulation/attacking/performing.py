@@ -1,0 +1,57 @@
+"""Performs the attacks of a configuration on a run, and keeps what they reached."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from dprec.attacks import Attack, Figure, Game
+from dprec.components import as_values, naming
+from dprec.errors import SettingError, within
+from dprec.progress import Progress
+from simulation.configuration.models import RunConfig
+from simulation.storage.attacked import AttackSummary, Performed, Reached
+from simulation.storage.columns import COLUMNS
+
+_NOTHING = Figure(None)
+
+
+def check_attacks(config: RunConfig) -> None:
+    """Refuse attacks on several collections, and figures that two attacks share; raises SettingError."""
+    if config.attacks and config.schedule is not None:
+        raise SettingError("attacks", "some, with a schedule", "none, or no schedule")
+    names = [name for attack in config.attacks for name in attack.figures()]
+    for name in names:
+        if names.count(name) > 1:
+            raise SettingError("attacks", f"two that say {name}", "each kind once")
+        known = COLUMNS.get(name)
+        taken = known is not None and not (known.key or "").startswith("attacks.")
+        if taken or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            found = f"a figure named {name!r}"
+            raise SettingError("attacks", found, "small letters, digits and _, and no other column's name")
+
+
+def perform(attacks: Sequence[Attack], game: Game, progress: Progress) -> AttackSummary:
+    """Perform attacks on a run, one after the other.
+
+    Raises SettingError naming an attack's key, where its settings do not suit the data.
+    """
+    figures: dict[str, Reached] = {}
+    performed = []
+    for place, attack in enumerate(attacks):
+        progress(f"attack {attack.kind}", place, len(attacks))
+        with within(f"attacks[{place}]"), naming(attack, "a class that performs an attack"):
+            names, attacked = attack.figures(), attack.perform(game)
+            own = {name: _reached(attacked.figures.get(name, _NOTHING)) for name in names}
+        figures |= own
+        performed.append(Performed(settings=as_values(attack), figures=names, notes=attacked.notes))
+    return AttackSummary.of(figures, tuple(performed))
+
+
+def _reached(figure: Figure) -> Reached:
+    numbers = figure.value, figure.baseline, figure.bound
+    value, baseline, bound = (
+        None if each is None or not math.isfinite(each) else float(each) for each in numbers
+    )
+    return Reached(value=value, baseline=baseline, bound=bound)

@@ -1,0 +1,104 @@
+"""What attacks have reached: a part of summary.json, and flat, beside the attacks' settings, attack.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from simulation.storage.files import Document
+from simulation.storage.shown import Shown
+
+SCHEMA = 1
+"""Of attack.json; raised when a key changes its meaning or is removed."""
+
+
+class Reached(Document):
+    """What an attack reached, beside what it is judged by."""
+
+    value: Annotated[float | None, Shown("{of}", digits=3, where="page")] = Field(
+        description="Null where there is nothing to look at."
+    )
+    baseline: Annotated[float | None, Shown("{of}", "nothing sent", 3, where="files")] = Field(
+        description="By the same attack with nothing sent."
+    )
+    bound: Annotated[float | None, Shown("{of}", "at most", 3, where="files")] = Field(
+        description="What no attack exceeds under the proved losses; null where nothing is proved."
+    )
+
+    def flat(self, name: str) -> dict[str, float | None]:
+        """Return the three by the names of their columns."""
+        return {name: self.value, f"{name}_baseline": self.baseline, f"{name}_bound": self.bound}
+
+
+class Performed(Document):
+    """An attack that was performed."""
+
+    settings: dict[str, Any] = Field(description="Its kind and its settings.")
+    figures: tuple[str, ...] = Field(description="Names of its figures.")
+    notes: tuple[str, ...] = Field(description="What a reader of its figures must know.")
+
+
+class AttackSummary(Document):
+    """What attacks have reached; a figure that was not asked for is left out."""
+
+    recovered_level: Annotated[Reached | None, "levels recovered"] = Field(
+        None, description="Share of the ratings whose level is guessed from what was sent."
+    )
+    recovered_sign: Annotated[Reached | None, "signs recovered"] = Field(
+        None, description="Share of which it is guessed whether they are above the middle of the scale."
+    )
+    membership_auc: Annotated[Reached | None, "membership, AUC"] = Field(
+        None, description="Area under the ROC curve of who rated which item."
+    )
+    membership_tpr: Annotated[Reached | None, "membership, true positives"] = Field(
+        None, description="True positives of the same at 0.1 % false positives."
+    )
+    omission_precision: Annotated[Reached | None, "omitted items rated"] = Field(
+        None, description="Share of the most listed items, where a user's list lacks them, that it rated."
+    )
+    linkage_top1: Annotated[Reached | None, "linked"] = Field(
+        None, description="Share of the users whose report is found from 20 known ratings."
+    )
+    attribute_auc: Annotated[Reached | None, "attributes, AUC"] = Field(
+        None, description="Area under the ROC curve of the attribute of users that is told best."
+    )
+    shadow_auc: Annotated[Reached | None, "taking part, AUC"] = Field(
+        None, description="Area under the ROC curve of whether a user took part, from what is released."
+    )
+    shadow_tpr: Annotated[Reached | None, "taking part, true positives"] = Field(
+        None, description="True positives of the same at 0.1 % false positives."
+    )
+    target_hit_rate_at_10: Annotated[Reached | None, "target, hit rate at 10"] = Field(
+        None, description="Share of the honest users without the targets who are shown one among ten."
+    )
+    target_rank: Annotated[Reached | None, "target, rank"] = Field(
+        None, description="Median rank of the targets among items that such users have not rated."
+    )
+    target_prediction: Annotated[Reached | None, "target, prediction"] = Field(
+        None, description="Mean prediction of the targets for such users."
+    )
+    influence_of_one: Annotated[Reached | None, "influence of one"] = Field(
+        None, description="Largest evidence of one liar about an item, in honest users who rate it highest."
+    )
+    further: dict[str, float | None] = Field(
+        default={}, description="Other figures, by the names of their columns."
+    )
+    performed: tuple[Performed, ...] = Field(description="The attacks.")
+
+    @classmethod
+    def of(cls, figures: Mapping[str, Reached], performed: tuple[Performed, ...]) -> AttackSummary:
+        """Sort figures, by name, into those that are declared here and others."""
+        declared = cls.model_fields.keys() - {"further", "performed"}
+        values: dict[str, Any] = {name: each for name, each in figures.items() if name in declared}
+        flat = [each.flat(name) for name, each in figures.items() if name not in declared]
+        if flat:
+            values["further"] = {name: value for each in flat for name, value in each.items()}
+        return cls(**values, performed=performed)
+
+    def flat(self) -> dict[str, float | None]:
+        """Return all figures by the names of their columns."""
+        own = {name: getattr(self, name) for name in sorted(self.model_fields_set)}
+        flat = [each.flat(name) for name, each in own.items() if isinstance(each, Reached)]
+        return {name: value for each in (*flat, self.further) for name, value in each.items()}
