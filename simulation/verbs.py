@@ -1,4 +1,4 @@
-"""The verbs as Python functions: run, compare, ls, diff, tune, audit, plot, and a pilot's prepare and enrol.
+"""The verbs as Python functions: run, compare, attack, ls, diff, tune, audit, plot, prepare, enrol.
 
 Each imports what it needs when it is called, so that starting is cheap.
 """
@@ -185,6 +185,63 @@ def compare(
         if result.rows and page:
             _draw_comparison(result, population, progress, png)
     return result
+
+
+def attack(
+    config: RunConfig | Mapping[str, Any] | str | Path,
+    output: str | Path | None = None,
+    *,
+    kinds: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    jobs: int | None = None,
+    resume: bool = False,
+    page: bool = True,
+    progress: Progress = silent,
+    announce: Announce = unheard,
+    **parts: Unpack[GivenParts],
+) -> RunResult | ComparisonResult:
+    """Run a configuration, or a comparison, and attack it: what is recovered, and what liars move.
+
+    Parameters
+    ----------
+    config : RunConfig, mapping, str or Path
+        As `simulation.run` or `simulation.compare` takes it.
+    output : str or Path, optional
+        Directory for the result.
+    kinds : sequence of str
+        Attacks, with their defaults; left out, those of the configuration, or all if it has none.
+    overrides, jobs, resume, page, progress, announce, **parts
+        As for `simulation.compare`.
+
+    Raises
+    ------
+    InputError, RunError, KeyboardInterrupt
+        As `simulation.run` and `simulation.compare` do.
+    """
+    from simulation.attacking.performing import asking_for
+    from simulation.comparison.planning import compares
+
+    asked = asking_for(kinds)
+    if compares(config):
+        if kinds or not _loaded_comparison(config, overrides, parts).attacked:
+            overrides = [*overrides, asked]
+        return compare(
+            config,
+            output,
+            overrides=overrides,
+            jobs=jobs,
+            resume=resume,
+            page=page,
+            progress=progress,
+            announce=announce,
+            **parts,
+        )
+    from simulation.configuration.loading import checked_parts, load
+
+    loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon", overrides))
+    if kinds or not loaded.attacks:
+        loaded = load(loaded, [asked])
+    return run(loaded, output, resume=resume, page=page, progress=progress)
 
 
 @contextmanager

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Sequence
 
-from dprec.attacks import Attack, Figure, Game
+from dprec.attacks import ATTACKS, Attack, Figure, Game
 from dprec.components import as_values, naming
-from dprec.errors import SettingError, within
+from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress
 from simulation.configuration.models import RunConfig
 from simulation.storage.attacked import AttackSummary, Performed, Reached
 from simulation.storage.columns import COLUMNS
 
 _NOTHING = Figure(None)
+
+
+def asking_for(kinds: Sequence[str]) -> str:
+    """Return what sets the attacks of a configuration to some kinds, with their defaults; by default to all.
+
+    Raises InputError for a kind that there is not.
+    """
+    try:
+        for kind in kinds:
+            ATTACKS.find(kind)
+    except SettingError as error:
+        raise InputError("kinds", error.found, error.accepted) from None
+    return f"attacks={json.dumps([{'kind': kind} for kind in kinds or ATTACKS.kinds])}"
 
 
 def check_attacks(config: RunConfig) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from dprec.components import as_values
 from dprec.datasets import Dataset, Synthetic, holds_pairs
@@ -205,6 +205,11 @@ class Comparison:
     """
     left_out: tuple[LeftOut, ...] = ()
 
+    @property
+    def attacked(self) -> bool:
+        """Whether any of its runs is."""
+        return any(cell.config.attacks for cell in self.cells)
+
     def without(self, left_out: Sequence[LeftOut]) -> Comparison:
         """Return the comparison without some protocols, and without baselines that only they had.
 
@@ -246,6 +251,15 @@ class Comparison:
         values["cells"] = {cell.key: cell.config.plain_values() for cell in self.cells}
         sources = {name: digest for cell in self.cells for name, digest in cell.config.sources.items()}
         return strict_yaml.dump_yaml(with_sources(values, sources))
+
+
+def compares(config: object) -> TypeGuard[str | Path | Mapping[str, Any]]:
+    """Return whether a configuration is that of a comparison, or a file of ratings, and not that of a run."""
+    if isinstance(config, str | Path):
+        if Path(config).suffix.lower() not in _CONFIGURATIONS and Path(config).is_file():
+            return True
+        config = strict_yaml.read_yaml(strict_yaml.find_configuration(config))
+    return isinstance(config, Mapping) and "protocols" in config
 
 
 def load_comparison(

@@ -1,4 +1,4 @@
-"""The command line: dprec run, compare, tune, audit, deploy, device, report, advise and the smaller commands.
+"""The command line: dprec run, compare, attack, tune, audit, deploy, device, report, advise and smaller ones.
 
 Every command imports what it needs when it is called, so that the help appears at once.
 """
@@ -156,6 +156,54 @@ def compare(
     if not quiet:
         print_comparison(result, population)
     check_complete(result)
+
+
+@app.command(cls=parameters.PlainHelp)
+def attack(
+    config: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CONFIG|COMPARISON",
+            help="As of dprec run, or of dprec compare.",
+            autocompletion=parameters.configurations,
+        ),
+    ],
+    output: parameters.Output = None,
+    set_: parameters.Overrides = None,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--attack",
+            metavar="KIND",
+            help="An attack of dprec list attacks; by default those of the configuration, or all.",
+        ),
+    ] = None,
+    population_dir: parameters.PopulationDir = None,
+    jobs: parameters.Jobs = None,
+    resume: parameters.Resume = False,
+    page: parameters.Page = True,
+    quiet: parameters.Quiet = False,
+) -> None:
+    """Run CONFIG, or a comparison, and attack it: what is recovered of what was sent, and what liars move.
+
+    Every figure stands beside what the same attack reaches with nothing sent, and what epsilon allows.
+    """
+    folder = parameters.output_folder(output, f"{config.stem}-attack", resume, quiet)
+    with interrupts_explained(), progress_bar(quiet) as progress:
+        result = simulation.attack(
+            config,
+            folder,
+            kinds=kinds or (),
+            overrides=parameters.results_of(set_, population_dir),
+            jobs=jobs,
+            resume=resume,
+            page=page,
+            progress=progress,
+            announce=unheard if quiet else lambda words: typer.echo(f"dprec: {words}", err=True),
+        )
+    from simulation.console.results import conclude_attack
+
+    conclude_attack(result, folder, quiet=quiet)
 
 
 @app.command(cls=parameters.PlainHelp)

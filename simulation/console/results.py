@@ -14,9 +14,11 @@ import typer
 from dprec.errors import RunError
 from simulation.analysis.answer import answer_sentences, answer_to
 from simulation.analysis.columns import (
+    BUDGET,
     GAIN_IN_BRIEF,
     ResultColumn,
     SmallTable,
+    declared_column,
     run_table,
     tables_of_comparison,
 )
@@ -32,7 +34,8 @@ from simulation.analysis.protocol_results import (
 )
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, main_metric, number
 from simulation.console.terminal import Column, Fitted, console, fitted, print_lines, table_console, width_of
-from simulation.storage.directories import AUDIT, REPORT, SUMMARY, TABLE
+from simulation.storage.columns import FIGURES, column
+from simulation.storage.directories import ATTACK, AUDIT, REPORT, SUMMARY, TABLE
 from simulation.storage.files import Row
 from simulation.tuning.running import TABLE_OF_TRIALS
 
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from simulation.comparison.running import ComparisonResult
     from simulation.protocols.base import Finding
     from simulation.result import RunResult
+    from simulation.storage.attacked import AttackSummary
     from simulation.tuning.running import Trial, Tuned
 
 
@@ -237,6 +241,46 @@ def print_comparison(result: ComparisonResult, population: float | None) -> None
     if result.rows:
         print_projection(result.directory, population)
     _print_places("comparison", result.directory)
+
+
+def _attack_table(summary: AttackSummary, width: int | None = None) -> Fitted:
+    """Return one line per figure of the attacks on a run."""
+    reached = summary.reached
+    titles = tuple(column(name).title for name in reached)
+    columns = [
+        Column("", titles, numeric=False),
+        _figures("reached", [each.value for each in reached.values()], 3),
+        _figures("nothing sent", [each.baseline for each in reached.values()], 3),
+        _figures("epsilon allows", [each.bound for each in reached.values()], 3),
+    ]
+    return fitted(columns, width)
+
+
+def _attacked_tables(rows: Sequence[Row], width: int | None = None) -> list[Fitted]:
+    """Return what attacks reached in a comparison: one line per protocol and epsilon."""
+    results = tuple(each for each in results_of(rows) if each.population is None)
+    declared = [each.name for each in FIGURES if (each.key or "").startswith("attacks.")]
+    reached = [name for name in declared if not name.endswith(("_baseline", "_bound"))]
+    shown = [declared_column(name) for name in reached if any(each.has(name) for each in results)]
+    return [_of_results(SmallTable(None, "protocol", (BUDGET, *shown), results), width)]
+
+
+def conclude_attack(result: RunResult | ComparisonResult, folder: Path, *, quiet: bool) -> None:
+    """Print what attacks reached, and where everything is; raises RunError where runs have failed."""
+    from simulation.result import RunResult
+
+    if not isinstance(result, RunResult):
+        if not quiet and result.rows:
+            print_tables(lambda width: _attacked_tables(result.rows, width), _where(result.directory))
+        if not quiet:
+            _print_places("comparison", result.directory)
+        check_complete(result)
+        return
+    summary = result.record.summary.attacks
+    if not quiet and summary is not None:
+        print_tables(lambda width: [_attack_table(summary, width)], str(folder / ATTACK))
+        print_lines(f"- {note}" for each in summary.performed for note in each.notes)
+        _print_places("run", folder)
 
 
 def check_complete(result: ComparisonResult) -> None:

@@ -164,6 +164,7 @@ _INPUT, _FAILED, _INTERRUPTED = 2, 1, 130
 _OPTIONS = {
     "overrides": "--set",
     "jobs": "--jobs",
+    "kinds": "--attack",
     "trials": "--trials",
     "confidence": "--confidence",
     "population": "--population",

@@ -10,7 +10,7 @@ import numpy as np
 
 from dprec.accounting import AnyBudget, Guarantee, MatchedBudget
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s
-from dprec.attacks import Transcript
+from dprec.attacks import Broadcast, Transcript
 from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Completion, Guard, ItemAverage
 from dprec.components import option
@@ -504,6 +504,7 @@ class OneShotProtocol(Protocol):
             scale=task.scale,
             trusted=self.guarantee((task.n_users, task.n_items)).trusts_server,
             reports=(observed,) if linked else (),
+            broadcast=None if learned.sent_table is None else Broadcast.of_table(learned.sent_table),
             newcomer=learned.newcomer(self.process, task.train),
             lists=lists,
         )
@@ -543,6 +544,11 @@ class OneShotProtocol(Protocol):
     def sent(self, example: Example) -> Sent:
         """Return the one report."""
         return sent_ratings(self.mechanism.family(self.privacy, example.scale, example.items), example)
+
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of a report, by what the completion reads of it."""
+        of_values = not (self.completion.needs_likelihood or self.completion.needs_symbols)
+        return self._family(train).influence_of_one(train.counts, of_values=of_values)
 
     def _family(self, sizes: Sizes) -> ReportFamily:
         return self.mechanism.family(self.privacy, sizes.scale, sizes.n_items)

@@ -79,26 +79,39 @@ class AttackSummary(Document):
     target_prediction: Annotated[Reached | None, "target, prediction"] = Field(
         None, description="Mean prediction of the targets for such users."
     )
-    influence_of_one: Annotated[Reached | None, "influence of one"] = Field(
-        None, description="Largest evidence of one liar about an item, in honest users who rate it highest."
-    )
     further: dict[str, float | None] = Field(
         default={}, description="Other figures, by the names of their columns."
     )
     performed: tuple[Performed, ...] = Field(description="The attacks.")
 
     @classmethod
+    def declared(cls) -> set[str]:
+        """Return the names of the figures that have a key here."""
+        return cls.model_fields.keys() - {"further", "performed"}
+
+    @classmethod
     def of(cls, figures: Mapping[str, Reached], performed: tuple[Performed, ...]) -> AttackSummary:
         """Sort figures, by name, into those that are declared here and others."""
-        declared = cls.model_fields.keys() - {"further", "performed"}
-        values: dict[str, Any] = {name: each for name, each in figures.items() if name in declared}
-        flat = [each.flat(name) for name, each in figures.items() if name not in declared]
+        values: dict[str, Any] = {name: each for name, each in figures.items() if name in cls.declared()}
+        flat = [each.flat(name) for name, each in figures.items() if name not in values]
         if flat:
             values["further"] = {name: value for each in flat for name, value in each.items()}
         return cls(**values, performed=performed)
 
     def flat(self) -> dict[str, float | None]:
         """Return all figures by the names of their columns."""
-        own = {name: getattr(self, name) for name in sorted(self.model_fields_set)}
-        flat = [each.flat(name) for name, each in own.items() if isinstance(each, Reached)]
-        return {name: value for each in (*flat, self.further) for name, value in each.items()}
+        flat = [each.flat(name) for name, each in self.reached.items()]
+        return {name: value for each in flat for name, value in each.items()}
+
+    @property
+    def reached(self) -> dict[str, Reached]:
+        """All figures by name, in the order of the attacks."""
+        names = [name for each in self.performed for name in each.figures]
+        return {name: self._reached(name) for name in names}
+
+    def _reached(self, name: str) -> Reached:
+        if name in self.declared():
+            declared: Reached = getattr(self, name)
+            return declared
+        value, baseline, bound = (self.further[f"{name}{end}"] for end in ("", "_baseline", "_bound"))
+        return Reached(value=value, baseline=baseline, bound=bound)

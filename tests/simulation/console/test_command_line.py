@@ -424,7 +424,9 @@ def test_a_component_is_described(dprec: Any) -> None:
     assert "no module 'nowhere'" in dprec("describe", "nowhere:Nothing").err
 
 
-@pytest.mark.parametrize("command", ["", "run", "compare", "list", "describe", "advise", "audit", "fetch"])
+@pytest.mark.parametrize(
+    "command", ["", "run", "compare", "list", "describe", "advise", "audit", "attack", "fetch"]
+)
 def test_help_says_what_arguments_mean(dprec: Any, command: str) -> None:
     shown = dprec(*command.split(), "--help").out
     assert "\\" not in shown

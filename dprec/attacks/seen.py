@@ -1,0 +1,211 @@
+"""What reports about single ratings say: how likely they are at each level, and without a rating.
+
+An attacker that has reports of users whom it can tell apart, and the matrices behind them, weighs every cell
+by its likelihoods, and what it expects of a cell beforehand by what is public of the item and by how much
+the user seems to have rated. It is supposed to know of every item how many users rated it, and how: the
+worst case, since this is what private protocols estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Self
+
+import numpy as np
+from scipy.special import expit, logit
+
+from dprec.arrays import AnyInts, Bools, Floats, Ints, blocks, offsets, rows_of
+from dprec.attacks.transcript import Transcript
+from dprec.observations import Evidence, Observations, RatedSets, RowReports, SymbolReports
+from dprec.ratings import Ratings
+
+_CELLS_AT_ONCE = 1 << 20
+
+_SHIFTS = np.linspace(-4.0, 4.0, 17)
+"""Of the log odds of a user's ratings against those of the average user."""
+
+_SPREAD = 1.25
+"""Standard deviation of these among users, as expected before anything is seen."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What reports show of users and items, in codes, and how likely each code is."""
+
+    indptr: Ints
+    items: AnyInts
+    codes: Ints
+    """By user; codes from 1; shape (shown cells,). A cell that is not shown has code 0; one that is shown
+    several times has answers that are independent given the rating."""
+    log_likelihoods: Floats
+    """Log probabilities of the codes, "not rated" first; shape (1 + levels, codes)."""
+    silent: Bools
+    """Users of whom nothing arrived; shape (users,)."""
+
+    @classmethod
+    def of_sets(cls, sets: RatedSets, levels: int) -> Self:
+        """Return sets that are seen as they are, and no ratings."""
+        counts = np.bincount(sets.users, minlength=sets.n_users)
+        shown = np.column_stack([np.arange(levels + 1) == 0, np.arange(levels + 1) > 0])
+        return cls(
+            offsets(counts), sets.items, np.ones(sets.items.size, dtype=np.int64), _logs(shown), counts == 0
+        )
+
+    @classmethod
+    def of_ratings(cls, ratings: Ratings) -> Self:
+        """Return ratings that are seen as they are."""
+        codes = ratings.levels.astype(np.int64)
+        return cls(
+            ratings.indptr, ratings.items, codes, _logs(np.eye(ratings.scale.levels + 1)), ratings.counts < 0
+        )
+
+    @property
+    def hides_items(self) -> bool:
+        """Whether no code excludes that an item is rated, or that it is not."""
+        return bool(np.isfinite(self.log_likelihoods).all())
+
+    def of_users(self, users: slice, n_items: int) -> Floats:
+        """Return the log likelihoods of the cells of some users, shape (1 + levels, users, items)."""
+        indptr = self.indptr[users.start : users.stop + 1]
+        own = slice(indptr[0], indptr[-1])
+        cells, codes = rows_of(np.diff(indptr)) * n_items + self.items[own], self.codes[own]
+        shape = indptr.size - 1, n_items
+        shown = np.zeros(shape, dtype=np.bool_)
+        shown.ravel()[cells] = True
+        logs = np.empty((len(self.log_likelihoods), *shape))
+        for level, of_codes in enumerate(self.log_likelihoods):
+            sums = np.bincount(cells, of_codes[codes], minlength=shown.size).reshape(shape)
+            logs[level] = np.where(shown, sums, of_codes[0])
+        logs[:, self.silent[users]] = 0.0
+        return logs
+
+
+def _logs(probabilities: Floats | Bools) -> Floats:
+    with np.errstate(divide="ignore"):
+        logs: Floats = np.log(probabilities)
+    return logs
+
+
+@singledispatch
+def answers_of(evidence: Evidence | None, seen: Observations) -> Answers | None:
+    """Return what one kind of evidence says of each cell; by default, which items are shown."""
+    return Answers.of_sets(seen.item_sets, seen.scale.levels)
+
+
+@answers_of.register
+def _(evidence: SymbolReports, seen: Observations) -> Answers | None:
+    first = 1 + offsets(np.array([channel.shape[1] for channel in evidence.channels]))
+    codes = first[evidence.channel_of] + evidence.symbols
+    table = np.column_stack([np.zeros(seen.scale.levels), *evidence.channels, np.ones(seen.scale.levels)])
+    if evidence.counts is not None:
+        # What a count says of single cells is left out.
+        codes[evidence.counts.cells] = first[-1]
+    not_rated = np.arange(table.shape[1]) == 0
+    return Answers(seen.indptr, seen.items, codes, _logs(np.vstack([not_rated, table])), seen.counts == 0)
+
+
+@answers_of.register
+def _(evidence: RowReports, seen: Observations) -> Answers | None:
+    given = np.vstack([evidence.unrated, *evidence.channels])
+    unsent = given[:, evidence.unsent].sum(axis=1)
+    table = _logs(np.column_stack([unsent, given]))
+    return Answers(seen.indptr, seen.items, 1 + evidence.symbols, table, ~evidence.reported)
+
+
+@dataclass(frozen=True, eq=False)
+class Background:
+    """What is supposed to be public of the items."""
+
+    popularity: Floats
+    """Share of the users who rated each item, above 0; shape (items,)."""
+    shares: Floats
+    """Of the levels among its ratings; shape (items, levels)."""
+
+    @classmethod
+    def of(cls, ratings: Ratings) -> Self:
+        """Count ratings; a half is added to each count of raters, and one rating to each item's levels."""
+        levels, cells = ratings.scale.levels, (ratings.n_items, ratings.scale.levels)
+        places = ratings.items.astype(np.int64) * levels + ratings.levels - 1
+        counts = np.bincount(places, minlength=cells[0] * levels).reshape(cells)
+        raters = counts.sum(axis=1)
+        overall = counts.sum(axis=0) + 1.0
+        shares = (counts + overall / overall.sum()) / (raters + 1)[:, None]
+        return cls((raters + 0.5) / (ratings.n_users + 1), shares)
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """The cells of some users, as an attacker weighs them."""
+
+    users: slice
+    log_likelihoods: Floats
+    """Of what is seen, for "not rated" and each level, against what was to be expected of the cell; shape
+    (1 + levels, users, items)."""
+    rated: Floats
+    """Probability that each is rated; shape (users, items)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What is known of every user and item, from all that was seen."""
+
+    parts: tuple[Answers, ...]
+    """Independent given the ratings; at least one."""
+    background: Background
+
+    @classmethod
+    def of(cls, transcript: Transcript, truth: Ratings) -> Self | None:
+        """Read a transcript; None if nothing of users who can be told apart is about their ratings.
+
+        ``truth`` gives the background, and the ratings of those who trust the server with them.
+        """
+        if transcript.trusted:
+            parts = [Answers.of_ratings(truth)]
+        else:
+            parts = [part for seen in transcript.reports if (part := _of_users(seen, transcript.n_users))]
+        return cls(tuple(parts), Background.of(truth)) if parts else None
+
+    @property
+    def hides_items(self) -> bool:
+        """Whether it stays open which items a user rated."""
+        return all(part.hides_items for part in self.parts)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.parts[0].silent.size
+
+    def weighed(self) -> Iterator[Weighed]:
+        """Yield the cells of all users, in blocks of users."""
+        levels, n_items = self.background.shares.shape[1], self.background.popularity.size
+        for users in blocks(np.full(self.n_users, n_items * (1 + levels)), _CELLS_AT_ONCE):
+            logs = sum((part.of_users(users, n_items) for part in self.parts), np.zeros(()))
+            yield self._weigh(users, np.asarray(logs))
+
+    def _weigh(self, users: slice, logs: Floats) -> Weighed:
+        """Hold what is seen against what the items, and how active each user seems, let expect.
+
+        The odds of a cell are those of the item times the user's, whose logarithm is normal among users; it
+        is estimated by its mean given what is seen of the user.
+        """
+        given = np.logaddexp.reduce(logs[1:] + _logs(self.background.shares.T)[:, None, :], axis=0)
+        most = np.maximum(given, logs[0])
+        if_not, if_rated = np.exp(logs[0] - most), np.exp(given - most)
+        odds, further = logit(self.background.popularity), if_rated - if_not
+        fits = np.stack([np.log(if_not + expit(odds + shift) * further).sum(axis=1) for shift in _SHIFTS])
+        fits -= (_SHIFTS[:, None] / _SPREAD) ** 2 / 2
+        weights = np.exp(fits - fits.max(axis=0))
+        shifts = _SHIFTS @ weights / weights.sum(axis=0)
+        before = expit(odds + shifts[:, None])
+        expected = if_not + before * further
+        return Weighed(users, logs - most - np.log(expected), before * if_rated / expected)
+
+
+def _of_users(seen: Observations, n_users: int) -> Answers | None:
+    if seen.shape[0] == n_users:
+        return answers_of(seen.evidence, seen)
+    if seen.item_sets.n_users == n_users:
+        return Answers.of_sets(seen.item_sets, seen.scale.levels)
+    return None

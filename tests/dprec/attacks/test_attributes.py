@@ -1,0 +1,157 @@
+"""Attributes: what is learned, of whom, and held against which guess."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+
+from dprec.arrays import Bools
+from dprec.attacks.attributes import Attribute, Attributes, learned, principal
+from dprec.attacks.bounds import Roc
+from dprec.catalogue import UsersTable
+from dprec.randomness import generator
+from dprec.ratings import Ratings
+from tests.dprec.attacks.played import Played, hidden_rows, seen_by_all
+from tests.dprec.attacks.test_seen import SCALE
+from tests.refusals import refused_at
+
+
+def people(users: int = 120, items: int = 60, seed: int = 1) -> tuple[Ratings, Bools]:
+    """Return ratings of people of whom a third like the second half of the items better."""
+    random = np.random.default_rng(seed)
+    own = np.arange(users) % 3 == 0
+    second = np.arange(items) >= items // 2
+    rated = np.argwhere(random.random((users, items)) < np.where(own[:, None] == second, 0.5, 0.2))
+    levels = random.integers(1, 4, len(rated))
+    names = {"user_ids": np.arange(users), "item_ids": np.arange(items)}
+    return Ratings.from_triples(rated[:, 0], rated[:, 1], levels, SCALE, **names), own
+
+
+def table(own: Bools) -> UsersTable:
+    return UsersTable({"gender": np.where(own, "F", "M"), "age": np.where(own, 50.0, 20.0)}, own.size)
+
+
+def test_what_is_seen_tells_an_attribute_that_taste_follows() -> None:
+    truth, own = people()
+    for transcript in (
+        seen_by_all(truth, trusted=True),
+        seen_by_all(truth, hidden_rows(truth, 4.0, seed=2)[0]),
+    ):
+        figures = Attributes().perform(Played(truth, transcript, table(own))).figures
+        assert figures["attribute_auc_gender"].value > 0.95
+        assert figures["attribute_auc_gender"].baseline == 0.5
+        assert figures["attribute_accuracy_gender"].value > 0.85
+        assert figures["attribute_accuracy_gender"].baseline == pytest.approx(2 / 3)
+        assert figures["attribute_auc"].value >= figures["attribute_auc_age"].value
+
+
+def test_bounds_are_those_of_one_user_and_hold_for_hidden_sets_alone() -> None:
+    truth, own = people()
+    reports = hidden_rows(truth, 0.01, seed=2)[0]
+    played = Played(truth, seen_by_all(truth, reports), table(own), 0.01, 0.5)
+    figures = Attributes().perform(played).figures
+    allowed = Roc.allowed(0.5)
+    assert figures["attribute_auc_gender"].bound == pytest.approx(allowed.auc, rel=1e-4)
+    assert figures["attribute_accuracy_gender"].bound == pytest.approx(2 / 3, rel=1e-4)
+    shown = Attributes().perform(Played(truth, seen_by_all(truth, trusted=True), table(own), 0.01, 0.5))
+    assert shown.figures["attribute_auc_gender"].bound is None
+
+
+def test_nothing_seen_is_the_baseline() -> None:
+    truth, own = people()
+    figures = Attributes().perform(Played(truth, seen_by_all(truth), table(own), 0.0, 0.0)).figures
+    for figure in figures.values():
+        assert figure.value == pytest.approx(figure.baseline)
+        assert figure.bound == pytest.approx(figure.baseline)
+
+
+def test_vectors_are_read_whether_sparse_or_not() -> None:
+    truth, own = people()
+    vectors = np.random.default_rng(3).normal(size=(own.size, 8)) + own[:, None]
+    seen = [seen_by_all(truth), seen_by_all(truth)]
+    for transcript, form in zip(seen, (vectors, sp.csr_array(vectors)), strict=True):
+        object.__setattr__(transcript, "vectors", form)
+    found = [Attributes().perform(Played(truth, each, table(own))).figures for each in seen]
+    areas = [figures["attribute_auc_gender"].value for figures in found]
+    assert areas[0] > 0.9
+    assert areas[0] == pytest.approx(areas[1])
+
+
+def test_users_of_whom_it_is_not_known_are_left_out() -> None:
+    truth, own = people()
+    names = np.where(own, "F", "M")
+    names[:60] = ""
+    users = UsersTable({"gender": names}, own.size)
+    figures = (
+        Attributes(columns=("gender",))
+        .perform(Played(truth, seen_by_all(truth, trusted=True), users))
+        .figures
+    )
+    assert figures["attribute_accuracy_gender"].baseline == pytest.approx(2 / 3)
+    few = UsersTable({"gender": np.where(np.arange(own.size) < 15, names[::-1], "")}, own.size)
+    assert Attributes().perform(Played(truth, seen_by_all(truth, trusted=True), few)).figures == {}
+
+
+@pytest.mark.parametrize("users", [None, table(np.arange(120) % 2 == 0)])
+def test_a_column_that_is_not_there_is_refused_if_it_was_asked_for(users: UsersTable | None) -> None:
+    truth, _ = people()
+    played = Played(truth, seen_by_all(truth), users)
+    with refused_at("columns"):
+        Attributes(columns=("occupation",)).perform(played)
+
+
+def test_columns_are_cut_at_a_number_or_against_the_most_frequent_text() -> None:
+    ages = np.array([20.0, 30.0, np.nan, 40.0, 50.0])
+    high = Attribute.of(ages, None)
+    np.testing.assert_array_equal(high.labels, [False, False, False, True, True])
+    np.testing.assert_array_equal(Attribute.of(ages, 30.0).labels, [False, True, False, True, True])
+    np.testing.assert_array_equal(high.known, ~np.isnan(ages))
+    texts = Attribute.of(np.array(["a", "b", "c", "b", ""]), None)
+    np.testing.assert_array_equal(texts.labels, [False, True, False, True, False])
+    assert (texts.text, texts.fewest, texts.majority) == ("b", 2, 0.5)
+
+
+def test_components_are_those_of_the_scaled_matrix() -> None:
+    random = np.random.default_rng(1)
+    seen = random.normal(size=(50, 30)) * np.linspace(0.1, 5, 30) + 7
+    seen[:, 3] = 2.0
+    scaled = (seen - seen.mean(axis=0)) / np.sqrt(np.where(seen.std(axis=0) > 0, seen.std(axis=0), 1))
+    scaled /= np.sqrt((scaled**2).sum() / 50)
+    for form in (seen, sp.csr_array(seen)):
+        found = principal(form, generator(1, "test"))
+        np.testing.assert_allclose(found @ found.T, scaled @ scaled.T, atol=1e-9)
+    assert principal(np.ones((5, 4)), generator(1, "test")).max() == 0
+
+
+def test_the_weights_are_those_of_the_ridge_that_predicts_who_is_left_out() -> None:
+    random = np.random.default_rng(2)
+    features = random.normal(size=(25, 3)) * np.array([1.0, 0.3, 0.3])
+    labels = random.random(25) < 1 / (1 + np.exp(-2 * features[:, 0]))
+
+    def fitted(rows: Bools, ridge: float) -> np.ndarray:
+        own, signs = features[rows], np.where(labels[rows], 1.0, -1.0)
+
+        def loss(w: np.ndarray) -> float:
+            fit = own @ w[:-1] + w[-1]
+            return float(np.logaddexp(0, -signs * fit).sum() + ridge * (w[:-1] ** 2).sum() / 2)
+
+        return np.asarray(minimize(loss, np.zeros(4), tol=1e-10).x)
+
+    def deviance(ridge: float) -> float:
+        total = 0.0
+        for person in range(25):
+            weights = fitted(np.arange(25) != person, ridge)
+            score = features[person] @ weights[:-1] + weights[-1]
+            total += float(np.logaddexp(0, -score if labels[person] else score))
+        return total
+
+    best = min((100.0, 3.0, 0.1), key=deviance)
+    found = learned(features, labels)
+    everybody = np.ones(25, dtype=np.bool_)
+    distances = {
+        ridge: np.abs(found - fitted(everybody, ridge)).max()
+        for ridge in (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
+    }
+    chosen = min(distances, key=lambda ridge: distances[ridge])
+    assert distances[chosen] < 1e-3
+    assert deviance(chosen) <= deviance(best) + 1e-9

@@ -1,0 +1,140 @@
+"""Linkage: against a search by hand, and a bound that randomised response reaches and nothing exceeds."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprec.arrays import Floats
+from dprec.attacks.linkage import Known, Linkage, allowed_to_link
+from dprec.attacks.seen import Reading
+from tests.dprec.attacks.played import Played, hidden_rows, seen_by_all
+from tests.dprec.attacks.test_seen import ratings
+
+
+def found_by_the_best(one: Floats, other: Floats, users: int) -> float:
+    """Return how likely the report is found that is from ``one``, all others being from ``other``."""
+    total = 0.0
+    for reports in itertools.product(range(one.size), repeat=users):
+        likely = [
+            math.prod(one[r] if place == person else other[r] for place, r in enumerate(reports))
+            for person in range(users)
+        ]
+        total += max(likely) / users
+    return total
+
+
+@pytest.mark.parametrize("users", [1, 2, 4])
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize("delta", [0.0, 0.1])
+def test_the_bound_is_what_the_worst_mechanism_allows(users: int, epsilon: float, delta: float) -> None:
+    lie = (1 - delta) / (1 + math.exp(epsilon))
+    one = np.array([delta, 1 - delta - lie, lie, 0.0])
+    best = found_by_the_best(one, one[::-1], users)
+    assert allowed_to_link(users, epsilon, delta) == pytest.approx(best)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    weights=st.lists(st.tuples(st.floats(0.05, 1), st.floats(0.05, 1)), min_size=2, max_size=4),
+    users=st.integers(1, 4),
+)
+def test_no_mechanism_allows_more(weights: list[tuple[float, float]], users: int) -> None:
+    one, other = np.array(weights).T
+    one, other = one / one.sum(), other / other.sum()
+    epsilon = float(np.abs(np.log(one / other)).max())
+    assert found_by_the_best(one, other, users) <= allowed_to_link(users, epsilon) + 1e-12
+
+
+def test_the_bound_of_no_loss_is_chance_and_of_a_large_one_certainty() -> None:
+    assert allowed_to_link(1000, 0.0) == pytest.approx(1 / 1000)
+    assert allowed_to_link(1000, 60.0) == pytest.approx(1.0)
+    assert allowed_to_link(1000, math.inf) == 1.0
+    assert allowed_to_link(10**6, 2.0) == pytest.approx(math.exp(2) / 10**6)
+
+
+def test_more_known_ratings_of_one_seed_contain_fewer() -> None:
+    truth = ratings(60, 40)
+    few, many = (Known.drawn(truth, number, 1000, seed=4) for number in (3, 5))
+    np.testing.assert_array_equal(few.people, np.flatnonzero(truth.counts >= 3))
+    np.testing.assert_array_equal(few.items[np.isin(few.people, many.people)], many.items[:, :3])
+    cells = truth.users * truth.n_items + truth.items
+    wanted = many.people[:, None] * truth.n_items + many.items
+    np.testing.assert_array_equal(many.levels, truth.levels[np.searchsorted(cells, wanted)])
+    assert Known.drawn(truth, 3, 7, seed=4).people.size == 7
+
+
+def test_hidden_sets_are_found_as_by_a_search() -> None:
+    truth = ratings(30, 40)
+    seen = hidden_rows(truth, 2.0, seed=1)[0]
+    attack = Linkage(known=(8,), unique=(3,))
+    figures = attack.perform(Played(truth, seen_by_all(truth, seen), epsilon=2.0)).figures
+    reading = Reading.of(seen_by_all(truth, seen), truth)
+    assert reading is not None
+    logs = np.concatenate([block.log_likelihoods for block in reading.weighed()], axis=1)
+    known, hits = Known.drawn(truth, 8, 1000, seed=1), 0.0
+    for person, items, levels in zip(known.people, known.items, known.levels, strict=True):
+        scores = [
+            sum(logs[level, user, item] for item, level in zip(items, levels, strict=True))
+            for user in range(30)
+        ]
+        best = np.flatnonzero(np.isclose(scores, max(scores), rtol=0, atol=1e-9))
+        hits += (person in best) / best.size
+    assert figures["linkage_top1"].value == pytest.approx(hits / known.people.size)
+    assert figures["linkage_top1"].value > 0.3
+    assert figures["linkage_top1"].baseline == pytest.approx(1 / 30)
+    assert figures["linkage_top1"].bound == pytest.approx(allowed_to_link(30, 16.0))
+    assert "unique_at_3" not in figures
+
+
+def test_the_loss_of_a_user_bounds_what_many_cells_allow() -> None:
+    truth = ratings(30, 40)
+    seen = seen_by_all(truth, hidden_rows(truth, 0.02, seed=1)[0])
+    played = Played(truth, seen, epsilon=0.5, epsilon_per_user=0.8)
+    figure = Linkage(known=(1, 8), unique=(3,)).perform(played).figures
+    assert figure["linkage_top1_at_1"].bound == pytest.approx(allowed_to_link(30, 0.5))
+    assert figure["linkage_top1_at_8"].bound == pytest.approx(allowed_to_link(30, 0.8))
+
+
+def test_seen_sets_single_out_who_has_items_that_nobody_else_has() -> None:
+    truth = ratings(50, 20)
+    figures = (
+        Linkage(known=(3,), unique=(2, 4)).perform(Played(truth, seen_by_all(truth, trusted=True))).figures
+    )
+    sets = [set(truth.items[truth.users == user].tolist()) for user in range(50)]
+    for number in (2, 4):
+        known = Known.drawn(truth, number, 1000, seed=1)
+        alone = [sum(set(items.tolist()) <= other for other in sets) == 1 for items in known.items]
+        assert figures[f"unique_at_{number}"].value == pytest.approx(np.mean(alone))
+        assert figures[f"unique_at_{number}"].baseline == 0.0
+    assert figures["linkage_top1"].bound is None
+
+
+def test_users_who_are_alike_share_a_hit() -> None:
+    truth = ratings(1, 30)
+    twins = truth.of_users(np.zeros(4, dtype=np.int64), np.arange(4))
+    figures = (
+        Linkage(known=(5,), unique=(2,)).perform(Played(twins, seen_by_all(twins, trusted=True))).figures
+    )
+    assert figures["linkage_top1"].value == pytest.approx(1 / 4)
+    assert figures["unique_at_2"].value == 0.0
+
+
+def test_nothing_seen_is_a_guess_and_too_few_ratings_are_nothing() -> None:
+    truth = ratings()
+    guess = Linkage(known=(2,), unique=(2,)).perform(Played(truth, seen_by_all(truth))).figures
+    assert guess["linkage_top1"].value == guess["linkage_top1"].bound == pytest.approx(1 / 7)
+    seen = seen_by_all(truth, hidden_rows(truth, 1.0, seed=1)[0])
+    none = Linkage(known=(50,), unique=(50,)).perform(Played(truth, seen, epsilon=1.0)).figures
+    assert none["linkage_top1"].value is None
+
+
+def test_the_headline_is_at_the_middle_number() -> None:
+    assert Linkage().figures()[0] == "linkage_top1"
+    truth = ratings(30, 40)
+    seen = seen_by_all(truth, hidden_rows(truth, 2.0, seed=1)[0])
+    figures = Linkage(known=(10, 2, 5), unique=(2,)).perform(Played(truth, seen, epsilon=2.0)).figures
+    assert figures["linkage_top1"] == figures["linkage_top1_at_5"]
