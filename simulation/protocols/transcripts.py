@@ -46,7 +46,7 @@ def lists_of(
     """Return what users are sent in a run that is attacked, if they are; ``seen``: cells left out."""
     if delivery is None or not task.attacked:
         return None
-    return delivery.lists(task, completed, seen, name).best(np.arange(task.n_users))
+    return delivery.lists(task, completed, seen, name, None).best(np.arange(task.n_users))
 
 
 def of_newcomers(predict: Predict) -> Callable[[AnyInts], Floats]:
