@@ -2,25 +2,35 @@
 
 from dprec.attacks.attributes import Attributes
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
+from dprec.attacks.broadcasts import Broadcast
 from dprec.attacks.liars import Liars
 from dprec.attacks.linkage import Linkage
 from dprec.attacks.promotion import Promotion
+from dprec.attacks.reconstruction import Reconstruction
+from dprec.attacks.shadow import ShadowModels
+from dprec.attacks.sums import SumsMembership
 from dprec.attacks.transcript import ReleasedSum, Transcript
 from dprec.components import Registry
 
-ATTACKS: Registry[Attack] = Registry("attack", Attack, [Linkage, Attributes, Promotion])
+ATTACKS: Registry[Attack] = Registry(
+    "attack", Attack, [Attributes, Linkage, Promotion, Reconstruction, ShadowModels, SumsMembership]
+)
 
 __all__ = [
     "ATTACKS",
     "Attack",
     "Attacked",
     "Attributes",
+    "Broadcast",
     "Figure",
     "Game",
     "Liars",
     "Linkage",
     "Promotion",
+    "Reconstruction",
     "ReleasedSum",
+    "ShadowModels",
     "Shown",
+    "SumsMembership",
     "Transcript",
 ]

@@ -77,6 +77,10 @@ class Game(typing.Protocol):
         """The losses that are proved."""
 
     @property
+    def hides_item_sets(self) -> bool:
+        """Whether the losses hold for which items a user rated, too, and so for a profile or none."""
+
+    @property
     def delta(self) -> float:
         """Delta at which losses are composed."""
 

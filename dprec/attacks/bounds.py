@@ -28,6 +28,9 @@ from dprec.arrays import AnyArray, AnyInts, Floats
 _DELTAS = (1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.07, 0.15, 0.25, 0.4)
 """Deltas at which an accountant is asked: each makes two lines that the trade-off is not above."""
 
+_DEVIATIONS = 3.0
+"""By how many standard deviations a measured share exceeds its expectation in one of 740 cases."""
+
 _LARGEST = 700.0
 """Epsilon from which on nothing is excluded that floating point can tell."""
 
@@ -70,6 +73,14 @@ def allowed_guess(
         right = np.where(place <= best, rights[cells, best], 0.0)
     guessed: Floats = delta + (1 - delta) * right
     return guessed
+
+
+def allowed_by_chance(expected: float, variance: float) -> float:
+    """Return what a share that was measured exceeds in one of a thousand cases, at most 1.
+
+    ``expected``, ``variance``: of the share; bounds are of expectations.
+    """
+    return min(1.0, expected + _DEVIATIONS * math.sqrt(variance))
 
 
 @dataclass(frozen=True, eq=False)

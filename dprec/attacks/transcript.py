@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import scipy.sparse as sp
 
 from dprec.arrays import AnyInts, Floats, Ints
+from dprec.attacks.broadcasts import Broadcast
+from dprec.completion import Profiles
 from dprec.observations import Observations
 from dprec.ratings import RatingScale
 
@@ -24,6 +27,10 @@ class ReleasedSum:
     """Shape (entries,)."""
     deviation: float
     """Standard deviation of the noise in every entry."""
+    added: Callable[[Profiles], sp.csr_array] | None = None
+    """From profiles to what their devices add, as anybody can compute it from what devices were sent;
+    shape (users, entries).
+    """
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,7 +53,16 @@ class Transcript:
     """What each user sent, as numbers by which users can be told apart; shape (users, features)."""
     sums: tuple[ReleasedSum, ...] = ()
     """What the server has of all users together."""
+    broadcast: Broadcast | None = None
+    """What everybody was sent about the items at the end."""
     newcomer: Callable[[AnyInts], Floats] | None = None
     """From items to what a device without ratings predicts of them, from what everybody was sent."""
     lists: Ints | None = None
     """What each user was sent as a list; negative after the end of a short one; shape (users, length)."""
+
+    @property
+    def of_items(self) -> Broadcast | None:
+        """What everybody can tell of the items: what was sent of them, or what newcomers are predicted."""
+        if self.broadcast is not None or self.newcomer is None:
+            return self.broadcast
+        return Broadcast(columns=self.newcomer(np.arange(self.n_items))[:, None])

@@ -76,6 +76,11 @@ class Laboratory:
         return self.outcome.accountant
 
     @property
+    def hides_item_sets(self) -> bool:
+        """Whether the losses hold for which items a user rated, too."""
+        return self.outcome.guarantee.hides_rated_items
+
+    @property
     def delta(self) -> float:
         """Delta at which losses are composed."""
         return self.installer.config.protocol.delta
@@ -86,14 +91,14 @@ class Laboratory:
         return self.installer.config.seed
 
     def again(self, present: Bools, number: int) -> Transcript:
-        """Return the transcript of another run, in which who is not present has rated nothing and is silent.
+        """Return the transcript of another run, in which who is not present has rated nothing.
 
-        Under secure aggregation, where nobody sees who contributes, such devices contribute nothing: sums
-        stand only so many that never answer. The bits of the run follow from the configuration, the seed, who
-        is present and the number.
+        Where item sets are hidden, such a device takes part all the same, as losses compare profiles; where
+        they are seen, it is silent. The bits of the run follow from the configuration, the seed, who is
+        present and the number.
         """
         identity = f"{self.installer.config.protocol.identity} attacked {number}"
-        silent_too = self.outcome.guarantee.trust != "secure-aggregation"
+        silent_too = not self.hides_item_sets
         train = self.truth.select(present[self.truth.users])
         return self._said(self._run(train, identity, ~present if silent_too else None))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dprec.accounting import AnyBudget, Guarantee, MatchedBudget
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s
-from dprec.attacks import Transcript
+from dprec.attacks import Broadcast, Transcript
 from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Completion, ItemAverage
 from dprec.components import option
@@ -482,6 +482,7 @@ class OneShotProtocol(Protocol):
             scale=task.scale,
             trusted=self.guarantee((task.n_users, task.n_items)).trusts_server,
             reports=(observed,) if linked else (),
+            broadcast=None if learned.sent_table is None else Broadcast.of_table(learned.sent_table),
             newcomer=learned.newcomer(self.process, task.train),
             lists=lists,
         )

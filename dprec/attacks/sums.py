@@ -1,0 +1,156 @@
+"""Whether an item is in a user's profile, to somebody who knows all else: an attack on sums with noise.
+
+The adversary has the sums that a run released, and knows the profiles of all other users, and what else the
+user in question rated: nobody can know more, so the noise alone is between it and the item. With c and c'
+what the user adds to a sum with the item and without, d = c - c', and r what the sum exceeds that of the
+others and c' by, it ranks by the log likelihood ratio of normal noise,
+
+    sum over the sums of (d . r - |d|^2 / 2) / deviation^2,
+
+beside which nothing tells the two apart better. A normalised profile of n items is moved by about 1 / sqrt(n)
+by one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import ndtr
+
+from dprec.arrays import Bools, Floats, Ints, blocks
+from dprec.attacks.base import Attack, Attacked, Figure, Game
+from dprec.attacks.bounds import Roc
+from dprec.attacks.traces import held
+from dprec.attacks.transcript import ReleasedSum
+from dprec.completion import Profiles
+from dprec.components import option
+from dprec.randomness import generator
+from dprec.ratings import Ratings, RatingScale
+
+FALSE_POSITIVES = 0.001
+"""Share of the items that are not in a profile at which true positives are counted."""
+
+_CELLS_AT_ONCE = 1 << 21
+"""Bounds the memory of contributions: a profile of n items may have n^2 numbers."""
+
+_LEAST_DEVIATION = 1e-6
+"""What rounding leaves of a sum without noise."""
+
+_NO_SUMS = "No sum is released of which devices' parts could be told."
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumsMembership(Attack):
+    """Whether an item is in a profile, to who knows all other profiles and the rest of this one."""
+
+    kind: Literal["sums"] = "sums"
+    pairs: int = option("Users and items of whom it is asked, half of them rated.", 8000, ge=2)
+
+    def figures(self) -> tuple[str, ...]:
+        """Return the names of its figures; see `Attack.figures`."""
+        return "sums_membership_auc", "sums_membership_tpr"
+
+    def perform(self, game: Game) -> Attacked:
+        """Rank pairs of users and items by the sums of the run; see `Attack.perform`."""
+        sums = [each for each in game.transcript.sums if each.added is not None]
+        if not sums or not game.truth.count:
+            return Attacked({name: Figure(None) for name in self.figures()}, (_NO_SUMS,))
+        pairs = Pairs.drawn(game.truth, self.pairs, game.seed)
+        evidence, apart = evidence_of(sums, pairs, game.truth)
+        reached = Roc.of_scores(evidence, pairs.rated, ~pairs.rated)
+        allowed = Roc.allowed_by(replace(game.accountant, adjacency="replace-one"))
+        figures = {
+            "sums_membership_auc": Figure(reached.auc, 0.5, allowed.auc),
+            "sums_membership_tpr": Figure(
+                float(reached.at(FALSE_POSITIVES)), FALSE_POSITIVES, float(allowed.at(FALSE_POSITIVES))
+            ),
+        }
+        return Attacked(figures, _notes(apart))
+
+
+def _notes(apart: Floats) -> tuple[str, ...]:
+    """Say how far apart one item moves the sums, in deviations of their noise."""
+    middle, most = float(np.median(apart)), float(apart.max())
+    areas = ", ".join(f"{float(ndtr(each / np.sqrt(2))):.4f}" for each in (middle, most))
+    return (
+        f"One item moves the sums by {middle:.4g} deviations of their noise in the middle, and {most:.4g} at "
+        f"most: who knows all else ranks such an item and its absence right with {areas}.",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Users and items of whom it is asked whether the one rated the other."""
+
+    users: Ints
+    items: Ints
+    levels: Ints
+    """Of the ratings that are asked about, from 1."""
+    rated: Bools
+
+    @classmethod
+    def drawn(cls, truth: Ratings, count: int, seed: int) -> Self:
+        """Return ratings of users, all users alike, and others' ratings of items that they have not rated."""
+        random = generator(seed, "pairs of users and items in sums")
+        filled = np.flatnonzero(truth.counts)
+        users, own = filled[random.integers(filled.size, size=count)], np.arange(count) < count // 2
+        ratings = truth.indptr[users] + random.integers(truth.counts[users])
+        ratings = np.where(own, ratings, random.integers(truth.count, size=count))
+        items = truth.items[ratings].astype(np.int64)
+        rated = np.isin(users * truth.n_items + items, truth.cells)
+        asked = rated == own
+        levels = truth.levels[ratings].astype(np.int64)
+        return cls(users[asked], items[asked], levels[asked], rated[asked])
+
+    def profiles(self, truth: Ratings) -> Iterator[tuple[slice, Profiles, Profiles]]:
+        """Yield some of the pairs after the other, and the users' profiles with the item and without."""
+        everybody = sp.csr_array(
+            (truth.levels.astype(np.int64), truth.items, truth.indptr), shape=(truth.n_users, truth.n_items)
+        )
+        for some in blocks(truth.counts[self.users] ** 2, _CELLS_AT_ONCE):
+            own = everybody[self.users[some]]
+            places = np.arange(own.shape[0]), self.items[some]
+            asked = sp.csr_array((self.levels[some], places), shape=own.shape)
+            sides = self.rated[some][:, None]
+            with_item, without = own + asked.multiply(~sides), own - asked.multiply(sides)
+            yield some, _profiles(with_item.tocsr(), truth.scale), _profiles(without.tocsr(), truth.scale)
+
+
+def _profiles(levels: sp.csr_array, scale: RatingScale) -> Profiles:
+    """Return the profiles of which a matrix has the levels."""
+    levels.eliminate_zeros()
+    levels.sort_indices()
+    values = np.ones(levels.nnz) if scale.implicit else scale.values[levels.data - 1]
+    return Profiles(levels.indptr.astype(np.int64), levels.indices.astype(np.int32), values, levels.shape[1])
+
+
+def evidence_of(sums: Sequence[ReleasedSum], pairs: Pairs, truth: Ratings) -> tuple[Floats, Floats]:
+    """Return the log likelihood ratio of each pair, and how many deviations one item moves the sums."""
+    noise = [each.released - _total(each, truth) for each in sums]
+    evidence, squared = np.zeros((2, pairs.users.size))
+    for some, with_item, without in pairs.profiles(truth):
+        for each, left in zip(sums, noise, strict=True):
+            assert each.added is not None
+            moved = each.added(with_item) - each.added(without)
+            precision = max(each.deviation, _LEAST_DEVIATION) ** -2
+            lengths = precision * moved.power(2).sum(axis=1)
+            side = np.where(pairs.rated[some], 0.5, -0.5)
+            evidence[some] += precision * (moved @ left) + side * lengths
+            squared[some] += lengths
+    return evidence, np.sqrt(squared)
+
+
+def _total(summed: ReleasedSum, truth: Ratings) -> Floats:
+    """Return what all users add to a sum, shape (entries,)."""
+    assert summed.added is not None
+    everybody, total = held(truth), np.zeros(summed.released.size)
+    for some in blocks(truth.counts**2, _CELLS_AT_ONCE):
+        bounds = everybody.indptr[some.start : some.stop + 1]
+        ratings = slice(bounds[0], bounds[-1])
+        own = Profiles(bounds - bounds[0], everybody.items[ratings], everybody.values[ratings], truth.n_items)
+        total += summed.added(own).sum(axis=0)
+    return total

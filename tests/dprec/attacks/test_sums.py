@@ -1,0 +1,77 @@
+"""Whether an item is in a profile, from sums with noise, to somebody who knows all else."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from dprec.arrays import Bools
+from dprec.attacks import ReleasedSum
+from dprec.attacks.sums import Pairs, SumsMembership
+from dprec.attacks.traces import held
+from tests.dprec.attacks.fakes import FakeGame, ratings_of
+from tests.dprec.attacks.test_shadow import normalised, value_of
+
+TRUTH = ratings_of(400, 300, 0.03, 1)
+
+
+def released(deviation: float, rounds: int = 1) -> Any:
+    def said(present: Bools, number: int) -> dict[str, Any]:
+        random = np.random.default_rng(11)
+        total = normalised(held(TRUTH)).T @ present
+        sums = (total + deviation * random.standard_normal(total.size) for _ in range(rounds))
+        return {"sums": tuple(ReleasedSum(each, deviation, normalised) for each in sums)}
+
+    return said
+
+
+def test_pairs_are_half_rated_ones_and_profiles_differ_in_one_item() -> None:
+    pairs = Pairs.drawn(TRUTH, 600, 1)
+    cells = pairs.users * TRUTH.n_items + pairs.items
+    assert (np.isin(cells, TRUTH.cells) == pairs.rated).all()
+    assert pairs.rated.sum() == 300
+    assert 200 < (~pairs.rated).sum() <= 300
+    asked = 0
+    for some, with_item, without in pairs.profiles(TRUTH):
+        differ = (with_item.to_sets() - without.to_sets()).toarray()
+        assert (differ.sum(axis=1) == 1).all()
+        assert (differ[np.arange(len(differ)), pairs.items[some]] == 1).all()
+        rated = pairs.rated[some]
+        own = TRUTH.to_sets()[pairs.users[some]].toarray()
+        assert (
+            np.where(rated[:, None], with_item.to_sets().toarray(), without.to_sets().toarray()) == own
+        ).all()
+        asked += len(differ)
+    assert asked == cells.size
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_the_attack_is_as_good_as_the_noise_allows(rounds: int) -> None:
+    """The area is that of normal deviates as far apart as one item moves the sums.
+
+    Its standard error is .007: 8,000 pairs. The noise of one release is shared by all of them.
+    """
+    game = FakeGame(TRUTH, released(0.4, rounds), distance=2.5 * np.sqrt(rounds))
+    attacked = SumsMembership().perform(game)
+    figure = attacked.figures["sums_membership_auc"]
+    pairs = Pairs.drawn(TRUTH, 8000, 3)
+    apart = np.zeros(pairs.users.size)
+    for some, with_item, without in pairs.profiles(TRUTH):
+        moved = normalised(with_item) - normalised(without)
+        apart[some] = np.sqrt(rounds * moved.power(2).sum(axis=1)) / 0.4
+    expected = float(norm.cdf(apart / np.sqrt(2)).mean())
+    assert figure.value == pytest.approx(expected, abs=0.04)
+    assert figure.bound is not None
+    assert value_of(figure) < figure.bound
+
+
+def test_without_noise_every_item_is_told() -> None:
+    figures = SumsMembership(pairs=500).perform(FakeGame(TRUTH, released(0.0))).figures
+    assert figures["sums_membership_auc"].value == pytest.approx(1)
+    assert figures["sums_membership_tpr"].value == pytest.approx(1)
+
+
+def test_nothing_is_told_without_sums() -> None:
+    attacked = SumsMembership().perform(FakeGame(TRUTH, lambda *_: {}))
+    assert {figure.value for figure in attacked.figures.values()} == {None}
