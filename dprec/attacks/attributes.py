@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from scipy.special import expit
 
 from dprec.arrays import AnyArray, Bools, Float32s, Floats, Ints
@@ -22,7 +22,7 @@ from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import Roc, allowed_by_chance
 from dprec.attacks.seen import Seen
 from dprec.catalogue import UsersTable
-from dprec.components import option
+from dprec.components import as_tuple, option
 from dprec.errors import within
 from dprec.randomness import generator
 
@@ -39,7 +39,11 @@ _STEPS, _CONVERGED = 25, 1e-6
 
 _DEFAULT = "gender", "age"
 
-Names = Annotated[tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], ...], Field(min_length=1)]
+Names = Annotated[
+    tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], ...],
+    Field(min_length=1),
+    BeforeValidator(as_tuple),
+]
 """Columns whose names can be those of figures."""
 
 

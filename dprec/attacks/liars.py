@@ -16,17 +16,20 @@ import numpy as np
 from dprec.arrays import Bools, Floats, Ints, Uint8s, offsets
 from dprec.ratings import Ratings
 
-Fillers = Literal["random", "popular", "profile-aware", "opposite"]
+Fillers = Literal["random", "popular", "profile-aware", "active", "contrast"]
 """Which other items are in a fake profile, and how they are rated.
 
 ``random``: any items, by the shares of the levels among all ratings (Lam and Riedl [lam2004]). ``popular``:
-the most rated items, each by the shares of its levels. ``profile-aware``: drawn by popularity and by the
-shares of the item's levels, as many as an honest user has rated. ``opposite``: as those, at the other end of
-the scale, so that the targets are as far from the profile's mean as they can be.
+the most rated items, each by the shares of its levels. ``profile-aware``: items drawn by popularity, as many
+as an honest user has rated. ``active``: as many as the most active users have rated, since some servers
+believe them more. ``contrast``: as few as make the targets stand out, at the other end of the scale.
 """
 
-_LEAST_FILLERS = 1
-"""A rating is above or below a mean only if there is another one."""
+_CONTRASTS = 2
+"""Ratings at the other end for each target, which is the farther from their mean the more they are."""
+
+_MOST_ACTIVE = 0.95
+"""Quantile of the ratings of honest users that is the number of an active one's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,24 +127,30 @@ class FakeProfiles:
         return profiles_of(honest, levels)
 
     def _sizes(self, liars: int, generator: np.random.Generator) -> Ints:
-        """Return how many fillers each has: as many as honest users have rated."""
+        """Return how many fillers each has, shape (liars,)."""
         counts = self.background.counts[self.background.counts > 0]
-        if self.fillers in ("profile-aware", "opposite"):
-            drawn = counts[generator.integers(counts.size, size=liars)]
-            return np.maximum(_LEAST_FILLERS, drawn - self.targets.size)
-        return np.full(liars, max(_LEAST_FILLERS, round(float(np.median(counts))) - self.targets.size))
+        if self.fillers == "profile-aware":
+            sizes = counts[generator.integers(counts.size, size=liars)]
+        elif self.fillers == "active":
+            sizes = np.full(liars, round(float(np.quantile(counts, _MOST_ACTIVE))))
+        elif self.fillers == "contrast":
+            return np.full(liars, _CONTRASTS * self.targets.size)
+        else:
+            sizes = np.full(liars, self._usual)
+        return np.maximum(1, sizes - self.targets.size)
+
+    @property
+    def _usual(self) -> int:
+        """How many ratings the median user has."""
+        return round(float(np.median(self.background.counts[self.background.counts > 0])))
 
     def _weights(self) -> Floats:
         """Return how likely each item is a filler; 0 for the targets; shape (items,)."""
         raters = self.background.raters
-        weights = np.ones(raters.size)
-        if self.fillers in ("profile-aware", "opposite"):
-            weights = raters.astype(np.float64)
-        elif self.fillers == "popular":
-            popular = np.argsort(-raters, kind="stable")
-            weights = np.zeros(raters.size)
-            most = round(float(np.median(self.background.counts[self.background.counts > 0])))
-            weights[popular[: max(_LEAST_FILLERS, most) + self.targets.size]] = 1.0
+        weights = np.ones(raters.size) if self.fillers == "random" else raters.astype(np.float64)
+        if self.fillers == "popular":
+            popular = np.argsort(-raters, kind="stable")[: self._usual + self.targets.size]
+            weights = np.isin(np.arange(raters.size), popular).astype(np.float64)
         weights[self.targets] = 0.0
         return weights
 
@@ -149,7 +158,7 @@ class FakeProfiles:
         """Return levels of the fillers, and 0 elsewhere, shape (liars, items)."""
         levels = np.zeros(chosen.shape, dtype=np.uint8)
         users, items = np.nonzero(chosen)
-        if self.fillers == "opposite":
+        if self.fillers == "contrast":
             levels[chosen] = self.background.scale_levels + 1 - self.level
             return levels
         shares = self.background.shares

@@ -19,10 +19,13 @@ from dprec.predictions import Unrated, words_of_ties
 from dprec.randomness import generator
 from dprec.ratings import Ratings
 
-_CELLS_AT_ONCE = 1 << 23
+_TRIED: tuple[Fillers, ...] = ("contrast", "active", "profile-aware", "popular")
 
-_MOST_USERS = 20_000
-"""By whom targets are judged, at most: the first ones."""
+_CELLS = 1 << 21
+"""Predictions at once."""
+
+_FEW, _MANY = 100, 1000
+"""Honest users by whom fillers are compared, and by whom targets are judged at the end, at most."""
 
 _LISTED = 10
 
@@ -36,7 +39,11 @@ class Promotion(Attack):
     share: float = option("Share of all users who lie.", 0.05, gt=0, lt=0.5)
     goal: Literal["promote", "bury"] = option("Whether targets are rated highest or lowest.", "promote")
     targets: int = option("Items that are targets.", 3, ge=1, le=100)
-    fillers: Fillers = option("Which other items liars claim to have rated, and how.", "opposite")
+    fillers: Literal[Fillers, "strongest"] = option(
+        "Which other items liars claim to have rated, and how; by default what moves the targets most, since "
+        "liars can try it as well as we can.",
+        "strongest",
+    )
     reports: Literal["honest", "crafted"] = option(
         "Whether devices draw what they report of these profiles, or liars choose it.", "crafted"
     )
@@ -47,34 +54,53 @@ class Promotion(Attack):
 
     def perform(self, game: Game) -> Attacked:
         """Run the protocol once more, with the liars, and compare what honest users are shown."""
-        honest = game.truth
-        draws = generator(game.seed, "promotion")
-        background = Background.of(honest)
-        targets = background.targets(self.targets, draws)
-        level = honest.scale.levels if self.goal == "promote" else 1
+        honest, background = game.truth, Background.of(game.truth)
+        targets = background.targets(self.targets, generator(game.seed, "targets"))
+        tried = _TRIED if self.fillers == "strongest" else (self.fillers,)
+        moved: dict[Fillers, Shown] = {each: self._lied(game, background, targets, each) for each in tried}
+        few = np.linspace(0, honest.n_users - 1, min(_FEW, honest.n_users)).astype(np.int64)
+        ranks = {each: seen_of(targets, honest, moved[each], few).rank for each in tried}
+        best = (min if self.goal == "promote" else max)(tried, key=lambda each: ranks[each])
+        many = np.linspace(0, honest.n_users - 1, min(_MANY, honest.n_users)).astype(np.int64)
+        before, after = (seen_of(targets, honest, shown, many) for shown in (game.shown, moved[best]))
         number = number_of_liars(honest.n_users, self.share)
-        profiles = FakeProfiles(background, targets, level, self.fillers).made(honest, number, draws)
-        lied = game.with_liars(Liars(profiles, crafted=self.reports == "crafted"))
-        before = seen_of(targets, honest, game.shown)
-        after = seen_of(targets, honest, lied)
         raters = ", ".join(map(str, background.raters[targets].tolist()))
-        note = f"{number} liars beside {honest.n_users} honest users; raters of the targets: {raters}."
-        figures = {name: Figure(after[name], before[name]) for name in self.figures()}
-        return Attacked(figures, (note,))
+        notes = (
+            f"{number} liars beside {honest.n_users} honest users; the targets have {raters} raters.",
+            f"Fillers: {best}" + f", which moves most of {', '.join(tried)}." * (len(tried) > 1),
+        )
+        figures = {
+            "target_hit_rate_at_10": Figure(after.hit_rate, before.hit_rate),
+            "target_rank": Figure(after.rank, before.rank),
+            "target_prediction": Figure(after.prediction, before.prediction),
+        }
+        return Attacked(figures, notes)
+
+    def _lied(self, game: Game, background: Background, targets: Ints, fillers: Fillers) -> Shown:
+        """Return what honest users are shown beside liars with some fillers."""
+        honest = game.truth
+        level = honest.scale.levels if self.goal == "promote" else 1
+        number, draws = number_of_liars(honest.n_users, self.share), generator(game.seed, "fake profiles")
+        profiles = FakeProfiles(background, targets, level, fillers).made(honest, number, draws)
+        return game.with_liars(Liars(profiles, crafted=self.reports == "crafted"))
 
 
-def seen_of(targets: Ints, honest: Ratings, shown: Shown) -> dict[str, float | None]:
-    """Return how honest users who have not rated targets see them; means over the targets, by figure.
+@dataclass(frozen=True)
+class Seen:
+    """How honest users who have not rated targets see them: means over the targets; NaN if there are none."""
 
-    A rank is the place of a target among all items that a user has not rated, from 1.
-    """
-    users = np.arange(min(honest.n_users, _MOST_USERS))
-    step, unrated, ties = (
-        max(1, _CELLS_AT_ONCE // honest.n_items),
-        Unrated(honest),
-        words_of_ties(honest.n_items),
-    )
-    ranks, predictions = [], []
+    hit_rate: float
+    """Share of the users among whose ten best unrated items a target is."""
+    rank: float
+    """Median place of a target among the items that a user has not rated, from 1."""
+    prediction: float
+    """Mean prediction."""
+
+
+def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Seen:
+    """Return how some honest users see targets."""
+    step, unrated, ties = max(1, _CELLS // honest.n_items), Unrated(honest), words_of_ties(honest.n_items)
+    ranks, predictions = [np.zeros((0, targets.size), dtype=np.int64)], [np.zeros((0, targets.size))]
     for start in range(0, users.size, step):
         asked = users[start : start + step]
         candidates = unrated(asked)
@@ -83,14 +109,11 @@ def seen_of(targets: Ints, honest: Ratings, shown: Shown) -> dict[str, float | N
         predictions.append(np.where(candidates, scores, np.nan)[:, targets])
     places, predicted = np.concatenate(ranks), np.concatenate(predictions)
     judged = ~np.isnan(predicted)
-    own = [places[judged[:, place], place] for place in range(targets.size) if judged[:, place].any()]
+    own = [(places[by, place], predicted[by, place]) for place, by in enumerate(judged.T) if by.any()]
     if not own:
-        return dict.fromkeys(("target_hit_rate_at_10", "target_rank", "target_prediction"))
-    return {
-        "target_hit_rate_at_10": float(np.mean([(each <= _LISTED).mean() for each in own])),
-        "target_rank": float(np.mean([np.median(each) for each in own])),
-        "target_prediction": float(np.nanmean(np.nanmean(predicted, axis=0))),
-    }
+        return Seen(np.nan, np.nan, np.nan)
+    figures = [((place <= _LISTED).mean(), np.median(place), each.mean()) for place, each in own]
+    return Seen(*np.mean(figures, axis=0).tolist())
 
 
 def _rows(shown: Shown, users: Ints, n_items: int) -> Floats:

@@ -362,6 +362,11 @@ class ReportFamily(ABC):
         """
         return None
 
+    def influence_of_one(self, counts: Ints, *, of_values: bool) -> float | None:
+        """Return how many honest users one liar can outweigh; see `evidence_of_one`."""
+        said = self.evidence_of_one(counts, of_values=of_values)
+        return None if said is None or said[1] <= 0 else said[0] / said[1]
+
     @abstractmethod
     def device_channel(self, counts: Ints) -> DeviceChannel | None:
         """Return the channel of devices with ``counts`` ratings, or None without noise."""

@@ -310,6 +310,15 @@ class Protocol(Options):
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Return what everybody who takes part is promised, among so many users and items."""
 
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return how many honest users who rate an item highest one liar can outweigh, at most.
+
+        It is the evidence about an item that all messages of one user can carry, in units of the mean
+        evidence of those users: how loud their quiet answers are to the server. Of the ratings, only their
+        number by user and by item is read. None where nothing bounds it, or nothing is known.
+        """
+        return None
+
     @abstractmethod
     def sent(self, example: Example) -> Sent | None:
         """Return what a device sends before anything is asked back; None if nothing."""

@@ -522,6 +522,11 @@ class OneShotProtocol(Protocol):
         """Return the one report."""
         return sent_ratings(self.mechanism.family(self.privacy, example.scale, example.items), example)
 
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of a report, by what the completion reads of it."""
+        of_values = not (self.completion.needs_likelihood or self.completion.needs_symbols)
+        return self._family(train).influence_of_one(train.counts, of_values=of_values)
+
     def _family(self, sizes: Sizes) -> ReportFamily:
         return self.mechanism.family(self.privacy, sizes.scale, sizes.n_items)
 

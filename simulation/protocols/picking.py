@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from dprec.accounting import Guarantee, PrivacyBudget
 from dprec.components import option
 from dprec.exchange import Setup
+from dprec.ratings import Ratings
 from simulation.protocols.base import Example, Promise, Protocol, Sent
 from simulation.protocols.task import Grid, Outcome, Task
 
@@ -65,6 +66,10 @@ class PickingProtocol(Protocol):
         """Promise what the picked protocol does."""
         suited = self.among(*shape)
         return suited._with_reason(suited.picked.guarantee(shape))
+
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of the picked protocol."""
+        return self.picked.influence_of_one(train)
 
     def sent(self, example: Example) -> Sent | None:
         """Return what the picked protocol sends."""

@@ -79,9 +79,6 @@ class AttackSummary(Document):
     target_prediction: Annotated[Reached | None, "target, prediction"] = Field(
         None, description="Mean prediction of the targets for such users."
     )
-    influence_of_one: Annotated[Reached | None, "influence of one"] = Field(
-        None, description="Largest evidence of one liar about an item, in honest users who rate it highest."
-    )
     further: dict[str, float | None] = Field(
         default={}, description="Other figures, by the names of their columns."
     )

@@ -69,7 +69,9 @@ def summarise(
         startup_seconds=startup_seconds,
         total_seconds=total_seconds,
     )
-    added: dict[str, Any] = {"nothing_sent": nothing_sent, "item_names": dict(item_names or {})}
+    influence = {"influence_of_one": config.protocol.influence_of_one(train)}
+    added: dict[str, Any] = {"privacy": summary.privacy.model_copy(update=influence)}
+    added |= {"nothing_sent": nothing_sent, "item_names": dict(item_names or {})}
     if groups:
         of_all = {name: tuple(map(GroupSummary.model_validate, own)) for name, own in groups.items()}
         added["groups"] = of_all

@@ -266,6 +266,11 @@ class PrivacySummary(Document):
     unlinked: Annotated[bool, IN_FILES] = Field(
         False, description="Whether the server cannot tell whose reports it sees, or which are of one user."
     )
+    influence_of_one: Annotated[Amount | None, Shown("influence", "honest users", 1, where="page")] = Field(
+        None,
+        description="Largest evidence about an item in all that one liar can send, in units of the mean "
+        "evidence of an honest user who rates it highest; null where nothing bounds it or is known.",
+    )
     notes: tuple[str, ...] = Field(description="What a reader of the figures must know.")
 
 
@@ -444,6 +449,7 @@ def attack_file(summary: Summary) -> dict[str, Any]:
         "epsilon_per_user": summary.privacy.epsilon_per_user.max,
         "epsilon_any_two": summary.privacy.epsilon_any_two,
         "delta": summary.privacy.delta,
+        "influence_of_one": summary.privacy.influence_of_one,
         **summary.attacks.flat(),
         "attacks": [each.model_dump(mode="json") for each in summary.attacks.performed],
     }

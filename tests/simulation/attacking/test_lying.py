@@ -66,7 +66,7 @@ def configured(protocol: dict[str, Any]) -> RunConfig:
 
 def lying(honest: Ratings, *, crafted: bool) -> Liars:
     random, background = generator(1, "liars of a test"), Background.of(honest)
-    profiles = FakeProfiles(background, np.array([TARGET]), honest.scale.levels, "opposite")
+    profiles = FakeProfiles(background, np.array([TARGET]), honest.scale.levels, "contrast")
     return Liars(profiles.made(honest, LIARS, random), crafted=crafted)
 
 
