@@ -222,26 +222,18 @@ def attack(
     from simulation.comparison.planning import compares
 
     asked = asking_for(kinds)
+    shared: dict[str, Any] = {"resume": resume, "page": page, "progress": progress}
     if compares(config):
         if kinds or not _loaded_comparison(config, overrides, parts).attacked:
             overrides = [*overrides, asked]
-        return compare(
-            config,
-            output,
-            overrides=overrides,
-            jobs=jobs,
-            resume=resume,
-            page=page,
-            progress=progress,
-            announce=announce,
-            **parts,
-        )
+        waiting: dict[str, Any] = {"jobs": jobs, "announce": announce, "overrides": overrides}
+        return compare(config, output, **waiting, **shared, **parts)
     from simulation.configuration.loading import checked_parts, load
 
     loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon", overrides))
     if kinds or not loaded.attacks:
         loaded = load(loaded, [asked])
-    return run(loaded, output, resume=resume, page=page, progress=progress)
+    return run(loaded, output, **shared)
 
 
 @contextmanager

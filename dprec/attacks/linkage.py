@@ -13,13 +13,13 @@ from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from dprec.accounting import PrivacyAccountant, PrivacyUnit
 from dprec.arrays import Ints, Uint8s, blocks, places_of, rows_of
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.seen import Answers, Reading
-from dprec.components import option
+from dprec.components import as_tuple, option
 from dprec.randomness import generator
 from dprec.ratings import Ratings
 
@@ -31,7 +31,7 @@ _PAIRS_AT_ONCE = 1 << 22
 _LARGEST = 700.0
 """Loss beyond which nothing is excluded that floating point can tell."""
 
-Numbers = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
+Numbers = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1), BeforeValidator(as_tuple)]
 
 
 def allowed_to_link(users: int, epsilon: float, delta: float = 0.0) -> float:

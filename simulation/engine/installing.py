@@ -52,22 +52,17 @@ class Installer:
     ) -> Task:
         """Install ratings and a setup, and return the protocol's task; see `Task`.
 
-        ``held``: what devices hold of the train ratings; ``present``: who is there to be asked, by default
-        everybody; ``absent``: who is asked and never answers, by default nobody; ``liars``: those of the
-        users, the last ones, who lie.
+        ``held``: what devices hold of the train ratings; ``present``: who is asked, by default everybody;
+        ``absent``: who never answers, by default nobody; ``liars``: those of the last users, who lie.
         """
-        simulation, users = self.config.simulation, train.n_users
-        represents, lying = self.config.dataset.represented(users), 0 if liars is None else liars.users
-        # A session was opened for the honest users' partitions.
-        least = -(-users // len(self.session.node_ids))
-        users_per_node = max(simulation.partition_size(users), least)
-        setup = setup if represents is None else setup.represented()
+        users, lying = train.n_users, 0 if liars is None else liars.users
+        users_per_node, represents = self._users_per_node(users), self.config.dataset.represented(users)
         group = self.session.install(
             held,
             users_per_node=users_per_node,
             keys=keys.installed,
-            faults=simulation.faults,
-            setup=setup.chosen_by(train, self.config.seed, lying),
+            faults=self.config.simulation.faults,
+            setup=self._representing(setup, train).chosen_by(train, self.config.seed, lying),
             absent=absent,
             crafted=lying if liars is not None and liars.crafted else 0,
         )
@@ -92,6 +87,14 @@ class Installer:
             liars=lying,
         )
 
+    def _representing(self, setup: Setup, train: Ratings) -> Setup:
+        return setup if self.config.dataset.represented(train.n_users) is None else setup.represented()
+
+    def _users_per_node(self, users: int) -> int:
+        # A session was opened for the honest users' partitions.
+        least = -(-users // len(self.session.node_ids))
+        return max(self.config.simulation.partition_size(users), least)
+
 
 def run_protocol(session: Session, protocol: Protocol, task: Task) -> Outcome:
     """Run the protocol and measure how long it takes."""
@@ -108,4 +111,5 @@ def run_protocol(session: Session, protocol: Protocol, task: Task) -> Outcome:
         seconds=time.perf_counter() - started,
         predict=checked(outcome.predict, name),
         predict_rows=None if rows is None else checked_rows(rows, name),
+        scores=None if outcome.scores is None else checked(outcome.scores, name),
     )
