@@ -77,6 +77,8 @@ def check_kind(schedule: Schedule, protocol: Protocol) -> None:
     if alone is not None:
         with within("protocol"):
             schedule.installed(alone.setup())
+            if alone.guard is not None:
+                raise SettingError("guard", "one, with a schedule", "none")
     elif schedule.reads_ratings_alone:
         found = f"{schedule.kind!r}, with {protocol.picked.kind} and mechanism {protocol.mechanism_name}"
         accepted = "a one-shot protocol that reports on each rating alone, or a schedule of kind fresh"

@@ -61,8 +61,18 @@ class Transcript:
     """What each user was sent as a list; negative after the end of a short one; shape (users, length)."""
 
     @property
+    def parted_sums(self) -> tuple[ReleasedSum, ...]:
+        """The sums of which it is known what a profile adds to them."""
+        return tuple(each for each in self.sums if each.added is not None)
+
+    @property
     def of_items(self) -> Broadcast | None:
-        """What everybody can tell of the items: what was sent of them, or what newcomers are predicted."""
+        """What everybody can tell of the items: what was sent of them, or what newcomers are predicted.
+
+        None where all of it follows from sums, or there is nothing.
+        """
+        if self.parted_sums:
+            return None
         if self.broadcast is not None or self.newcomer is None:
             return self.broadcast
         return Broadcast(columns=self.newcomer(np.arange(self.n_items))[:, None])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
@@ -23,6 +24,10 @@ from strategies.participation import RoundRecord
 def _unmeasured(predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
     """Measure nothing."""
     return {}
+
+
+def _shown(outcome: Outcome, measured: dict[str, Any]) -> Shown:
+    return Shown(outcome.predict, outcome.predict_rows, measured, outcome.scores)
 
 
 def _unheard(record: RoundRecord) -> None:
@@ -56,14 +61,14 @@ class Laboratory:
     @property
     def shown(self) -> Shown:
         """What its users are shown."""
-        return Shown(self.outcome.predict, self.outcome.predict_rows, self.judged.measured)
+        return _shown(self.outcome, self.judged.measured)
 
     def with_liars(self, liars: Liars) -> Shown:
         """Return what they are shown when liars take part after them, with the same draws."""
         keys = self.keys(self.installer.config.protocol.identity)
         outcome = outcome_with_liars(self._quiet, self.evaluator, keys, liars)
-        measured = self.evaluator.judged(outcome.predict, outcome.predict_rows, outcome.hidden)[2]
-        return Shown(outcome.predict, outcome.predict_rows, measured)
+        of_predictions = outcome.predict, outcome.predict_rows, outcome.hidden
+        return _shown(outcome, self.evaluator.judged(*of_predictions, scores=outcome.scores)[2])
 
     @property
     def transcript(self) -> Transcript:

@@ -111,4 +111,5 @@ def run_protocol(session: Session, protocol: Protocol, task: Task) -> Outcome:
         seconds=time.perf_counter() - started,
         predict=checked(outcome.predict, name),
         predict_rows=None if rows is None else checked_rows(rows, name),
+        scores=None if outcome.scores is None else checked(outcome.scores, name),
     )
