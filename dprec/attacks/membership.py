@@ -24,7 +24,7 @@ from dprec.attacks.background import Background
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import Roc, allowed_by_chance
 from dprec.attacks.reconstruction import losses_of_ratings
-from dprec.attacks.seen import Reading
+from dprec.attacks.seen import Seen
 from dprec.components import option
 from dprec.ratings import Ratings
 
@@ -131,14 +131,14 @@ class Membership(Attack):
         asked = int(truth.indptr[users])
         if not 0 < asked < users * truth.n_items:
             return Attacked(figures, ("Nothing is rated, or everything.",))
-        reading = Reading.of(game.transcript, truth)
+        seen = Seen.of(game.transcript, truth)
         public, known, both, alone = rankings = [_Ranking() for _ in range(4)]
-        for rated, odds in _weighed(reading, truth, users):
+        for rated, odds in _weighed(seen, truth, users):
             for ranking, own in zip(rankings, odds, strict=True):
                 ranking.add(own, rated)
         losses, delta = losses_of_ratings(game)
         epsilon = float(losses.max(initial=0.0))
-        hidden = math.isfinite(epsilon) and reading is not None and reading.hides_items
+        hidden = math.isfinite(epsilon) and seen is not None and seen.hides_items
         others = float(users * truth.n_items - asked)
         indifferent = np.zeros(1), np.array([float(asked)]), np.array([others])
         for name, ranking, start, prior in (
@@ -152,7 +152,7 @@ class Membership(Attack):
         return Attacked(figures, notes)
 
 
-def _weighed(reading: Reading | None, truth: Ratings, n_users: int) -> Iterator[tuple[Bools, Floats]]:
+def _weighed(seen: Seen | None, truth: Ratings, n_users: int) -> Iterator[tuple[Bools, Floats]]:
     """Yield which cells of some users are rated, and four log odds that they are, shape (4, cells).
 
     By what is public of the item; given what is said of the user's other cells as well; given all; and the
@@ -169,8 +169,8 @@ def _weighed(reading: Reading | None, truth: Ratings, n_users: int) -> Iterator[
         rated = np.zeros(before.shape, dtype=np.bool_)
         rated[cells] = True
         odds = np.stack([before, before, before, np.zeros_like(before)])
-        if reading is not None:
-            logs = reading.log_likelihoods(users)
+        if seen is not None:
+            logs = seen.log_likelihoods(users)
             of_items, alone = mixing.given_rated(logs, truth.levels[own], cells) if mixing else logs[[1, 1]]
             ratio, odds[3] = (
                 np.clip(each, *_RANGE) - np.clip(logs[0], *_RANGE) for each in (of_items, alone)
