@@ -49,7 +49,7 @@ SOME_WEEKS = (0, 1, 2, 4, 7, 12, 17, 22, 27)
 TOLERANCE, WORSE_THAN_SETS = 0.001, 0.010
 
 OTHER_VALUES: tuple[tuple[Any, str, tuple[float, ...]], ...] = (
-    (embedding, "_LIKED", (0.0, 0.075)),
+    (embedding, "LIKED", (0.0, 0.075)),
     (embedding, "_USER_COEFFICIENT", (0.0001, 0.002, 0.01)),
     (embedding, "_ITEM_COEFFICIENT", (0.005, 0.03, 0.1)),
     (embedding, "_INTERCEPT", (1.0, 50.0)),
@@ -58,7 +58,7 @@ OTHER_VALUES: tuple[tuple[Any, str, tuple[float, ...]], ...] = (
     (embedding, "_ITEM_SPREAD", (0.03, 0.12)),
     (regressions, "PRIOR_COEFFICIENTS", (10.0, 80.0)),
 )
-"""Whose constant, its name, and what it is compared with. A larger `_LIKED` than the present one would suit
+"""Whose constant, its name, and what it is compared with. A larger `LIKED` than the present one would suit
 films better, and books and music of Douban, with slopes of 0.09 and -0.02, worse."""
 
 

@@ -148,6 +148,7 @@ class Evaluator:
         predictions: NDArray[np.float64],
         predict: Predict,
         hidden: Predict | None = None,
+        scores: Predict | None = None,
     ) -> dict[str, float | None]:
         """Return the accuracy of predictions under the names that the run directory uses.
 
@@ -155,12 +156,13 @@ class Evaluator:
         prediction of 0 counts as +1.
         ``predict``: what made them, and predicts other items if these are ranked too.
         ``hidden``: from arrays of users and items to the learned entries of the hidden matrix.
+        ``scores``: what lists are ranked by, if not by predictions.
         Lists of implicit data are judged over the whole catalogue; see `dprec.metrics.accuracy_of_lists`.
         """
         if self.test.scale.implicit:
             return self.accuracy_of_lists(self.lists(predict))
         if not is_binary(self.test.scale):
-            return self._accuracy_of_ratings(predictions, predict)
+            return self._accuracy_of_ratings(predictions, predict, scores)
         error = None
         if self.truth is not None and hidden is not None:
             error = relative_error(hidden, self.truth)
@@ -179,14 +181,15 @@ class Evaluator:
         predict_rows: PredictRows | None = None,
         hidden: Predict | None = None,
         progress: Progress = silent,
+        scores: Predict | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, dict[str, float | None]]:
         """Return predictions of the test ratings, their ranks if lists are judged, and their accuracy.
 
-        ``hidden``: see `accuracy`.
+        ``hidden``, ``scores``: see `accuracy`.
         """
         predictions = self.predictions(predict)
         if not self.test.scale.implicit:
-            return predictions, None, self.accuracy(predictions, predict, hidden)
+            return predictions, None, self.accuracy(predictions, predict, hidden, scores)
         lists = self.lists(predict, predict_rows, progress)
         ranks = lists.ranks(np.flatnonzero(self.test.counts), self.test)
         return predictions, ranks, self.accuracy_of_lists(lists)
@@ -258,7 +261,7 @@ class Evaluator:
         test, users = self.test, np.flatnonzero(self.test.counts)
         cold = isinstance(test, ColdRatings)
         of_train = {name: np.full(test.n_users, np.nan) if cold else own for name, own in charged.items()}
-        lists = self.lists(outcome.predict, outcome.predict_rows)
+        lists = self.lists(*outcome.ranking)
         popularity = np.bincount(self.train.items, minlength=self.train.n_items) / self.train.n_users
         of_lists, own = metrics.popularities(lists.lists[:, :_LISTED], users, self.held, popularity)
         columns = {name: np.full(users.size, np.nan) for name in (*SUMS, *MEANS)}
@@ -337,9 +340,11 @@ class Evaluator:
         return {"sampled_ranking": {**measured, "negatives": options.negatives, "seed": options.seed}}
 
     def _accuracy_of_ratings(
-        self, predictions: NDArray[np.float64], predict: Predict
+        self, predictions: NDArray[np.float64], predict: Predict, scores: Predict | None
     ) -> dict[str, float | None]:
-        ranking = self._ranking(predictions, predict)
+        ranking = self._ranking(
+            predictions if scores is None else scores(self.test.users, self.test.items), scores or predict
+        )
         return {
             "rmse": metrics.root_mean_squared_error(predictions, self.test.values),
             "mae": metrics.mean_absolute_error(predictions, self.test.values),

@@ -290,11 +290,11 @@ def _judged_once(
     task = _task(installer, evaluator, keys(protocol.identity), directory)
     outcome = run_protocol(installer.session, protocol, task)
     predictions, ranks, measured = evaluator.judged(
-        outcome.predict, outcome.predict_rows, outcome.hidden, progress
+        outcome.predict, outcome.predict_rows, outcome.hidden, progress, outcome.scores
     )
     last = [replace(record, accuracy=measured) for record in outcome.rounds[-1:]]
     outcome = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
-    ranking = evaluator.ranking(outcome.predict, outcome.predict_rows, progress)
+    ranking = evaluator.ranking(*outcome.ranking, progress)
     return Judged(outcome, predictions, ranks, measured | ranking, evaluator.nothing_sent())
 
 

@@ -63,6 +63,8 @@ class Lists:
     """Predicted ratings are clipped to it."""
     predict: Predict
     predict_rows: PredictRows | None = None
+    scores: PredictRows | None = None
+    """What ranks the items, if not the predictions."""
 
     @property
     def codec(self) -> ItemListCodec:
@@ -77,9 +79,8 @@ class Lists:
     def best(self, users: Ints) -> Ints:
         """Return the lists of some users, the best item first, `NO_ITEM` after the end of a short one."""
         n_items = self.seen.n_items
-        return best_items(
-            self.predict, self.seen, users, self.longest, n_items, predict_rows=self.predict_rows
-        )
+        ranked = self.scores or self.predict_rows
+        return best_items(self.predict, self.seen, users, self.longest, n_items, predict_rows=ranked)
 
     def encoded(self, users: Ints) -> list[bytes]:
         """Return the encoded lists of some users, the best item first."""

@@ -55,6 +55,8 @@ class Shown:
     """The same of all items of some users, where that is cheaper."""
     accuracy: Mapping[str, typing.Any]
     """On their test ratings; see `summary.accuracy`."""
+    scores: Predict | None = None
+    """From arrays of users and items to what lists are ranked by, if not by predictions."""
 
 
 class Game(typing.Protocol):

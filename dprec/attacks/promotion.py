@@ -15,7 +15,7 @@ from dprec.arrays import Bools, Floats, Ints, Uint64s
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
 from dprec.attacks.liars import Background, FakeProfiles, Fillers, Liars, number_of_liars
 from dprec.components import option
-from dprec.predictions import Unrated, words_of_ties
+from dprec.predictions import Predict, PredictRows, Unrated, words_of_ties
 from dprec.randomness import generator
 from dprec.ratings import Ratings
 
@@ -106,9 +106,11 @@ def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Seen:
     for start in range(0, users.size, step):
         asked = users[start : start + step]
         candidates = unrated(asked)
-        scores = np.where(candidates, _rows(shown, asked, honest.n_items), -np.inf)
+        predicted = _rows(shown.predict, shown.predict_rows, asked, honest.n_items)
+        scores = predicted if shown.scores is None else _rows(shown.scores, None, asked, honest.n_items)
+        scores = np.where(candidates, scores, -np.inf)
         ranks.append(np.stack([_ranks(scores, int(target), ties) for target in targets], axis=1))
-        predictions.append(np.where(candidates, scores, np.nan)[:, targets])
+        predictions.append(np.where(candidates, predicted, np.nan)[:, targets])
     places, predicted = np.concatenate(ranks), np.concatenate(predictions)
     judged = ~np.isnan(predicted)
     own = [(places[by, place], predicted[by, place]) for place, by in enumerate(judged.T) if by.any()]
@@ -118,11 +120,11 @@ def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Seen:
     return Seen(*np.mean(figures, axis=0).tolist())
 
 
-def _rows(shown: Shown, users: Ints, n_items: int) -> Floats:
-    if shown.predict_rows is not None:
-        return shown.predict_rows(users, n_items)
+def _rows(predict: Predict, predict_rows: PredictRows | None, users: Ints, n_items: int) -> Floats:
+    if predict_rows is not None:
+        return predict_rows(users, n_items)
     cells = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
-    return shown.predict(*cells).reshape(users.size, n_items)
+    return predict(*cells).reshape(users.size, n_items)
 
 
 def _ranks(scores: Floats, target: int, ties: Uint64s) -> Ints:

@@ -12,6 +12,7 @@ from dprec.completion.base import (
 from dprec.completion.calibrated.biases import ItemBiases, ItemBiasesModel, SymbolTables
 from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
 from dprec.completion.calibrated.embedding import embedded, prior_biases
+from dprec.completion.calibrated.guarding import Guard
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.completion.factors import (
     Profiles,
@@ -76,6 +77,7 @@ __all__ = [
     "Completion",
     "Domain",
     "EmbeddingRelease",
+    "Guard",
     "HiddenMatrix",
     "ItemAverage",
     "ItemBiases",

@@ -43,6 +43,26 @@ class Completed(ABC):
         """From cells to entries of the hidden matrix behind the ratings; None if none is modelled."""
         return None
 
+    def cautions(self, observations: Observations, most: int, preferences: float = 0.0) -> Floats:
+        """Return by how much items are lowered in lists if so many users may lie, shape (items,).
+
+        Only of completions that `Completion.check_guard` accepts.
+
+        Parameters
+        ----------
+        observations : Observations
+            What the model was fitted to.
+        most : int
+            How many users may lie.
+        preferences : float
+            Variance of what devices add to the model's predictions by the embeddings of items.
+        """
+        raise NotImplementedError
+
+    def lowered(self, cautions: Floats) -> Self:
+        """Return a model by which lists are ranked, whose items are worth less by `cautions`."""
+        raise NotImplementedError
+
     @abstractmethod
     def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the ratings of the given cells, shape (cells,); not clipped to the scale."""
@@ -121,6 +141,14 @@ class Completion(Options):
         if not evidence.has_values:
             found = f"{self.kind!r}, with mechanism {sender}"
             raise SettingError("kind", found, "'calibrated', which reads answers about profiles")
+
+    def check_guard(self, evidence: type[Evidence], sender: str) -> None:
+        """Refuse to guard lists from liars, where it is not known how; see `check_reports`.
+
+        Raises SettingError naming the setting and what it may be.
+        """
+        found = f"completion {self.kind}, with mechanism {sender}"
+        raise SettingError("guard", found, "'calibrated' or 'item-biases', and reports by rating or cell")
 
     @abstractmethod
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> Completed:

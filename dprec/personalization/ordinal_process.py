@@ -104,6 +104,11 @@ class OrdinalProcess(Options):
     category: float = option("Variance of the liking for each public category.", 0.03, ge=0)
     most_ratings: int = option("Ratings that a device uses at most, taken evenly from a profile.", 500, ge=1)
 
+    @property
+    def preferences(self) -> float:
+        """Variance of what is assumed of preferences by an item's embedding, far from the origin."""
+        return self.taste + self.nearness
+
 
 @dataclass(frozen=True, eq=False)
 class Devices:
@@ -120,14 +125,23 @@ class Devices:
 
         A user's predictions do not depend on whose else are computed.
         """
-        predictions = np.empty(users.size)
-        for batch in batches(self._used, users):
-            predictions[batch.questions[batch.is_question]] = self._predicted(batch, items)
-        return predictions
+        return self._expected(users, items, np.zeros(len(self.table.means)))
+
+    def scores(self, users: AnyInts, items: AnyInts) -> Floats:
+        """Return what lists are ranked by: predictions, with latent ratings lower by the items' cautions."""
+        cautions = self.table.cautions
+        return self.predict(users, items) if cautions is None else self._expected(users, items, cautions)
 
     def recommend(self, users: AnyInts, n: int) -> Ints:
-        """Return the n unrated items that each user is predicted to rate highest; see `recommended`."""
-        return recommended(self.predict, self.ratings, users, n)
+        """Return the n unrated items that each user is recommended; see `recommended`."""
+        return recommended(self.scores, self.ratings, users, n)
+
+    def _expected(self, users: AnyInts, items: AnyInts, cautions: Floats) -> Floats:
+        """Return the ratings expected of latent ones, less the items' cautions, shape (cells,)."""
+        predictions = np.empty(users.size)
+        for batch in batches(self._used, users):
+            predictions[batch.questions[batch.is_question]] = self._predicted(batch, items, cautions)
+        return predictions
 
     @cached_property
     def _used(self) -> Ratings:
@@ -157,7 +171,7 @@ class Devices:
             ]
         )
 
-    def _predicted(self, batch: _Batch, items: AnyInts) -> Floats:
+    def _predicted(self, batch: _Batch, items: AnyInts, cautions: Floats) -> Floats:
         """Return the predictions of a batch, in the order of its questions."""
         used = self._used
         rated = used.items[batch.ratings] if used.count else np.zeros_like(batch.ratings)
@@ -171,7 +185,7 @@ class Devices:
         posterior = Posterior.of(covariance, prior, symbols, batch.is_rating, self._tables)
         moved, explained = posterior.at(self._covariance(asked, rated))
         alone = self._variances[asked] + self.table.deviations[asked] ** 2
-        latent = self._prior(priors, asked) + moved
+        latent = self._prior(priors, asked) + moved - cautions[asked]
         variance = np.maximum(alone - explained, 0.0)
         shown = batch.is_question
         return expected_rating(latent[shown], variance[shown], self.table.cuts, used.scale.values)

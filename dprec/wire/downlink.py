@@ -1,7 +1,8 @@
 """What devices are sent about items: factors, a table of numbers, and lists of recommendations.
 
 The table has a row per item. Every column of numbers is rounded to 63 steps of its own size, categories are
-bits, and everything is compressed column by column.
+bits, and everything is compressed column by column. Cautions, where there are any, follow as a part of their
+own, rounded up to 255 steps.
 
 The number of an item takes as many bits as the catalogue needs, a rating four bytes. Both ends know the
 catalogue, so the length of a list follows from its bytes.
@@ -86,6 +87,9 @@ def _read_changes(body: bytes, size: int, dtype: np.dtype[Any]) -> tuple[Int32s,
 _STEPS = 31
 """Steps to either side of 0; finer ones change no prediction that matters."""
 
+_CAUTIOUS_STEPS = 255
+"""Of cautions, which are not below 0."""
+
 _NUMBER = np.dtype("<f4")
 _WIDTHS = np.dtype(
     [
@@ -130,6 +134,8 @@ class ItemTable:
     """What the mean embedding of a user's items says about its level, and about each of its factors; shape
     (dimensions, 1 + factors), or without rows where it says nothing.
     """
+    cautions: Floats | None = None
+    """By how much the latent rating of each item is lowered in lists, at least 0; shape (items,)."""
 
     @classmethod
     def of_biases(cls, cuts: Floats, means: Floats, deviations: Floats) -> Self:
@@ -159,7 +165,8 @@ class ItemTable:
         bits = np.packbits(self.categories.T)
         numbers = [self.cuts, steps, self.leanings.ravel()]
         heading += np.concatenate([part.astype(_NUMBER) for part in numbers]).tobytes()
-        return heading + zlib.compress(rounded.tobytes() + bits.tobytes(), 9)
+        table = heading + zlib.compress(rounded.tobytes() + bits.tobytes(), 9)
+        return table if self.cautions is None else table + _encoded_cautions(self.cautions)
 
     @classmethod
     def decode(cls, data: bytes, *, n_levels: int, n_items: int) -> Self:
@@ -179,8 +186,9 @@ class ItemTable:
         head = int(ends[-1]) * _NUMBER.itemsize
         heading = np.frombuffer(data[start : start + head], dtype=np.uint8)
         of_numbers, of_bits = rows * n_items, -(-n_categories * n_items // 8)
-        body = _inflated(data[start + head :], of_numbers + of_bits)
-        if heading.size != head or body is None:
+        body, rest = _inflated(data[start + head :], of_numbers + of_bits)
+        cautions = _decoded_cautions(rest, n_items) if rest else None
+        if heading.size != head or body is None or (rest and cautions is None):
             raise ValueError(what)
         cuts, steps, leanings = np.split(heading.view(_NUMBER).astype(np.float64), ends[:2])
         columns = np.frombuffer(body[:of_numbers], dtype=np.int8).reshape(rows, n_items) * steps[:, None]
@@ -199,17 +207,37 @@ class ItemTable:
             numbers,
             bits.reshape(n_categories, n_items).T.astype(np.bool_),
             leanings.reshape(n_leanings, 1 + widths[1]),
+            cautions,
         )
 
 
-def _inflated(data: bytes, size: int) -> bytes | None:
-    """Return what was compressed; None if it is not exactly so many bytes."""
+def _encoded_cautions(cautions: Floats) -> bytes:
+    """Return the size of a step, and the compressed steps of every item, rounded up."""
+    # A step that is rounded down to single precision would not reach the largest.
+    step = np.nextafter(np.float32(cautions.max(initial=0.0) / _CAUTIOUS_STEPS), np.float32(np.inf))
+    steps = np.ceil(cautions / float(step)).astype(np.uint8)
+    return bytes(step.astype(_NUMBER).tobytes()) + zlib.compress(steps.tobytes(), 9)
+
+
+def _decoded_cautions(data: bytes, n_items: int) -> Floats | None:
+    """Return the cautions of every item; None if they are not as they must be."""
+    if len(data) < _NUMBER.itemsize:
+        return None
+    step = float(np.frombuffer(data[: _NUMBER.itemsize], dtype=_NUMBER)[0])
+    body, rest = _inflated(data[_NUMBER.itemsize :], n_items)
+    if body is None or rest or not 0 < step * _CAUTIOUS_STEPS < _LARGEST:
+        return None
+    return np.frombuffer(body, dtype=np.uint8).astype(np.float64) * step
+
+
+def _inflated(data: bytes, size: int) -> tuple[bytes | None, bytes]:
+    """Return what was compressed, None if it is not exactly so many bytes, and what follows."""
     stream = zlib.decompressobj()
     try:
         body = stream.decompress(data, size + 1)
     except zlib.error:
-        return None
-    return body if len(body) == size and stream.eof and not stream.unused_data else None
+        return None, b""
+    return (body if len(body) == size and stream.eof else None), stream.unused_data
 
 
 RATING = np.dtype("<f4")

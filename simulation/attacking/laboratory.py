@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
 from dprec.attacks import Liars, Shown, Transcript
 from dprec.catalogue import UsersTable
+from dprec.errors import SettingError
 from dprec.predictions import Predict
 from dprec.progress import silent
 from dprec.ratings import Ratings
@@ -23,6 +25,10 @@ from strategies.participation import RoundRecord
 def _unmeasured(predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
     """Measure nothing."""
     return {}
+
+
+def _shown(outcome: Outcome, measured: dict[str, Any]) -> Shown:
+    return Shown(outcome.predict, outcome.predict_rows, measured, outcome.scores)
 
 
 def _unheard(record: RoundRecord) -> None:
@@ -56,14 +62,14 @@ class Laboratory:
     @property
     def shown(self) -> Shown:
         """What its users are shown."""
-        return Shown(self.outcome.predict, self.outcome.predict_rows, self.judged.measured)
+        return _shown(self.outcome, self.judged.measured)
 
     def with_liars(self, liars: Liars) -> Shown:
         """Return what they are shown when liars take part after them, with the same draws."""
         keys = self.keys(self.installer.config.protocol.identity)
         outcome = outcome_with_liars(self._quiet, self.evaluator, keys, liars)
-        measured = self.evaluator.judged(outcome.predict, outcome.predict_rows, outcome.hidden)[2]
-        return Shown(outcome.predict, outcome.predict_rows, measured)
+        of_predictions = outcome.predict, outcome.predict_rows, outcome.hidden
+        return _shown(outcome, self.evaluator.judged(*of_predictions, scores=outcome.scores)[2])
 
     @property
     def transcript(self) -> Transcript:
@@ -96,7 +102,11 @@ class Laboratory:
         Where item sets are hidden, such a device takes part all the same, as losses compare profiles; where
         they are seen, it is silent. The bits of the run follow from the configuration, the seed, who is
         present and the number.
+
+        Raises SettingError under a schedule.
         """
+        if self.installer.config.schedule is not None:
+            raise SettingError("kind", "one that runs again, with a schedule", "another, or no schedule")
         identity = f"{self.installer.config.protocol.identity} attacked {number}"
         silent_too = not self.hides_item_sets
         train = self.truth.select(present[self.truth.users])

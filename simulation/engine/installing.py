@@ -64,6 +64,7 @@ class Installer:
             faults=self.config.simulation.faults,
             setup=self._representing(setup, train).chosen_by(train, self.config.seed, lying),
             absent=absent,
+            individual_reports=bool(self.config.attacks),
             crafting=liars if liars is not None and liars.crafted else None,
         )
         return Task(
@@ -111,4 +112,5 @@ def run_protocol(session: Session, protocol: Protocol, task: Task) -> Outcome:
         seconds=time.perf_counter() - started,
         predict=checked(outcome.predict, name),
         predict_rows=None if rows is None else checked_rows(rows, name),
+        scores=None if outcome.scores is None else checked(outcome.scores, name),
     )

@@ -263,9 +263,14 @@ class Session:
         faults: FaultOptions,
         setup: Setup,
         absent: Bools | None = None,
+        individual_reports: bool = False,
         crafting: Liars | None = None,
     ) -> str:
-        """Give the devices their ratings and settings, or raise InputError; return the run key."""
+        """Give the devices their ratings and settings, or raise InputError; return the run key.
+
+        ``individual_reports``: whether nodes send each report in this run, as in all runs of a session that
+        says so. ``crafting``: users, the last ones, who choose what they report.
+        """
         key = f"{next(self._runs):08d}"
         brought = Brought.for_setup(setup)
         if brought != NOTHING:
@@ -280,7 +285,7 @@ class Session:
             absent=absent,
             crafted=0 if crafting is None else crafting.users,
             targets=() if crafting is None else crafting.targets,
-            individual_reports=self.individual_reports,
+            individual_reports=self.individual_reports or individual_reports,
             shards=self.shards,
         )
         return key

@@ -234,7 +234,7 @@ BASELINE_PRESETS: dict[Predicted, dict[str, str]] = {
 }
 """The presets that are baselines of ratings or of lists, by what they are called in tables."""
 
-_AFTER_REPORTS = frozenset({"delivery", "shuffler", "item_embeddings"})
+_AFTER_REPORTS = frozenset({"delivery", "guard", "shuffler", "item_embeddings"})
 """Settings with and without which devices draw and send the same."""
 
 _AS_FIRST = {

@@ -14,7 +14,7 @@ import numpy as np
 from dprec import mechanisms
 from dprec.accounting import AnyBudget, MatchedBudget
 from dprec.arrays import AnyInts, Floats
-from dprec.completion import Calibrated
+from dprec.completion import Calibrated, Guard
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.mechanisms.fisher_optimal import information
@@ -24,7 +24,7 @@ from dprec.ratings import Ratings, RatingScale
 from simulation.protocols.base import Protocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.picking import PickingProtocol
-from simulation.protocols.sharing import budget_at
+from simulation.protocols.sharing import GUARD, budget_at
 
 PUBLIC: Literal["netflix"] = "netflix"
 """The public shares of the levels, of five stars."""
@@ -142,6 +142,7 @@ class BestProtocol(PickingProtocol):
     item_embeddings: EmbeddingRelease = option(
         "What devices that predict are sent of everybody's item sets.", EmbeddingRelease()
     )
+    guard: Guard | None = option(GUARD, None)
 
     def suited_to(self, train: Ratings) -> Self:
         """Return the protocol that picks by the scale of train ratings and by how many of them items have."""
@@ -194,6 +195,7 @@ class BestProtocol(PickingProtocol):
             completion=completion,
             personalization="on-device" if self.predicts == "device" else "none",
             item_embeddings=self.item_embeddings,
+            guard=self.guard,
         )
 
     @property

@@ -12,7 +12,7 @@ from dprec.accounting import AnyBudget, Guarantee, MatchedBudget
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s
 from dprec.attacks import Broadcast, Transcript
 from dprec.catalogue import Catalogue
-from dprec.completion import Completed, Completion, ItemAverage
+from dprec.completion import Completed, Completion, Guard, ItemAverage
 from dprec.components import option
 from dprec.errors import SettingError, within
 from dprec.exchange import OneShotSetup, OwnBudgetsSetup
@@ -114,12 +114,20 @@ class Learned:
     """None if the server predicts."""
     spent: dict[str, int]
     """Bytes of what devices were sent; see `RoundAccount.spent`."""
+    guarded: Completed | None = None
+    """What a server that predicts ranks lists by, if not by predictions."""
 
     def predicting(self, process: OrdinalProcess, held: Ratings) -> tuple[Predict, PredictRows | None]:
         """Return what predicts: the server, or devices that hold some ratings."""
         if self.sent_table is None:
             return self.completed.predict, self.completed.predict_rows
         return Devices(process, self.sent_table, held).predict, None
+
+    def scoring(self, process: OrdinalProcess, held: Ratings) -> Predict | None:
+        """Return what lists are ranked by, if not by predictions."""
+        if self.sent_table is not None and self.sent_table.cautions is not None:
+            return Devices(process, self.sent_table, held).scores
+        return None if self.guarded is None else self.guarded.predict
 
     def newcomer(self, process: OrdinalProcess, train: Ratings) -> Callable[[AnyInts], Floats] | None:
         """Return what a device without ratings predicts of items; None where devices are sent no table."""
@@ -230,6 +238,7 @@ class OneShotProtocol(Protocol):
         "What devices that predict are sent of everybody's item sets.", EmbeddingRelease()
     )
     delivery: sharing.TopN | None = option(sharing.DELIVERY, sharing.TopN())
+    guard: Guard | None = option(sharing.GUARD, None)
     max_symbols: int = option(
         "Most symbols, users times items, for a mechanism that reports every item.",
         2_000_000_000,
@@ -278,6 +287,8 @@ class OneShotProtocol(Protocol):
             self.completion.check((train.n_users, train.n_items))
             says = self.mechanism.sends_values
             self.completion.check_reports(reports.evidence, self.mechanism.kind, of_values=says)
+        if self.guard is not None:
+            self.completion.check_guard(reports.evidence, self.mechanism.kind)
         if self.shuffler is not None:
             on_device = self.personalization == "on-device"
             self.shuffler.check(self.mechanism, self.privacy, self.completion, on_device)
@@ -413,14 +424,23 @@ class OneShotProtocol(Protocol):
         observed = replace(observed, embedding_release=self.embedding_release)
         with within("completion"):
             completed = self.completion.fit(observed, task.server_seed, task.progress)
+        cautions = self._cautions(completed, observed, task.n_users)
         if self.personalization == "on-device":
-            return Learned(completed, *self._broadcast(grid, task, completed, linked, traffic, numbers))
+            parts = self._broadcast(grid, task, completed, linked, traffic, numbers, cautions)
+            return Learned(completed, *parts)
+        guarded = None if cautions is None else completed.lowered(cautions)
         if self.delivery is None or self.shuffler is not None:
-            return Learned(completed, None, {})
-        spent = self.delivery.deliver(
-            grid, task, completed, self._seen(linked), traffic, self.completion_name
-        )
-        return Learned(completed, None, spent)
+            return Learned(completed, None, {}, guarded)
+        seen = self._seen(linked)
+        spent = self.delivery.deliver(grid, task, completed, seen, traffic, self.completion_name, guarded)
+        return Learned(completed, None, spent, guarded)
+
+    def _cautions(self, completed: Completed, observed: Observations, n_users: int) -> Floats | None:
+        """Return by how much items are lowered in lists, if these are guarded."""
+        if self.guard is None:
+            return None
+        preferences = self.process.preferences if self.personalization == "on-device" else 0.0
+        return completed.cautions(observed, self.guard.most(n_users), preferences)
 
     def _seen(self, linked: Observations) -> tuple[AnyInts, AnyInts] | None:
         """Return the cells that are seen as rated; None if reports hide them."""
@@ -464,6 +484,7 @@ class OneShotProtocol(Protocol):
             predict_rows=rows,
             guarantee=self.guarantee((train.n_users, train.n_items)),
             hidden=learned.completed.hidden_entries,
+            scores=learned.scoring(self.process, train),
             transcript=self._transcript(task, held) if task.attacked else None,
             **facts,
         )
@@ -474,7 +495,8 @@ class OneShotProtocol(Protocol):
         linked = self.shuffler is None
         if linked and learned.sent_table is None and self.delivery is not None:
             seen = self._seen(held.collected.observations)
-            delivered = self.delivery.lists(task, learned.completed, seen, self.completion_name)
+            name = self.completion_name
+            delivered = self.delivery.lists(task, learned.completed, seen, name, learned.guarded)
             lists = delivered.best(np.arange(task.n_users))
         return Transcript(
             n_users=task.n_users,
@@ -506,6 +528,7 @@ class OneShotProtocol(Protocol):
         linked: Observations,
         traffic: TrafficLedger,
         numbers: Ints | None,
+        cautions: Floats | None,
     ) -> tuple[ItemTable, dict[str, int]]:
         """Send everybody what the completion knows of the items; return it, and the bytes charged."""
         from strategies.delivery import broadcast_table
@@ -514,7 +537,7 @@ class OneShotProtocol(Protocol):
         table = broadcast_of(completed, observed, self._table_options, task.server_seed)
         if numbers is not None:
             table = for_everybody(table, observed, numbers, public=self.completion.knows_shares)
-        encoded = table.encode()
+        encoded = replace(table, cautions=cautions).encode()
         spent = broadcast_table(grid, task.roster, task.group, encoded, traffic)
         return ItemTable.decode(encoded, n_levels=task.scale.levels, n_items=task.n_items), spent
 

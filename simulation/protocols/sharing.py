@@ -113,19 +113,26 @@ class TopN(Options):
         seen: tuple[AnyInts, AnyInts] | None,
         traffic: TrafficLedger,
         name: str,
+        guarded: Completed | None = None,
     ) -> dict[str, int]:
         """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
 
         ``seen``: users and items of the cells that the server has seen as rated, by user; None if reports
-        hide them. A device leaves out what it has rated by itself.
+        hide them. A device leaves out what it has rated by itself. ``guarded``: what ranks the items, if not
+        the predictions.
         """
         from strategies.delivery import deliver_lists
 
-        lists = self.lists(task, completed, seen, name)
+        lists = self.lists(task, completed, seen, name, guarded)
         return deliver_lists(grid, task.roster, task.group, lists, traffic)
 
     def lists(
-        self, task: ServerTask, completed: Completed, seen: tuple[AnyInts, AnyInts] | None, name: str
+        self,
+        task: ServerTask,
+        completed: Completed,
+        seen: tuple[AnyInts, AnyInts] | None,
+        name: str,
+        guarded: Completed | None,
     ) -> Lists:
         """Return what everybody is sent; see `deliver`."""
         from strategies.delivery import Lists, Seen
@@ -137,8 +144,15 @@ class TopN(Options):
             task.scale,
             checked(completed.predict, f"completion {name}"),
             checked_rows(completed.predict_rows, f"completion {name}"),
+            None if guarded is None else guarded.predict_rows,
         )
 
+
+GUARD = (
+    "Against what share of the users lists are guarded, who may lie to promote items; null for none. Lists "
+    "are then ranked by the least that items may be worth; predictions stay as they are."
+)
+"""What the setting means, for every protocol that has it."""
 
 DELIVERY = (
     "What users are sent where the server predicts: a list of the best items, or null for nothing. Papers do "

@@ -177,5 +177,12 @@ class Outcome(ServerOutcome):
     """From arrays of users and items to the entries of the hidden matrix behind the ratings, if the
     completion models one.
     """
+    scores: Predict | None = None
+    """From arrays of users and items to what lists are ranked by, if not by predictions."""
     transcript: Transcript | None = None
     """What was said, where `ServerTask.attacked`; None where nothing was."""
+
+    @property
+    def ranking(self) -> tuple[Predict, PredictRows | None]:
+        """What lists are ranked by, cell by cell, and for all items at once where that is cheaper."""
+        return (self.predict, self.predict_rows) if self.scores is None else (self.scores, None)

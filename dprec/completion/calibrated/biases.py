@@ -46,6 +46,7 @@ from dprec.completion.calibrated.embedding import (
     embedded,
     prior_item_biases,
 )
+from dprec.completion.calibrated.guarding import cautions, guarded_biases, guarded_priors
 from dprec.completion.calibrated.regressions import PRIOR_COEFFICIENTS, Expected, Regressed
 from dprec.components import option
 from dprec.errors import SettingError
@@ -112,6 +113,12 @@ class SymbolTables:
             raise IndexError("a symbol that its channel does not have")
         return columns
 
+    def counted(self, reports: SymbolReports, items: AnyInts, n_items: int) -> Ints:
+        """Return how often each item has the symbol of every column, shape (items, columns)."""
+        width = self.slopes.shape[1]
+        counts = np.bincount(items * width + self.columns(reports), minlength=n_items * width)
+        return counts.reshape(n_items, width)
+
     def at(self, latent: Floats, columns: Ints, channel_of: Ints | None = None) -> tuple[Floats, Floats]:
         """Return the slope of each symbol and the information of its channel, interpolated linearly.
 
@@ -163,6 +170,28 @@ class ItemBiasesModel(Completed):
         """The catalogue."""
         return self.catalogue
 
+    def cautions(self, observations: Observations, most: int, preferences: float = 0.0) -> Floats:
+        """Return by how much items are lowered in lists; see `Completed.cautions`."""
+        reports, n_items = observations.symbols or clear_reports(observations), observations.shape[1]
+        coarse = np.sqrt(1 + self.user_variance)
+        tables = SymbolTables.of(reports.channels, self.cuts / coarse)
+        counts = tables.counted(reports, observations.items, n_items)
+        owners, columns = np.nonzero(counts)
+
+        def slopes(biases: Floats) -> Floats:
+            found: Floats = tables.everywhere(biases / coarse)[0][owners, columns] / coarse
+            return found
+
+        priors = guarded_priors(self.biases, self.embedding, self.catalogue, most)
+        rows, spread = (owners, counts[owners, columns]), float(self.biases.spreads[0])
+        guarded = guarded_biases(slopes, rows, most, priors, spread)
+        added = np.full(n_items, preferences)
+        return cautions(self.biases.biases, guarded, self.embedding.item_counts, most, added)
+
+    def lowered(self, cautions: Floats) -> "ItemBiasesModel":
+        """Return a model by which lists are ranked; see `Completed.lowered`."""
+        return replace(self, biases=self.biases.lowered(cautions))
+
     def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the expected ratings of the given cells, shape (cells,): the same for every user."""
         latent, variances = self.biases.biases[items], self.biases.variances[items] + self.user_variance
@@ -204,6 +233,9 @@ class ItemBiases(Completion):
             accepted = "a mechanism that shows which items were rated and reports on each alone"
             raise SettingError("kind", found, accepted)
 
+    def check_guard(self, evidence: type[Evidence], sender: str) -> None:
+        """Accept all that `check_reports` does."""
+
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a histogram of another number of levels."""
         ordinal.level_shares(self.histogram, scale.levels)
@@ -222,10 +254,7 @@ class ItemBiases(Completion):
         reports = observations.symbols or clear_reports(observations)
         coarse = np.sqrt([1 + self.user_variance])
         tables = SymbolTables.of(reports.channels, cuts / coarse)
-        columns = tables.columns(reports)
-        width = tables.slopes.shape[1]
-        counts = np.bincount(observations.items * width + columns, minlength=n_items * width)
-        counts = counts.reshape(n_items, width)
+        counts = tables.counted(reports, observations.items, n_items)
         seen = counts.sum(axis=1)
         embedding = self._embedding(observations, seen, seed)
         biases = prior_item_biases(embedding, observations.catalogue, self.features).scaled(1 / coarse)

@@ -12,6 +12,7 @@ from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.biases import ProfileFit, SymbolTables, clear_reports, fitted_to_residuals
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded, prior_biases
+from dprec.completion.calibrated.guarding import cautions, guarded_biases, guarded_priors
 from dprec.completion.calibrated.hidden_sets import HiddenSetFit
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings
 from dprec.completion.calibrated.regressions import Regressed
@@ -70,6 +71,17 @@ class CalibratedModel(Completed):
         """The catalogue."""
         return self.catalogue
 
+    def cautions(self, observations: Observations, most: int, preferences: float = 0.0) -> Floats:
+        """Return by how much items are lowered in lists; see `Completed.cautions`."""
+        reports, factors = observations.evidence or clear_reports(observations), self.latent.item_factors
+        guarded = guarded_by(reports, self, observations, most)
+        added = preferences + factors.means**2 @ self.latent.user_factors.spreads
+        return cautions(self.items.biases, guarded, self.embedding.item_counts, most, added)
+
+    def lowered(self, cautions: Floats) -> "CalibratedModel":
+        """Return a model by which lists are ranked; see `Completed.lowered`."""
+        return replace(self, latent=replace(self.latent, items=self.items.lowered(cautions)))
+
     def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the expected ratings of the given cells, shape (cells,)."""
         latent, variances = self.latent.means(users, items), self.latent.variances(users, items)
@@ -124,6 +136,11 @@ class Calibrated(Completion):
                 found = f"{getattr(self, key)}, with mechanism {sender}"
                 accepted = "0, or a mechanism that shows which items were rated and reports on each alone"
                 raise SettingError(key, found, accepted)
+
+    def check_guard(self, evidence: type[Evidence], sender: str) -> None:
+        """Refuse reports for which nothing is registered with `guarded_by`."""
+        if guarded_by.dispatch(evidence) is guarded_by.dispatch(Evidence):
+            super().check_guard(evidence, sender)
 
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a histogram of another number of levels."""
@@ -297,6 +314,30 @@ def _(
     evidence: ProfileReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
 ) -> CalibratedModel:
     return completion._fitted_to_profiles(seen, evidence, progress)
+
+
+@singledispatch
+def guarded_by(evidence: Evidence, model: CalibratedModel, seen: Observations, most: int) -> Floats:
+    """Return the biases of items that liars cannot raise, from a kind of evidence, shape (items,).
+
+    Evidence of a user-defined class registers its own, as with `fitted_to`.
+    """
+    found = f"calibrated, which is not guarded by {type(evidence).__name__}"
+    raise InputError("guard", found, "reports by rating or cell")
+
+
+@guarded_by.register
+def _(evidence: SymbolReports, model: CalibratedModel, seen: Observations, most: int) -> Floats:
+    tables, items = SymbolTables.of(evidence.channels, model.cuts), seen.items
+    columns, channel_of = tables.columns(evidence), evidence.channel_of.astype(np.int64, copy=False)
+    rest = model.latent.means(seen.users, items) - model.items.biases[items]
+
+    def slopes(biases: Floats) -> Floats:
+        return tables.at(rest + biases[items], columns, channel_of)[0]
+
+    one_each = np.ones(items.size, dtype=np.int64)
+    priors = guarded_priors(model.items, model.embedding, model.catalogue, most)
+    return guarded_biases(slopes, (items, one_each), most, priors, float(model.items.spreads[0]))
 
 
 def _model(

@@ -349,7 +349,7 @@ def _reliability(released: NoisySets) -> float:
 _USER_SPREAD, _ITEM_SPREAD = 0.2, 0.06
 """Expected variances of the biases around what features say, in units of the noise on a latent rating."""
 
-_LIKED = 0.15
+LIKED = 0.15
 """Expected slope of an item's bias over the logarithm of how often it is rated: what many choose is liked."""
 
 _USER_COEFFICIENT, _ITEM_COEFFICIENT = 0.0005, 0.015
@@ -379,7 +379,7 @@ def prior_item_biases(embedding: ItemSetEmbedding, catalogue: Catalogue | None, 
     ratios[0], ratios[2] = _INTERCEPT, _SQUARE
     expected = Expected(
         spread=(_ITEM_SPREAD,),
-        centre=_LIKED * embedding.logarithms[:, None],
+        centre=LIKED * embedding.logarithms[:, None],
         coefficients=(_ITEM_COEFFICIENT,),
         ratios=ratios,
     )

@@ -208,6 +208,12 @@ class Regressed:
             coefficient_variances=self.coefficient_variances * squares,
         )
 
+    def lowered(self, by: Floats) -> Self:
+        """Return vectors whose biases are lower, each by a number of its own; shape (entities,)."""
+        means = self.means.copy()
+        means[:, -1] -= by
+        return replace(self, means=means)
+
     def with_features(self, features: Floats) -> Self:
         """Return the same posterior, to be regressed on other features from the next solution on."""
         coefficients = np.zeros((features.shape[1], self.means.shape[1]))

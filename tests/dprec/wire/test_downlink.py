@@ -149,6 +149,21 @@ def test_every_number_comes_back_within_half_a_step_of_its_column(
     np.testing.assert_array_equal(received.leanings, sent.leanings)
 
 
+@given(st.lists(st.floats(0, 900), min_size=1, max_size=60))
+def test_cautions_follow_the_table_and_are_rounded_up(cautions: list[float]) -> None:
+    """None is lower than it was, the rest of the table is what it was, and an item takes a byte at most."""
+    items, given_ones = len(cautions), np.array(cautions)
+    sent = table(items)
+    data = replace(sent, cautions=given_ones).encode()
+    assert data.startswith(sent.encode())
+    assert len(data) <= len(sent.encode()) + items + 4 + 16
+    received = decoded(data, items).cautions
+    assert received is not None
+    assert (received >= given_ones * (1 - 1e-12) - 1e-300).all()
+    assert (received - given_ones).max() <= given_ones.max() / 255 * 1.0001 + 1e-40
+    assert decoded(sent.encode(), items).cautions is None
+
+
 def test_a_number_costs_less_than_a_byte() -> None:
     assert len(table(2000, 10).encode()) < 2000 * 13
 
@@ -170,7 +185,7 @@ def test_bytes_from_anywhere_are_a_table_or_refused(data: bytes) -> None:
 
 
 def damaged() -> dict[str, bytes]:
-    whole = table().encode()
+    whole, cautious = table().encode(), replace(table(), cautions=np.linspace(0, 2, 50)).encode()
     bomb = whole[:START] + zlib.compress(bytes(50_000_000))
     numbers = np.frombuffer(whole[WIDTHS:START], dtype="<f4")
 
@@ -191,6 +206,12 @@ def damaged() -> dict[str, bytes]:
         "cuts out of order": with_numbers(1, -5.0),
         "negative deviations": with_numbers(4, -1.0),
         "leanings far too large": with_numbers(-1, 1e30),
+        "a caution cut short": cautious[:-1],
+        "cautions and more": cautious + b"x",
+        "cautions without a step": whole + bytes(4) + cautious[len(whole) + 4 :],
+        "cautions far too large": whole + np.float32(1e30).tobytes() + cautious[len(whole) + 4 :],
+        "a bomb of cautions": cautious[: len(whole) + 4] + zlib.compress(bytes(50_000_000)),
+        "cautions of other items": cautious[: len(whole) + 4] + zlib.compress(bytes(49)),
         "leanings of some dimensions": whole[: WIDTHS - 1] + b"\x03" + whole[WIDTHS:],
     }
 

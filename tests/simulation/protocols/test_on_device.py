@@ -50,6 +50,27 @@ def test_the_table_is_charged_in_full_to_everybody(on_device: dict[str, Any]) ->
     assert result.rounds[0]["downlink"]["payload_bytes"] == result.traffic["downlink_payload_bytes"].sum()
 
 
+@pytest.mark.parametrize("who", ["on-device", "none"])
+def test_guarded_lists_are_of_other_items_and_predictions_stay_as_they_are(
+    on_device: dict[str, Any], who: str
+) -> None:
+    """The guard is a matter of ranking: what devices send is the same to the bit, as its noise is."""
+    evaluation = {"ranking": {"cutoffs": [10]}}
+    values = {**changed(on_device, personalization=who), "evaluation": evaluation}
+    plain = run(values, page=False)
+    guarded = run(changed(values, guard={"liars": 0.05}), page=False)
+    np.testing.assert_array_equal(plain.predictions["prediction"], guarded.predictions["prediction"])
+    np.testing.assert_array_equal(
+        plain.traffic["uplink_payload_bytes"], guarded.traffic["uplink_payload_bytes"]
+    )
+    more = guarded.traffic["downlink_payload_bytes"] - plain.traffic["downlink_payload_bytes"]
+    assert (more > 0).all() == (who == "on-device")
+    assert (more <= 60 + 4 + 16).all()
+    accuracy, before = guarded.summary["accuracy"], plain.summary["accuracy"]
+    assert accuracy["rmse"] == before["rmse"]
+    assert accuracy["ranking"] != before["ranking"]
+
+
 def test_with_the_set_alone_nothing_about_values_is_spent(on_device: dict[str, Any]) -> None:
     values = changed(on_device, mechanism={"kind": "set-only"})
     values["protocol"].pop("privacy")
