@@ -29,6 +29,9 @@ from dprec.randomness import integer_weights, words
 _FALSE_POSITIVES = {"shadow_tpr": 0.001, "shadow_tpr_at_1_percent": 0.01}
 """Shares of the users who took no part at which true positives are counted."""
 
+PRIOR_RUNS = 20.0
+"""Runs that the mean covariance of all users counts for beside one user's own."""
+
 _RIDGE = 1e-3
 """Share of the statistics' variance that is added to each, so that two can be the same."""
 
@@ -47,7 +50,7 @@ class ShadowModels(Attack):
 
     kind: Literal["shadow"] = "shadow"
     papers: ClassVar[tuple[str, ...]] = ("carlini2022",)
-    pairs: int = option("Pairs of runs, each with half of the users and with the other half.", 24, ge=4)
+    pairs: int = option("Pairs of runs, each with half of the users and with the other half.", 10, ge=4)
     users: int = option("Users of whom it is asked, at most.", 1000, ge=2)
 
     def figures(self) -> tuple[str, ...]:
@@ -147,14 +150,16 @@ def log_likelihood_ratios(statistics: Floats, present: Bools) -> Floats:
 def _discriminant(within: Floats, without: Floats) -> tuple[Floats, Floats]:
     """Return where each user's log likelihood ratio is 0, and how it grows, shapes (users, statistics).
 
-    Differences of means are shrunk to those of all users by empirical Bayes, as few runs say little of one.
+    As few runs say little of one user, covariances are shrunk to the mean of all, and so are differences of
+    means, by empirical Bayes.
 
     ``within``, ``without``: statistics with the user and without, shape (pairs, users, statistics).
     """
     sides, pairs = (within, without), len(within)
     means = [side.mean(axis=0) for side in sides]
     residuals = np.concatenate([side - mean for side, mean in zip(sides, means, strict=True)])
-    covariances = np.einsum("ruk,rul->ukl", residuals, residuals) / (2 * pairs - 2)
+    squares, degrees = np.einsum("ruk,rul->ukl", residuals, residuals), 2 * pairs - 2
+    covariances = (squares + PRIOR_RUNS / degrees * squares.mean(axis=0)) / (degrees + PRIOR_RUNS)
     covariances += _RIDGE * np.eye(within.shape[2])
     differences = means[0] - means[1]
     of_all = differences.mean(axis=0)
