@@ -10,6 +10,7 @@ from dprec.attacks.reconstruction import Reconstruction
 from dprec.attacks.shadow import ShadowModels
 from dprec.attacks.sums import SumsMembership
 from dprec.attacks.transcript import ReleasedSum, Transcript
+from dprec.attacks.uploads import Answered, Upload
 from dprec.components import Registry
 
 ATTACKS: Registry[Attack] = Registry(
@@ -18,6 +19,7 @@ ATTACKS: Registry[Attack] = Registry(
 
 __all__ = [
     "ATTACKS",
+    "Answered",
     "Attack",
     "Attacked",
     "Attributes",
@@ -33,4 +35,5 @@ __all__ = [
     "Shown",
     "SumsMembership",
     "Transcript",
+    "Upload",
 ]

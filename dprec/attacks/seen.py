@@ -115,7 +115,7 @@ def _(evidence: RowReports, seen: Observations) -> Answers | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Background:
+class ItemShares:
     """What is supposed to be public of the items."""
 
     popularity: Floats
@@ -148,12 +148,12 @@ class Weighed:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Seen:
     """What is known of every user and item, from all that was seen."""
 
     parts: tuple[Answers, ...]
     """Independent given the ratings; at least one."""
-    background: Background
+    background: ItemShares
 
     @classmethod
     def of(cls, transcript: Transcript, truth: Ratings) -> Self | None:
@@ -165,7 +165,7 @@ class Reading:
             parts = [Answers.of_ratings(truth)]
         else:
             parts = [part for seen in transcript.reports if (part := _of_users(seen, transcript.n_users))]
-        return cls(tuple(parts), Background.of(truth)) if parts else None
+        return cls(tuple(parts), ItemShares.of(truth)) if parts else None
 
     @property
     def hides_items(self) -> bool:

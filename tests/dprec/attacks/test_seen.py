@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dprec.arrays import Floats, Ints
-from dprec.attacks.seen import Background, Reading, Weighed
+from dprec.attacks.seen import ItemShares, Seen, Weighed
 from dprec.observations import Observations, RatedSets, SymbolReports
 from dprec.ratings import Ratings, RatingScale
 from tests.dprec.attacks.played import hidden_rows, seen_by_all
@@ -32,7 +32,7 @@ def shown(truth: Ratings, symbols: Ints) -> Observations:
     return Observations.of(truth.users, truth.items, symbols * 1.0, shape, truth.scale, evidence=evidence)
 
 
-def whole(reading: Reading) -> tuple[Floats, Floats]:
+def whole(reading: Seen) -> tuple[Floats, Floats]:
     blocks: list[Weighed] = list(reading.weighed())
     assert [block.users.start for block in blocks[1:]] == [block.users.stop for block in blocks[:-1]]
     logs = np.concatenate([block.log_likelihoods for block in blocks], axis=1)
@@ -42,7 +42,7 @@ def whole(reading: Reading) -> tuple[Floats, Floats]:
 def test_a_cell_of_a_hidden_set_weighs_as_its_symbol_does() -> None:
     truth = ratings()
     seen, given, answers = hidden_rows(truth, 1.0, seed=1)
-    reading = Reading.of(seen_by_all(truth, seen), truth)
+    reading = Seen.of(seen_by_all(truth, seen), truth)
     assert reading is not None
     assert reading.hides_items
     logs, rated = whole(reading)
@@ -61,8 +61,8 @@ def test_two_rounds_add_up() -> None:
     np.testing.assert_allclose(differences[0] + differences[1], differences[2], atol=1e-12)
 
 
-def reading_of(truth: Ratings, *seen: Observations) -> Reading | None:
-    return Reading.of(seen_by_all(truth, *seen), truth)
+def reading_of(truth: Ratings, *seen: Observations) -> Seen | None:
+    return Seen.of(seen_by_all(truth, *seen), truth)
 
 
 def test_seen_sets_are_certain_and_their_symbols_weigh_levels() -> None:
@@ -119,7 +119,7 @@ def test_who_sent_nothing_may_have_rated_anything() -> None:
 
 def test_a_trusted_server_reads_the_ratings() -> None:
     truth = ratings()
-    reading = Reading.of(seen_by_all(truth, trusted=True), truth)
+    reading = Seen.of(seen_by_all(truth, trusted=True), truth)
     assert reading is not None
     assert not reading.hides_items
     logs, _ = whole(reading)
@@ -139,7 +139,7 @@ def test_an_active_user_is_expected_to_have_rated_more() -> None:
 
 def test_the_background_counts_raters_and_levels() -> None:
     truth = ratings()
-    background = Background.of(truth)
+    background = ItemShares.of(truth)
     item = int(truth.items[0])
     levels = np.bincount(truth.levels[truth.items == item], minlength=4)[1:]
     overall = (np.bincount(truth.levels, minlength=4)[1:] + 1) / (truth.count + 3)
