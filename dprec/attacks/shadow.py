@@ -20,9 +20,9 @@ import numpy as np
 from dprec.arrays import Bools, Floats
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import Roc
+from dprec.attacks.estimates import Estimate, on_confidence
 from dprec.attacks.traces import Targets
 from dprec.attacks.transcript import Transcript
-from dprec.auditing import proportion_above, proportion_below
 from dprec.components import option
 from dprec.randomness import integer_weights, words
 
@@ -34,9 +34,6 @@ PRIOR_RUNS = 20.0
 
 _RIDGE = 1e-3
 """Share of the statistics' variance that is added to each, so that two can be the same."""
-
-_FAILURE = 0.025
-"""How likely each end of an interval fails."""
 
 _NOTHING = "Nothing that depends on other users is sent to everybody."
 _SETS_SEEN = (
@@ -68,35 +65,23 @@ class ShadowModels(Attack):
         evidence = log_likelihood_ratios(statistics, own)
         reached = Roc.of_scores(evidence.ravel(), own.ravel(), ~own.ravel())
         allowed = Roc.allowed_by(game.accountant) if game.hides_item_sets else None
-        figures = {"shadow_auc": Figure(reached.auc, 0.5, None if allowed is None else allowed.auc)}
+        sides = int(own.sum()), int((~own).sum())
+        estimates = {"shadow_auc": Estimate.of_area(reached.auc, *sides)}
+        figures = {
+            "shadow_auc": estimates["shadow_auc"].figure(0.5, None if allowed is None else allowed.auc)
+        }
         for name, share in _FALSE_POSITIVES.items():
             bound = None if allowed is None else float(allowed.at(share))
-            figures[name] = Figure(float(reached.at(share)), share, bound)
-        return Attacked(figures, self._notes(figures, own, covered=allowed is not None))
-
-    def _notes(self, figures: dict[str, Figure], own: Bools, *, covered: bool) -> tuple[str, ...]:
-        """Say how well the figures are known."""
-        present, said = int(own.sum()), []
-        for name, share in _FALSE_POSITIVES.items():
-            low, high = interval(figures[name].value or 0.0, present)
-            said.append(f"{name}, at {share:.1%} of false positives, is {low:.4f} to {high:.4f}")
-        return (
-            f"{'; '.join(said)}: 95 % confidence, were {present:,} decisions about users who took part "
-            f"in one of {len(own)} runs independent.",
-            *(() if covered else (_SETS_SEEN,)),
-        )
+            estimates[name] = Estimate.of_share(float(reached.at(share)), sides[0])
+            figures[name] = estimates[name].figure(share, bound)
+        measured = ", ".join(each.in_words(name) for name, each in estimates.items())
+        notes = f"{measured}. {on_confidence(own.size)}", *(() if game.hides_item_sets else (_SETS_SEEN,))
+        return Attacked(figures, notes)
 
 
 def _tells(transcript: Transcript) -> bool:
     """Return whether there is anything to look at."""
     return transcript.of_items is not None or bool(transcript.parted_sums)
-
-
-def interval(share: float, trials: int) -> tuple[float, float]:
-    """Return an interval of 95 % confidence of a probability [clopper1934]."""
-    successes = round(share * trials)
-    low, high = (bound(successes, trials, _FAILURE) for bound in (proportion_below, proportion_above))
-    return float(low), float(high)
 
 
 def halves(users: int, pairs: int, seed: int) -> Bools:
