@@ -3,6 +3,7 @@
 from dprec.attacks.attributes import Attributes
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
 from dprec.attacks.broadcasts import Broadcast
+from dprec.attacks.damage import Damage
 from dprec.attacks.liars import Liars
 from dprec.attacks.linkage import Linkage
 from dprec.attacks.promotion import Promotion
@@ -15,7 +16,9 @@ from dprec.attacks.uploads import Answered, Upload
 from dprec.components import Registry
 
 ATTACKS: Registry[Attack] = Registry(
-    "attack", Attack, [Attributes, Linkage, Promotion, Reconstruction, Rounds, ShadowModels, SumsMembership]
+    "attack",
+    Attack,
+    [Attributes, Damage, Linkage, Promotion, Reconstruction, Rounds, ShadowModels, SumsMembership],
 )
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "Attacked",
     "Attributes",
     "Broadcast",
+    "Damage",
     "Figure",
     "Game",
     "Liars",

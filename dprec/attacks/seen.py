@@ -164,7 +164,7 @@ class Seen:
         if transcript.trusted:
             parts = [Answers.of_ratings(truth)]
         else:
-            parts = [part for seen in transcript.reports if (part := _of_users(seen, transcript.n_users))]
+            parts = [part for seen in _reports(transcript) if (part := _of_users(seen, transcript.n_users))]
         return cls(tuple(parts), ItemShares.of(truth)) if parts else None
 
     @property
@@ -192,6 +192,8 @@ class Seen:
         """
         given = np.logaddexp.reduce(logs[1:] + _logs(self.background.shares.T)[:, None, :], axis=0)
         most = np.maximum(given, logs[0])
+        # Rounds that contradict each other, some with an item and some without it, say nothing of it.
+        logs, given, most = (np.where(np.isneginf(most), 0.0, each) for each in (logs, given, most))
         if_not, if_rated = np.exp(logs[0] - most), np.exp(given - most)
         odds, further = logit(self.background.popularity), if_rated - if_not
         fits = np.stack([np.log(if_not + expit(odds + shift) * further).sum(axis=1) for shift in _SHIFTS])
@@ -201,6 +203,15 @@ class Seen:
         before = expit(odds + shifts[:, None])
         expected = if_not + before * further
         return Weighed(users, logs - most - np.log(expected), before * if_rated / expected)
+
+
+def _reports(transcript: Transcript) -> tuple[Observations, ...]:
+    """Return all reports; those of several rounds about single ratings together, each on some of these."""
+    reports = transcript.reports
+    symbols = [each.symbols for each in reports if each.symbols and each.symbols.of_single_ratings]
+    if len(symbols) < max(2, len(reports)) or any(each.counts is not None for each in symbols):
+        return reports
+    return (transcript.read_together(Observations.joined(reports)),)
 
 
 def _of_users(seen: Observations, n_users: int) -> Answers | None:

@@ -92,6 +92,31 @@ def test_several_answers_about_one_rating_are_independent() -> None:
     np.testing.assert_allclose(logs - logs[0], of_symbols - of_symbols[0], atol=1e-12)
 
 
+def test_rounds_about_some_ratings_each_are_read_together() -> None:
+    truth = ratings()
+    symbols = np.random.default_rng(1).integers(0, 2, truth.count)
+    whole_report = reading_of(truth, shown(truth, symbols))
+    parts = [np.arange(truth.count) % 2 == half for half in (0, 1)]
+    rounds = [shown(truth.select(part), symbols[part]) for part in parts]
+    together = reading_of(truth, *rounds)
+    assert together is not None
+    assert whole_report is not None
+    for one, other in zip(whole(together), whole(whole_report), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_sets_that_contradict_each_other_say_nothing_of_an_item() -> None:
+    truth = ratings()
+    fewer = truth.select(truth.items != 0)
+    both = [Observations.of(each.users, each.items, each.values, (7, 9), SCALE) for each in (truth, fewer)]
+    seen = reading_of(truth, *both)
+    assert seen is not None
+    logs, rated = whole(seen)
+    assert np.isfinite(logs[0][truth.users[truth.items == 0], 0]).all()
+    assert not np.isnan(logs).any()
+    assert rated[truth.users[truth.items > 0], truth.items[truth.items > 0]].min() == 1.0
+
+
 def test_nothing_is_read_of_users_who_cannot_be_told_apart() -> None:
     truth = ratings()
     reports = shown(truth, np.zeros(truth.count, dtype=np.int64))
