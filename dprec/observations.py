@@ -201,6 +201,8 @@ class SetReports(Evidence):
     """Probability of a yes about an item that the user has."""
     not_had: float
     """Probability of a yes about any other; below `had`."""
+    reported: Bools
+    """Whose report was accepted; shape (users,)."""
     has_values: ClassVar[bool] = False
 
     def of_rows(self, observed: Observations, reported: Bools) -> Observations:

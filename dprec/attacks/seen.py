@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, blocks, offsets, rows_of
 from dprec.attacks.transcript import Transcript
-from dprec.observations import Evidence, Observations, RatedSets, RowReports, SymbolReports
+from dprec.observations import Evidence, Observations, RatedSets, RowReports, SetReports, SymbolReports
 from dprec.ratings import Ratings
 
 _CELLS_AT_ONCE = 1 << 20
@@ -114,6 +114,17 @@ def _(evidence: RowReports, seen: Observations) -> Answers | None:
     return Answers(seen.indptr, seen.items, 1 + evidence.symbols, table, ~evidence.reported)
 
 
+@answers_of.register
+def _(evidence: SetReports, seen: Observations) -> Answers | None:
+    counts = np.zeros(seen.shape[0], dtype=np.int64)
+    had = np.unpackbits(evidence.bits, axis=1, count=evidence.n_items).view(np.bool_)
+    counts[evidence.reported] = had.sum(axis=1)
+    yes = np.array([evidence.not_had, *[evidence.had] * seen.scale.levels])
+    items = np.nonzero(had)[1]
+    codes, table = np.ones(items.size, dtype=np.int64), _logs(np.column_stack([1 - yes, yes]))
+    return Answers(offsets(counts), items, codes, table, ~evidence.reported)
+
+
 @dataclass(frozen=True, eq=False)
 class ItemShares:
     """What is supposed to be public of the items."""
@@ -181,8 +192,13 @@ class Seen:
         """Yield the cells of all users, in blocks of users."""
         levels, n_items = self.background.shares.shape[1], self.background.popularity.size
         for users in blocks(np.full(self.n_users, n_items * (1 + levels)), _CELLS_AT_ONCE):
-            logs = sum((part.of_users(users, n_items) for part in self.parts), np.zeros(()))
-            yield self._weigh(users, np.asarray(logs))
+            yield self._weigh(users, self.log_likelihoods(users))
+
+    def log_likelihoods(self, users: slice) -> Floats:
+        """Return those of what is seen of the cells of some users, shape (1 + levels, users, items)."""
+        n_items = self.background.popularity.size
+        logs: Floats = np.sum([part.of_users(users, n_items) for part in self.parts], axis=0)
+        return logs
 
     def _weigh(self, users: slice, logs: Floats) -> Weighed:
         """Hold what is seen against what the items, and how active each user seems, let expect.
