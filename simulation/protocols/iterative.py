@@ -166,6 +166,10 @@ class IterativeProtocol(Protocol):
         step = replace(self.step, start="level") if separating else self.step
         return replace(self, rank=min(self.rank, items - 1), step=step)
 
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of a report, which is the same in every round."""
+        return self.gradient.influence_of_one((train.n_items, self.rank), self.epsilon_per_round)
+
     def setup(self) -> IterativeSetup:
         """Return what a device needs to know about the rounds."""
         return IterativeSetup(

@@ -21,6 +21,7 @@ from dprec.mechanisms import Mechanism, SetOnly
 from dprec.observations import Observations
 from dprec.predictions import cells_from_rows
 from dprec.randomness import public_words, uniforms
+from dprec.ratings import Ratings
 from dprec.reports import ReportFamily, Wanted
 from dprec.wire import TrafficLedger
 from simulation.protocols import sharing
@@ -75,6 +76,10 @@ class RandomListProtocol(ListProtocol):
         """Devices that know nothing but the catalogue."""
         return "nothing-sent"
 
+    def influence_of_one(self, train: Ratings) -> float:
+        """Return 0: nothing is sent."""
+        return 0.0
+
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise that nothing is learned about anybody."""
         return Guarantee("proved", "local", True, "nothing is sent; every order is drawn from a public seed.")
@@ -125,6 +130,11 @@ class ClearSetsProtocol(ListProtocol):
         accountant = PrivacyAccountant(rated=task.train.counts > 0)
         accountant.step(1, sent, math.inf, math.inf)
         return accountant
+
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of a report, which shows an item or does not."""
+        family = self._family(train.n_items, train)
+        return family.influence_of_one(train.counts, of_values=False)
 
     def _family(self, n_items: int, of: Any) -> ReportFamily:
         return self.mechanism.family(self.privacy, of.scale, n_items)
