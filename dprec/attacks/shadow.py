@@ -86,7 +86,7 @@ class ShadowModels(Attack):
 
 def _tells(transcript: Transcript) -> bool:
     """Return whether there is anything to look at."""
-    return transcript.of_items is not None or any(each.added is not None for each in transcript.sums)
+    return transcript.of_items is not None or bool(transcript.parted_sums)
 
 
 def interval(share: float, trials: int) -> tuple[float, float]:

@@ -74,6 +74,6 @@ class SetReader(Reader):
             np.zeros(0),
             (self._accepted.size, family.n_items),
             family.scale,
-            evidence=SetReports(self._bits[self._accepted], family.n_items, had[0], not_had),
+            evidence=SetReports(self._bits[self._accepted], family.n_items, had[0], not_had, self._accepted),
             catalogue=catalogue,
         )

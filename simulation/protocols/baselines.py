@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
 from dprec.arrays import Floats, Ints
+from dprec.attacks import Transcript
 from dprec.binarization import is_binary
 from dprec.catalogue import Catalogue
 from dprec.completion import Averages, CalibratedNoise, Observations, OneBit, one_mean_per_user, own_averages
@@ -30,6 +32,7 @@ from simulation.protocols import sharing
 from simulation.protocols.base import Auditor, Example, Finding, Protocol, Sent, sent_ratings
 from simulation.protocols.components import AnyMechanism, AnyPerturbation
 from simulation.protocols.task import Grid, Outcome, Task
+from simulation.protocols.transcripts import lists_of, told, transcript_of
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected
@@ -125,6 +128,7 @@ class NothingSentProtocol(Protocol):
             accountant=accountant,
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=(),
+            transcript=transcript_of(task) if task.attacked else None,
             **self.predictions_of(task.judged, task.catalogue),
         )
 
@@ -202,7 +206,15 @@ class GlobalMeanProtocol(Protocol):
             channel=channel,
             notes=(*sharing.notes_on_failures([collected.record]), sharing.NOT_DELIVERED),
             diagnostics={"mean": mean},
+            transcript=self._transcript(task, collected.observations) if task.attacked else None,
         )
+
+    def _transcript(self, task: Task, observed: Observations) -> Transcript:
+        """Return the means of users, none of which is of an item."""
+        cells = observed.users, np.zeros(observed.users.size, dtype=np.int64)
+        vectors = sp.coo_array((observed.values, cells), shape=(task.n_users, 1)).tocsr()
+        trusted = self.guarantee((task.n_users, task.n_items)).trusts_server
+        return transcript_of(task, trusted=trusted, vectors=vectors)
 
     def sent(self, example: Example) -> Sent:
         """Return the one mean, as one rating of a catalogue of one item."""
@@ -301,9 +313,9 @@ class TrustedServerProtocol(Protocol):
             seed_for(task.server_seed, received.users, received.items, received.values),
             task.progress,
         )
-        record = collected.record
+        record, seen = collected.record, (received.users, received.items)
+        lists = lists_of(self.delivery, task, completed, seen, self.completion_name)
         if self.delivery is not None:
-            seen = received.users, received.items
             spent = self.delivery.deliver(
                 grid, task, completed, seen, collected.traffic, self.completion_name
             )
@@ -323,6 +335,7 @@ class TrustedServerProtocol(Protocol):
             notes=completed.notes + sharing.notes_on_failures([record]),
             diagnostics={**completed.diagnostics, "noise_scale": noise.scale},
             hidden=completed.hidden,
+            transcript=told(task, received, trusted=True, lists=lists),
         )
 
     def sent(self, example: Example) -> Sent:

@@ -21,11 +21,12 @@ from dprec.mechanisms import Mechanism, SetOnly
 from dprec.observations import Observations
 from dprec.predictions import cells_from_rows
 from dprec.randomness import public_words, uniforms
-from dprec.reports import ReportFamily
+from dprec.reports import ReportFamily, Wanted
 from dprec.wire import TrafficLedger
 from simulation.protocols import sharing
 from simulation.protocols.base import Example, Predicted, Protocol, Sent
 from simulation.protocols.task import Grid, Outcome, Sizes, Task
+from simulation.protocols.transcripts import told, transcript_of
 
 if TYPE_CHECKING:
     from dprec.catalogue import Catalogue
@@ -96,6 +97,7 @@ class RandomListProtocol(ListProtocol):
             accountant=accountant,
             guarantee=self.guarantee((task.n_users, task.n_items)),
             rounds=(),
+            transcript=transcript_of(task) if task.attacked else None,
         )
 
 
@@ -138,7 +140,8 @@ class ClearSetsProtocol(ListProtocol):
         from strategies.report_collection import ReportCollection
 
         family = self._family(task.n_items, task)
-        collected = ReportCollection(family, task.group).collect(grid, task.roster)
+        wanted = Wanted(symbols=task.attacked)
+        collected = ReportCollection(family, task.group, wanted).collect(grid, task.roster)
         sets = _sets(collected.observations)
         scores, diagnostics = self.learn(sets, task.catalogue, task)
         ranked = sets if task.judged is task.train else task.judged.to_sets()
@@ -146,17 +149,18 @@ class ClearSetsProtocol(ListProtocol):
         def predict_rows(users: AnyInts, n_items: int) -> Floats:
             return scores(ranked[users])
 
-        record = collected.record
+        record, guarantee = collected.record, self.guarantee((task.n_users, task.n_items))
         said, _ = family.against_truth(task.train, collected.observations, collected.accepted)
         return Outcome(
             predict=cells_from_rows(predict_rows, task.n_items),
             predict_rows=predict_rows,
             traffic=collected.traffic,
             accountant=self.accountant(task, collected.sent),
-            guarantee=self.guarantee((task.n_users, task.n_items)),
+            guarantee=guarantee,
             rounds=(record,),
             notes=(*sharing.notes_on_failures([record]), *said, sharing.NOT_DELIVERED),
             diagnostics=diagnostics,
+            transcript=told(task, collected.observations, trusted=guarantee.trusts_server),
         )
 
 
