@@ -170,8 +170,7 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
         When there is no comparison, or a protocol has no run yet, or nothing is within the limits and
         nothing sent was not run; the message then names limits that could be met.
     """
-    results, chosen = _results(Path(directory), metric)
-    limits.check_measured(results)
+    results, chosen = _results(Path(directory), metric, limits)
     data = next(result.data for result in results if result.average(chosen.column))
     comparable = [result for result in results if result.data == data]
     every, baseline = candidates(comparable, chosen), nothing_sent(comparable)
@@ -205,7 +204,9 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     )
 
 
-def _results(directory: Path, column: str | None) -> tuple[list[ProtocolResult], Metric]:
+def _results(
+    directory: Path, column: str | None, limits: AdviceLimits
+) -> tuple[list[ProtocolResult], Metric]:
     """Return all results of a comparison, and the metric they are judged by."""
     if not (directory / TABLE).is_file():
         raise InputError(str(directory), f"no {TABLE}", "a directory that `dprec compare` wrote")
@@ -213,6 +214,7 @@ def _results(directory: Path, column: str | None) -> tuple[list[ProtocolResult],
     if files.waiting:
         raise InputError(str(directory), files.waiting, "a comparison that is finished; --resume goes on")
     results = [*files.results, *files.populations]
+    limits.check_measured(results)
     known = metrics_of(results)
     named = next((metric for metric in known if column in (None, metric.column)), None)
     if named is None:
