@@ -29,7 +29,8 @@ def reported(draw: Draw, epsilon: float) -> SetReports:
     """Return what a server keeps of the sets of a draw, randomised."""
     random, lie = np.random.default_rng(draw.seed), 1 / (1 + math.exp(epsilon))
     answers = (draw.sets.toarray() > 0) ^ (random.random(draw.sets.shape) < lie)
-    return SetReports(np.packbits(answers, axis=1), answers.shape[1], 1 - lie, lie)
+    everybody = np.ones(len(answers), dtype=np.bool_)
+    return SetReports(np.packbits(answers, axis=1), answers.shape[1], 1 - lie, lie, everybody)
 
 
 def judged(every: Sequence[Draw], reports: Sequence[SetReports], factors: Mapping[str, float]) -> list[float]:

@@ -121,6 +121,10 @@ class SymbolReports(Evidence):
         """Return the symbols in another order."""
         return replace(self, symbols=self.symbols[order], channel_of=self.channel_of[order])
 
+    def of_some(self, chosen: Bools) -> SymbolReports:
+        """Return the symbols of some cells, by themselves."""
+        return SymbolReports(self.channels, self.symbols[chosen], self.channel_of[chosen])
+
     @property
     def of_cells(self) -> SymbolReports:
         """These reports themselves."""
@@ -197,7 +201,27 @@ class SetReports(Evidence):
     """Probability of a yes about an item that the user has."""
     not_had: float
     """Probability of a yes about any other; below `had`."""
+    reported: Bools
+    """Whose report was accepted; shape (users,)."""
     has_values: ClassVar[bool] = False
+
+    def of_rows(self, observed: Observations, reported: Bools) -> Observations:
+        """Return the answers as reports on every cell, of which those that are a yes are listed.
+
+        ``observed``: with these answers; ``reported``: whose are there, in their order, shape (users,).
+        """
+        rows, items = np.unpackbits(self.bits, axis=1, count=self.n_items).nonzero()
+        users = np.flatnonzero(reported)[rows]
+        read = RowReports(
+            (np.tile([1 - self.had, self.had], (observed.scale.levels, 1)),),
+            np.ones(users.size, dtype=np.int64),
+            np.zeros(users.size, dtype=np.int64),
+            unrated=np.array([1 - self.not_had, self.not_had]),
+            unsent=np.array([True, False]),
+            reported=reported,
+        )
+        ones = np.ones(users.size)
+        return Observations.of(users, items, ones, observed.shape, observed.scale, evidence=read)
 
     @property
     def variance(self) -> float:
@@ -320,6 +344,18 @@ class Observations:
             catalogue=first.catalogue,
             rated=RatedSets.union([part.item_sets for part in parts], first.shape[1]),
             embedding_release=first.embedding_release,
+        )
+
+    def select(self, chosen: Bools) -> Observations:
+        """Return some of the cells, with what is known of each by itself; shape (cells,)."""
+        reports = self.symbols
+        return replace(
+            self,
+            indptr=offsets(np.bincount(self.users[chosen], minlength=self.shape[0])),
+            items=self.items[chosen],
+            read=lambda: self.values[chosen],
+            likelihood=None if self.likelihood is None else self.likelihood[chosen],
+            evidence=None if reports is None else reports.of_some(chosen),
         )
 
     def _check_joins(self, first: Observations) -> None:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools, Uint8s
+from dprec.attacks import Transcript
 from dprec.components import as_values
 from dprec.datasets import selected
 from dprec.errors import SettingError, within
@@ -236,6 +237,20 @@ class _ReadTogether(_Collections):
             channel=self.family.device_channel(ratings.counts),
             notes=completed.notes + notes_on_failures(rounds) + notes_on_catalogue(completed.public_data),
             diagnostics=completed.diagnostics,
+            transcript=self._transcript() if self.installer.config.attacks else None,
+        )
+
+    def _transcript(self) -> Transcript:
+        """Return the reports of all collections, with how they depend on each other."""
+        ratings = self.periods.ratings
+        return Transcript(
+            n_users=ratings.n_users,
+            n_items=ratings.n_items,
+            scale=ratings.scale,
+            trusted=self.protocol.guarantee((ratings.n_users, ratings.n_items)).trusts_server,
+            reports=tuple(each.observations for each in self.made),
+            read_together=self.family.together,
+            newcomer=self.latest.newcomer(self.protocol.process, ratings),
         )
 
 
@@ -282,7 +297,14 @@ class _WholeRuns(_Collections):
     def outcome(self, rounds: tuple[RoundRecord, ...]) -> Outcome:
         """Return what came of all runs; notes and diagnostics are those of the last."""
         accountant = PrivacyAccountant.of_all([each.accountant for each in self.outcomes])
-        return replace(self.outcomes[-1], traffic=self.traffic, accountant=accountant, rounds=rounds)
+        said = [each.transcript for each in self.outcomes if each.transcript is not None]
+        return replace(
+            self.outcomes[-1],
+            traffic=self.traffic,
+            accountant=accountant,
+            rounds=rounds,
+            transcript=Transcript.of_all(said) if said else None,
+        )
 
 
 def _as_one(rounds: Sequence[RoundRecord]) -> RoundRecord:

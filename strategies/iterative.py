@@ -16,6 +16,7 @@ from flwr.serverapp import Grid
 
 from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
 from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, offsets, segments
+from dprec.attacks import ReleasedSum
 from dprec.channel import Channel
 from dprec.completion import (
     Biases,
@@ -37,7 +38,14 @@ from dprec.sums import Aggregation, Cost, Layout, Learner
 from dprec.wire import BroadcastOptions, Factors, ReportCodec, SymbolRows, TrafficLedger, encode_broadcast
 from strategies.participation import RoundRecord, SamplingOptions
 from strategies.roster import ReadSums, Roster, Sums
-from strategies.rounds import OwnModelRounds, RoundAccount, SummedRounds, TrainingRounds, request_content
+from strategies.rounds import (
+    OwnModelRounds,
+    Received,
+    RoundAccount,
+    SummedRounds,
+    TrainingRounds,
+    request_content,
+)
 
 
 @dataclass(eq=False)
@@ -60,6 +68,8 @@ class State:
     """The lowest validation error, and its round and item factors, for early stopping."""
     records: list[RoundRecord] = field(default_factory=list)
     """One per finished round."""
+    received: list[Received] | None = None
+    """Where what each user sends in a round is kept, if it is; no checkpoint holds it."""
 
     @classmethod
     def begin(cls, rated: Bools, n_items: int, rank: int, seed: int, start: Start = "level") -> Self:
@@ -156,6 +166,8 @@ class IterativeFactorization(TrainingRounds):
             request = GradientRequest(server_round, payload, bitmap_of(asked))
             contents[partition_id] = request_content(request)
         self.state.broadcast = factors
+        if self.state.received is not None:
+            self.state.received.append(Received(factors))
         return self.roster.messages(TRAIN, contents, self.group)
 
     def aggregate_train(
@@ -170,6 +182,8 @@ class IterativeFactorization(TrainingRounds):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True
             in_time[arrivals.punctual_users] = True
+            if self.state.received is not None:
+                self.state.received[-1].take(arrivals)
             part = arrivals.aggregate
             aggregate = part if aggregate is None else aggregate + part
         loss = self.gradient.exact_epsilon(self.epsilon)
@@ -225,6 +239,8 @@ class FederatedRounds(SummedRounds):
     """What a round costs a user, whoever adds the noise."""
     parameters: Parameters
     """Before the first round; those of the last round afterwards."""
+    released: list[ReleasedSum] = field(default_factory=list, init=False)
+    """All sums, in clips, where what is received is kept."""
 
     @property
     def broadcast(self) -> Parameters:
@@ -249,7 +265,13 @@ class FederatedRounds(SummedRounds):
         if total.users:
             draws = ReleaseDraws(self.seed, server_round)
             update = self.code.released(total.total, self.roster.n_users, self.deviation, draws)
+            if self.received is not None:
+                self.released.append(self._sum_of(update, total.users))
             self.parameters = self._step(self.broadcast, update, server_round)
+
+    def _sum_of(self, update: Parameters, users: int) -> ReleasedSum:
+        numbers = np.concatenate([each.ravel() for each in update]) * (self.roster.n_users / self.code.clip)
+        return ReleasedSum(numbers, math.hypot(self.deviation, self.code.deviation * math.sqrt(users)))
 
     def summary(self) -> None:
         """Log what is run."""
@@ -275,6 +297,10 @@ class LearningFromSums(SummedRounds):
     """Of what everybody knows."""
     failed: int = field(default=0, init=False)
     """Releases that failed because too many devices dropped out; their budget is spent."""
+    released: dict[int, ReleasedSum] = field(default_factory=dict, init=False)
+    """The sum of each round that did not fail, where what is received is kept."""
+    asked: list[tuple[Layout, float]] = field(default_factory=list, init=False)
+    """What was asked for in each round then, and its noise."""
 
     def _model_bytes(self) -> bytes:
         return self.learner.model_bytes()
@@ -284,6 +310,8 @@ class LearningFromSums(SummedRounds):
     ) -> Iterable[Message]:
         """Charge what the aggregation exchanges before the reports, too; see `SummedRounds`."""
         requests = super().configure_train(server_round, arrays, config, grid)
+        if self.received is not None:
+            self.asked.append(self._asked_for(server_round))
         self._account.sealed = self.aggregation.sealed
         further = self.aggregation.further_messages()
         self._account.charge_exchange(np.arange(self.roster.n_users), further.downlink, further.uplink)
@@ -329,6 +357,8 @@ class LearningFromSums(SummedRounds):
             released = self.aggregation.release(total, layout, multiplier, draws)
             deviation = self.aggregation.deviation(layout, multiplier, total.users)
             users = self.aggregation.counted(total.users)
+            if self.received is not None:
+                self.released[server_round] = ReleasedSum((released / layout.scales).ravel(), deviation)
             self.learner.learn(server_round, released, layout, deviation, users)
 
     def summary(self) -> None:
@@ -338,6 +368,18 @@ class LearningFromSums(SummedRounds):
     def deliver(self, grid: Grid) -> None:
         """Send everybody what was learned; see `deliver_parameters`."""
         self.deliver_parameters(grid, self.learner.learned_bytes(), self.traffic)
+
+
+@dataclass(frozen=True, eq=False)
+class ReceivedSlopes:
+    """What was sent in a round about the slopes of cells, and what devices had been sent of these."""
+
+    users: Int32s
+    items: Int32s
+    """By user, items ascending within a user; shape (cells,)."""
+    symbols: Ints
+    entries: Floats
+    """Entries of the hidden matrix, from which a slope follows and the sign of the rating."""
 
 
 @dataclass(eq=False)
@@ -357,6 +399,8 @@ class GradientPerturbation(OwnModelRounds):
     group: str
     """Run key under which the devices find their setup."""
     roster: Roster
+    received: list[ReceivedSlopes] | None = None
+    """Where what users send in a round is kept, if it is."""
 
     def __post_init__(self) -> None:
         users = self.roster.n_users
@@ -403,20 +447,23 @@ class GradientPerturbation(OwnModelRounds):
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """Read the slopes and take a step; see Flower's `Strategy`."""
         n_users = self.roster.n_users
-        cells, slopes, accepted = [], [], 0
+        cells, symbols, accepted = [], [], 0
         sent, everybody = np.zeros(n_users, dtype=np.bool_), np.ones(n_users, dtype=np.bool_)
         for arrivals in self.roster.arrivals(self.roster.by_partition(replies), everybody):
             self._account.charge_reports(arrivals)
             sent[arrivals.senders] = True
-            valid, own, moves = self._read(arrivals.punctual_users, arrivals.in_time())
+            valid, own, said = self._read(arrivals.punctual_users, arrivals.in_time())
             accepted += valid
             cells.append(own)
-            slopes.append(moves)
+            symbols.append(said)
         loss = self.channel.epsilon
         per_user = self.counts.astype(np.float64) * loss
         self.accountant.step(server_round, sent, loss, per_user, self._slopes)
         if accepted:
-            self._move(np.concatenate(cells), np.concatenate(slopes))
+            all_cells, all_symbols = np.concatenate(cells), np.concatenate(symbols)
+            if self.received is not None:
+                self.received.append(self._received(all_cells, all_symbols))
+            self._move(all_cells, self.channel.values[all_symbols])
         self._records.append(self._account.record(server_round, asked=n_users, accepted=accepted))
         return None, MetricRecord({"replies": accepted, "asked": n_users})
 
@@ -429,8 +476,16 @@ class GradientPerturbation(OwnModelRounds):
         data = self.matrix.hidden(users, items).astype(ROW_ENTRY).tobytes()
         return Pieces(data, offsets(self._counts) * ROW_ENTRY.itemsize)
 
-    def _read(self, users: Ints, reports: Pieces) -> tuple[int, Ints, Floats]:
-        """Decode the reports of some users: how many are valid, and their cells and slopes."""
+    def _received(self, cells: Ints, symbols: Ints) -> ReceivedSlopes:
+        """Return what was sent, with the entries as devices know them: 0 before the first report."""
+        order = np.argsort(cells)
+        users, items = self._users_and_items(cells[order])
+        entries = self.matrix.hidden(users, items).astype(ROW_ENTRY).astype(np.float64)
+        entries[~np.isin(cells[order], self._cells)] = 0.0
+        return ReceivedSlopes(users, items, symbols[order], entries)
+
+    def _read(self, users: Ints, reports: Pieces) -> tuple[int, Ints, Ints]:
+        """Decode the reports of some users: how many are valid, and their cells and symbols."""
         known = self._counts[users] > 0
         new, old = users[~known], users[known]
         first = self._codec.decode(reports.chosen(np.flatnonzero(~known)))
@@ -442,7 +497,7 @@ class GradientPerturbation(OwnModelRounds):
         return (
             int(first.valid.sum() + valid.sum()),
             np.concatenate([new_cells, old_cells]),
-            self.channel.values[np.concatenate([first.symbols, symbols])],
+            np.concatenate([first.symbols, symbols]).astype(np.int64),
         )
 
     def _move(self, cells: Ints, slopes: Floats) -> None:

@@ -243,6 +243,8 @@ class Sums(Attendance):
     """Bytes of each report; of no meaning for a user who did not answer; shape (asked,)."""
     aggregate: Aggregate
     """Sum of the valid reports that arrived in time."""
+    reports: Pieces | None = field(default=None, kw_only=True)
+    """Those of the punctual users; None where only their sum has arrived."""
 
     @property
     def payloads(self) -> Ints:
@@ -287,9 +289,12 @@ class ReadSums:
         arrivals = arrivals_of(reply, first_user, users)
         if arrivals is None:
             return None
-        _, aggregate = self.decode(arrivals.in_time())
+        in_time = arrivals.in_time()
+        _, aggregate = self.decode(in_time)
         sent, refused = arrivals.reports.sizes, arrivals.refused
-        return Sums(users, arrivals.arrived, arrivals.punctual, sent, aggregate, refused=refused)
+        return Sums(
+            users, arrivals.arrived, arrivals.punctual, sent, aggregate, reports=in_time, refused=refused
+        )
 
     def _checked(self, record: ConfigRecord, first_user: int, users: Ints) -> Sums | None:
         try:

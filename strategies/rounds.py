@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -23,7 +23,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
 from dprec.accounting import PrivacyAccountant
-from dprec.arrays import Bools, Ints
+from dprec.arrays import Bools, Ints, Pieces
 from dprec.errors import RunError
 from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, GradientRequest, Reports, Request
 from dprec.gradients import Aggregate
@@ -263,6 +263,21 @@ def _at_full_width(message: Message) -> Message:
     return make_message(metadata=metadata, content=message.content)
 
 
+@dataclass(frozen=True, eq=False)
+class Received:
+    """What a server that remembers everything keeps of a round."""
+
+    model: Any
+    """What everybody was sent, as devices received it."""
+    parts: list[tuple[Ints, Pieces]] = field(default_factory=list)
+    """Users who can be told apart, and the reports of these."""
+
+    def take(self, sums: Sums) -> None:
+        """Keep the reports of a partition, if it was reports that arrived."""
+        if sums.reports is not None:
+            self.parts.append((sums.punctual_users, sums.reports))
+
+
 class TrainingRounds(Strategy):
     """A Flower `Strategy` that evaluates nothing on the devices.
 
@@ -363,6 +378,8 @@ class SummedRounds(OwnModelRounds):
     group: str
     """Run key under which the devices find their setup."""
     roster: Roster
+    received: list[Received] | None = field(default=None, kw_only=True)
+    """Where what each user sends in a round is kept, if it is."""
     traffic: TrafficLedger = field(init=False)
     accountant: PrivacyAccountant = field(init=False)
     """A sum with noise has no epsilon without a delta, so by itself it costs infinitely much."""
@@ -407,6 +424,8 @@ class SummedRounds(OwnModelRounds):
         self.refuse_arrays(arrays)
         self._account = RoundAccount(self.message_type, self.group, self.traffic)
         model = self._model_bytes()
+        if self.received is not None:
+            self.received.append(Received(model))
         content = request_content(GradientRequest(server_round, model))
         self._account.charge_request(slice(None), content, len(model))
         contents = dict.fromkeys(range(len(self.roster.node_ids)), content)
@@ -421,6 +440,8 @@ class SummedRounds(OwnModelRounds):
         total = Aggregate(np.zeros(reading.sum_shape, dtype=np.int64), None, 0)
         everybody = np.ones(n_users, dtype=np.bool_)
         for sums in self.roster.read(self.roster.by_partition(replies), everybody, reading):
+            if self.received is not None:
+                self.received[-1].take(sums)
             charged = self._as_charged(server_round, sums)
             self._account.charge_reports(charged)
             sent[self._telling(charged)] = True

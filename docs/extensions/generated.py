@@ -134,7 +134,9 @@ class _Reference:
         # Kinds among which a key chooses.
         for schema in (run, comparison, *self._definitions.values()):
             for key, value in schema["properties"].items():
-                for part in (value, *value.get("anyOf", ()), value.get("items", {})):
+                parts = (value, *value.get("anyOf", ()))
+                items = [each["items"] for each in parts if "items" in each]
+                for part in (*parts, *items, *(own for each in items for own in each.get("anyOf", ()))):
                     kinds = _kinds(part)
                     if kinds and kinds not in self._groups.values():
                         self._groups[key] = kinds

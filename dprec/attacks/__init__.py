@@ -3,6 +3,7 @@
 from dprec.attacks.attributes import Attributes
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
 from dprec.attacks.broadcasts import Broadcast
+from dprec.attacks.damage import Damage
 from dprec.attacks.liars import Liars
 from dprec.attacks.linkage import Linkage
 from dprec.attacks.promotion import Promotion
@@ -10,18 +11,21 @@ from dprec.attacks.reconstruction import Reconstruction
 from dprec.attacks.shadow import ShadowModels
 from dprec.attacks.sums import SumsMembership
 from dprec.attacks.transcript import ReleasedSum, Transcript
+from dprec.attacks.uploads import Answered, Upload
 from dprec.components import Registry
 
 ATTACKS: Registry[Attack] = Registry(
-    "attack", Attack, [Attributes, Linkage, Promotion, Reconstruction, ShadowModels, SumsMembership]
+    "attack", Attack, [Attributes, Damage, Linkage, Promotion, Reconstruction, ShadowModels, SumsMembership]
 )
 
 __all__ = [
     "ATTACKS",
+    "Answered",
     "Attack",
     "Attacked",
     "Attributes",
     "Broadcast",
+    "Damage",
     "Figure",
     "Game",
     "Liars",
@@ -33,4 +37,5 @@ __all__ = [
     "Shown",
     "SumsMembership",
     "Transcript",
+    "Upload",
 ]

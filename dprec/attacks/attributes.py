@@ -14,15 +14,15 @@ from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from scipy.special import expit
 
 from dprec.arrays import AnyArray, Bools, Float32s, Floats, Ints
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.bounds import Roc
-from dprec.attacks.seen import Reading
+from dprec.attacks.bounds import Roc, allowed_by_chance
+from dprec.attacks.seen import Seen
 from dprec.catalogue import UsersTable
-from dprec.components import option
+from dprec.components import as_tuple, option
 from dprec.errors import within
 from dprec.randomness import generator
 
@@ -39,7 +39,11 @@ _STEPS, _CONVERGED = 25, 1e-6
 
 _DEFAULT = "gender", "age"
 
-Names = Annotated[tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], ...], Field(min_length=1)]
+Names = Annotated[
+    tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], ...],
+    Field(min_length=1),
+    BeforeValidator(as_tuple),
+]
 """Columns whose names can be those of figures."""
 
 
@@ -73,22 +77,23 @@ class Attributes(Attack):
     def perform(self, game: Game) -> Attacked:
         """Guess each attribute that at least as many users have, and have not, as there are folds."""
         known = {name: Attribute.of(values, self.above) for name, values in self._columns(game.users)}
+        random = generator(game.seed, "attributes")
+        of_some = np.any([np.zeros(game.truth.n_users), *(each.known for each in known.values())], axis=0)
+        rows = np.sort(random.permutation(np.flatnonzero(of_some))[: self.people])
+        known = {name: each.of_users(rows) for name, each in known.items()}
         known = {name: each for name, each in known.items() if each.fewest >= self.folds}
         if not known:
             return Attacked({}, ("Of no attribute is it public which users have it.",))
-        random = generator(game.seed, "attributes")
-        of_some = np.flatnonzero(np.any([each.known for each in known.values()], axis=0))
-        rows = np.sort(random.permutation(of_some)[: self.people])
-        reading = Reading.of(game.transcript, game.truth)
-        seen = _components(reading, game.transcript.vectors, rows, random)
-        exposed = reading is not None and not reading.hides_items
-        allowed = None if exposed else Roc.allowed_by(game.accountant)
+        seen = Seen.of(game.transcript, game.truth)
+        features = _components(seen, game.transcript.vectors, rows, random)
+        hidden = game.hides_item_sets and (seen is None or seen.hides_items)
+        allowed = Roc.allowed_by(game.accountant) if hidden else None
         areas, rights = {}, {}
         for name, each in known.items():
-            area, right = self._guessed(seen, each.of_users(rows), random)
-            bound = None if allowed is None else each.rights(allowed)
-            areas[f"attribute_auc_{name}"] = Figure(area, 0.5, None if allowed is None else allowed.auc)
-            rights[f"attribute_accuracy_{name}"] = Figure(right, each.majority, bound)
+            area, right = self._guessed(features, each, random)
+            most = (None, None) if allowed is None else each.allowed(allowed)
+            areas[f"attribute_auc_{name}"] = Figure(area, 0.5, most[0])
+            rights[f"attribute_accuracy_{name}"] = Figure(right, each.majority, most[1])
         largest = max(areas.values(), key=lambda figure: figure.value or 0.0)
         notes = tuple(f"The attribute {name}: {each.text}." for name, each in known.items())
         return Attacked({"attribute_auc": largest, **areas, **rights}, notes)
@@ -159,11 +164,16 @@ class Attribute:
         """Share of right guesses if all are guessed alike."""
         return 1 - self.fewest / int(np.count_nonzero(self.known))
 
-    def rights(self, curve: Roc) -> float:
-        """Return the largest share of right guesses along a curve."""
+    def allowed(self, curve: Roc) -> tuple[float, float]:
+        """Return the largest area, and share of right guesses, along a curve that nothing exceeds.
+
+        The variance of an area is at most that of a share of as many users as have it or have it not,
+        whichever are fewer (Bamber [bamber1975]).
+        """
         have = float(np.mean(self.labels[self.known]))
-        shares = have * curve.true_positives + (1 - have) * (1 - curve.false_positives)
-        return float(shares.max())
+        rights = float((have * curve.true_positives + (1 - have) * (1 - curve.false_positives)).max())
+        variances = curve.auc * (1 - curve.auc) / self.fewest, rights * (1 - rights) / self.known.sum()
+        return allowed_by_chance(curve.auc, variances[0]), allowed_by_chance(rights, variances[1])
 
 
 def _even(values: Floats) -> float:
@@ -200,22 +210,22 @@ def learned(features: Floats, labels: Bools) -> Floats:
 
 
 def _components(
-    reading: Reading | None, vectors: sp.csr_array | Floats | None, rows: Ints, random: np.random.Generator
+    seen: Seen | None, vectors: sp.csr_array | Floats | None, rows: Ints, random: np.random.Generator
 ) -> Floats:
     """Return what was seen of some users in numbers, shape (users, numbers); none if nothing was."""
-    seen = [np.zeros((rows.size, 0))]
-    if reading is not None:
-        seen.append(principal(_rated(reading, rows), random))
+    parts = [np.zeros((rows.size, 0))]
+    if seen is not None:
+        parts.append(principal(_rated(seen, rows), random))
     if vectors is not None:
-        seen.append(principal(vectors[rows], random))
-    return np.hstack(seen)
+        parts.append(principal(vectors[rows], random))
+    return np.hstack(parts)
 
 
-def _rated(reading: Reading, rows: Ints) -> Float32s:
+def _rated(seen: Seen, rows: Ints) -> Float32s:
     """Return how likely some users rated each of the most popular items, shape (users, items)."""
-    items = np.argsort(-reading.background.popularity, kind="stable")[:_MOST_ITEMS]
+    items = np.argsort(-seen.background.popularity, kind="stable")[:_MOST_ITEMS]
     rated = np.empty((rows.size, items.size), dtype=np.float32)
-    for weighed in reading.weighed():
+    for weighed in seen.weighed():
         own = slice(*np.searchsorted(rows, [weighed.users.start, weighed.users.stop]))
         rated[own] = weighed.rated[np.ix_(rows[own] - weighed.users.start, items)]
     return rated

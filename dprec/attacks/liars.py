@@ -25,6 +25,11 @@ as an honest user has rated. ``active``: as many as the most active users have r
 believe them more. ``contrast``: as few as make the targets stand out, at the other end of the scale.
 """
 
+Lies = Literal[Fillers, "reversed"]
+"""As well ``reversed``: as many as the most active users have rated, each as its raters do not, lowest where
+its mean is above that of all items; of sets, any items.
+"""
+
 _CONTRASTS = 2
 """Ratings at the other end for each target, which is the farther from their mean the more they are."""
 
@@ -111,7 +116,7 @@ class FakeProfiles:
     targets: Ints
     level: int
     """That at which liars rate the targets."""
-    fillers: Fillers
+    fillers: Lies
 
     def made(self, honest: Ratings, liars: int, generator: np.random.Generator) -> Ratings:
         """Make up the profiles of so many liars."""
@@ -131,7 +136,7 @@ class FakeProfiles:
         counts = self.background.counts[self.background.counts > 0]
         if self.fillers == "profile-aware":
             sizes = counts[generator.integers(counts.size, size=liars)]
-        elif self.fillers == "active":
+        elif self.fillers in ("active", "reversed"):
             sizes = np.full(liars, round(float(np.quantile(counts, _MOST_ACTIVE))))
         elif self.fillers == "contrast":
             return np.full(liars, _CONTRASTS * self.targets.size)
@@ -144,10 +149,15 @@ class FakeProfiles:
         """How many ratings the median user has."""
         return round(float(np.median(self.background.counts[self.background.counts > 0])))
 
+    @property
+    def _of_sets(self) -> bool:
+        return self.background.scale_levels == 1
+
     def _weights(self) -> Floats:
         """Return how likely each item is a filler; 0 for the targets; shape (items,)."""
         raters = self.background.raters
-        weights = np.ones(raters.size) if self.fillers == "random" else raters.astype(np.float64)
+        any_items = self.fillers == "random" or (self.fillers == "reversed" and self._of_sets)
+        weights = np.ones(raters.size) if any_items else raters.astype(np.float64)
         if self.fillers == "popular":
             popular = np.argsort(-raters, kind="stable")[: self._usual + self.targets.size]
             weights = np.isin(np.arange(raters.size), popular).astype(np.float64)
@@ -162,6 +172,11 @@ class FakeProfiles:
             levels[chosen] = self.background.scale_levels + 1 - self.level
             return levels
         shares = self.background.shares
+        if self.fillers == "reversed":
+            means = shares @ np.arange(self.background.scale_levels)
+            above = means > np.average(means, weights=self.background.raters)
+            levels[users, items] = np.where(above, 1, self.background.scale_levels)[items]
+            return levels
         if self.fillers == "random":
             shares = np.tile(shares.mean(axis=0), (shares.shape[0], 1))
         reached = np.cumsum(shares, axis=1)

@@ -18,7 +18,8 @@ from pydantic import BeforeValidator, Field
 from dprec.accounting import PrivacyAccountant, PrivacyUnit
 from dprec.arrays import Ints, Uint8s, blocks, places_of, rows_of
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.seen import Answers, Reading
+from dprec.attacks.bounds import allowed_by_chance
+from dprec.attacks.seen import Answers, Seen
 from dprec.components import as_tuple, option
 from dprec.randomness import generator
 from dprec.ratings import Ratings
@@ -113,27 +114,24 @@ class Linkage(Attack):
 
     def perform(self, game: Game) -> Attacked:
         """Look for everybody; people with too few ratings are left out."""
-        reading = Reading.of(game.transcript, game.truth)
+        seen = Seen.of(game.transcript, game.truth)
         looked_for = {
             number: Known.drawn(game.truth, number, self.people, game.seed)
             for number in {*self.known, *self.unique}
         }
-        if reading is None:
+        if seen is None:
             return self._blind(game)
         parts = [looked_for[number] for number in self.known]
-        found = dict(zip(self.known, _found(reading, parts), strict=True))
         one_of_all = 1 / game.truth.n_users
         figures = {
-            f"linkage_top1_at_{number}": Figure(found[number], one_of_all, _bound(game, reading, number))
-            for number in self.known
-            if found[number] is not None
+            f"linkage_top1_at_{known.items.shape[1]}": Figure(share, one_of_all, _bound(game, seen, known))
+            for known, share in zip(parts, _found(seen, parts), strict=True)
+            if share is not None
         }
         figures |= {
-            f"unique_at_{number}": Figure(
-                _unique(reading.parts[0], looked_for[number], game.truth.n_items), 0.0
-            )
+            f"unique_at_{number}": Figure(_unique(seen.parts[0], looked_for[number], game.truth.n_items), 0.0)
             for number in self.unique
-            if not reading.hides_items and looked_for[number].people.size
+            if not seen.hides_items and looked_for[number].people.size
         }
         return Attacked(self._with_headline(figures))
 
@@ -151,16 +149,16 @@ class Linkage(Attack):
         return {"linkage_top1": figures.get(f"linkage_top1_at_{middle}", Figure(None)), **figures}
 
 
-def _found(reading: Reading, known: list[Known]) -> list[float | None]:
+def _found(seen: Seen, known: list[Known]) -> list[float | None]:
     """Return how often the person's report fits best what is known; equal ones share.
 
     A report fits as well as its cells of the known ratings are likelier at their levels than expected.
     """
-    n_items, levels = reading.background.shares.shape
+    n_items, levels = seen.background.shares.shape
     whole = [sp.vstack([each.at(level, n_items) for each in known]).tocsr() for level in range(1, levels + 1)]
     people = np.concatenate([each.people for each in known])
     best, ties, own = np.full(people.size, -np.inf), np.zeros(people.size), np.full(people.size, -np.inf)
-    for weighed in reading.weighed():
+    for weighed in seen.weighed():
         fits = sum(
             (part @ np.ascontiguousarray(weighed.log_likelihoods[level].T))
             for level, part in enumerate(whole, start=1)
@@ -191,18 +189,18 @@ def _unique(shown: Answers, known: Known, n_items: int) -> float:
     return single / known.people.size
 
 
-def _bound(game: Game, reading: Reading, known: int) -> float | None:
-    """Return what losses allow: of so many cells, given all others, and of all that a user sends.
+def _bound(game: Game, seen: Seen, known: Known) -> float | None:
+    """Return what losses allow: of the known cells, given all others, and of all that a user sends.
 
     Nothing is proved of sets that are seen as they are.
     """
-    if not reading.hides_items:
+    if not (seen.hides_items and game.hides_item_sets):
         return None
-    users = game.truth.n_users
-    allowed = [allowed_to_link(users, known * _largest(game.accountant, 0.0, "rating"))]
+    users, (people, number) = game.truth.n_users, known.items.shape
+    allowed = [allowed_to_link(users, number * _largest(game.accountant, 0.0, "rating"))]
     for delta in (0.0, game.delta):
         allowed.append(allowed_to_link(users, _largest(game.accountant, delta, "user"), delta))
-    return min(allowed)
+    return allowed_by_chance(min(allowed), min(allowed) * (1 - min(allowed)) / people)
 
 
 def _largest(accountant: PrivacyAccountant, delta: float, per: PrivacyUnit) -> float:

@@ -11,8 +11,9 @@ from scipy.special import ndtr
 
 from dprec.arrays import Bools, Floats, Ints, find
 from dprec.attacks.background import Background
+from dprec.attacks.seen import answers_of
 from dprec.attacks.transcript import Transcript
-from dprec.observations import Evidence, Observations, ResidualReports, RowReports, SymbolReports
+from dprec.observations import Evidence, Observations, ResidualReports, SymbolReports
 from dprec.ratings import Ratings
 
 _IMPOSSIBLE = -700.0
@@ -76,23 +77,17 @@ def _read(evidence: Evidence | None, observed: Observations, truth: Ratings) -> 
 
 @_read.register
 def _of_symbols(reports: SymbolReports, observed: Observations, truth: Ratings) -> Iterator[Reading]:
-    """Yield what symbols say through their channels."""
+    """Yield what symbols say, and that there is none of a rating in a report on all items."""
+    answers = answers_of(reports, observed)
+    assert answers is not None
     kept, present = places_among(observed, truth)
-    first = np.cumsum([0, *(channel.shape[1] for channel in reports.channels[:-1])])
-    kinds = first[reports.channel_of] + reports.symbols
-    yield Reading(kept[present], kinds[present], _logs(np.hstack(reports.channels).T))
-
-
-@_read.register
-def _of_rows(reports: RowReports, observed: Observations, truth: Ratings) -> Iterator[Reading]:
-    """Yield what symbols say, and that there is none of a rating in a report that came."""
-    yield from _of_symbols(reports, observed, truth)
-    kept, present = places_among(observed, truth)
-    unlisted = reports.reported[truth.users]
+    table = np.maximum(answers.log_likelihoods[1:].T, _IMPOSSIBLE)
+    yield Reading(kept[present], answers.codes[present], table)
+    unlisted = ~answers.silent[truth.users]
     unlisted[kept[present]] = False
-    silent = reports.channels[0][:, reports.unsent].sum(axis=1)
-    places = np.flatnonzero(unlisted)
-    yield Reading(places, np.zeros_like(places), _logs(silent[None, :]))
+    if answers.hides_items:
+        places = np.flatnonzero(unlisted)
+        yield Reading(places, np.zeros_like(places), table)
 
 
 @_read.register

@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, blocks, offsets, rows_of
 from dprec.attacks.transcript import Transcript
-from dprec.observations import Evidence, Observations, RatedSets, RowReports, SymbolReports
+from dprec.observations import Evidence, Observations, RatedSets, RowReports, SetReports, SymbolReports
 from dprec.ratings import Ratings
 
 _CELLS_AT_ONCE = 1 << 20
@@ -114,8 +114,19 @@ def _(evidence: RowReports, seen: Observations) -> Answers | None:
     return Answers(seen.indptr, seen.items, 1 + evidence.symbols, table, ~evidence.reported)
 
 
+@answers_of.register
+def _(evidence: SetReports, seen: Observations) -> Answers | None:
+    counts = np.zeros(seen.shape[0], dtype=np.int64)
+    had = np.unpackbits(evidence.bits, axis=1, count=evidence.n_items).view(np.bool_)
+    counts[evidence.reported] = had.sum(axis=1)
+    yes = np.array([evidence.not_had, *[evidence.had] * seen.scale.levels])
+    items = np.nonzero(had)[1]
+    codes, table = np.ones(items.size, dtype=np.int64), _logs(np.column_stack([1 - yes, yes]))
+    return Answers(offsets(counts), items, codes, table, ~evidence.reported)
+
+
 @dataclass(frozen=True, eq=False)
-class Background:
+class ItemShares:
     """What is supposed to be public of the items."""
 
     popularity: Floats
@@ -148,12 +159,12 @@ class Weighed:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Seen:
     """What is known of every user and item, from all that was seen."""
 
     parts: tuple[Answers, ...]
     """Independent given the ratings; at least one."""
-    background: Background
+    background: ItemShares
 
     @classmethod
     def of(cls, transcript: Transcript, truth: Ratings) -> Self | None:
@@ -164,8 +175,8 @@ class Reading:
         if transcript.trusted:
             parts = [Answers.of_ratings(truth)]
         else:
-            parts = [part for seen in transcript.reports if (part := _of_users(seen, transcript.n_users))]
-        return cls(tuple(parts), Background.of(truth)) if parts else None
+            parts = [part for seen in _reports(transcript) if (part := _of_users(seen, transcript.n_users))]
+        return cls(tuple(parts), ItemShares.of(truth)) if parts else None
 
     @property
     def hides_items(self) -> bool:
@@ -181,8 +192,13 @@ class Reading:
         """Yield the cells of all users, in blocks of users."""
         levels, n_items = self.background.shares.shape[1], self.background.popularity.size
         for users in blocks(np.full(self.n_users, n_items * (1 + levels)), _CELLS_AT_ONCE):
-            logs = sum((part.of_users(users, n_items) for part in self.parts), np.zeros(()))
-            yield self._weigh(users, np.asarray(logs))
+            yield self._weigh(users, self.log_likelihoods(users))
+
+    def log_likelihoods(self, users: slice) -> Floats:
+        """Return those of what is seen of the cells of some users, shape (1 + levels, users, items)."""
+        n_items = self.background.popularity.size
+        logs: Floats = np.sum([part.of_users(users, n_items) for part in self.parts], axis=0)
+        return logs
 
     def _weigh(self, users: slice, logs: Floats) -> Weighed:
         """Hold what is seen against what the items, and how active each user seems, let expect.
@@ -192,6 +208,8 @@ class Reading:
         """
         given = np.logaddexp.reduce(logs[1:] + _logs(self.background.shares.T)[:, None, :], axis=0)
         most = np.maximum(given, logs[0])
+        # Rounds that contradict each other, some with an item and some without it, say nothing of it.
+        logs, given, most = (np.where(np.isneginf(most), 0.0, each) for each in (logs, given, most))
         if_not, if_rated = np.exp(logs[0] - most), np.exp(given - most)
         odds, further = logit(self.background.popularity), if_rated - if_not
         fits = np.stack([np.log(if_not + expit(odds + shift) * further).sum(axis=1) for shift in _SHIFTS])
@@ -201,6 +219,15 @@ class Reading:
         before = expit(odds + shifts[:, None])
         expected = if_not + before * further
         return Weighed(users, logs - most - np.log(expected), before * if_rated / expected)
+
+
+def _reports(transcript: Transcript) -> tuple[Observations, ...]:
+    """Return all reports; those of several rounds about single ratings together, each on some of these."""
+    reports = transcript.reports
+    symbols = [each.symbols for each in reports if each.symbols and each.symbols.of_single_ratings]
+    if len(symbols) < max(2, len(reports)) or any(each.counts is not None for each in symbols):
+        return reports
+    return (transcript.read_together(Observations.joined(reports)),)
 
 
 def _of_users(seen: Observations, n_users: int) -> Answers | None:

@@ -24,6 +24,7 @@ from scipy.special import ndtr
 from dprec.arrays import Bools, Floats, Ints, blocks
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import Roc
+from dprec.attacks.estimates import Estimate, on_confidence
 from dprec.attacks.traces import held
 from dprec.attacks.transcript import ReleasedSum
 from dprec.completion import Profiles
@@ -40,6 +41,9 @@ _CELLS_AT_ONCE = 1 << 21
 _LEAST_DEVIATION = 1e-6
 """What rounding leaves of a sum without noise."""
 
+_THRESHOLDS, _FARTHEST = 400, 4.0
+"""Points of an exact curve, and how many deviations of the noise it reaches."""
+
 _NO_SUMS = "No sum is released of which devices' parts could be told."
 
 
@@ -48,38 +52,57 @@ class SumsMembership(Attack):
     """Whether an item is in a profile, to who knows all other profiles and the rest of this one."""
 
     kind: Literal["sums"] = "sums"
-    pairs: int = option("Users and items of whom it is asked, half of them rated.", 8000, ge=2)
+    pairs: int = option("Users and items of whom each run is asked, half of them rated.", 4000, ge=2)
+    runs: int = option("Runs whose sums are looked at: the run itself, and others with other noise.", 8, ge=1)
 
     def figures(self) -> tuple[str, ...]:
         """Return the names of its figures; see `Attack.figures`."""
         return "sums_membership_auc", "sums_membership_tpr"
 
     def perform(self, game: Game) -> Attacked:
-        """Rank pairs of users and items by the sums of the run; see `Attack.perform`."""
-        sums = [each for each in game.transcript.sums if each.added is not None]
-        if not sums or not game.truth.count:
+        """Rank pairs of users and items by the sums of all runs; see `Attack.perform`."""
+        if not (game.transcript.parted_sums and game.truth.count):
             return Attacked({name: Figure(None) for name in self.figures()}, (_NO_SUMS,))
-        pairs = Pairs.drawn(game.truth, self.pairs, game.seed)
-        evidence, apart = evidence_of(sums, pairs, game.truth)
-        reached = Roc.of_scores(evidence, pairs.rated, ~pairs.rated)
+        random, everybody = generator(game.seed, "pairs of users and items in sums"), game.truth.counts >= 0
+        found = []
+        for run in range(self.runs):
+            said = game.again(everybody, run) if run else game.transcript
+            pairs = Pairs.drawn(game.truth, self.pairs, random)
+            found.append((*evidence_of(said.parted_sums, pairs, game.truth), pairs.rated))
+        evidence, apart, rated = (np.concatenate(each) for each in zip(*found, strict=True))
+        reached = Roc.of_scores(evidence, rated, ~rated)
         allowed = Roc.allowed_by(replace(game.accountant, adjacency="replace-one"))
+        sides = int(rated.sum()), int((~rated).sum())
+        area = Estimate.of_area(reached.auc, *sides)
+        true = Estimate.of_share(float(reached.at(FALSE_POSITIVES)), sides[0])
         figures = {
-            "sums_membership_auc": Figure(reached.auc, 0.5, allowed.auc),
-            "sums_membership_tpr": Figure(
-                float(reached.at(FALSE_POSITIVES)), FALSE_POSITIVES, float(allowed.at(FALSE_POSITIVES))
-            ),
+            "sums_membership_auc": area.figure(0.5, allowed.auc),
+            "sums_membership_tpr": true.figure(FALSE_POSITIVES, float(allowed.at(FALSE_POSITIVES))),
         }
-        return Attacked(figures, _notes(apart))
+        measured = f"{area.in_words('sums_membership_auc')}, {true.in_words('sums_membership_tpr')}"
+        return Attacked(figures, (f"{measured}. {on_confidence(rated.size)}", _note(apart, rated)))
 
 
-def _notes(apart: Floats) -> tuple[str, ...]:
-    """Say how far apart one item moves the sums, in deviations of their noise."""
-    middle, most = float(np.median(apart)), float(apart.max())
-    areas = ", ".join(f"{float(ndtr(each / np.sqrt(2))):.4f}" for each in (middle, most))
+def _note(apart: Floats, rated: Bools) -> str:
+    """Say what the noise leaves to anybody."""
+    best, middle, most = best_with(apart, rated), float(np.median(apart)), float(apart.max(initial=0.0))
     return (
-        f"One item moves the sums by {middle:.4g} deviations of their noise in the middle, and {most:.4g} at "
-        f"most: who knows all else ranks such an item and its absence right with {areas}.",
+        f"One item moves the sums by {middle:.4g} deviations of their noise in the middle, and by {most:.4g} "
+        f"at most. Normal noise leaves an AUC of {best.auc:.4f}, and {float(best.at(FALSE_POSITIVES)):.4f} "
+        "true positives, to who knows all else."
     )
+
+
+def best_with(apart: Floats, rated: Bools) -> Roc:
+    """Return the curve of the likelihood ratio, for normal numbers of variance 1 and known distances."""
+    distances = np.maximum(apart, _LEAST_DEVIATION)
+    reach = float(distances.max() * (distances.max() / 2 + _FARTHEST))
+    thresholds = reach * np.linspace(1, -1, _THRESHOLDS)
+    true, false = (
+        np.array([ndtr(side * own / 2 - each / own).mean() for each in thresholds])
+        for side, own in ((1, distances[rated]), (-1, distances[~rated]))
+    )
+    return Roc(*(np.concatenate([[0.0], each, [1.0]]) for each in (false, true)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +116,8 @@ class Pairs:
     rated: Bools
 
     @classmethod
-    def drawn(cls, truth: Ratings, count: int, seed: int) -> Self:
+    def drawn(cls, truth: Ratings, count: int, random: np.random.Generator) -> Self:
         """Return ratings of users, all users alike, and others' ratings of items that they have not rated."""
-        random = generator(seed, "pairs of users and items in sums")
         filled = np.flatnonzero(truth.counts)
         users, own = filled[random.integers(filled.size, size=count)], np.arange(count) < count // 2
         ratings = truth.indptr[users] + random.integers(truth.counts[users])

@@ -67,11 +67,11 @@ class Targets:
     def traces(self, transcript: Transcript) -> Floats:
         """Return the statistics of one run that need no other, shape (statistics, users)."""
         found, said = [], transcript.of_items
+        if transcript.parted_sums:
+            found.append(np.sum([self._along(each) for each in transcript.parted_sums], axis=0))
         if said is not None:
             found += [self._drawn_together(each) for each in said.embeddings if each.size]
             found += [self._weighed(each) for each in said.weights]
-        sums = [self._along(each) for each in transcript.sums if each.added is not None]
-        found += [np.sum(sums, axis=0)] * bool(sums)
         return np.array(found).reshape(-1, self.users.size)
 
     def _drawn_together(self, embeddings: Floats) -> Floats:

@@ -118,21 +118,38 @@ class UpdateCode:
 
     def encode(self, updates: Parameters, draws: RoundDraws) -> list[bytes]:
         """Return every user's update, clipped, in whole steps, with the device's own noise if it adds any."""
+        steps = self._steps(updates)
+        if self.deviation:
+            counts, places = np.full(len(steps), self.size), np.tile(np.arange(self.size), len(steps))
+            words = draws.devices.per_cell(counts, places, draws.round_index).reshape(steps.shape)
+            deviates = ndtri(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
+            steps += np.rint(deviates * (self.deviation * STEPS))
+        data, width = steps.astype(self._number).tobytes(), self.report_bytes
+        return [data[at * width : (at + 1) * width] for at in range(len(steps))]
+
+    def clipped(self, updates: Parameters) -> Floats:
+        """Return every user's update in clips, as it is before any noise, shape (users, size)."""
+        return self._steps(updates) / STEPS
+
+    def _steps(self, updates: Parameters) -> Floats:
         rows = np.concatenate([each.reshape(len(each), -1) for each in updates], axis=1)
         rows = np.where(np.isfinite(rows).all(axis=1)[:, None], rows, 0.0)
         longest = np.maximum(np.linalg.norm(rows, axis=1), self.clip)
         # Rounded towards 0, no update becomes longer.
-        steps = np.trunc(rows * (_WITHIN * STEPS / longest)[:, None])
-        if self.deviation:
-            counts, places = np.full(len(rows), self.size), np.tile(np.arange(self.size), len(rows))
-            words = draws.devices.per_cell(counts, places, draws.round_index).reshape(rows.shape)
-            deviates = ndtri(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
-            steps += np.rint(deviates * (self.deviation * STEPS))
-        data, width = steps.astype(self._number).tobytes(), self.report_bytes
-        return [data[at * width : (at + 1) * width] for at in range(len(rows))]
+        steps: Floats = np.trunc(rows * (_WITHIN * STEPS / longest)[:, None])
+        return steps
 
     def decode(self, reports: Sequence[bytes]) -> tuple[Bools, Aggregate]:
         """Validate and add up reports; see `dprec.gradients.GradientReport.decode`."""
+        valid, rows = self._read(reports)
+        return valid, Aggregate(rows.sum(axis=0), None, len(rows))
+
+    def numbers(self, reports: Sequence[bytes]) -> tuple[Bools, Floats]:
+        """Return which reports are valid, and the numbers of these in clips, shape (valid, size)."""
+        valid, rows = self._read(reports)
+        return valid, rows / STEPS
+
+    def _read(self, reports: Sequence[bytes]) -> tuple[Bools, Ints]:
         whole = np.array([len(report) == self.report_bytes for report in reports], dtype=np.bool_)
         data = b"".join(report for report, right in zip(reports, whole.tolist(), strict=True) if right)
         rows = np.frombuffer(data, dtype=self._number).reshape(-1, self.size).astype(np.int64)
@@ -141,7 +158,7 @@ class UpdateCode:
             fits &= np.linalg.norm(rows.astype(np.float64), axis=1) <= STEPS
         valid = whole.copy()
         valid[whole] = fits
-        return valid, Aggregate(rows[fits].sum(axis=0), None, int(fits.sum()))
+        return valid, rows[fits]
 
     def classes(self, reports: Sequence[bytes]) -> Ints:
         """Return the numbers of noisy reports in classes of half a deviation, from 1, shape (users, size)."""

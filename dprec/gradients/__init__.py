@@ -1,7 +1,7 @@
 """Gradient reports that devices send in rounds, protected or not."""
 
 from dprec.components import Registry
-from dprec.gradients.base import Aggregate, FullGradient, GradientReport, RoundDraws
+from dprec.gradients.base import Aggregate, FullGradient, GradientAnswers, GradientReport, RoundDraws
 from dprec.gradients.one_bit import OneBitGradient, ReducedOneBitGradient, SampledSigns, SampledSignsOfSets
 
 GRADIENTS: Registry[GradientReport] = Registry(
@@ -20,6 +20,7 @@ __all__ = [
     "GRADIENTS",
     "Aggregate",
     "FullGradient",
+    "GradientAnswers",
     "GradientReport",
     "OneBitGradient",
     "ReducedOneBitGradient",

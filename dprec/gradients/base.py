@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces, Uint64s, rows_of
 from dprec.completion import Profiles, solve_user_factors
 from dprec.components import Options
 from dprec.randomness import Draws
@@ -60,6 +60,19 @@ class Aggregate:
         return Aggregate(self.total + other.total, raters, self.users + other.users)
 
 
+@dataclass(frozen=True, eq=False)
+class GradientAnswers:
+    """What reports say about coordinates of gradients, or of what gradients are mapped to."""
+
+    reports: Ints
+    """The place of the report that each answer is from, ascending; shape (answers,)."""
+    coordinates: Ints
+    answers: Floats
+    """About which coordinate, and what."""
+    scale: float | None = None
+    """If answers are signs: the mean of the sign of a coordinate from -1 to 1, as a multiple of it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GradientReport(Options):
     """Base of the kinds of gradient report.
@@ -77,6 +90,7 @@ class GradientReport(Options):
         {
             *("papers", "notes", "check", "noise_deviation", "report_bits"),
             *("decode", "sum_shape", "possible", "gradient"),  # what the server does
+            *("linked", "answers", "numbers"),  # what it can infer from
         }
     )
 
@@ -175,6 +189,40 @@ class GradientReport(Options):
     def exact_epsilon(self, epsilon: float) -> float:
         """Return the exact loss of one report calibrated to a budget."""
 
+    def influence_of_one(self, shape: tuple[int, int], epsilon: float) -> float | None:
+        """Return how large the gradient of one item can be made by a report, at most.
+
+        It is in units of the mean gradient that is read from somebody of whose own every coordinate at the
+        item is the largest that is not clipped. By default, None: nothing is known, or nothing bounds it.
+        """
+        return None
+
+    @property
+    def linked(self) -> bool:
+        """Whether the server can tell whose a report is."""
+        return True
+
+    def answers(
+        self, reports: Sequence[bytes], shape: tuple[int, int], epsilon: float
+    ) -> GradientAnswers | None:
+        """Return what valid reports say, answer by answer; by default, what nobody knows to read."""
+        return None
+
+    def numbers(
+        self, profiles: Profiles, user_factors: Floats, item_factors: Floats, public_seed: int
+    ) -> Floats:
+        """Return what devices answer about, before any noise: by default, the gradient.
+
+        Returns
+        -------
+        ndarray of float64, shape (users, coordinates)
+            The coordinates of an item are in a row, unless they are of something else than items.
+        """
+        errors = profiles.residuals(user_factors, item_factors)
+        gradients = np.zeros((profiles.n_users, *item_factors.shape))
+        gradients[profiles.users, profiles.items] = -2.0 * user_factors[profiles.users] * errors[:, None]
+        return gradients.reshape(profiles.n_users, -1)
+
 
 _FLOAT = np.dtype("<f4")
 
@@ -210,6 +258,18 @@ class FullGradient(GradientReport):
 
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Reject reports that are cut short, too long, out of range or implausible; add up the rest."""
+        valid, counts, items, rows = self._read(reports, shape)
+        n_items = shape[0]
+        accepted = np.repeat(valid, counts)
+        places = items[accepted]
+        of_item = np.ones(places.size, dtype=np.int64), places, np.arange(places.size + 1)
+        by_rating = sp.csr_array(of_item, shape=(places.size, n_items))
+        total = by_rating.T @ np.rint(rows[accepted] / _UNIT).astype(np.int64)
+        raters = np.bincount(places, minlength=n_items)
+        return valid, Aggregate(total, raters, int(valid.sum()))
+
+    def _read(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Ints, AnyInts, Floats]:
+        """Return which reports are valid, and of each how many items, which, and their rows of numbers."""
         n_items, rank = shape
         row_bytes = rank * _FLOAT.itemsize
         whole = Pieces.of(reports)
@@ -223,14 +283,7 @@ class FullGradient(GradientReport):
         with np.errstate(invalid="ignore"):
             plausible = (np.abs(rows) < _LARGEST).all(axis=1)
         valid &= np.bincount(rows_of(counts)[~plausible], minlength=valid.size) == 0
-
-        accepted = np.repeat(valid, counts)
-        places = items[accepted]
-        of_item = np.ones(places.size, dtype=np.int64), places, np.arange(places.size + 1)
-        by_rating = sp.csr_array(of_item, shape=(places.size, n_items))
-        total = by_rating.T @ np.rint(rows[accepted] / _UNIT).astype(np.int64)
-        raters = np.bincount(places, minlength=n_items)
-        return valid, Aggregate(total, raters, int(valid.sum()))
+        return valid, counts, items, rows
 
     def sum_shape(self, shape: tuple[int, int]) -> tuple[int, ...]:
         """Return the shape of the gradient."""
@@ -255,6 +308,14 @@ class FullGradient(GradientReport):
         items = np.linspace(0, shape[0] - 1, ratings).astype(np.int64)
         item_set = encode_item_sets(np.array([0, ratings]), items, shape[0])
         return 8 * (len(item_set.data) + ratings * shape[1] * _FLOAT.itemsize)
+
+    def answers(self, reports: Sequence[bytes], shape: tuple[int, int], epsilon: float) -> GradientAnswers:
+        """Return every number of the gradient at the items of each report."""
+        valid, counts, items, rows = self._read(reports, shape)
+        accepted, rank = np.repeat(valid, counts), shape[1]
+        coordinates = items[accepted][:, None].astype(np.int64) * rank + np.arange(rank)
+        places = np.repeat(rows_of(counts)[accepted], rank)
+        return GradientAnswers(places, coordinates.ravel(), rows[accepted].ravel())
 
     def exact_epsilon(self, epsilon: float) -> float:
         """Return infinity: nothing is protected."""

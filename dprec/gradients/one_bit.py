@@ -26,7 +26,7 @@ from dprec.arrays import Bools, Floats, Ints, Uint64s, find
 from dprec.completion import Profiles, confident_user_factors
 from dprec.components import option
 from dprec.errors import SettingError
-from dprec.gradients.base import Aggregate, GradientReport, RoundDraws
+from dprec.gradients.base import Aggregate, GradientAnswers, GradientReport, RoundDraws
 from dprec.randomness import DRAWS, coins, even_share, fewest_draws, generator, loss_of_draws, uniform_below
 from dprec.wire import FixedFields
 
@@ -146,9 +146,17 @@ class OneBitGradient(GradientReport):
         """Return the bits of the coordinate and its answer; see `GradientReport.report_bits`."""
         return report_bits(shape[0] * shape[1])
 
+    def influence_of_one(self, shape: tuple[int, int], epsilon: float) -> float:
+        """Return n (e + 1) / (e - 1), e = exp(epsilon): who draws a coordinate draws one of n d."""
+        return shape[0] * unbiased_scale(epsilon)
+
     def exact_epsilon(self, epsilon: float) -> float:
         """Return the exact loss of the bit; the choice of the coordinate depends on nothing private."""
         return exact_epsilon(epsilon)
+
+    def answers(self, reports: Sequence[bytes], shape: tuple[int, int], epsilon: float) -> GradientAnswers:
+        """Return the sign of each report."""
+        return _signs(reports, shape[0] * shape[1], epsilon)
 
 
 def _gradient_at(profiles: Profiles, user_factors: Floats, item_factors: Floats, coordinates: Ints) -> Floats:
@@ -175,6 +183,14 @@ def add_up(reports: Sequence[bytes], n_coordinates: int) -> tuple[Bools, Aggrega
     valid, coordinates, answers = unpack_answers(reports, n_coordinates)
     votes = np.bincount(coordinates[valid] * 2 + answers[valid], minlength=2 * n_coordinates)
     return valid, Aggregate(votes[1::2] - votes[::2], None, int(valid.sum()))
+
+
+def _signs(reports: Sequence[bytes], n_coordinates: int, epsilon: float) -> GradientAnswers:
+    """Return what reports of `pack_answers` say."""
+    valid, coordinates, answers = unpack_answers(reports, n_coordinates)
+    places = np.flatnonzero(valid)
+    signs = np.where(answers[places], 1.0, -1.0)
+    return GradientAnswers(places, coordinates[places], signs, 1 / unbiased_scale(epsilon))
 
 
 def _possible_votes(aggregate: Aggregate) -> bool:
@@ -276,6 +292,19 @@ class ReducedOneBitGradient(GradientReport):
     def exact_epsilon(self, epsilon: float) -> float:
         """Return the exact loss of the bit."""
         return exact_epsilon(epsilon)
+
+    def answers(self, reports: Sequence[bytes], shape: tuple[int, int], epsilon: float) -> GradientAnswers:
+        """Return the sign of each report."""
+        return _signs(reports, self.dimensions * shape[1], epsilon)
+
+    def numbers(
+        self, profiles: Profiles, user_factors: Floats, item_factors: Floats, public_seed: int
+    ) -> Floats:
+        """Return the projected gradients; see `GradientReport.numbers`."""
+        n_items, rank = item_factors.shape
+        gradients = super().numbers(profiles, user_factors, item_factors, public_seed)
+        mapped = projection(public_seed, self.dimensions, n_items) @ gradients.reshape(-1, n_items, rank)
+        return mapped.reshape(profiles.n_users, -1)
 
 
 @lru_cache(maxsize=2)
@@ -385,9 +414,25 @@ class SampledCoordinates(GradientReport):
         codec = self._codec(shape[0] * shape[1])
         return codec.fields * codec.width
 
+    def influence_of_one(self, shape: tuple[int, int], epsilon: float) -> float:
+        """Return n (e + 1) / (e - 1), e = exp(epsilon / k): all answers can be about one item."""
+        return shape[0] * unbiased_scale(self._share(epsilon))
+
     def exact_epsilon(self, epsilon: float) -> float:
         """Return the sum of the exact losses of the bits; no coordinate depends on anything private."""
         return self.coordinates * exact_epsilon(self._share(epsilon))
+
+    @property
+    def linked(self) -> bool:
+        """Whether no proxy strips who sent a report."""
+        return not self.proxy
+
+    def answers(self, reports: Sequence[bytes], shape: tuple[int, int], epsilon: float) -> GradientAnswers:
+        """Return the signs of each report."""
+        valid, fields = self._codec(shape[0] * shape[1]).decode(reports)
+        said = fields[valid].ravel()
+        signs, places = np.where(said & 1, 1.0, -1.0), np.repeat(np.flatnonzero(valid), self.coordinates)
+        return GradientAnswers(places, said >> 1, signs, 1 / unbiased_scale(self._share(epsilon)))
 
     def _share(self, epsilon: float) -> float:
         return even_share(epsilon, self.coordinates)
@@ -433,3 +478,13 @@ class SampledSignsOfSets(SampledCoordinates):
         factor = user_factors[np.arange(profiles.n_users), factors]
         values: Floats = -2.0 * (1 + self.confidence * own) * errors * factor
         return values
+
+    def numbers(
+        self, profiles: Profiles, user_factors: Floats, item_factors: Floats, public_seed: int
+    ) -> Floats:
+        """Return the gradients of the weighted loss of all items; see `GradientReport.numbers`."""
+        errors = -user_factors @ item_factors.T
+        errors[profiles.users, profiles.items] += 1
+        errors[profiles.users, profiles.items] *= 1 + self.confidence
+        gradients = -2.0 * errors[:, :, None] * user_factors[:, None, :]
+        return gradients.reshape(profiles.n_users, -1)

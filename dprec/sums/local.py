@@ -180,6 +180,12 @@ class LocalAggregation(Aggregation):
         symbols[sent] = 1 + self.reports.parts(chosen, candidate_keys(seeds), cells) * 8 // (1 << 16)
         return symbols
 
+    def told(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Ints, Floats]:
+        """Return the candidate that each device prefers, as an estimate; see `Aggregation.told`."""
+        valid, seeds, chosen = self._read(reports)
+        places = np.flatnonzero(valid & self.costing(Pieces.of(reports).sizes))
+        return places, self.reports.estimates(chosen, candidate_keys(seeds), layout.n_rows * layout.width)
+
     @property
     def _report(self) -> np.dtype[Any]:
         number = "u1" if self.reports.bits <= 8 else "<u2"

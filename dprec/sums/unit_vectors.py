@@ -144,8 +144,15 @@ class VectorReports:
 
     def parts(self, chosen: Ints, keys: Uint64s, cells: int) -> Ints:
         """Return the 16 bits of the first numbers of each candidate that was sent, shape (devices, cells)."""
+        return np.searchsorted(normals(), self._each(chosen, keys, cells))
+
+    def estimates(self, chosen: Ints, keys: Uint64s, cells: int) -> Floats:
+        """Return what each candidate that was sent tells of its device's vector, shape (devices, cells)."""
+        return self.estimate(self._each(chosen, keys, cells))
+
+    def _each(self, chosen: Ints, keys: Uint64s, cells: int) -> Ints:
         each = [self.total(chosen[[one]], keys[:, [one]], cells) for one in range(chosen.size)]
-        return np.searchsorted(normals(), np.reshape(np.array(each, dtype=np.int64), (-1, cells)))
+        return np.reshape(np.array(each, dtype=np.int64), (-1, cells))
 
     def estimate(self, total: Ints) -> Floats:
         """Return what a total tells of the sum of the devices' vectors: an unbiased estimate of it."""

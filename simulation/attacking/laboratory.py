@@ -10,6 +10,7 @@ from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
 from dprec.attacks import Liars, Shown, Transcript
 from dprec.catalogue import UsersTable
+from dprec.errors import SettingError
 from dprec.predictions import Predict
 from dprec.progress import silent
 from dprec.ratings import Ratings
@@ -101,7 +102,11 @@ class Laboratory:
         Where item sets are hidden, such a device takes part all the same, as losses compare profiles; where
         they are seen, it is silent. The bits of the run follow from the configuration, the seed, who is
         present and the number.
+
+        Raises SettingError under a schedule.
         """
+        if self.installer.config.schedule is not None:
+            raise SettingError("kind", "one that runs again, with a schedule", "another, or no schedule")
         identity = f"{self.installer.config.protocol.identity} attacked {number}"
         silent_too = not self.hides_item_sets
         train = self.truth.select(present[self.truth.users])

@@ -32,9 +32,7 @@ def asking_for(kinds: Sequence[str]) -> str:
 
 
 def check_attacks(config: RunConfig) -> None:
-    """Refuse attacks on several collections, and figures that two attacks share; raises SettingError."""
-    if config.attacks and config.schedule is not None:
-        raise SettingError("attacks", "some, with a schedule", "none, or no schedule")
+    """Refuse figures that two attacks share; raises SettingError."""
     names = [name for attack in config.attacks for name in attack.figures()]
     for name in names:
         if names.count(name) > 1:

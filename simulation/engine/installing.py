@@ -64,6 +64,7 @@ class Installer:
             faults=self.config.simulation.faults,
             setup=self._representing(setup, train).chosen_by(train, self.config.seed, lying),
             absent=absent,
+            individual_reports=bool(self.config.attacks),
             crafted=lying if liars is not None and liars.crafted else 0,
         )
         return Task(

@@ -262,9 +262,14 @@ class Session:
         faults: FaultOptions,
         setup: Setup,
         absent: Bools | None = None,
+        individual_reports: bool = False,
         crafted: int = 0,
     ) -> str:
-        """Give the devices their ratings and settings, or raise InputError; return the run key."""
+        """Give the devices their ratings and settings, or raise InputError; return the run key.
+
+        ``individual_reports``: whether nodes send each report in this run, as in all runs of a session that
+        says so.
+        """
         key = f"{next(self._runs):08d}"
         brought = Brought.for_setup(setup)
         if brought != NOTHING:
@@ -278,7 +283,7 @@ class Session:
             setup=setup if brought.setup is None else None,
             absent=absent,
             crafted=crafted,
-            individual_reports=self.individual_reports,
+            individual_reports=self.individual_reports or individual_reports,
             shards=self.shards,
         )
         return key

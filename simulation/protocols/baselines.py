@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
 from dprec.arrays import Floats, Ints
+from dprec.attacks import Transcript
 from dprec.binarization import is_binary
 from dprec.catalogue import Catalogue
 from dprec.completion import Averages, CalibratedNoise, Observations, OneBit, one_mean_per_user, own_averages
@@ -30,6 +32,7 @@ from simulation.protocols import sharing
 from simulation.protocols.base import Auditor, Example, Finding, Protocol, Sent, sent_ratings
 from simulation.protocols.components import AnyMechanism, AnyPerturbation
 from simulation.protocols.task import Grid, Outcome, Task
+from simulation.protocols.transcripts import lists_of, told, transcript_of
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected
@@ -83,6 +86,10 @@ class NothingSentProtocol(Protocol):
         if self.prior is not None and not low <= self.prior <= high:
             raise SettingError("prior", f"{self.prior:g}", f"a rating from {low:g} to {high:g}")
 
+    def influence_of_one(self, train: Ratings) -> float:
+        """Return 0: nothing is sent."""
+        return 0.0
+
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise that nothing is learned about anybody."""
         why = "nothing is sent; every device predicts for its user from the user's own ratings alone."
@@ -125,6 +132,7 @@ class NothingSentProtocol(Protocol):
             accountant=accountant,
             guarantee=self.guarantee((train.n_users, train.n_items)),
             rounds=(),
+            transcript=transcript_of(task) if task.attacked else None,
             **self.predictions_of(task.judged, task.catalogue),
         )
 
@@ -202,13 +210,26 @@ class GlobalMeanProtocol(Protocol):
             channel=channel,
             notes=(*sharing.notes_on_failures([collected.record]), sharing.NOT_DELIVERED),
             diagnostics={"mean": mean},
+            transcript=self._transcript(task, collected.observations) if task.attacked else None,
         )
+
+    def _transcript(self, task: Task, observed: Observations) -> Transcript:
+        """Return the means of users, none of which is of an item."""
+        cells = observed.users, np.zeros(observed.users.size, dtype=np.int64)
+        vectors = sp.coo_array((observed.values, cells), shape=(task.n_users, 1)).tocsr()
+        trusted = self.guarantee((task.n_users, task.n_items)).trusts_server
+        return transcript_of(task, trusted=trusted, vectors=vectors)
 
     def sent(self, example: Example) -> Sent:
         """Return the one mean, as one rating of a catalogue of one item."""
         mean = replace(example, items=1, ratings=1)
         family = sharing.cell_reports(self.mechanism, self.privacy, example.scale, mean.items)
         return replace(sent_ratings(family, mean), per="user")
+
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of the mean that is sent, on the prediction of every item alike."""
+        means = one_mean_per_user(train)
+        return self._family(means).influence_of_one(means.counts, of_values=True)
 
     def _family(self, means: Ratings) -> ReportFamily:
         return sharing.cell_reports(self.mechanism, self.privacy, means.scale, means.n_items)
@@ -301,9 +322,9 @@ class TrustedServerProtocol(Protocol):
             seed_for(task.server_seed, received.users, received.items, received.values),
             task.progress,
         )
-        record = collected.record
+        record, seen = collected.record, (received.users, received.items)
+        lists = lists_of(self.delivery, task, completed, seen, self.completion_name)
         if self.delivery is not None:
-            seen = received.users, received.items
             spent = self.delivery.deliver(
                 grid, task, completed, seen, collected.traffic, self.completion_name
             )
@@ -323,11 +344,16 @@ class TrustedServerProtocol(Protocol):
             notes=completed.notes + sharing.notes_on_failures([record]),
             diagnostics={**completed.diagnostics, "noise_scale": noise.scale},
             hidden=completed.hidden,
+            transcript=told(task, received, trusted=True, lists=lists),
         )
 
     def sent(self, example: Example) -> Sent:
         """Return the report of true signs."""
         return sent_ratings(_MECHANISM.family(None, example.scale, example.items), example)
+
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of a sign, which is sent as it is."""
+        return self._family(train).influence_of_one(train.counts, of_values=True)
 
     def _family(self, train: Ratings) -> ReportFamily:
         return _MECHANISM.family(None, train.scale, train.n_items)

@@ -14,6 +14,8 @@ import numpy as np
 
 from dprec import accounting
 from dprec.arrays import Floats, Ints
+from dprec.attacks import Transcript
+from dprec.attacks.uploads import added_up
 from dprec.completion import Profiles
 from dprec.components import naming, option
 from dprec.errors import SettingError, within
@@ -28,9 +30,11 @@ from simulation.protocols.components import AnyModel
 from simulation.protocols.iterative import held_profiles
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
+from simulation.protocols.transcripts import UpdateRounds, of_newcomers, transcript_of
 
 if TYPE_CHECKING:
     from strategies.iterative import FederatedRounds
+    from strategies.rounds import Received
 
 LARGEST_DEVIATION = 1e4
 """Largest noise, in clips: with it, a noisy number fits into 32 bits, and sums of a billion into 64."""
@@ -170,6 +174,7 @@ class FederatedProtocol(Protocol):
             seed=task.server_seed,
             group=task.group,
             roster=task.roster,
+            received=[] if task.attacked else None,
         )
         strategy.run_rounds(
             grid,
@@ -187,7 +192,25 @@ class FederatedProtocol(Protocol):
 
     def simulated(self, task: Task, held: FederatedRounds) -> Outcome:
         """Add what the devices predict."""
-        return Outcome(predict=self._predictor(task.judged, held.broadcast), **self._facts(held, task))
+        return Outcome(
+            predict=self._predictor(task.judged, held.broadcast),
+            transcript=None if held.received is None else self._transcript(task, held, held.received),
+            **self._facts(held, task),
+        )
+
+    def _transcript(self, task: Task, held: FederatedRounds, received: Sequence[Received]) -> Transcript:
+        """Return what was said; a server that is trusted sees updates without noise."""
+        trusted = self.guarantee((task.n_users, task.n_items)).trusts_server
+        uploads = UpdateRounds(self.model, held.code, task.n_items).uploads(task.n_users, received)
+        nobody = task.judged.select(np.zeros(task.judged.count, dtype=np.bool_))
+        return transcript_of(
+            task,
+            trusted=trusted,
+            uploads=uploads,
+            vectors=added_up(uploads),
+            sums=tuple(held.released),
+            newcomer=of_newcomers(self._predictor(nobody, held.broadcast)),
+        )
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds, and evaluate each of them."""

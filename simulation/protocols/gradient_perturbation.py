@@ -1,20 +1,33 @@
 """Gradient perturbation for one-bit completion: noisy slopes over rounds, sent to an untrusted server."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+import numpy as np
 
 from dprec import accounting
+from dprec.arrays import Floats, Ints
+from dprec.attacks import Transcript
 from dprec.channel import Channel
 from dprec.completion import OneBit, cold_notes
+from dprec.completion.one_bit.solver import SignLikelihood, levels_of
 from dprec.components import option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import GradientPerturbationSetup
+from dprec.observations import Observations, SymbolReports
 from dprec.randomness import even_share
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec
 from simulation.protocols import sharing
 from simulation.protocols.base import Example, Protocol, Sent, sent_through
 from simulation.protocols.task import Grid, Outcome, Task
+from simulation.protocols.transcripts import lists_of, transcript_of
+
+if TYPE_CHECKING:
+    from strategies.iterative import GradientPerturbation, ReceivedSlopes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +101,10 @@ class GradientPerturbationProtocol(Protocol):
         """Return the protocol as it is; see `Protocol.audited`."""
         return self
 
+    def influence_of_one(self, train: Ratings) -> float:
+        """Return the largest entry that can be sent, in units of the largest one that is not clipped."""
+        return float(np.abs(self._channel().values).max()) / self.clamp
+
     def setup(self) -> GradientPerturbationSetup:
         """Return what a device needs to know about the rounds."""
         return GradientPerturbationSetup(
@@ -112,6 +129,7 @@ class GradientPerturbationProtocol(Protocol):
             seed=task.server_seed,
             group=task.group,
             roster=task.roster,
+            received=[] if task.attacked else None,
         )
         for done in range(self.rounds):
             strategy.run_round(grid)
@@ -138,7 +156,31 @@ class GradientPerturbationProtocol(Protocol):
             + sharing.notes_on_failures(strategy.records),
             diagnostics={"tau": self.completion.radius(strategy.shape), "rounds": self.rounds},
             hidden=strategy.matrix.hidden,
+            transcript=self._transcript(task, strategy, strategy.received or ()) if task.attacked else None,
         )
+
+    def _transcript(
+        self, task: Task, strategy: GradientPerturbation, received: Sequence[ReceivedSlopes]
+    ) -> Transcript:
+        """Return what was said; a sign follows from a slope as the entry is known that was sent down."""
+        link, channel = self.completion.link_function, self._channel()
+
+        def inputs(entries: Floats, sign: float) -> Ints:
+            likelihood = SignLikelihood.of_signs(link, np.full(entries.size, sign))
+            levels = levels_of(likelihood.value_and_slopes(entries)[1], self.clamp)
+            return levels.astype(np.int64) - 1
+
+        reports = []
+        for one in received:
+            pairs = np.stack([inputs(one.entries, sign) for sign in (-1.0, 1.0)], axis=1)
+            different, channel_of = np.unique(pairs, axis=0, return_inverse=True)
+            channels = tuple(channel.probabilities[pair] for pair in different)
+            read = SymbolReports(channels, one.symbols, channel_of.ravel())
+            shape, values = (task.n_users, task.n_items), channel.values[one.symbols]
+            reports.append(Observations.of(one.users, one.items, values, shape, task.scale, evidence=read))
+        name = self.completion_name
+        lists = lists_of(self.delivery, task, strategy.matrix, strategy.observed, name)
+        return transcript_of(task, reports=tuple(reports), lists=lists)
 
     def sent(self, example: Example) -> Sent:
         """Return the reports of noisy slopes, one in each round."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from dprec import accounting
 from dprec.arrays import AnyInts, Bools, Floats, offsets, segments
+from dprec.attacks import Broadcast, Transcript
+from dprec.attacks.uploads import added_up
 from dprec.channel import Channel
 from dprec.completion import Profiles, StepOptions, check_rank, inner_products, solve_user_factors
 from dprec.components import Options, option
@@ -26,10 +28,12 @@ from simulation.protocols.base import Example, Predicted, Protocol, Sent
 from simulation.protocols.components import AnyGradient
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
+from simulation.protocols.transcripts import GradientRounds, transcript_of
 from strategies.participation import SamplingOptions
 
 if TYPE_CHECKING:
     from strategies.iterative import IterativeFactorization, State
+    from strategies.rounds import Received
 
 
 _USERS_AT_ONCE = 1 << 16
@@ -162,6 +166,10 @@ class IterativeProtocol(Protocol):
         step = replace(self.step, start="level") if separating else self.step
         return replace(self, rank=min(self.rank, items - 1), step=step)
 
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of a report, which is the same in every round."""
+        return self.gradient.influence_of_one((train.n_items, self.rank), self.epsilon_per_round)
+
     def setup(self) -> IterativeSetup:
         """Return what a device needs to know about the rounds."""
         return IterativeSetup(
@@ -191,6 +199,7 @@ class IterativeProtocol(Protocol):
 
         everybody = np.ones(task.n_users, dtype=np.bool_)
         fresh = State.begin(everybody, task.n_items, self.rank, task.server_seed, self.step.start)
+        fresh.received = [] if task.attacked else None
         strategy = self._strategy(task, between.begun(fresh))
         state = strategy.state
         while state.rounds_done < self.rounds and not between.stops(state):
@@ -207,10 +216,33 @@ class IterativeProtocol(Protocol):
 
     def simulated(self, task: Task, held: State) -> Outcome:
         """Add what the devices predict."""
-        return Outcome(predict=self._between(task).predictor(held), **self._facts(held, task))
+        return Outcome(
+            predict=self._between(task).predictor(held),
+            transcript=None if held.received is None else self._transcript(task, held, held.received),
+            **self._facts(held, task),
+        )
+
+    def _transcript(self, task: ServerTask, held: State, received: Sequence[Received]) -> Transcript:
+        """Return what was said; what comes through a proxy can be linked with nobody."""
+        shape = task.n_items, self.rank
+        reading = GradientRounds(self.gradient, self.ridge, self.epsilon_per_round, shape, task.public_seed)
+        uploads = reading.uploads(task.n_users, received) if self.gradient.linked else ()
+        trusted = self.guarantee((task.n_users, task.n_items)).trusts_server
+        return transcript_of(
+            task,
+            trusted=trusted,
+            uploads=uploads,
+            vectors=added_up(uploads),
+            broadcast=Broadcast.of_products(held.factors),
+        )
 
     def run(self, grid: Grid, task: Task) -> Outcome:
-        """Run the rounds, with checkpoints and evaluations between them."""
+        """Run the rounds, with checkpoints and evaluations between them; a run that is attacked has none.
+
+        What users sent before an interruption is in no checkpoint.
+        """
+        if task.attacked:
+            task = replace(task, checkpoints=None)
         return self.simulated(task, self.serve(grid, task.for_server(), self._between(task)))
 
     def _between(self, task: Task) -> EvaluatedRounds:

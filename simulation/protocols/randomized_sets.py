@@ -9,6 +9,7 @@ import numpy as np
 
 from dprec.accounting import ChannelDraws, Guarantee, MatchedBudget, PrivacyBudget
 from dprec.arrays import Ints
+from dprec.attacks import Transcript
 from dprec.components import option
 from dprec.exchange import RandomizedSetsSetup
 from dprec.lists.gram import MOST_ITEMS
@@ -16,12 +17,13 @@ from dprec.lists.model import ListModel
 from dprec.lists.randomized_sets import list_model
 from dprec.mechanisms import Mechanism, RandomizedSet
 from dprec.observations import SetReports
-from dprec.ratings import POSITIVE, RatingScale
+from dprec.ratings import POSITIVE, Ratings, RatingScale
 from dprec.reports import ReportFamily
 from simulation.protocols import sharing
 from simulation.protocols.base import Example, Predicted, Protocol, Sent, sent_ratings
 from simulation.protocols.iterative import predictions_on_devices
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
+from simulation.protocols.transcripts import of_newcomers, transcript_of
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected
@@ -127,7 +129,25 @@ class RandomizedSetsProtocol(Protocol):
     def simulated(self, task: Task, held: ServedSets) -> Outcome:
         """Add how the devices rank, from their clean sets."""
         predicted = predictions_on_devices(task.judged, held.model.predictions)
-        return Outcome(**predicted, **self._facts(task, held))
+        transcript = self._transcript(task, held) if task.attacked else None
+        return Outcome(**predicted, transcript=transcript, **self._facts(task, held))
+
+    def _transcript(self, task: Task, held: ServedSets) -> Transcript:
+        """Return the answers, each read as a report on its cell."""
+        observed = held.collected.observations
+        reports = observed.evidence
+        assert isinstance(reports, SetReports)
+        nobody = task.judged.select(np.zeros(task.judged.count, dtype=np.bool_))
+        predicted = predictions_on_devices(nobody, held.model.predictions)
+        return transcript_of(
+            task,
+            reports=(reports.of_rows(observed, held.collected.accepted),),
+            newcomer=of_newcomers(predicted["predict"]),
+        )
+
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of an answer."""
+        return self._family(train.scale, train.n_items).influence_of_one(train.counts, of_values=False)
 
     def _family(self, scale: RatingScale, n_items: int) -> ReportFamily:
         return self.mechanism.family(self.privacy, scale, n_items)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccountant
+from dprec.attacks import ReleasedSum, Transcript
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import SummedSetup
 from dprec.ratings import Ratings
@@ -26,9 +28,11 @@ from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Prom
 from simulation.protocols.iterative import predictions_on_devices
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
+from simulation.protocols.transcripts import of_newcomers, parts_of, said_alone, transcript_of
 
 if TYPE_CHECKING:
     from strategies.iterative import LearningFromSums
+    from strategies.rounds import Received
 
 LARGEST_MULTIPLIER = 1e6
 """Largest noise of a release: with it, the sums of 50 million users stay within 64 bits."""
@@ -184,6 +188,7 @@ class SummedProtocol(Protocol):
             public_seed=task.public_seed,
             group=task.group,
             roster=task.roster,
+            received=[] if task.attacked else None,
         )
         rounds = self.method.rounds
         strategy.run_rounds(
@@ -210,7 +215,31 @@ class SummedProtocol(Protocol):
         """Add what the devices predict."""
         facts = self._facts(held, task)
         facts["notes"] = (*self.notes_on(task), *facts["notes"])
-        return Outcome(**self.predictions_of(task.judged, self._learned(task, held)), **facts)
+        learned = self._learned(task, held)
+        transcript = None if held.received is None else self._transcript(task, held, held.received, learned)
+        return Outcome(**self.predictions_of(task.judged, learned), transcript=transcript, **facts)
+
+    def _transcript(
+        self, task: Task, held: LearningFromSums, received: Sequence[Received], learned: DeviceHalf
+    ) -> Transcript:
+        """Return what was said: sums, and what reports say that are protected by themselves."""
+        nobody = task.judged.select(np.zeros(task.judged.count, dtype=np.bool_))
+        return transcript_of(
+            task,
+            trusted=self.aggregation.trust == "central",
+            vectors=said_alone(task.n_users, received, held.aggregation, held.asked),
+            sums=tuple(self._sums(task, held, received)),
+            newcomer=of_newcomers(self.predictions_of(nobody, learned)["predict"]),
+        )
+
+    def _sums(
+        self, task: ServerTask, held: LearningFromSums, received: Sequence[Received]
+    ) -> Iterator[ReleasedSum]:
+        """Yield the sums that were released, with what anybody can compute that a profile adds to them."""
+        for number, summed in held.released.items():
+            device = self.method.device(received[number - 1].model, task.n_items, task.scale)
+            layout, _ = held.asked[number - 1]
+            yield replace(summed, added=partial(parts_of, device, layout, number, task.public_seed))
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds, and evaluate each of them."""

@@ -39,12 +39,13 @@ from dprec.predictions import Predict
 from dprec.progress import Progress
 from dprec.randomness import seed_for, words
 from dprec.ratings import Ratings
-from dprec.reports import ReportFamily
+from dprec.reports import ReportFamily, Wanted
 from simulation.protocols import base, sharing
 from simulation.protocols.base import Auditor, CrossDomainOutputs, Example, Finding, Promise, Sent
 from simulation.protocols.components import AnyMechanism
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.task import Grid, Outcome, Task
+from simulation.protocols.transcripts import told
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected, Exchanged
@@ -181,10 +182,9 @@ class XMapProtocol(base.Protocol):
 
         train, similarity = _two_domains(task.train), self.graph.similarity
         family = self._family(train)
-        collected = ReportCollection(family, task.group).collect(grid, task.roster)
-        observed = collected.observations
-        items = _received_items(observed, similarity, self.recommendation.prior_ratings)
-        comparison = None
+        asking = ReportCollection(family, task.group, Wanted(symbols=task.attacked))
+        observed = (collected := asking.collect(grid, task.roster)).observations
+        items, comparison = _received_items(observed, similarity, self.recommendation.prior_ratings), None
         if self.replacement.selection != "none":
             comparison = _compare_items(items, train, self.graph, self.replacement, task.progress)
         egos, exchanged = self._alter_egos(grid, task, train, collected, items.means, comparison)
@@ -202,8 +202,7 @@ class XMapProtocol(base.Protocol):
             task.progress("measuring sensitivities", 0, 1)
             _ = recommender.sensitivities
         rounds = (collected.record, exchanged.record) if exchanged else (collected.record,)
-        whole_catalogue = self.replacement.whole_catalogue
-        notes = _note_on_items(observed, train, comparison, whole_catalogue=whole_catalogue)
+        notes = _note_on_items(observed, train, comparison, whole_catalogue=self.replacement.whole_catalogue)
         return Outcome(
             predict=_predictor(recommender, items.means, train),
             traffic=collected.traffic,
@@ -221,6 +220,7 @@ class XMapProtocol(base.Protocol):
                 *_note_on_profiles(recommender),
             ),
             diagnostics=_diagnostics_of(train, comparison, egos, recommender, deviations=deviations),
+            transcript=told(task, observed, trusted=not self.mechanism.private),
         )
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:

@@ -26,6 +26,7 @@ class Played:
     epsilon_per_user: float = np.inf
     delta: float = 1e-6
     seed: int = 1
+    hides_item_sets: bool = True
     accountant: PrivacyAccountant = field(init=False)
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprec.arrays import Floats
+from dprec.attacks.bounds import allowed_by_chance
 from dprec.attacks.linkage import Known, Linkage, allowed_to_link
-from dprec.attacks.seen import Reading
+from dprec.attacks.seen import Seen
 from tests.dprec.attacks.played import Played, hidden_rows, seen_by_all
 from tests.dprec.attacks.test_seen import ratings
 
@@ -72,7 +74,7 @@ def test_hidden_sets_are_found_as_by_a_search() -> None:
     seen = hidden_rows(truth, 2.0, seed=1)[0]
     attack = Linkage(known=(8,), unique=(3,))
     figures = attack.perform(Played(truth, seen_by_all(truth, seen), epsilon=2.0)).figures
-    reading = Reading.of(seen_by_all(truth, seen), truth)
+    reading = Seen.of(seen_by_all(truth, seen), truth)
     assert reading is not None
     logs = np.concatenate([block.log_likelihoods for block in reading.weighed()], axis=1)
     known, hits = Known.drawn(truth, 8, 1000, seed=1), 0.0
@@ -86,7 +88,7 @@ def test_hidden_sets_are_found_as_by_a_search() -> None:
     assert figures["linkage_top1"].value == pytest.approx(hits / known.people.size)
     assert figures["linkage_top1"].value > 0.3
     assert figures["linkage_top1"].baseline == pytest.approx(1 / 30)
-    assert figures["linkage_top1"].bound == pytest.approx(allowed_to_link(30, 16.0))
+    assert figures["linkage_top1"].bound == 1.0
     assert "unique_at_3" not in figures
 
 
@@ -95,8 +97,13 @@ def test_the_loss_of_a_user_bounds_what_many_cells_allow() -> None:
     seen = seen_by_all(truth, hidden_rows(truth, 0.02, seed=1)[0])
     played = Played(truth, seen, epsilon=0.5, epsilon_per_user=0.8)
     figure = Linkage(known=(1, 8), unique=(3,)).perform(played).figures
-    assert figure["linkage_top1_at_1"].bound == pytest.approx(allowed_to_link(30, 0.5))
-    assert figure["linkage_top1_at_8"].bound == pytest.approx(allowed_to_link(30, 0.8))
+    for number, epsilon in ((1, 0.5), (8, 0.8)):
+        share = allowed_to_link(30, epsilon)
+        people = np.count_nonzero(truth.counts >= number)
+        bound = allowed_by_chance(share, share * (1 - share) / people)
+        assert figure[f"linkage_top1_at_{number}"].bound == pytest.approx(bound)
+    shown = Linkage(known=(1,), unique=(3,)).perform(replace(played, hides_item_sets=False)).figures
+    assert shown["linkage_top1"].bound is None
 
 
 def test_seen_sets_single_out_who_has_items_that_nobody_else_has() -> None:

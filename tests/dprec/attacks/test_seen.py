@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dprec.arrays import Floats, Ints
-from dprec.attacks.seen import Background, Reading, Weighed
+from dprec.attacks.seen import ItemShares, Seen, Weighed
 from dprec.observations import Observations, RatedSets, SymbolReports
 from dprec.ratings import Ratings, RatingScale
 from tests.dprec.attacks.played import hidden_rows, seen_by_all
@@ -32,7 +32,7 @@ def shown(truth: Ratings, symbols: Ints) -> Observations:
     return Observations.of(truth.users, truth.items, symbols * 1.0, shape, truth.scale, evidence=evidence)
 
 
-def whole(reading: Reading) -> tuple[Floats, Floats]:
+def whole(reading: Seen) -> tuple[Floats, Floats]:
     blocks: list[Weighed] = list(reading.weighed())
     assert [block.users.start for block in blocks[1:]] == [block.users.stop for block in blocks[:-1]]
     logs = np.concatenate([block.log_likelihoods for block in blocks], axis=1)
@@ -42,7 +42,7 @@ def whole(reading: Reading) -> tuple[Floats, Floats]:
 def test_a_cell_of_a_hidden_set_weighs_as_its_symbol_does() -> None:
     truth = ratings()
     seen, given, answers = hidden_rows(truth, 1.0, seed=1)
-    reading = Reading.of(seen_by_all(truth, seen), truth)
+    reading = Seen.of(seen_by_all(truth, seen), truth)
     assert reading is not None
     assert reading.hides_items
     logs, rated = whole(reading)
@@ -61,8 +61,8 @@ def test_two_rounds_add_up() -> None:
     np.testing.assert_allclose(differences[0] + differences[1], differences[2], atol=1e-12)
 
 
-def reading_of(truth: Ratings, *seen: Observations) -> Reading | None:
-    return Reading.of(seen_by_all(truth, *seen), truth)
+def reading_of(truth: Ratings, *seen: Observations) -> Seen | None:
+    return Seen.of(seen_by_all(truth, *seen), truth)
 
 
 def test_seen_sets_are_certain_and_their_symbols_weigh_levels() -> None:
@@ -92,6 +92,31 @@ def test_several_answers_about_one_rating_are_independent() -> None:
     np.testing.assert_allclose(logs - logs[0], of_symbols - of_symbols[0], atol=1e-12)
 
 
+def test_rounds_about_some_ratings_each_are_read_together() -> None:
+    truth = ratings()
+    symbols = np.random.default_rng(1).integers(0, 2, truth.count)
+    whole_report = reading_of(truth, shown(truth, symbols))
+    parts = [np.arange(truth.count) % 2 == half for half in (0, 1)]
+    rounds = [shown(truth.select(part), symbols[part]) for part in parts]
+    together = reading_of(truth, *rounds)
+    assert together is not None
+    assert whole_report is not None
+    for one, other in zip(whole(together), whole(whole_report), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_sets_that_contradict_each_other_say_nothing_of_an_item() -> None:
+    truth = ratings()
+    fewer = truth.select(truth.items != 0)
+    both = [Observations.of(each.users, each.items, each.values, (7, 9), SCALE) for each in (truth, fewer)]
+    seen = reading_of(truth, *both)
+    assert seen is not None
+    logs, rated = whole(seen)
+    assert np.isfinite(logs[0][truth.users[truth.items == 0], 0]).all()
+    assert not np.isnan(logs).any()
+    assert rated[truth.users[truth.items > 0], truth.items[truth.items > 0]].min() == 1.0
+
+
 def test_nothing_is_read_of_users_who_cannot_be_told_apart() -> None:
     truth = ratings()
     reports = shown(truth, np.zeros(truth.count, dtype=np.int64))
@@ -119,7 +144,7 @@ def test_who_sent_nothing_may_have_rated_anything() -> None:
 
 def test_a_trusted_server_reads_the_ratings() -> None:
     truth = ratings()
-    reading = Reading.of(seen_by_all(truth, trusted=True), truth)
+    reading = Seen.of(seen_by_all(truth, trusted=True), truth)
     assert reading is not None
     assert not reading.hides_items
     logs, _ = whole(reading)
@@ -139,7 +164,7 @@ def test_an_active_user_is_expected_to_have_rated_more() -> None:
 
 def test_the_background_counts_raters_and_levels() -> None:
     truth = ratings()
-    background = Background.of(truth)
+    background = ItemShares.of(truth)
     item = int(truth.items[0])
     levels = np.bincount(truth.levels[truth.items == item], minlength=4)[1:]
     overall = (np.bincount(truth.levels, minlength=4)[1:] + 1) / (truth.count + 3)

@@ -7,7 +7,9 @@ import scipy.sparse as sp
 from dprec.arrays import Floats
 from dprec.completion import Profiles
 from dprec.federated import CollaborativeFiltering, code_of
+from dprec.gradients import RoundDraws
 from dprec.lists import ials
+from dprec.randomness import DeviceDraws
 from dprec.ratings import POSITIVE
 
 USERS, ITEMS = 9, 7
@@ -62,6 +64,23 @@ def test_a_users_update_depends_on_its_own_set_alone() -> None:
     for user in range(USERS):
         (alone,) = MODEL.updates((factors,), profiles_of(sets[user : user + 1]))
         assert np.array_equal(alone[0], everybody[user])
+
+
+def test_numbers_are_read_as_devices_clip_them_and_with_the_noise_they_add() -> None:
+    """The noise of 9 x 21 numbers is within 6 deviations but with a probability of 4e-7."""
+    profiles, parameters = profiles_of(some_sets()), (some_factors(),)
+    updates = MODEL.updates(parameters, profiles)
+    plain = code_of(MODEL, ITEMS, POSITIVE, 0.1, 0.0)
+    devices = DeviceDraws.of(bytes(16), 0, profiles.indptr, profiles.items, np.ones(profiles.items.size), "a")
+    sent = plain.encode(updates, RoundDraws(devices, 1, 0))
+    valid, rows = plain.numbers([b"no report", *sent])
+    assert valid.tolist() == [False] + [True] * USERS
+    assert np.array_equal(rows, plain.clipped(updates))
+    assert np.all(np.linalg.norm(rows, axis=1) <= 1)
+    noisy = code_of(MODEL, ITEMS, POSITIVE, 0.1, 2.0)
+    _, rows = noisy.numbers(noisy.encode(updates, RoundDraws(devices, 1, 0)))
+    assert np.abs(rows - plain.clipped(updates)).max() < 6 * 2.0
+    assert (rows - plain.clipped(updates)).std() == pytest.approx(2.0, rel=0.5)
 
 
 def test_adam_takes_a_full_step_at_first_and_remembers_what_came_before() -> None:

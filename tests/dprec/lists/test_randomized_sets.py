@@ -32,7 +32,7 @@ def reported(sets: Bools, epsilon: float, seed: int = 1) -> SetReports:
     answers = channel.sample(sets.ravel().astype(np.uint8), words(seed, "answers", 0, sets.size))
     bits = np.packbits(answers.reshape(sets.shape) == 1, axis=1)
     not_had, had = channel.probabilities[:, 1].tolist()
-    return SetReports(bits, sets.shape[1], had, not_had)
+    return SetReports(bits, sets.shape[1], had, not_had, np.ones(len(bits), dtype=np.bool_))
 
 
 def estimated(reports: SetReports) -> tuple[Floats, Floats]:
@@ -71,7 +71,7 @@ def test_counts_and_pairs_have_no_bias_and_the_noise_that_is_said() -> None:
 
 def test_without_noise_they_are_the_counts_whatever_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     sets = planted(100)
-    reports = SetReports(np.packbits(sets, axis=1), 12, 1.0, 0.0)
+    reports = SetReports(np.packbits(sets, axis=1), 12, 1.0, 0.0, np.ones(len(sets), dtype=np.bool_))
     whole = estimated(reports)
     np.testing.assert_array_equal(whole[0], sets.sum(axis=0))
     np.testing.assert_array_equal(whole[1], sets.T.astype(float) @ sets)

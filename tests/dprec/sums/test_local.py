@@ -12,7 +12,7 @@ from dprec.gradients import RoundDraws
 from dprec.lists.contributions import PopularityLayout, SetContributions
 from dprec.private_als import StatisticsLayout
 from dprec.randomness import DeviceDraws, ReleaseDraws
-from dprec.sums import UNIT, LocalAggregation, Vectors
+from dprec.sums import UNIT, LocalAggregation, SecureAggregation, TrustedAggregation, Vectors
 from dprec.sums.local import _with_norm_1
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition
 from tests.refusals import refused_at
@@ -52,6 +52,22 @@ def test_releases_are_unbiased_and_as_noisy_as_the_multipliers_say() -> None:
         assert np.abs(error).max() < 6
         # A chi-square of 40 degrees of freedom: outside of these with a probability of 1e-7.
         assert 8 < (error**2).sum() < 115
+
+
+def test_what_each_report_tells_adds_up_to_the_release() -> None:
+    users = 500
+    reports = [b"no report", *LOCAL.encode(sets(users), LAYOUT, 1.0, draws(users, 1))]
+    places, numbers = LOCAL.told(reports, LAYOUT, 1.0)
+    assert np.array_equal(places, [at for at, each in enumerate(reports) if at and each])
+    assert numbers.shape == (places.size, ITEMS)
+    _, aggregate = LOCAL.decode(reports, LAYOUT, 1.0)
+    released = LOCAL.release(aggregate, LAYOUT, 1.0, RELEASE)[:, 0] * places.size / aggregate.users
+    assert numbers.sum(axis=0) == pytest.approx(released / LAYOUT.scales)
+
+
+def test_nobody_reads_single_reports_of_other_aggregations() -> None:
+    assert TrustedAggregation().told([b""], LAYOUT, 1.0) is None
+    assert SecureAggregation().told([b""], LAYOUT, 1.0) is None
 
 
 def test_reports_share_no_word_with_the_choice_of_ratings() -> None:

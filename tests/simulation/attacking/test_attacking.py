@@ -11,7 +11,6 @@ from dprec.attacks import Attack, Attacked, Game
 from dprec.errors import InputError
 from simulation import compare, load, run
 from simulation.storage.columns import read_rows
-from tests.refusals import refused_at
 from tests.simulation.attacking.games import SPYING, Spying
 from tests.simulation.conftest import presets
 
@@ -187,11 +186,6 @@ class Renaming(Spying):
 def test_attacks_that_cannot_be_are_refused(tiny: dict[str, Any], attacks: list[Any], key: str) -> None:
     with pytest.raises(InputError, match=key.replace("[", r"\[").replace("]", r"\]")):
         run({**tiny, "attacks": attacks})
-
-
-def test_collections_over_time_are_not_attacked(tiny: dict[str, Any]) -> None:
-    with refused_at("attacks"):
-        run({**tiny, **ATTACKED, "schedule": {"kind": "fresh"}})
 
 
 def test_an_attack_is_an_instance_too(tiny: dict[str, Any]) -> None:

@@ -192,7 +192,8 @@ def test_a_page_projects_no_traffic(tmp_path: Path, alone: dict[str, Any]) -> No
 def test_no_grid_is_needed(alone: dict[str, Any]) -> None:
     train, _ = load_ratings(parse_config(alone))
     outcome = NothingSentProtocol().run(
-        cast(Grid, None), cast(Task, SimpleNamespace(train=train, judged=train, catalogue=None))
+        cast(Grid, None),
+        cast(Task, SimpleNamespace(train=train, judged=train, catalogue=None, attacked=False)),
     )
     assert outcome.rounds == ()
     assert not outcome.traffic.messages.any()
@@ -209,7 +210,7 @@ def test_devices_answer_no_request(tmp_path: Path, alone: dict[str, Any]) -> Non
 def test_a_stated_prior_is_that_of_users_without_ratings(alone: dict[str, Any]) -> None:
     train, _ = load_ratings(parse_config(alone))
     nobody = train.select(np.zeros(train.count, dtype=np.bool_))
-    task = cast(Task, SimpleNamespace(train=nobody, judged=nobody, catalogue=None))
+    task = cast(Task, SimpleNamespace(train=nobody, judged=nobody, catalogue=None, attacked=False))
     outcome = NothingSentProtocol(prior=4.0).run(cast(Grid, None), task)
     assert outcome.predict(np.arange(40), np.zeros(40, dtype=np.int64)).tolist() == [4.0] * 40
 

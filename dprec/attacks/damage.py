@@ -1,0 +1,52 @@
+"""Damage: liars make what honest users are shown worse, whatever it is that they are shown.
+
+They claim to have rated as many items as the most active users, drawn by popularity, and each of them as its
+raters do not: lowest where its mean is above that of all ratings, and highest where it is below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
+from dprec.attacks.liars import Background, FakeProfiles, Liars, number_of_liars
+from dprec.components import option
+from dprec.randomness import generator
+
+_METRICS = {"damage_rmse": ("rmse", 1.0), "damage_ndcg": ("ndcg_at_10", -1.0)}
+"""Of each figure, the metric that is damaged, and the way in which it gets worse."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Damage(Attack):
+    """Liars rate many items as their raters do not."""
+
+    kind: Literal["damage"] = "damage"
+    papers: ClassVar[tuple[str, ...]] = ("cao2021",)
+    share: float = option("Share of all users who lie.", 0.05, gt=0, lt=0.5)
+    reports: Literal["honest", "crafted"] = option(
+        "Whether devices draw what they report of these profiles, or liars choose it.", "crafted"
+    )
+
+    def figures(self) -> tuple[str, ...]:
+        """Return by how much each metric gets worse for honest users."""
+        return tuple(_METRICS)
+
+    def perform(self, game: Game) -> Attacked:
+        """Run the protocol once more, with the liars, and compare how good it is for honest users."""
+        honest, draws = game.truth, generator(game.seed, "damaging profiles")
+        number, background = number_of_liars(honest.n_users, self.share), Background.of(honest)
+        lies = FakeProfiles(background, np.zeros(0, dtype=np.int64), 1, "reversed")
+        profiles = lies.made(honest, number, draws)
+        lied = game.with_liars(Liars(profiles, crafted=self.reports == "crafted"))
+        figures = {name: Figure(_worse(name, game.shown, lied), 0.0) for name in _METRICS}
+        return Attacked(figures, (f"{number} liars beside {honest.n_users} honest users.",))
+
+
+def _worse(name: str, before: Shown, after: Shown) -> float | None:
+    metric, side = _METRICS[name]
+    was, became = before.accuracy.get(metric), after.accuracy.get(metric)
+    return None if was is None or became is None else side * (became - was)

@@ -1,0 +1,239 @@
+"""Which items a user rated, where reports hide it; and what lists tell that leave out what a user rated.
+
+The adversary is the server. A report about a cell is as likely as its channel makes it, given each level or
+no rating. The ratio of the two likelihoods ranks the cells: by itself, with levels mixed as they are among
+all ratings, as if all cells were alike before; or with what is public of the item, its popularity and how
+others rate it, and with how much the user's other reports say that it rates.
+
+From lists that were delivered, an item that most users are shown and one is not was probably rated by that
+one: lists leave out what their users know.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import numpy as np
+from scipy.special import expit, logit, softmax
+
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s, blocks, rows_of
+from dprec.attacks.background import Background
+from dprec.attacks.base import Attack, Attacked, Figure, Game
+from dprec.attacks.bounds import Roc, allowed_by_chance
+from dprec.attacks.reconstruction import losses_of_ratings
+from dprec.attacks.seen import Seen
+from dprec.components import option
+from dprec.ratings import Ratings
+
+_FALSE_POSITIVES = 0.001
+
+_SHIFTS = np.linspace(-3.0, 3.0, 25)
+"""Of the log odds of a user's ratings against those of the average user."""
+
+_STEPS = 50
+_CELLS_AT_ONCE = 1 << 18
+
+_LARGEST, _FINEST = 60.0, 1e-4
+"""Log odds are told apart up to this and by so much."""
+
+_RANGE = -_LARGEST, 0.0
+"""Of log likelihoods."""
+
+_MOST_LISTED = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Popularity:
+    """How likely a cell is to be rated, by what is public: by item, and by how active users are."""
+
+    log_odds: Floats
+    """Of each item for a user who has not rated it, and for one who has, whose own rating is left out; shape
+    (2, items)."""
+    log_weights: Floats
+    """Log probability of each shift; shape (shifts,)."""
+
+    @classmethod
+    def of(cls, ratings: Ratings) -> Self:
+        """Count raters, and fit how their numbers of ratings differ by expectation maximisation."""
+        raters = np.bincount(ratings.items, minlength=ratings.n_items)
+        others = np.stack([raters, np.maximum(raters - 1, 0)]) + 0.5
+        log_odds = logit(others / (ratings.n_users + 1))
+        most = np.array([np.logaddexp(0, log_odds[0] + shift).sum() for shift in _SHIFTS])
+        counts, users = np.unique(ratings.counts, return_counts=True)
+        fits, log_weights = np.outer(counts, _SHIFTS) - most, np.full(_SHIFTS.size, -math.log(_SHIFTS.size))
+        for _ in range(_STEPS):
+            weights = users @ softmax(fits + log_weights, axis=1) / users.sum()
+            log_weights = np.log(np.maximum(weights, 1e-300))
+        return cls(log_odds, log_weights)
+
+    def given_others(self, log_odds: Floats, ratios: Floats) -> Floats:
+        """Return the log odds of cells given all that is said of their user but of the cell itself.
+
+        ``log_odds``, ``ratios``, shape (users, items): before anything is seen, and the log likelihood ratio
+        of what is said of each cell.
+        """
+        further = np.expm1(ratios)
+        fits = np.stack([np.log1p(expit(log_odds + each) * further).sum(axis=1) for each in _SHIFTS])
+        fits += self.log_weights[:, None]
+        fits -= fits.max(axis=0)
+        rated, whole = np.zeros_like(log_odds), np.zeros_like(log_odds)
+        for shift, fit in zip(_SHIFTS, np.exp(fits), strict=True):
+            chance = expit(log_odds + shift)
+            weight = fit[:, None] / (1 + chance * further)
+            rated += weight * chance
+            whole += weight
+        given: Floats = logit(np.clip(rated / whole, 1e-15, 1 - 1e-15))
+        return given
+
+
+class _Ranking:
+    """Scores of cells in fine classes, of those that are rated and of all others."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros((2, 2 * round(_LARGEST / _FINEST) + 1))
+
+    def add(self, scores: Floats, rated: Bools) -> None:
+        """Count the cells of some users."""
+        places = np.rint((np.clip(scores, -_LARGEST, _LARGEST) + _LARGEST) / _FINEST).astype(np.int64)
+        for row, side in enumerate((~rated, rated)):
+            self._counts[row] += np.bincount(places[side], minlength=self._counts.shape[1])
+
+    @property
+    def classes(self) -> tuple[Floats, Floats, Floats]:
+        """The scores that occur, and how many cells with each are rated, and are not."""
+        occur = np.flatnonzero(self._counts.any(axis=0))
+        others, rated = self._counts[:, occur]
+        return (occur * _FINEST - _LARGEST).astype(np.float64), rated, others
+
+
+@dataclass(frozen=True, kw_only=True)
+class Membership(Attack):
+    """Which items a user rated, from reports that hide it, and from lists."""
+
+    kind: Literal["membership"] = "membership"
+    cells: int = option(
+        "Users and items of whom it is asked, at most: those of the first users.", 10**7, ge=1
+    )
+
+    def figures(self) -> tuple[str, ...]:
+        """Return the areas and true positives, of what is said alone and beside popularity, and omissions."""
+        alone, beside = "membership", "membership_posterior"
+        return f"{alone}_auc", f"{alone}_tpr", f"{beside}_auc", f"{beside}_tpr", "omission_precision"
+
+    def perform(self, game: Game) -> Attacked:
+        """Rank cells, and look for what lists lack; see `Attack`."""
+        truth = game.truth
+        figures = {"omission_precision": omission(game.transcript.lists, truth)}
+        users = min(truth.n_users, max(1, self.cells // truth.n_items))
+        asked = int(truth.indptr[users])
+        if not 0 < asked < users * truth.n_items:
+            return Attacked(figures, ("Nothing is rated, or everything.",))
+        seen = Seen.of(game.transcript, truth)
+        public, known, both, alone = rankings = [_Ranking() for _ in range(4)]
+        for rated, odds in _weighed(seen, truth, users):
+            for ranking, own in zip(rankings, odds, strict=True):
+                ranking.add(own, rated)
+        losses, delta = losses_of_ratings(game)
+        epsilon = float(losses.max(initial=0.0))
+        hidden = math.isfinite(epsilon) and seen is not None and seen.hides_items
+        others = float(users * truth.n_items - asked)
+        indifferent = np.zeros(1), np.array([float(asked)]), np.array([others])
+        for name, ranking, start, prior in (
+            ("membership", alone, indifferent, indifferent),
+            ("membership_posterior", both, public.classes, known.classes),
+        ):
+            odds, of_rated, of_others = prior
+            allowed = Roc.allowed_with_priors(odds, of_rated, of_others, epsilon, delta) if hidden else None
+            figures |= _compared(name, Roc.of_scores(*ranking.classes), Roc.of_scores(*start), allowed, asked)
+        notes = () if users == truth.n_users else (f"Asked of the first {users} users.",)
+        return Attacked(figures, notes)
+
+
+def _weighed(seen: Seen | None, truth: Ratings, n_users: int) -> Iterator[tuple[Bools, Floats]]:
+    """Yield which cells of some users are rated, and four log odds that they are, shape (4, cells).
+
+    By what is public of the item; given what is said of the user's other cells as well; given all; and the
+    log likelihood ratio of what is said of the cell, whatever its item and user. What is public leaves the
+    user's own ratings out.
+    """
+    popularity = Popularity.of(truth)
+    mixing = _Mixing(Background.of(truth), truth.histogram()) if truth.scale.levels > 1 else None
+    for users in blocks(np.full(n_users, truth.n_items), _CELLS_AT_ONCE):
+        own = slice(int(truth.indptr[users.start]), int(truth.indptr[users.stop]))
+        cells = rows_of(truth.counts[users]), truth.items[own].astype(np.int64)
+        before = np.tile(popularity.log_odds[0], (users.stop - users.start, 1))
+        before[cells] = popularity.log_odds[1, cells[1]]
+        rated = np.zeros(before.shape, dtype=np.bool_)
+        rated[cells] = True
+        odds = np.stack([before, before, before, np.zeros_like(before)])
+        if seen is not None:
+            logs = seen.log_likelihoods(users)
+            of_items, alone = mixing.given_rated(logs, truth.levels[own], cells) if mixing else logs[[1, 1]]
+            ratio, odds[3] = (
+                np.clip(each, *_RANGE) - np.clip(logs[0], *_RANGE) for each in (of_items, alone)
+            )
+            odds[1] = popularity.given_others(before, ratio)
+            odds[2] = odds[1] + ratio
+        yield rated.ravel(), odds.reshape(4, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Mixing:
+    """What levels ratings have, if there are any."""
+
+    background: Background
+    overall: Floats
+    """Shares of the levels among all ratings; shape (levels,)."""
+
+    def given_rated(self, logs: Floats, levels: Uint8s, cells: tuple[Ints, Ints]) -> tuple[Floats, Floats]:
+        """Return the log likelihoods of cells if they are rated: as their items are, and as all items are.
+
+        ``logs``, shape (1 + levels, users, items); ``levels``, ``cells``: of ratings, which are left out of
+        what is known of their items.
+        """
+        of_items = logs[1:] + np.log(self.background.of_items).T[:, None, :]
+        own = np.log(self.background.of_ratings(cells[1], levels))
+        of_items[:, cells[0], cells[1]] = logs[1:, cells[0], cells[1]] + own.T
+        with np.errstate(divide="ignore"):
+            alone = logs[1:] + np.log(self.overall)[:, None, None]
+        return np.logaddexp.reduce(of_items, axis=0), np.logaddexp.reduce(alone, axis=0)
+
+
+def _compared(name: str, reached: Roc, start: Roc, allowed: Roc | None, rated: int) -> dict[str, Figure]:
+    """Return the figures of a ranking of cells, of which so many are rated and more are not."""
+    figures = {}
+    for end, of in (("auc", lambda roc: roc.auc), ("tpr", lambda roc: float(roc.at(_FALSE_POSITIVES)))):
+        bound = None if allowed is None else of(allowed)
+        if bound is not None:
+            bound = allowed_by_chance(bound, bound * (1 - bound) / rated)
+        figures[f"{name}_{end}"] = Figure(of(reached), of(start), bound)
+    return figures
+
+
+def omission(lists: Ints | None, truth: Ratings) -> Figure:
+    """Return the share of the items listed most, where a user's list lacks them, that the user rated.
+
+    The baseline is that of all users, whatever their lists have.
+    """
+    if lists is None or not (lists >= 0).any():
+        return Figure(None)
+    listed = np.bincount(lists[lists >= 0], minlength=truth.n_items)
+    most = np.argsort(-listed, kind="stable")[: min(_MOST_LISTED, np.count_nonzero(listed))]
+    # Beyond the last item, whatever is negative: the end of a list.
+    place = np.full(truth.n_items + 1, -1)
+    place[most] = np.arange(most.size)
+    users = rows_of(np.full(len(lists), lists.shape[1]))
+    shown = _cells(users, place[lists.ravel()], (truth.n_users, most.size))
+    rated = _cells(truth.users, place[truth.items], (truth.n_users, most.size))
+    told = (lists.max(axis=1) >= 0)[:, None] & ~shown
+    return Figure(float(rated[told].mean()), float(rated.mean())) if told.any() else Figure(None)
+
+
+def _cells(users: AnyInts, columns: Ints, shape: tuple[int, int]) -> Bools:
+    """Return which cells are named, but for negative columns."""
+    cells: Bools = np.zeros(shape, dtype=np.bool_)
+    cells[users[columns >= 0], columns[columns >= 0]] = True
+    return cells

@@ -1,0 +1,158 @@
+"""Fake profiles, and attacks with them on a server that shows everybody the means of items."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from dprec.arrays import AnyInts, Floats
+from dprec.attacks import Damage, Liars, Promotion, Shown
+from dprec.attacks.liars import Background, FakeProfiles, Fillers, number_of_liars
+from dprec.attacks.promotion import seen_of
+from dprec.completion import Averages
+from dprec.randomness import generator
+from dprec.ratings import POSITIVE, Ratings
+from tests.dprec.attacks.fakes import ratings_of
+
+TARGETS = np.array([4, 9])
+
+
+@dataclass
+class MeansGame:
+    """A server that is given ratings, and shows everybody the mean rating of each item."""
+
+    truth: Ratings
+    seed: int = 3
+    liars: list[Liars] = field(default_factory=list)
+
+    @property
+    def shown(self) -> Shown:
+        """What the honest see alone."""
+        return self._shown(self.truth)
+
+    def with_liars(self, liars: Liars) -> Shown:
+        """What they see when liars have joined."""
+        self.liars.append(liars)
+        return self._shown(liars.joining(self.truth))
+
+    def _shown(self, held: Ratings) -> Shown:
+        counted = np.bincount(held.items, minlength=held.n_items)
+        sums = np.bincount(held.items, held.values, held.n_items)
+        means = Averages((sums + held.mean) / (counted + 1), by_item=True)
+        errors = means.predict(self.truth.users, self.truth.items) - self.truth.values
+        return Shown(means.predict, None, {"rmse": float(np.sqrt(np.mean(errors**2)))})
+
+
+@pytest.fixture
+def honest() -> Ratings:
+    return ratings_of(200, 40, 0.3, seed=5)
+
+
+def made(honest: Ratings, fillers: Any, level: int = 5, liars: int = 9) -> Ratings:
+    profiles = FakeProfiles(Background.of(honest), TARGETS, level, fillers)
+    return profiles.made(honest, liars, generator(1, "fake profiles of a test"))
+
+
+@pytest.mark.parametrize("fillers", get_args(Fillers))
+def test_every_profile_has_all_targets_and_fillers(honest: Ratings, fillers: Fillers) -> None:
+    profiles = made(honest, fillers)
+    levels = profiles.to_sparse().toarray()
+    assert (levels[:, TARGETS] == 5).all()
+    assert (profiles.counts > TARGETS.size).all()
+    assert np.array_equal(profiles.items, np.nonzero(levels)[1])
+    assert made(honest, fillers).levels.tolist() == profiles.levels.tolist()
+
+
+def test_fillers_are_what_they_are_called(honest: Ratings) -> None:
+    raters = np.bincount(honest.items, minlength=honest.n_items)
+    contrast = made(honest, "contrast").to_sparse().toarray()
+    assert set(np.delete(contrast, TARGETS, axis=1).ravel().tolist()) == {0, 1}
+    # More at the other end than targets, so that no filler is as far from the mean.
+    assert ((contrast == 1).sum(axis=1) == 2 * TARGETS.size).all()
+    assert made(honest, "active").counts.min() > np.quantile(honest.counts, 0.9)
+    popular = np.unique(made(honest, "popular").items)
+    others = np.setdiff1d(popular, TARGETS)
+    assert raters[others].min() >= np.sort(raters)[-others.size - TARGETS.size]
+    reversed_ = made(honest, "reversed")
+    means = np.bincount(honest.items, honest.values, honest.n_items) / np.maximum(raters, 1)
+    kept = ~np.isin(reversed_.items, TARGETS)
+    assert np.corrcoef(means[reversed_.items[kept]], reversed_.values[kept])[0, 1] < -0.5
+
+
+@pytest.mark.parametrize("fillers", get_args(Fillers))
+def test_sets_are_made_up_too(honest: Ratings, fillers: Fillers) -> None:
+    sets = replace(honest, scale=POSITIVE, levels=np.ones_like(honest.levels))
+    assert (made(sets, fillers, level=1).to_sets().toarray()[:, TARGETS] == 1).all()
+
+
+def test_liars_come_after_all_others(honest: Ratings) -> None:
+    liars = Liars(made(honest, "random"))
+    joined = liars.joining(honest)
+    assert joined.n_users == honest.n_users + 9
+    assert joined.items[: honest.count].tolist() == honest.items.tolist()
+    assert joined.levels[: honest.count].tolist() == honest.levels.tolist()
+    assert joined.counts[honest.n_users :].tolist() == liars.profiles.counts.tolist()
+
+
+@pytest.mark.parametrize(("honest", "share", "liars"), [(950, 0.05, 50), (99, 0.01, 1), (10, 0.01, 1)])
+def test_a_share_is_of_all_users(honest: int, share: float, liars: int) -> None:
+    assert number_of_liars(honest, share) == liars
+
+
+def test_targets_have_about_the_median_number_of_raters(honest: Ratings) -> None:
+    background = Background.of(honest)
+    targets = background.targets(5, generator(2, "targets of a test"))
+    assert np.unique(targets).size == 5
+    ordered = np.sort(background.raters[background.raters > 0])
+    spread = np.abs(background.raters[targets] - np.median(ordered))
+    assert spread.max() <= np.sort(np.abs(ordered - np.median(ordered)))[19]
+
+
+def test_ranks_are_among_unrated_items(honest: Ratings) -> None:
+    """Two items are better than the target; who has rated one of them sees it a place higher."""
+    order = np.full(honest.n_items, 1.0)
+    order[[0, 1, 7]] = 4.0, 3.0, 2.0
+
+    def predict(users: AnyInts, items: AnyInts) -> Floats:
+        return order[items]
+
+    rated = honest.to_sets().toarray() > 0
+    users = np.arange(honest.n_users)
+    seen = seen_of(np.array([7]), honest, Shown(predict, None, {}), users)
+    judged = ~rated[:, 7]
+    expected = 1 + (~rated[judged, 0]).astype(int) + ~rated[judged, 1]
+    assert seen.rank == np.median(expected)
+    assert (seen.hit_rate, seen.prediction) == (1.0, 2.0)
+    last = seen_of(np.array([7]), honest, Shown(lambda _, items: -order[items], None, {}), users)
+    assert last.hit_rate == 0.0
+
+
+@pytest.mark.parametrize(("goal", "side"), [("promote", 1), ("bury", -1)])
+def test_targets_move_where_liars_want_them(honest: Ratings, goal: Any, side: int) -> None:
+    game = MeansGame(honest)
+    figures = Promotion(goal=goal, share=0.2).perform(game).figures  # type: ignore[arg-type]
+    rank, prediction = figures["target_rank"], figures["target_prediction"]
+    assert None not in (rank.value, rank.baseline, prediction.value, prediction.baseline)
+    assert side * (prediction.value - prediction.baseline) > 0.5  # type: ignore[operator]
+    assert side * (rank.value - rank.baseline) < -3  # type: ignore[operator]
+    assert all(liars.crafted and liars.users == 50 for liars in game.liars)
+
+
+def test_the_strongest_fillers_are_at_least_as_strong_as_each(honest: Ratings) -> None:
+    def rank(fillers: Any) -> float:
+        reached = Promotion(fillers=fillers).perform(MeansGame(honest)).figures  # type: ignore[arg-type]
+        return reached["target_rank"].value or np.nan
+
+    # Means do not depend on the fillers but by the mean of all ratings, and 100 of 200 users choose.
+    assert rank("strongest") <= min(map(rank, ("contrast", "active", "popular"))) + 2
+
+
+def test_damage_is_what_honest_users_lose(honest: Ratings) -> None:
+    game = MeansGame(honest)
+    reached = Damage(share=0.2).perform(game).figures  # type: ignore[arg-type]
+    (liars,) = game.liars
+    worse = game.with_liars(liars).accuracy["rmse"] - game.shown.accuracy["rmse"]
+    assert reached["damage_rmse"].value == pytest.approx(worse)
+    assert worse > 0.05
+    assert reached["damage_ndcg"].value is None
