@@ -52,8 +52,7 @@ class Installer:
     ) -> Task:
         """Install ratings and a setup, and return the protocol's task; see `Task`.
 
-        ``held``: what devices hold of the train ratings; ``present``: who is asked, by default everybody;
-        ``absent``: who never answers, by default nobody; ``liars``: those of the last users, who lie.
+        ``held``: what devices hold; ``present``: who is asked; ``absent``: who is silent; ``liars``: last.
         """
         users, lying = train.n_users, 0 if liars is None else liars.users
         users_per_node, represents = self._users_per_node(users), self.config.dataset.represented(users)
