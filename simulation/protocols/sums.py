@@ -109,6 +109,11 @@ class SummedProtocol(Protocol):
             suited: dict[str, Any] = {"aggregation": self.aggregation.among(users)}
         return replace(self, **suited)
 
+    def resized(self, users: int, items: int) -> Self:
+        """Return the protocol with another number of devices in its sums; see `Protocol.resized`."""
+        suited: dict[str, Any] = {"aggregation": self.aggregation.resized(users)}
+        return replace(self, **suited)
+
     def suited_to(self, train: Ratings) -> Self:
         """Return the protocol for the sizes of some ratings; see `among`."""
         return self.among(train.n_users, train.n_items)
@@ -180,7 +185,7 @@ class SummedProtocol(Protocol):
             )
         releases = replace(self.releases(task), n_users=task.population)
         strategy = LearningFromSums(
-            learner=self.method.learner(releases, task.catalogue, task.server_seed),
+            learner=self.learner(releases, task),
             aggregation=aggregation,
             multipliers=self.multipliers,
             costs=tuple(map(self._cost, self.multipliers)),
@@ -202,6 +207,10 @@ class SummedProtocol(Protocol):
             raise RunError(f"too many devices dropped out in every round (rounds: {rounds})")
         strategy.deliver(grid)
         return strategy
+
+    def learner(self, releases: Releases, task: ServerTask) -> Learner:
+        """Return the server's half, which learns from the releases."""
+        return self.method.learner(releases, task.catalogue, task.server_seed)
 
     def served(self, task: ServerTask, held: LearningFromSums) -> ServerOutcome:
         """Return what the server knows."""
