@@ -6,6 +6,7 @@ from dprec.attacks.broadcasts import Broadcast
 from dprec.attacks.damage import Damage
 from dprec.attacks.liars import Liars
 from dprec.attacks.linkage import Linkage
+from dprec.attacks.membership import Membership
 from dprec.attacks.promotion import Promotion
 from dprec.attacks.reconstruction import Reconstruction
 from dprec.attacks.shadow import ShadowModels
@@ -15,7 +16,9 @@ from dprec.attacks.uploads import Answered, Upload
 from dprec.components import Registry
 
 ATTACKS: Registry[Attack] = Registry(
-    "attack", Attack, [Attributes, Damage, Linkage, Promotion, Reconstruction, ShadowModels, SumsMembership]
+    "attack",
+    Attack,
+    [Attributes, Damage, Linkage, Membership, Promotion, Reconstruction, ShadowModels, SumsMembership],
 )
 
 __all__ = [
@@ -30,6 +33,7 @@ __all__ = [
     "Game",
     "Liars",
     "Linkage",
+    "Membership",
     "Promotion",
     "Reconstruction",
     "ReleasedSum",
