@@ -9,6 +9,7 @@ from dprec.attacks.linkage import Linkage
 from dprec.attacks.membership import Membership
 from dprec.attacks.promotion import Promotion
 from dprec.attacks.reconstruction import Reconstruction
+from dprec.attacks.rounds import Rounds
 from dprec.attacks.shadow import ShadowModels
 from dprec.attacks.sums import SumsMembership
 from dprec.attacks.transcript import ReleasedSum, Transcript
@@ -18,7 +19,17 @@ from dprec.components import Registry
 ATTACKS: Registry[Attack] = Registry(
     "attack",
     Attack,
-    [Attributes, Damage, Linkage, Membership, Promotion, Reconstruction, ShadowModels, SumsMembership],
+    [
+        Attributes,
+        Damage,
+        Linkage,
+        Membership,
+        Promotion,
+        Reconstruction,
+        Rounds,
+        ShadowModels,
+        SumsMembership,
+    ],
 )
 
 __all__ = [
@@ -37,6 +48,7 @@ __all__ = [
     "Promotion",
     "Reconstruction",
     "ReleasedSum",
+    "Rounds",
     "ShadowModels",
     "Shown",
     "SumsMembership",

@@ -189,6 +189,14 @@ class GradientReport(Options):
     def exact_epsilon(self, epsilon: float) -> float:
         """Return the exact loss of one report calibrated to a budget."""
 
+    def influence_of_one(self, shape: tuple[int, int], epsilon: float) -> float | None:
+        """Return how large the gradient of one item can be made by a report, at most.
+
+        It is in units of the mean gradient that is read from somebody of whose own every coordinate at the
+        item is the largest that is not clipped. By default, None: nothing is known, or nothing bounds it.
+        """
+        return None
+
     @property
     def linked(self) -> bool:
         """Whether the server can tell whose a report is."""

@@ -146,6 +146,10 @@ class OneBitGradient(GradientReport):
         """Return the bits of the coordinate and its answer; see `GradientReport.report_bits`."""
         return report_bits(shape[0] * shape[1])
 
+    def influence_of_one(self, shape: tuple[int, int], epsilon: float) -> float:
+        """Return n (e + 1) / (e - 1), e = exp(epsilon): who draws a coordinate draws one of n d."""
+        return shape[0] * unbiased_scale(epsilon)
+
     def exact_epsilon(self, epsilon: float) -> float:
         """Return the exact loss of the bit; the choice of the coordinate depends on nothing private."""
         return exact_epsilon(epsilon)
@@ -409,6 +413,10 @@ class SampledCoordinates(GradientReport):
         """Return the bits of all coordinates with their answers; see `GradientReport.report_bits`."""
         codec = self._codec(shape[0] * shape[1])
         return codec.fields * codec.width
+
+    def influence_of_one(self, shape: tuple[int, int], epsilon: float) -> float:
+        """Return n (e + 1) / (e - 1), e = exp(epsilon / k): all answers can be about one item."""
+        return shape[0] * unbiased_scale(self._share(epsilon))
 
     def exact_epsilon(self, epsilon: float) -> float:
         """Return the sum of the exact losses of the bits; no coordinate depends on anything private."""

@@ -32,6 +32,11 @@ class SetFamily(HiddenRowFamily):
         "an empty one differ in n cells, and any two sets in all cells at most; the losses of cells add up."
     )
 
+    def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
+        """Return what a yes adds to the estimated number of those who have an item; a mean of one each."""
+        not_had, had = self.reference_channel.probabilities[[0, -1], 1].tolist()
+        return (1 - not_had) / (had - not_had), 1.0
+
     def reader(self, n_users: int, wanted: Wanted) -> SetReader:
         """Return what reads the reports of so many users."""
         return SetReader(self, n_users)

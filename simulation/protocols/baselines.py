@@ -86,6 +86,10 @@ class NothingSentProtocol(Protocol):
         if self.prior is not None and not low <= self.prior <= high:
             raise SettingError("prior", f"{self.prior:g}", f"a rating from {low:g} to {high:g}")
 
+    def influence_of_one(self, train: Ratings) -> float:
+        """Return 0: nothing is sent."""
+        return 0.0
+
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise that nothing is learned about anybody."""
         why = "nothing is sent; every device predicts for its user from the user's own ratings alone."
@@ -222,6 +226,11 @@ class GlobalMeanProtocol(Protocol):
         family = sharing.cell_reports(self.mechanism, self.privacy, example.scale, mean.items)
         return replace(sent_ratings(family, mean), per="user")
 
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of the mean that is sent, on the prediction of every item alike."""
+        means = one_mean_per_user(train)
+        return self._family(means).influence_of_one(means.counts, of_values=True)
+
     def _family(self, means: Ratings) -> ReportFamily:
         return sharing.cell_reports(self.mechanism, self.privacy, means.scale, means.n_items)
 
@@ -341,6 +350,10 @@ class TrustedServerProtocol(Protocol):
     def sent(self, example: Example) -> Sent:
         """Return the report of true signs."""
         return sent_ratings(_MECHANISM.family(None, example.scale, example.items), example)
+
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of a sign, which is sent as it is."""
+        return self._family(train).influence_of_one(train.counts, of_values=True)
 
     def _family(self, train: Ratings) -> ReportFamily:
         return _MECHANISM.family(None, train.scale, train.n_items)

@@ -101,6 +101,10 @@ class GradientPerturbationProtocol(Protocol):
         """Return the protocol as it is; see `Protocol.audited`."""
         return self
 
+    def influence_of_one(self, train: Ratings) -> float:
+        """Return the largest entry that can be sent, in units of the largest one that is not clipped."""
+        return float(np.abs(self._channel().values).max()) / self.clamp
+
     def setup(self) -> GradientPerturbationSetup:
         """Return what a device needs to know about the rounds."""
         return GradientPerturbationSetup(

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant
 from dprec.arrays import AnyInts, Bools, Floats
+from dprec.attacks import Broadcast
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.exchange import OneShotSetup, Setup, SilentSetup
@@ -21,6 +22,7 @@ from dprec.mechanisms import Mechanism, SetOnly
 from dprec.observations import Observations
 from dprec.predictions import cells_from_rows
 from dprec.randomness import public_words, uniforms
+from dprec.ratings import Ratings
 from dprec.reports import ReportFamily, Wanted
 from dprec.wire import TrafficLedger
 from simulation.protocols import sharing
@@ -75,6 +77,10 @@ class RandomListProtocol(ListProtocol):
         """Devices that know nothing but the catalogue."""
         return "nothing-sent"
 
+    def influence_of_one(self, train: Ratings) -> float:
+        """Return 0: nothing is sent."""
+        return 0.0
+
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise that nothing is learned about anybody."""
         return Guarantee("proved", "local", True, "nothing is sent; every order is drawn from a public seed.")
@@ -126,14 +132,19 @@ class ClearSetsProtocol(ListProtocol):
         accountant.step(1, sent, math.inf, math.inf)
         return accountant
 
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of a report, which shows an item or does not."""
+        family = self._family(train.n_items, train)
+        return family.influence_of_one(train.counts, of_values=False)
+
     def _family(self, n_items: int, of: Any) -> ReportFamily:
         return self.mechanism.family(self.privacy, of.scale, n_items)
 
     @abstractmethod
     def learn(
         self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
-    ) -> tuple[Scores, dict[str, Any]]:
-        """Return what orders items for any set, and what a reader may want to know of it."""
+    ) -> tuple[Scores, Broadcast, dict[str, Any]]:
+        """Return what orders items for any set, as devices would hold it, and what may be told of it."""
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the sets, and order items for each."""
@@ -143,7 +154,7 @@ class ClearSetsProtocol(ListProtocol):
         wanted = Wanted(symbols=task.attacked)
         collected = ReportCollection(family, task.group, wanted).collect(grid, task.roster)
         sets = _sets(collected.observations)
-        scores, diagnostics = self.learn(sets, task.catalogue, task)
+        scores, learned, diagnostics = self.learn(sets, task.catalogue, task)
         ranked = sets if task.judged is task.train else task.judged.to_sets()
 
         def predict_rows(users: AnyInts, n_items: int) -> Floats:
@@ -160,7 +171,7 @@ class ClearSetsProtocol(ListProtocol):
             rounds=(record,),
             notes=(*sharing.notes_on_failures([record]), *said, sharing.NOT_DELIVERED),
             diagnostics=diagnostics,
-            transcript=told(task, collected.observations, trusted=guarantee.trusts_server),
+            transcript=told(task, collected.observations, trusted=guarantee.trusts_server, broadcast=learned),
         )
 
 
@@ -191,11 +202,12 @@ class EaseProtocol(ClearSetsProtocol):
 
     def learn(
         self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
-    ) -> tuple[Scores, dict[str, Any]]:
+    ) -> tuple[Scores, Broadcast, dict[str, Any]]:
         """Solve for the weights."""
         ridge = self.ridge * (1 if self.ridge_users is None else sets.shape[0] / self.ridge_users)
         weights = ease.ease(ease.co_occurrences(sets), ridge)
-        return (lambda own: ease.scores(own, weights)), {"ridge": ridge}
+        learned = Broadcast.of_weights(weights)
+        return (lambda own: ease.scores(own, weights)), learned, {"ridge": ridge}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +233,7 @@ class IalsProtocol(ClearSetsProtocol):
 
     def learn(
         self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
-    ) -> tuple[Scores, dict[str, Any]]:
+    ) -> tuple[Scores, Broadcast, dict[str, Any]]:
         """Fit the factors of items; those of users follow from their sets."""
         options = ials.ImplicitOptions(
             rank=self.rank,
@@ -232,4 +244,5 @@ class IalsProtocol(ClearSetsProtocol):
             seed=task.server_seed,
         )
         factors = ials.ials(sets, options, task.progress)
-        return (lambda own: ials.fold_in(own, factors, options) @ factors.T), {}
+        learned = Broadcast.of_products(factors)
+        return (lambda own: ials.fold_in(own, factors, options) @ factors.T), learned, {}

@@ -17,7 +17,7 @@ from dprec.lists.model import ListModel
 from dprec.lists.randomized_sets import list_model
 from dprec.mechanisms import Mechanism, RandomizedSet
 from dprec.observations import SetReports
-from dprec.ratings import POSITIVE, RatingScale
+from dprec.ratings import POSITIVE, Ratings, RatingScale
 from dprec.reports import ReportFamily
 from simulation.protocols import sharing
 from simulation.protocols.base import Example, Predicted, Protocol, Sent, sent_ratings
@@ -144,6 +144,10 @@ class RandomizedSetsProtocol(Protocol):
             reports=(reports.of_rows(observed, held.collected.accepted),),
             newcomer=of_newcomers(predicted["predict"]),
         )
+
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of an answer."""
+        return self._family(train.scale, train.n_items).influence_of_one(train.counts, of_values=False)
 
     def _family(self, scale: RatingScale, n_items: int) -> ReportFamily:
         return self.mechanism.family(self.privacy, scale, n_items)
