@@ -180,7 +180,7 @@ class SummedProtocol(Protocol):
             )
         releases = replace(self.releases(task), n_users=task.population)
         strategy = LearningFromSums(
-            learner=self.method.learner(releases, task.catalogue, task.server_seed),
+            learner=self.learner(releases, task),
             aggregation=aggregation,
             multipliers=self.multipliers,
             costs=tuple(map(self._cost, self.multipliers)),
@@ -202,6 +202,10 @@ class SummedProtocol(Protocol):
             raise RunError(f"too many devices dropped out in every round (rounds: {rounds})")
         strategy.deliver(grid)
         return strategy
+
+    def learner(self, releases: Releases, task: ServerTask) -> Learner:
+        """Return the server's half, which learns from the releases."""
+        return self.method.learner(releases, task.catalogue, task.server_seed)
 
     def served(self, task: ServerTask, held: LearningFromSums) -> ServerOutcome:
         """Return what the server knows."""
