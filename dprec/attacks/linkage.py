@@ -181,16 +181,17 @@ def _found(seen: Seen, known: list[Known]) -> list[float | None]:
 
 
 def _unique(shown: Answers, known: Known, n_items: int) -> float:
-    """Return the share of people whose known items are all in one set alone."""
+    """Return the share of people whose known items are all in their own set, as it is shown, and no other."""
     n_users, number = shown.silent.size, known.items.shape[1]
     users = rows_of(np.diff(shown.indptr))
     by_item = sp.coo_array((np.ones(users.size), (shown.items, users)), shape=(n_items, n_users)).tocsr()
     by_item.data[:] = 1.0
     wanted, single = known.at(None, n_items), 0
     for people in blocks(np.full(known.people.size, n_users), _PAIRS_AT_ONCE):
-        common = (wanted[people] @ by_item).tocsr()
-        holders = np.bincount(rows_of(np.diff(common.indptr))[common.data == number])
-        single += int(np.count_nonzero(holders == 1))
+        common = (wanted[people] @ by_item).tocoo()
+        rows, users = (each[common.data == number] for each in common.coords)
+        holders = np.bincount(rows, minlength=known.people[people].size)
+        single += int(np.count_nonzero((users == known.people[people][rows]) & (holders[rows] == 1)))
     return single / known.people.size
 
 

@@ -149,6 +149,8 @@ def test_a_person_is_found_by_a_part_of_its_ratings() -> None:
     seen = seen_by_all(truth, Observations.of(*cells))
     figures = Linkage(known=(12,), unique=(12,)).perform(Played(truth, seen)).figures
     assert figures["linkage_top1"].value > 0.5
+    # Of those whose known items are not all shown, none is singled out by somebody else's set.
+    assert figures["unique_at_12"].value < 0.05
 
 
 def test_the_headline_is_at_the_middle_number() -> None:
