@@ -296,7 +296,7 @@ class LearningFromSums(SummedRounds):
     public_seed: int
     """Of what everybody knows."""
     failed: int = field(default=0, init=False)
-    """Releases that failed because too many devices dropped out; their budget is spent."""
+    """Releases that failed, as too many devices dropped out or sums were spoiled; their budget is spent."""
     released: dict[int, ReleasedSum] = field(default_factory=dict, init=False)
     """The sum of each round that did not fail, where what is received is kept."""
     asked: list[tuple[Layout, float]] = field(default_factory=list, init=False)
@@ -359,7 +359,11 @@ class LearningFromSums(SummedRounds):
             users = self.aggregation.counted(total.users)
             if self.received is not None:
                 self.released[server_round] = ReleasedSum((released / layout.scales).ravel(), deviation)
-            self.learner.learn(server_round, released, layout, deviation, users)
+            try:
+                self.learner.learn(server_round, released, layout, deviation, users)
+            except np.linalg.LinAlgError:
+                # No honest devices add up to such numbers: somebody has spoiled them.
+                self.failed += 1
 
     def summary(self) -> None:
         """Log what is run."""

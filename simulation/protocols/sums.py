@@ -375,7 +375,10 @@ class SummedProtocol(Protocol):
 def _notes_on_releases(failed: int, rounds: int) -> tuple[str, ...]:
     if not failed:
         return ()
-    return (f"Of {rounds} releases {failed} failed, as too many devices dropped out; they taught nothing.",)
+    return (
+        f"Of {rounds} releases {failed} failed, as too many devices dropped out, or sums were spoiled; they "
+        "taught nothing.",
+    )
 
 
 def _notes_on_population(task: ServerTask) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import simulation
+from dprec.lists.method import ListLearner
 from dprec.ratings import Ratings
 from dprec.sums import AGGREGATIONS
 from simulation.configuration.models import RunConfig
@@ -84,3 +85,31 @@ def test_who_sends_alone_or_among_fakes_is_louder_than_who_is_trusted_with() -> 
     assert local is not None
     assert shuffled is not None
     assert 5.0 < local < 50.0 < shuffled
+
+
+def test_a_sum_that_was_spoiled_beyond_what_can_be_computed_with_is_a_release_that_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learn = ListLearner.learn
+
+    def spoiled(self: ListLearner, round_index: int, *given: Any) -> None:
+        if round_index == 2:
+            raise np.linalg.LinAlgError
+        learn(self, round_index, *given)
+
+    monkeypatch.setattr(ListLearner, "learn", spoiled)
+    config = {
+        "name": "spoiled",
+        "dataset": {**DATA, "positive": ">= 4"},
+        "split": {"kind": "user-holdout", "test_fraction": 0.2},
+        "protocol": {
+            "kind": "gram",
+            "privacy": {"epsilon": 4.0, "per": "user", "composition": "pld"},
+            "aggregation": {"kind": "trusted"},
+            "table": {"items": 5},
+        },
+        "simulation": {"backend": "local"},
+    }
+    found = simulation.run(config, page=False)
+    assert any("Of 2 releases 1 failed" in note for note in found.summary["privacy"]["notes"])
+    assert np.isfinite(found.predictions["prediction"]).all()
