@@ -24,7 +24,7 @@ _TRIED: tuple[Fillers, ...] = ("contrast", "active", "profile-aware", "popular")
 _CELLS = 1 << 21
 """Predictions at once."""
 
-_FEW, _MANY = 100, 1000
+_FEW, _MANY = 100, 500
 """Honest users by whom fillers are compared, and by whom targets are judged at the end, at most."""
 
 _LISTED = 10
