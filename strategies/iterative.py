@@ -297,8 +297,8 @@ class LearningFromSums(SummedRounds):
     """Of what everybody knows."""
     failed: int = field(default=0, init=False)
     """Releases that failed because too many devices dropped out; their budget is spent."""
-    released: list[ReleasedSum] = field(default_factory=list, init=False)
-    """All sums, where what is received is kept."""
+    released: dict[int, ReleasedSum] = field(default_factory=dict, init=False)
+    """The sum of each round that did not fail, where what is received is kept."""
     asked: list[tuple[Layout, float]] = field(default_factory=list, init=False)
     """What was asked for in each round then, and its noise."""
 
@@ -358,7 +358,7 @@ class LearningFromSums(SummedRounds):
             deviation = self.aggregation.deviation(layout, multiplier, total.users)
             users = self.aggregation.counted(total.users)
             if self.received is not None:
-                self.released.append(ReleasedSum((released / layout.scales).ravel(), deviation))
+                self.released[server_round] = ReleasedSum((released / layout.scales).ravel(), deviation)
             self.learner.learn(server_round, released, layout, deviation, users)
 
     def summary(self) -> None:

@@ -8,6 +8,7 @@ from dprec.attacks.liars import Liars
 from dprec.attacks.linkage import Linkage
 from dprec.attacks.promotion import Promotion
 from dprec.attacks.reconstruction import Reconstruction
+from dprec.attacks.rounds import Rounds
 from dprec.attacks.shadow import ShadowModels
 from dprec.attacks.sums import SumsMembership
 from dprec.attacks.transcript import ReleasedSum, Transcript
@@ -15,7 +16,9 @@ from dprec.attacks.uploads import Answered, Upload
 from dprec.components import Registry
 
 ATTACKS: Registry[Attack] = Registry(
-    "attack", Attack, [Attributes, Damage, Linkage, Promotion, Reconstruction, ShadowModels, SumsMembership]
+    "attack",
+    Attack,
+    [Attributes, Damage, Linkage, Promotion, Reconstruction, Rounds, ShadowModels, SumsMembership],
 )
 
 __all__ = [
@@ -33,6 +36,7 @@ __all__ = [
     "Promotion",
     "Reconstruction",
     "ReleasedSum",
+    "Rounds",
     "ShadowModels",
     "Shown",
     "SumsMembership",

@@ -23,6 +23,16 @@ class Broadcast:
     """What one item says of another; shapes (items, items)."""
 
     @classmethod
+    def of_products(cls, *embeddings: Floats) -> Self:
+        """Return item factors of which inner products alone are the same in every run."""
+        return cls(columns=np.zeros((len(embeddings[0]), 0)), embeddings=embeddings)
+
+    @classmethod
+    def of_weights(cls, weights: Floats) -> Self:
+        """Return weights between items."""
+        return cls(columns=np.zeros((len(weights), 0)), weights=(weights,))
+
+    @classmethod
     def of_table(cls, table: ItemTable) -> Self:
         """Return what a table of items says, but for what is public of them before."""
         columns = np.column_stack([table.means, table.deviations, table.numbers])

@@ -20,20 +20,20 @@ import numpy as np
 from dprec.arrays import Bools, Floats
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import Roc
+from dprec.attacks.estimates import Estimate, on_confidence
 from dprec.attacks.traces import Targets
 from dprec.attacks.transcript import Transcript
-from dprec.auditing import proportion_above, proportion_below
 from dprec.components import option
 from dprec.randomness import integer_weights, words
 
 _FALSE_POSITIVES = {"shadow_tpr": 0.001, "shadow_tpr_at_1_percent": 0.01}
 """Shares of the users who took no part at which true positives are counted."""
 
+PRIOR_RUNS = 20.0
+"""Runs that the mean covariance of all users counts for beside one user's own."""
+
 _RIDGE = 1e-3
 """Share of the statistics' variance that is added to each, so that two can be the same."""
-
-_FAILURE = 0.025
-"""How likely each end of an interval fails."""
 
 _NOTHING = "Nothing that depends on other users is sent to everybody."
 _SETS_SEEN = (
@@ -47,7 +47,7 @@ class ShadowModels(Attack):
 
     kind: Literal["shadow"] = "shadow"
     papers: ClassVar[tuple[str, ...]] = ("carlini2022",)
-    pairs: int = option("Pairs of runs, each with half of the users and with the other half.", 24, ge=4)
+    pairs: int = option("Pairs of runs, each with half of the users and with the other half.", 10, ge=4)
     users: int = option("Users of whom it is asked, at most.", 1000, ge=2)
 
     def figures(self) -> tuple[str, ...]:
@@ -65,35 +65,23 @@ class ShadowModels(Attack):
         evidence = log_likelihood_ratios(statistics, own)
         reached = Roc.of_scores(evidence.ravel(), own.ravel(), ~own.ravel())
         allowed = Roc.allowed_by(game.accountant) if game.hides_item_sets else None
-        figures = {"shadow_auc": Figure(reached.auc, 0.5, None if allowed is None else allowed.auc)}
+        sides = int(own.sum()), int((~own).sum())
+        estimates = {"shadow_auc": Estimate.of_area(reached.auc, *sides)}
+        figures = {
+            "shadow_auc": estimates["shadow_auc"].figure(0.5, None if allowed is None else allowed.auc)
+        }
         for name, share in _FALSE_POSITIVES.items():
             bound = None if allowed is None else float(allowed.at(share))
-            figures[name] = Figure(float(reached.at(share)), share, bound)
-        return Attacked(figures, self._notes(figures, own, covered=allowed is not None))
-
-    def _notes(self, figures: dict[str, Figure], own: Bools, *, covered: bool) -> tuple[str, ...]:
-        """Say how well the figures are known."""
-        present, said = int(own.sum()), []
-        for name, share in _FALSE_POSITIVES.items():
-            low, high = interval(figures[name].value or 0.0, present)
-            said.append(f"{name}, at {share:.1%} of false positives, is {low:.4f} to {high:.4f}")
-        return (
-            f"{'; '.join(said)}: 95 % confidence, were {present:,} decisions about users who took part "
-            f"in one of {len(own)} runs independent.",
-            *(() if covered else (_SETS_SEEN,)),
-        )
+            estimates[name] = Estimate.of_share(float(reached.at(share)), sides[0])
+            figures[name] = estimates[name].figure(share, bound)
+        measured = ", ".join(each.in_words(name) for name, each in estimates.items())
+        notes = f"{measured}. {on_confidence(own.size)}", *(() if game.hides_item_sets else (_SETS_SEEN,))
+        return Attacked(figures, notes)
 
 
 def _tells(transcript: Transcript) -> bool:
     """Return whether there is anything to look at."""
     return transcript.of_items is not None or bool(transcript.parted_sums)
-
-
-def interval(share: float, trials: int) -> tuple[float, float]:
-    """Return an interval of 95 % confidence of a probability [clopper1934]."""
-    successes = round(share * trials)
-    low, high = (bound(successes, trials, _FAILURE) for bound in (proportion_below, proportion_above))
-    return float(low), float(high)
 
 
 def halves(users: int, pairs: int, seed: int) -> Bools:
@@ -147,14 +135,16 @@ def log_likelihood_ratios(statistics: Floats, present: Bools) -> Floats:
 def _discriminant(within: Floats, without: Floats) -> tuple[Floats, Floats]:
     """Return where each user's log likelihood ratio is 0, and how it grows, shapes (users, statistics).
 
-    Differences of means are shrunk to those of all users by empirical Bayes, as few runs say little of one.
+    As few runs say little of one user, covariances are shrunk to the mean of all, and so are differences of
+    means, by empirical Bayes.
 
     ``within``, ``without``: statistics with the user and without, shape (pairs, users, statistics).
     """
     sides, pairs = (within, without), len(within)
     means = [side.mean(axis=0) for side in sides]
     residuals = np.concatenate([side - mean for side, mean in zip(sides, means, strict=True)])
-    covariances = np.einsum("ruk,rul->ukl", residuals, residuals) / (2 * pairs - 2)
+    squares, degrees = np.einsum("ruk,rul->ukl", residuals, residuals), 2 * pairs - 2
+    covariances = (squares + PRIOR_RUNS / degrees * squares.mean(axis=0)) / (degrees + PRIOR_RUNS)
     covariances += _RIDGE * np.eye(within.shape[2])
     differences = means[0] - means[1]
     of_all = differences.mean(axis=0)

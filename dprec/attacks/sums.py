@@ -24,7 +24,7 @@ from scipy.special import ndtr
 from dprec.arrays import Bools, Floats, Ints, blocks
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import Roc
-from dprec.attacks.shadow import interval
+from dprec.attacks.estimates import Estimate, on_confidence
 from dprec.attacks.traces import held
 from dprec.attacks.transcript import ReleasedSum
 from dprec.completion import Profiles
@@ -72,25 +72,24 @@ class SumsMembership(Attack):
         evidence, apart, rated = (np.concatenate(each) for each in zip(*found, strict=True))
         reached = Roc.of_scores(evidence, rated, ~rated)
         allowed = Roc.allowed_by(replace(game.accountant, adjacency="replace-one"))
-        true = float(reached.at(FALSE_POSITIVES))
+        sides = int(rated.sum()), int((~rated).sum())
+        area = Estimate.of_area(reached.auc, *sides)
+        true = Estimate.of_share(float(reached.at(FALSE_POSITIVES)), sides[0])
         figures = {
-            "sums_membership_auc": Figure(reached.auc, 0.5, allowed.auc),
-            "sums_membership_tpr": Figure(true, FALSE_POSITIVES, float(allowed.at(FALSE_POSITIVES))),
+            "sums_membership_auc": area.figure(0.5, allowed.auc),
+            "sums_membership_tpr": true.figure(FALSE_POSITIVES, float(allowed.at(FALSE_POSITIVES))),
         }
-        return Attacked(figures, _notes(true, apart, rated))
+        measured = f"{area.in_words('sums_membership_auc')}, {true.in_words('sums_membership_tpr')}"
+        return Attacked(figures, (f"{measured}. {on_confidence(rated.size)}", _note(apart, rated)))
 
 
-def _notes(true_positives: float, apart: Floats, rated: Bools) -> tuple[str, ...]:
-    """Say how well the figures are known, and what the noise leaves to nobody."""
-    low, high = interval(true_positives, int(rated.sum()))
-    best = best_with(apart, rated)
-    middle, most = float(np.median(apart)), float(apart.max(initial=0.0))
+def _note(apart: Floats, rated: Bools) -> str:
+    """Say what the noise leaves to anybody."""
+    best, middle, most = best_with(apart, rated), float(np.median(apart)), float(apart.max(initial=0.0))
     return (
-        f"sums_membership_tpr, at {FALSE_POSITIVES:.1%} of false positives, is {low:.4f} to {high:.4f}: 95 % "
-        f"confidence, were decisions about {int(rated.sum()):,} ratings independent.",
         f"One item moves the sums by {middle:.4g} deviations of their noise in the middle, and by {most:.4g} "
         f"at most. Normal noise leaves an AUC of {best.auc:.4f}, and {float(best.at(FALSE_POSITIVES)):.4f} "
-        "true positives, to who knows all else.",
+        "true positives, to who knows all else."
     )
 
 

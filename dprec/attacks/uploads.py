@@ -1,7 +1,7 @@
 """What users sent in a round about numbers that their devices computed, such as coordinates of a gradient.
 
 The server knows what it sent down, and the code that devices run. What it is not told is the profile, so it
-computes what made-up profiles would have sent (Yuan et al. [yuan2023], section 4).
+computes what made-up profiles would have sent (Yuan et al. [yuan2023]).
 """
 
 from __future__ import annotations

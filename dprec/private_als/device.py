@@ -14,6 +14,7 @@ contribution is at most 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +29,7 @@ from dprec.completion import Profiles, packed_outer, solve_user_factors
 from dprec.components import Options, option
 from dprec.randomness import uniforms
 from dprec.sums import Contributions, Layout, Vectors
-from dprec.wire import decode_item_sets, encode_item_sets
+from dprec.wire import decode_cautions, decode_item_sets, encode_cautions, encode_item_sets
 
 WEIGHT_BITS, TARGET_BITS, FACTOR_BITS = 8, 12, 16
 """Binary digits of an item's weight, of a target and of a factor, whose product is in whole units."""
@@ -59,6 +60,8 @@ class StatisticsLayout(Layout):
     """
     sends_targets: bool = True
     """Whether reports hold targets; else every target is the clip."""
+    fewest: int = 1
+    """Ratings that every user's weights are small enough for, however few it has."""
 
     @property
     def n_rows(self) -> int:
@@ -74,6 +77,11 @@ class StatisticsLayout(Layout):
     def item_share(self) -> float:
         """Share of a contribution's squared norm that belongs to the items."""
         return 1.0
+
+    @property
+    def largest_weight(self) -> float:
+        """What one rating counts at most."""
+        return 1 / math.sqrt(self.limit or self.fewest)
 
     @property
     def columns(self) -> int:
@@ -150,6 +158,9 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
             return np.full(self.n_users, 1 / np.sqrt(layout.limit))
         squares = np.diff(offsets(layout.weights[self.items] ** 2)[self.indptr])
         weights: Floats = UNIT_WEIGHT * np.sqrt(layout.item_share) / np.sqrt(np.maximum(squares, 1))
+        if layout.fewest > 1:
+            # Of equal weights, 1 / sqrt(n) becomes 1 / sqrt(fewest).
+            weights *= np.sqrt(np.minimum(1.0, np.diff(self.indptr) / layout.fewest))
         return weights
 
     def scaled(self, layout: StatisticsLayout) -> tuple[Ints, Ints]:
@@ -271,6 +282,13 @@ class FactorizationOptions(Options):
         "What a rating counts: the same for all, or its weight, with squares that sum to 1 for every user.",
         "adaptive",
     )
+    fewest: int = option(
+        "Ratings that every user counts as having at least in adaptive weights, which bounds what one user "
+        "adds to a number.",
+        1,
+        ge=1,
+        le=1_000_000,
+    )
     exponent: float = option(
         "Power of an item's noisy count to which its weight is inversely proportional.", 0.5, ge=0, le=2
     )
@@ -334,6 +352,8 @@ class ItemModel:
     """In the order of the items; shape (items with factors, rank)."""
     gain: float = 1.0
     """What devices multiply their own factors by before they clip them."""
+    cautions: Floats | None = None
+    """By how much items are lowered in lists, in ratings, at least 0; shape (items,)."""
 
     @classmethod
     def begin(cls, n_items: int, rank: int, middle: float) -> Self:
@@ -370,18 +390,21 @@ class ItemModel:
         if round_index <= options.bias_rounds:
             everything = np.full(self.n_items, UNIT_WEIGHT)
             share = options.matrix_share if round_index == 1 else 0.0
-            return StatisticsLayout(everything, 0, 1.0, clip, share, limit)
+            return StatisticsLayout(everything, 0, 1.0, clip, share, limit, fewest=options.fewest)
         own = self.weights[self.popular]
         weights = own if options.weights == "adaptive" else np.full_like(own, UNIT_WEIGHT)
-        return StatisticsLayout(weights, options.rank, 1.0, clip, options.matrix_share, limit)
+        share = options.matrix_share
+        return StatisticsLayout(weights, options.rank, 1.0, clip, share, limit, fewest=options.fewest)
 
     def encode(self) -> bytes:
         """Return the bytes that are sent to the devices."""
         numbers = np.concatenate([[self.mean, self.gain], self.biases]).astype(_NUMBER)
+        cautions = b"" if self.cautions is None else encode_cautions(self.cautions)
         return (
             numbers.tobytes()
             + self.weights.astype(_WEIGHT).tobytes()
             + self.factors.astype(_NUMBER).tobytes()
+            + cautions
         )
 
     @classmethod
@@ -393,15 +416,17 @@ class ItemModel:
             raise ValueError(f"{len(data)} bytes for {n_items} items")
         weights = np.frombuffer(data[first:second], dtype=_WEIGHT).astype(np.int64)
         popular = int((weights > 0).sum())
-        if len(data) != second + popular * rank * _NUMBER.itemsize:
+        third = second + popular * rank * _NUMBER.itemsize
+        cautions = decode_cautions(data[third:], n_items) if len(data) > third else None
+        if len(data) < third or (len(data) > third and cautions is None):
             raise ValueError(f"{len(data)} bytes for {n_items} items, {popular} of them with {rank} factors")
         numbers = np.frombuffer(data[:first], dtype=_NUMBER).astype(np.float64)
-        factors = np.frombuffer(data[second:], dtype=_NUMBER).astype(np.float64).reshape(popular, rank)
+        factors = np.frombuffer(data[second:third], dtype=_NUMBER).astype(np.float64).reshape(popular, rank)
         if not (np.isfinite(numbers).all() and np.isfinite(factors).all()):
             raise ValueError("item factors with numbers that are not finite")
         if numbers[1] < 0 or (weights > UNIT_WEIGHT).any():
             raise ValueError("weights of items out of range")
-        return cls(float(numbers[0]), numbers[_HEADER:], weights, factors, float(numbers[1]))
+        return cls(float(numbers[0]), numbers[_HEADER:], weights, factors, float(numbers[1]), cautions)
 
 
 _BELOW_ONE = 1 - 1e-6

@@ -90,6 +90,8 @@ class ItemLearner(Learner):
     n_items: int
     seed: int
     """Of what the server draws."""
+    liars: int = 0
+    """Users against whom lists are guarded."""
     model: ItemModel = field(init=False)
     learned: ItemModel = field(init=False)
     _counts: Floats = field(init=False)
@@ -119,7 +121,8 @@ class ItemLearner(Learner):
 
     def learned_bytes(self) -> bytes:
         """Return what was learned; see `Learner.learned_bytes`."""
-        return self.learned.encode()
+        guarded = replace(self.learned, cautions=self.cautions()) if self.liars else self.learned
+        return guarded.encode()
 
     def learn(
         self, round_index: int, released: Floats, layout: StatisticsLayout, multiplier: float, users: int
@@ -155,15 +158,40 @@ class ItemLearner(Learner):
             before = noise**2 / (self._sum_noise**2 + noise**2) if noise > 0 else 0.0
             self._sums = before * self._sums + (1 - before) * sums
             self._sum_noise *= float(np.sqrt(before))
-        biases = shrunken_biases(
-            self._counts,
-            self._sums,
+        biases = self._shrunken(self._counts, self._sums)
+        self.model = self.learned = replace(self.model, biases=biases)
+
+    def _shrunken(self, counts: Floats, sums: Floats) -> Floats:
+        return shrunken_biases(
+            counts,
+            sums,
             noise=self._sum_noise,
             count_noise=self._count_noise,
             residual=self._residual * self._mean_weight,
             prior=(self.options.bias_deviation * self.span) ** 2,
         )
-        self.model = self.learned = replace(self.model, biases=biases)
+
+    def cautions(self) -> Floats:
+        """Return by how much items are lowered in lists, in ratings, shape (items,).
+
+        A bias is s n / b(n), of a sum s and a count n with noise. Liars add at most a weight w to n, and at
+        most w t to s, t being the largest target less the mean. Without them it is thus at least the least of
+        (s - w t) n' / b(n') over the counts n' from n - w to n, where n' / b(n') rises to the root of what
+        b has without n, and falls beyond. As many standard deviations of a bias as liars may have of the
+        count are taken off as well: else items that nobody knows would come before those that lose something.
+        """
+        options, counts = self.options, np.maximum(self._counts, 0.0)
+        weight = self.liars * self.model.layout(options, 1, self.span).largest_weight
+        target = max(options.rating_clip * self.span - self._offset, options.residual_clip * self.span)
+        deviation, fewest = options.bias_deviation * self.span, np.maximum(counts - weight, 0.0)
+        peak = np.sqrt(self._count_noise**2 + (self._sum_noise / deviation) ** 2)
+        sums = self._sums - weight * target
+        least = np.full(self.n_items, np.inf)
+        for at in (fewest, np.clip(peak, fewest, counts), counts):
+            least = np.minimum(least, self._shrunken(at, sums))
+        shares = weight / np.maximum(counts, weight)
+        lowered: Floats = np.maximum(self.learned.biases - least, 0.0) + shares * deviation
+        return lowered
 
     @property
     def _residual(self) -> float:

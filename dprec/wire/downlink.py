@@ -166,7 +166,7 @@ class ItemTable:
         numbers = [self.cuts, steps, self.leanings.ravel()]
         heading += np.concatenate([part.astype(_NUMBER) for part in numbers]).tobytes()
         table = heading + zlib.compress(rounded.tobytes() + bits.tobytes(), 9)
-        return table if self.cautions is None else table + _encoded_cautions(self.cautions)
+        return table if self.cautions is None else table + encode_cautions(self.cautions)
 
     @classmethod
     def decode(cls, data: bytes, *, n_levels: int, n_items: int) -> Self:
@@ -187,7 +187,7 @@ class ItemTable:
         heading = np.frombuffer(data[start : start + head], dtype=np.uint8)
         of_numbers, of_bits = rows * n_items, -(-n_categories * n_items // 8)
         body, rest = _inflated(data[start + head :], of_numbers + of_bits)
-        cautions = _decoded_cautions(rest, n_items) if rest else None
+        cautions = decode_cautions(rest, n_items) if rest else None
         if heading.size != head or body is None or (rest and cautions is None):
             raise ValueError(what)
         cuts, steps, leanings = np.split(heading.view(_NUMBER).astype(np.float64), ends[:2])
@@ -211,7 +211,7 @@ class ItemTable:
         )
 
 
-def _encoded_cautions(cautions: Floats) -> bytes:
+def encode_cautions(cautions: Floats) -> bytes:
     """Return the size of a step, and the compressed steps of every item, rounded up."""
     # A step that is rounded down to single precision would not reach the largest.
     step = np.nextafter(np.float32(cautions.max(initial=0.0) / _CAUTIOUS_STEPS), np.float32(np.inf))
@@ -219,7 +219,7 @@ def _encoded_cautions(cautions: Floats) -> bytes:
     return bytes(step.astype(_NUMBER).tobytes()) + zlib.compress(steps.tobytes(), 9)
 
 
-def _decoded_cautions(data: bytes, n_items: int) -> Floats | None:
+def decode_cautions(data: bytes, n_items: int) -> Floats | None:
     """Return the cautions of every item; None if they are not as they must be."""
     if len(data) < _NUMBER.itemsize:
         return None

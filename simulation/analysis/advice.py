@@ -31,6 +31,10 @@ _AT_MOST_IN_WORDS: dict[Trust, str] = {
 """What a limit of trust asks for; the central model asks for nothing."""
 
 
+_RECOVERED = "recovered_level"
+"""Column of the share of levels that an attack recovers."""
+
+
 @dataclass(frozen=True)
 class AdviceLimits:
     """What may be spent."""
@@ -51,12 +55,16 @@ class AdviceLimits:
     """Largest delta with which losses per user may be composed; None counts their sum, which needs none."""
     max_network_bytes: float = math.inf
     """Largest mean of the bytes that a network carries for a user, both ways."""
+    max_recovered: float = 1.0
+    """Largest share of the levels of ratings that an attack recovers."""
 
     def __post_init__(self) -> None:
         above = {"--max-bytes": self.max_bytes, "--max-network-bytes": self.max_network_bytes}
         for option, value in ({"--epsilon": self.epsilon} | above).items():
             if not value > 0 or (option == "--epsilon" and value == math.inf):
                 raise InputError(option, repr(value), "a number above 0")
+        if not 0 < self.max_recovered <= 1:
+            raise InputError("--max-recovered", repr(self.max_recovered), "a number above 0, at most 1")
         if self.delta is None:
             return
         if not 0 < self.delta < 1:
@@ -64,10 +72,19 @@ class AdviceLimits:
         if self.unit != "user":
             raise InputError("--delta", f"{self.delta:g}, with --per {self.unit}", "--per user")
 
+    def check_measured(self, results: Sequence[ProtocolResult]) -> None:
+        """Refuse a limit of what is recovered where no attack was performed."""
+        attacked = any(_RECOVERED in row for result in results for row in result.rows)
+        if self.max_recovered < 1 and not attacked:
+            found, accepted = "a comparison without attacks", "one with attacks: [{kind: reconstruction}]"
+            raise InputError("--max-recovered", found, accepted)
+
     def allow(self, result: ProtocolResult) -> bool:
-        """Return whether a result asks for no more trust, and reveals no more of the item set."""
+        """Return whether a result asks for no more trust, and tells no more of item sets and levels."""
         trusts_more = LEAST_TRUST_FIRST.index(result.trust) > LEAST_TRUST_FIRST.index(self.trust)
-        return not trusts_more and (result.flag("hides_rated_items") or not self.hide_items)
+        # Where an attack finds nothing to look at, nothing is recovered.
+        keeps = (result.mean(_RECOVERED) or 0.0) <= self.max_recovered
+        return not trusts_more and keeps and (result.flag("hides_rated_items") or not self.hide_items)
 
     def loss(self, result: ProtocolResult) -> float:
         """Return the loss of a result that counts; infinite without a bound."""
@@ -92,6 +109,7 @@ class AdviceLimits:
         said = [f"ε ≤ {self.epsilon:g} per {self.unit}{delta}"]
         limits = {"of messages": self.max_bytes, "on the network": self.max_network_bytes}
         said += [f"{most:,.0f} bytes {what}" for what, most in limits.items() if math.isfinite(most)]
+        said += [f"{self.max_recovered:.0%} of levels recovered"] if self.max_recovered < 1 else []
         said += [_AT_MOST_IN_WORDS[self.trust]] if self.trust in _AT_MOST_IN_WORDS else []
         return ", ".join([*said, *(["with the item set hidden"] if self.hide_items else [])])
 
@@ -152,7 +170,7 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
         When there is no comparison, or a protocol has no run yet, or nothing is within the limits and
         nothing sent was not run; the message then names limits that could be met.
     """
-    results, chosen = _results(Path(directory), metric)
+    results, chosen = _results(Path(directory), metric, limits)
     data = next(result.data for result in results if result.average(chosen.column))
     comparable = [result for result in results if result.data == data]
     every, baseline = candidates(comparable, chosen), nothing_sent(comparable)
@@ -186,7 +204,9 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     )
 
 
-def _results(directory: Path, column: str | None) -> tuple[list[ProtocolResult], Metric]:
+def _results(
+    directory: Path, column: str | None, limits: AdviceLimits
+) -> tuple[list[ProtocolResult], Metric]:
     """Return all results of a comparison, and the metric they are judged by."""
     if not (directory / TABLE).is_file():
         raise InputError(str(directory), f"no {TABLE}", "a directory that `dprec compare` wrote")
@@ -194,6 +214,7 @@ def _results(directory: Path, column: str | None) -> tuple[list[ProtocolResult],
     if files.waiting:
         raise InputError(str(directory), files.waiting, "a comparison that is finished; --resume goes on")
     results = [*files.results, *files.populations]
+    limits.check_measured(results)
     known = metrics_of(results)
     named = next((metric for metric in known if column in (None, metric.column)), None)
     if named is None:

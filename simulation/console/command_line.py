@@ -286,12 +286,9 @@ def report(
 def advise(
     directory: parameters.Directory,
     epsilon: Annotated[float, typer.Option(metavar="E", help="Largest privacy loss of any user.")],
-    max_bytes: Annotated[
-        float | None, typer.Option(metavar="B", help="Most bytes of a user's messages, both ways.")
-    ] = None,
-    max_network_bytes: Annotated[
-        float | None, typer.Option(metavar="B", help="Most bytes on the network per user, both ways.")
-    ] = None,
+    max_bytes: parameters.MaxBytes = math.inf,
+    max_network_bytes: parameters.MaxNetworkBytes = math.inf,
+    max_recovered: parameters.MaxRecovered = 1.0,
     per: Annotated[str, typer.Option(metavar="rating|user", help="Unit of epsilon.")] = "rating",
     delta: Annotated[
         float | None,
@@ -330,8 +327,8 @@ def advise(
 
     most = "secure-aggregation" if untrusted and trust == "central" else trust
     trusted, unit = one_of("--trust", most, LEAST_TRUST_FIRST), one_of("--per", per, COMPARABLE_UNITS)
-    messages, network = (math.inf if each is None else each for each in (max_bytes, max_network_bytes))
-    limits = AdviceLimits(epsilon, unit, messages, trusted, hide_items, claimed, delta, network)
+    conditions = (trusted, hide_items, claimed, delta)
+    limits = AdviceLimits(epsilon, unit, max_bytes, *conditions, max_network_bytes, max_recovered)
     print_lines([*advice_lines(advice(directory, limits, metric)), *declared_lines(directory)])
 
 

@@ -75,6 +75,16 @@ PopulationDir = Annotated[
     str | None, typer.Option(metavar="DIR", help="Directory or URL, seen by every node, for the population.")
 ]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a run or a comparison.")]
+MaxBytes = Annotated[
+    float, typer.Option(metavar="B", show_default=False, help="Most bytes of a user's messages, both ways.")
+]
+MaxNetworkBytes = Annotated[
+    float,
+    typer.Option(metavar="B", show_default=False, help="Most bytes on the network per user."),
+]
+MaxRecovered = Annotated[
+    float, typer.Option(metavar="S", help="Largest share of ratings whose level an attack recovers.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
 Page = Annotated[
     bool, typer.Option("--page/--no-page", help="Whether to draw the page; dprec report draws it later.")

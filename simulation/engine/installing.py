@@ -52,21 +52,11 @@ class Installer:
     ) -> Task:
         """Install ratings and a setup, and return the protocol's task; see `Task`.
 
-        ``held``: what devices hold of the train ratings; ``present``: who is asked, by default everybody;
-        ``absent``: who never answers, by default nobody; ``liars``: those of the last users, who lie.
+        ``held``: what devices hold; ``present``: who is asked; ``absent``: who is silent; ``liars``: last.
         """
-        users, lying = train.n_users, 0 if liars is None else liars.users
-        users_per_node, represents = self._users_per_node(users), self.config.dataset.represented(users)
-        group = self.session.install(
-            held,
-            users_per_node=users_per_node,
-            keys=keys.installed,
-            faults=self.config.simulation.faults,
-            setup=self._representing(setup, train).chosen_by(train, self.config.seed, lying),
-            absent=absent,
-            individual_reports=bool(self.config.attacks),
-            crafted=lying if liars is not None and liars.crafted else 0,
-        )
+        users, represents = train.n_users, self.config.dataset.represented(train.n_users)
+        setup = self._representing(setup, train)
+        group = self._install(train, held, setup, keys, absent, liars)
         return Task(
             train=train,
             judged=judged,
@@ -77,7 +67,7 @@ class Installer:
             server_seed=keys.server,
             public_seed=keys.installed.public_seed,
             group=group,
-            roster=replace(self.session.roster(users, users_per_node), present=present),
+            roster=replace(self.session.roster(users, self._users_per_node(users)), present=present),
             progress=self.progress,
             metric=metric,
             checkpoints=checkpoints,
@@ -85,11 +75,33 @@ class Installer:
             ended=self.ended,
             represents=represents,
             attacked=bool(self.config.attacks),
-            liars=lying,
+            liars=0 if liars is None else liars.users,
         )
 
     def _representing(self, setup: Setup, train: Ratings) -> Setup:
         return setup if self.config.dataset.represented(train.n_users) is None else setup.represented()
+
+    def _install(
+        self,
+        train: Ratings,
+        held: Ratings,
+        setup: Setup,
+        keys: RunKeys,
+        absent: Bools | None,
+        liars: Liars | None,
+    ) -> str:
+        """Give the devices what they hold, and return the run key; see `task`."""
+        lying = 0 if liars is None else liars.users
+        return self.session.install(
+            held,
+            users_per_node=self._users_per_node(train.n_users),
+            keys=keys.installed,
+            faults=self.config.simulation.faults,
+            setup=setup.chosen_by(train, self.config.seed, lying),
+            absent=absent,
+            individual_reports=bool(self.config.attacks),
+            crafted=lying if liars is not None and liars.crafted else 0,
+        )
 
     def _users_per_node(self, users: int) -> int:
         # A session was opened for the honest users' partitions.

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
+from simulation.analysis import attacks
 from simulation.analysis.answer import answer_sentences
 from simulation.analysis.gains import SETS_ONLY, same_figures
 from simulation.analysis.groups import read_groups
@@ -15,6 +16,7 @@ from simulation.analysis.protocol_results import (
     notes_on_delta,
 )
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
+from simulation.pages.attacks import attack_sections
 from simulation.pages.comparison_plots import (
     evaluation_plots,
     noise_section,
@@ -127,6 +129,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     of_parts = [_evaluation(part, draw, main=part is parts[0]) for part in parts]
     sections = [section for _, own in of_parts for section in own]
     sections += [
+        *attack_sections(attacks.of_results(files.results), looks, draw),
         *_groups(files, looks, draw),
         user_section(files, traffic, looks, draw),
         *noise_section(files, looks, draw),

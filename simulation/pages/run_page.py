@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from dprec.accounting import COMPARABLE_UNITS
 from dprec.channel import Channel
-from simulation.analysis import vocabulary
+from simulation.analysis import attacks, vocabulary
 from simulation.analysis.columns import (
     ANY_TWO,
     LOSSES,
@@ -39,6 +39,7 @@ from simulation.analysis.vocabulary import (
     profiles_compared,
     size,
 )
+from simulation.pages.attacks import attack_sections
 from simulation.pages.deployment import HOW_TO_PROJECT, projection_sections, run_projections
 from simulation.pages.figures.noise import alter_ego_plots, draw_completion, draw_noise, numbers
 from simulation.pages.figures.panels import SERIES, Look
@@ -234,8 +235,15 @@ def run_page(
     if drawing := drawing_of(run):
         sent = render_template("sent.svg", drawing=drawing)
         sections = [*sections, Section("sent", "What leaves one device", (sent,))]
-    sections = [*sections, *(replace(section, folded=True) for section in folded)]
+    sections = [*sections, *_attacks(summary, draw), *(replace(section, folded=True) for section in folded)]
     return page(summary.name, "dprec run", run_in_words(run), notes, sections, answer)
+
+
+def _attacks(summary: Summary, draw: Draw) -> list[Section]:
+    """Return the section on attacks, if there were any."""
+    performed = () if summary.attacks is None else summary.attacks.performed
+    notes = [note for attack in performed for note in attack.notes]
+    return attack_sections(attacks.of_run(summary), {}, draw, notes)
 
 
 def _groups(summary: Summary, draw: Draw) -> list[Section]:

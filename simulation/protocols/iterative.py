@@ -11,7 +11,7 @@ import numpy as np
 
 from dprec import accounting
 from dprec.arrays import AnyInts, Bools, Floats, offsets, segments
-from dprec.attacks import Transcript
+from dprec.attacks import Broadcast, Transcript
 from dprec.attacks.uploads import added_up
 from dprec.channel import Channel
 from dprec.completion import Profiles, StepOptions, check_rank, inner_products, solve_user_factors
@@ -218,17 +218,23 @@ class IterativeProtocol(Protocol):
         """Add what the devices predict."""
         return Outcome(
             predict=self._between(task).predictor(held),
-            transcript=None if held.received is None else self._transcript(task, held.received),
+            transcript=None if held.received is None else self._transcript(task, held, held.received),
             **self._facts(held, task),
         )
 
-    def _transcript(self, task: ServerTask, received: Sequence[Received]) -> Transcript:
+    def _transcript(self, task: ServerTask, held: State, received: Sequence[Received]) -> Transcript:
         """Return what was said; what comes through a proxy can be linked with nobody."""
         shape = task.n_items, self.rank
         reading = GradientRounds(self.gradient, self.ridge, self.epsilon_per_round, shape, task.public_seed)
         uploads = reading.uploads(task.n_users, received) if self.gradient.linked else ()
         trusted = self.guarantee((task.n_users, task.n_items)).trusts_server
-        return transcript_of(task, trusted=trusted, uploads=uploads, vectors=added_up(uploads))
+        return transcript_of(
+            task,
+            trusted=trusted,
+            uploads=uploads,
+            vectors=added_up(uploads),
+            broadcast=Broadcast.of_products(held.factors),
+        )
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds, with checkpoints and evaluations between them; a run that is attacked has none.

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant
 from dprec.arrays import AnyInts, Bools, Floats
+from dprec.attacks import Broadcast
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.exchange import OneShotSetup, Setup, SilentSetup
@@ -142,8 +143,8 @@ class ClearSetsProtocol(ListProtocol):
     @abstractmethod
     def learn(
         self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
-    ) -> tuple[Scores, dict[str, Any]]:
-        """Return what orders items for any set, and what a reader may want to know of it."""
+    ) -> tuple[Scores, Broadcast, dict[str, Any]]:
+        """Return what orders items for any set, as devices would hold it, and what may be told of it."""
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the sets, and order items for each."""
@@ -153,7 +154,7 @@ class ClearSetsProtocol(ListProtocol):
         wanted = Wanted(symbols=task.attacked)
         collected = ReportCollection(family, task.group, wanted).collect(grid, task.roster)
         sets = _sets(collected.observations)
-        scores, diagnostics = self.learn(sets, task.catalogue, task)
+        scores, learned, diagnostics = self.learn(sets, task.catalogue, task)
         ranked = sets if task.judged is task.train else task.judged.to_sets()
 
         def predict_rows(users: AnyInts, n_items: int) -> Floats:
@@ -170,7 +171,7 @@ class ClearSetsProtocol(ListProtocol):
             rounds=(record,),
             notes=(*sharing.notes_on_failures([record]), *said, sharing.NOT_DELIVERED),
             diagnostics=diagnostics,
-            transcript=told(task, collected.observations, trusted=guarantee.trusts_server),
+            transcript=told(task, collected.observations, trusted=guarantee.trusts_server, broadcast=learned),
         )
 
 
@@ -201,11 +202,12 @@ class EaseProtocol(ClearSetsProtocol):
 
     def learn(
         self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
-    ) -> tuple[Scores, dict[str, Any]]:
+    ) -> tuple[Scores, Broadcast, dict[str, Any]]:
         """Solve for the weights."""
         ridge = self.ridge * (1 if self.ridge_users is None else sets.shape[0] / self.ridge_users)
         weights = ease.ease(ease.co_occurrences(sets), ridge)
-        return (lambda own: ease.scores(own, weights)), {"ridge": ridge}
+        learned = Broadcast.of_weights(weights)
+        return (lambda own: ease.scores(own, weights)), learned, {"ridge": ridge}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +233,7 @@ class IalsProtocol(ClearSetsProtocol):
 
     def learn(
         self, sets: sp.csr_array, catalogue: Catalogue | None, task: Task
-    ) -> tuple[Scores, dict[str, Any]]:
+    ) -> tuple[Scores, Broadcast, dict[str, Any]]:
         """Fit the factors of items; those of users follow from their sets."""
         options = ials.ImplicitOptions(
             rank=self.rank,
@@ -242,4 +244,5 @@ class IalsProtocol(ClearSetsProtocol):
             seed=task.server_seed,
         )
         factors = ials.ials(sets, options, task.progress)
-        return (lambda own: ials.fold_in(own, factors, options) @ factors.T), {}
+        learned = Broadcast.of_products(factors)
+        return (lambda own: ials.fold_in(own, factors, options) @ factors.T), learned, {}

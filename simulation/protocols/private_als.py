@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from dprec.accounting import Adjacency, PrivacyBudget
-from dprec.completion import check_rank
+from dprec.completion import Guard, check_rank
 from dprec.components import option
 from dprec.errors import within
 from dprec.private_als import (
@@ -16,12 +16,13 @@ from dprec.private_als import (
     PrivateAls,
 )
 from dprec.ratings import Ratings
-from dprec.sums import DeviceHalf, Learner, TrustedAggregation
+from dprec.sums import DeviceHalf, Learner, Releases, TrustedAggregation
 from simulation.protocols.base import Predicted
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.iterative import OwnFactors
+from simulation.protocols.sharing import GUARD
 from simulation.protocols.sums import SummedProtocol
-from simulation.protocols.task import Sizes, Task
+from simulation.protocols.task import ServerTask, Sizes, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,7 @@ class PrivateAlsProtocol(AlsOfSums):
     kind: Literal["dp-als"] = "dp-als"
     factorization: FactorizationOptions = option("What is learned, and from what.", FactorizationOptions())
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
+    guard: Guard | None = option(GUARD, None)
 
     @property
     def completion_name(self) -> str:
@@ -57,6 +59,11 @@ class PrivateAlsProtocol(AlsOfSums):
     def method(self) -> PrivateAls:
         """The factorization's."""
         return PrivateAls(options=self.factorization)
+
+    def learner(self, releases: Releases, task: ServerTask) -> ItemLearner:
+        """Return the server's half, which guards lists if it is told to."""
+        liars = 0 if self.guard is None else self.guard.most(releases.n_users)
+        return ItemLearner(self.factorization, task.scale, task.n_items, task.server_seed, liars)
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget and a rank that cannot be kept to."""
@@ -77,7 +84,13 @@ class PrivateAlsProtocol(AlsOfSums):
     def predictions_of(self, held: Ratings, learned: DeviceHalf) -> dict[str, Any]:
         """Predict cell by cell, with factors that fit each user once."""
         assert isinstance(learned, ItemDevice)
-        return {"predict": OwnFactors(held, learned.item_factors, learned.ridge, learned.base)}
+        predict, cautions = (
+            OwnFactors(held, learned.item_factors, learned.ridge, learned.base),
+            learned.model.cautions,
+        )
+        if cautions is None:
+            return {"predict": predict}
+        return {"predict": predict, "scores": lambda users, items: predict(users, items) - cautions[items]}
 
     def diagnostics_of(self, learner: Learner) -> dict[str, Any]:
         """Return how many items have factors."""

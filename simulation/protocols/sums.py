@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccountant
-from dprec.attacks import Transcript
+from dprec.attacks import ReleasedSum, Transcript
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import SummedSetup
 from dprec.ratings import Ratings
@@ -27,7 +28,7 @@ from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Prom
 from simulation.protocols.iterative import predictions_on_devices
 from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
-from simulation.protocols.transcripts import of_newcomers, said_alone, transcript_of
+from simulation.protocols.transcripts import of_newcomers, parts_of, said_alone, transcript_of
 
 if TYPE_CHECKING:
     from strategies.iterative import LearningFromSums
@@ -179,7 +180,7 @@ class SummedProtocol(Protocol):
             )
         releases = replace(self.releases(task), n_users=task.population)
         strategy = LearningFromSums(
-            learner=self.method.learner(releases, task.catalogue, task.server_seed),
+            learner=self.learner(releases, task),
             aggregation=aggregation,
             multipliers=self.multipliers,
             costs=tuple(map(self._cost, self.multipliers)),
@@ -202,6 +203,10 @@ class SummedProtocol(Protocol):
         strategy.deliver(grid)
         return strategy
 
+    def learner(self, releases: Releases, task: ServerTask) -> Learner:
+        """Return the server's half, which learns from the releases."""
+        return self.method.learner(releases, task.catalogue, task.server_seed)
+
     def served(self, task: ServerTask, held: LearningFromSums) -> ServerOutcome:
         """Return what the server knows."""
         return ServerOutcome(**self._facts(held, task))
@@ -223,9 +228,18 @@ class SummedProtocol(Protocol):
             task,
             trusted=self.aggregation.trust == "central",
             vectors=said_alone(task.n_users, received, held.aggregation, held.asked),
-            sums=tuple(held.released),
+            sums=tuple(self._sums(task, held, received)),
             newcomer=of_newcomers(self.predictions_of(nobody, learned)["predict"]),
         )
+
+    def _sums(
+        self, task: ServerTask, held: LearningFromSums, received: Sequence[Received]
+    ) -> Iterator[ReleasedSum]:
+        """Yield the sums that were released, with what anybody can compute that a profile adds to them."""
+        for number, summed in held.released.items():
+            device = self.method.device(received[number - 1].model, task.n_items, task.scale)
+            layout, _ = held.asked[number - 1]
+            yield replace(summed, added=partial(parts_of, device, layout, number, task.public_seed))
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the rounds, and evaluate each of them."""

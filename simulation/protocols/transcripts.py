@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from dprec.arrays import AnyInts, Floats, Ints
+from dprec.arrays import AnyInts, Floats, Ints, offsets
 from dprec.attacks import Transcript
 from dprec.attacks.uploads import Answered, Upload, of_normal_noise, of_signs
 from dprec.completion import Completed, Profiles
@@ -18,7 +18,8 @@ from dprec.federated import FederatedModel, UpdateCode
 from dprec.gradients import GradientReport
 from dprec.observations import Observations
 from dprec.predictions import Predict
-from dprec.sums import Aggregation, Layout
+from dprec.randomness import words
+from dprec.sums import UNIT, Aggregation, DeviceHalf, Layout
 from simulation.protocols.sharing import TopN
 from simulation.protocols.task import ServerTask
 
@@ -158,3 +159,18 @@ def said_alone(
             whole = whole + picks @ sp.csr_array(np.pad(numbers, ((0, 0), (0, size - numbers.shape[1]))))
         rounds.append(whole)
     return sp.csr_array(sp.hstack(rounds)) if rounds else None
+
+
+def parts_of(
+    device: DeviceHalf, layout: Layout, round_index: int, seed: int, profiles: Profiles
+) -> sp.csr_array:
+    """Return what devices add to a sum, in contributions of a norm of 1, shape (users, entries).
+
+    Where a device chooses among its user's ratings at random, others are chosen here.
+    """
+    chosen = words(seed, "choices that an attack supposes", 0, profiles.items.size, round_index=round_index)
+    vectors = device.contributions(profiles, layout, round_index, chosen).vectors(layout)
+    width, counts = layout.width, np.diff(vectors.indptr)
+    entries = (vectors.rows.astype(np.int64)[:, None] * width + np.arange(width)).ravel()
+    shape = profiles.n_users, layout.n_rows * width
+    return sp.csr_array((vectors.numbers.ravel() * UNIT, entries, offsets(counts * width)), shape=shape)

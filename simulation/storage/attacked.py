@@ -64,6 +64,12 @@ class AttackSummary(Document):
     attribute_auc: Annotated[Reached | None, "attributes, AUC"] = Field(
         None, description="Area under the ROC curve of the attribute of users that is told best."
     )
+    rounds_sign: Annotated[Reached | None, "signs recovered, all rounds"] = Field(
+        None, description="Share of the signs that are guessed from all reports on the ratings."
+    )
+    rounds_membership_auc: Annotated[Reached | None, "membership from rounds, AUC"] = Field(
+        None, description="Area under the ROC curve of who rated an item, from what is sent in all rounds."
+    )
     shadow_auc: Annotated[Reached | None, "taking part, AUC"] = Field(
         None, description="Area under the ROC curve of whether a user took part, from what is released."
     )

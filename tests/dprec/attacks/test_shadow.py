@@ -10,7 +10,7 @@ from scipy.stats import binom, norm
 from dprec.arrays import Bools, Floats
 from dprec.attacks import Figure, ReleasedSum
 from dprec.attacks.broadcasts import Broadcast
-from dprec.attacks.shadow import ShadowModels, halves, interval, log_likelihood_ratios
+from dprec.attacks.shadow import ShadowModels, halves, log_likelihood_ratios
 from dprec.attacks.traces import Targets
 from dprec.completion import Profiles
 from dprec.wire import ItemTable
@@ -160,9 +160,3 @@ def test_a_table_says_its_numbers_and_embeddings() -> None:
     said = Broadcast.of_table(table)
     assert said.columns.tolist() == [[0, 1], [1, 1], [2, 1], [3, 1]]
     assert [each.shape for each in said.embeddings] == [(4, 0), (4, 0)]
-
-
-def test_an_interval_holds_its_share() -> None:
-    low, high = interval(0.25, 400)
-    assert (low, high) == pytest.approx((0.208, 0.295), abs=0.001)
-    assert interval(0.0, 400)[0] == 0

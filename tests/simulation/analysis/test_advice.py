@@ -58,6 +58,24 @@ def test_conditions_leave_protocols_out(table: Table) -> None:
     assert advice.for_epsilon is None
 
 
+def test_what_an_attack_recovers_is_limited(table: Table) -> None:
+    rows = [
+        line("open", 1.0, 1.0, recovered_level=0.6),
+        line("closed", 1.0, 1.1, recovered_level=0.4),
+        line("silent", 1.0, 1.2, recovered_level=None),
+    ]
+    bests = {
+        most: advise(table(rows), AdviceLimits(1.0, "rating", max_recovered=most)).best.result.name
+        for most in (1.0, 0.6, 0.5, 0.3)
+    }
+    assert bests == {1.0: "open", 0.6: "open", 0.5: "closed", 0.3: "silent"}
+    with refused_at("--max-recovered"):
+        advise(table(), AdviceLimits(1.0, "rating", max_recovered=0.5))
+    for value in (0.0, 1.1, math.nan):
+        with refused_at("--max-recovered"):
+            AdviceLimits(1.0, "rating", max_recovered=value)
+
+
 def test_an_epsilon_above_its_promise_by_rounding_is_within(table: Table) -> None:
     rows = [line("a", 1.0, 1.2, epsilon_per_rating=1.0000000000000284)]
     assert advise(table(rows), AdviceLimits(1.0, "rating", 500)).best.result.name == "a"

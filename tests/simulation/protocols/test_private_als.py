@@ -240,3 +240,16 @@ def test_the_noise_of_sets_keeps_epsilon_under_both_adjacencies(adjacency: str, 
     assert isinstance(protocol, ImplicitAlsProtocol)
     composed = 1 / np.sqrt((1 / np.array(protocol.multipliers) ** 2).sum())
     assert gaussian_epsilon(times / composed, 1e-6) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_guarded_lists_are_of_other_items_and_predictions_stay_as_they_are() -> None:
+    """The first round has the same noise, and what liars could add is taken off afterwards."""
+    ranked = {"evaluation": {"ranking": {"cutoffs": [10]}}}
+    plain = run(values(factorization={"rank": 0}) | ranked, page=False)
+    guarded = run(values(factorization={"rank": 0}, guard={"liars": 0.1}) | ranked, page=False)
+    np.testing.assert_array_equal(plain.predictions["prediction"], guarded.predictions["prediction"])
+    more = guarded.traffic["downlink_payload_bytes"] - plain.traffic["downlink_payload_bytes"]
+    assert (more > 0).all()
+    assert (more <= 30 + 4 + 16).all()
+    assert guarded.summary["accuracy"]["rmse"] == plain.summary["accuracy"]["rmse"]
+    assert guarded.summary["accuracy"]["ranking"] != plain.summary["accuracy"]["ranking"]

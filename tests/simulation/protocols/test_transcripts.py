@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dprec.attacks import Transcript
+from dprec.attacks.traces import held
 from dprec.observations import RowReports
 from simulation import run
 from simulation.configuration.loading import load
@@ -147,3 +148,30 @@ def test_collections_over_time_are_kept_one_by_one() -> None:
     uploads = len(said_in(values).uploads)
     assert uploads > rounds
     assert uploads % rounds == 0
+
+
+@pytest.mark.parametrize("name", ["gram-central", "gram-secagg", "dp-item-effects", "best-secret-set"])
+def test_a_sum_without_what_users_add_is_noise(name: str) -> None:
+    """Mean squares of so many normal numbers are within a tenth, or six deviations, of their variance.
+
+    A device's own rounding is far below the noise. False alarm below 1e-8 for each sum.
+    """
+    said, profiles = said_in(presets()[name]), held(Spying.said[-1].truth)
+    assert said.parted_sums == said.sums != ()
+    for each in said.sums:
+        assert each.added is not None
+        parts = each.added(profiles)
+        assert parts.shape == (said.n_users, each.released.size)
+        assert parts.power(2).sum(axis=1).max() <= 1 + 1e-6
+        left = (each.released - parts.sum(axis=0)) / each.deviation
+        margin = max(0.1, 6 * np.sqrt(2 / left.size))
+        assert np.mean(left**2) == pytest.approx(1, abs=margin)
+
+
+def test_everybody_is_sent_item_factors_or_weights() -> None:
+    said = said_in(presets()["federated-mf"])
+    assert said.broadcast is not None
+    assert [len(each) for each in said.broadcast.embeddings] == [said.n_items]
+    said = said_in(presets()["ease"])
+    assert said.broadcast is not None
+    assert [each.shape for each in said.broadcast.weights] == [(said.n_items, said.n_items)]

@@ -1,0 +1,241 @@
+"""What rounds add to what one of them tells: reports on the same ratings, gradients of the same profile.
+
+Of reports in several collections, the likelihoods multiply, and those that repeat one permanent answer are
+read as one. Of what devices upload about gradients, the adversary compares each user's numbers with those of
+made-up profiles, with an item and without, on the model that it sent down, as in interaction-level membership
+inference (Yuan et al. [yuan2023]): a coordinate that is sent in the clear says at once which items
+were rated, and one with noise adds a little in every round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+from scipy.stats import rankdata
+
+from dprec.arrays import Bools, Floats, Ints, offsets
+from dprec.attacks.base import Attack, Attacked, Figure, Game
+from dprec.attacks.bounds import Roc
+from dprec.attacks.reconstruction import Reconstruction
+from dprec.attacks.seen import ItemShares
+from dprec.attacks.transcript import Transcript
+from dprec.attacks.uploads import Upload
+from dprec.completion import Profiles
+from dprec.components import option
+from dprec.errors import InputError
+from dprec.observations import Observations
+from dprec.randomness import generator
+from dprec.ratings import Ratings
+
+_AT_ONCE = 1 << 22
+"""Numbers of made-up devices that are held at once."""
+
+_FEW = 5.0
+"""Made-up raters of an item, as many as whom those of all items count together."""
+
+_LEAST = 1e-12
+"""Variance of a number that does not vary."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds(Attack):
+    """Ratings from the reports of several rounds, and rated items from gradients, after one round and all."""
+
+    kind: Literal["rounds"] = "rounds"
+    made_up: int = option("Profiles that are made up from what is public of the items.", 2000, ge=10)
+    users: int = option("Users whose items are inferred from gradients, drawn at random.", 2000, ge=2)
+
+    def figures(self) -> tuple[str, ...]:
+        """Return the names of what is recovered after all rounds, after half of them, and after the first."""
+        recovered = (f"rounds_{what}{when}" for what in ("level", "sign") for when in ("", *_EARLIER))
+        return (*recovered, "rounds_membership_auc", "rounds_membership_auc_first")
+
+    def perform(self, game: Game) -> Attacked:
+        """Attack reports, where they are of several rounds, and uploads, where there are any."""
+        figures = {name: Figure(None) for name in self.figures()}
+        notes: list[str] = []
+        if len(game.transcript.reports) > 1:
+            figures |= self._recovered(game, notes)
+        if game.transcript.uploads:
+            figures |= self._memberships(game)
+        return Attacked(figures, tuple(notes))
+
+    def _recovered(self, game: Game, notes: list[str]) -> dict[str, Figure]:
+        """Return what all reports about a rating tell, the first half of them, and the first."""
+        try:
+            told = Observations.joined(game.transcript.reports)
+        except InputError as error:
+            notes.append(str(error))
+            return {}
+        cells = told.users.astype(np.int64) * told.shape[1] + told.items
+        begins = np.flatnonzero(np.diff(cells, prepend=-1))
+        times = np.diff(begins, append=cells.size)
+        turns = np.arange(cells.size) - np.repeat(begins, times)
+        answered = game.truth.select(np.isin(game.truth.cells, cells))
+        figures = {}
+        for when, counted in (("", times), ("_half", -(-times // 2)), ("_first", np.ones_like(times))):
+            part = told.select(turns < np.repeat(counted, times))
+            seen = replace(game.transcript, reports=(game.transcript.read_together(part),))
+            attacked = Reconstruction(background="items").perform(cast(Game, _Earlier(game, seen, answered)))
+            for what in ("level", "sign"):
+                figures[f"rounds_{what}{when}"] = attacked.figures[f"recovered_{what}"]
+        notes.append(_REPORTS.format(times.mean() if times.size else 0.0))
+        return figures
+
+    def _memberships(self, game: Game) -> dict[str, Figure]:
+        """Return how well the uploads of one round, and of all, rank users by whether they rated an item."""
+        truth, uploads = game.truth, game.transcript.uploads
+        random = generator(game.seed, "profiles that an attack makes up")
+        chosen = np.sort(random.permutation(truth.n_users)[: self.users])
+        made_up = profiles_like(truth, self.made_up, random)
+        rated = truth.to_sets()[chosen].toarray() > 0
+        allowed = (
+            1.0
+            if game.transcript.trusted
+            else Roc.allowed_by(replace(game.accountant, adjacency="replace-one")).auc
+        )
+        bound = allowed if allowed < 1 else None
+        evidence = np.zeros((chosen.size, truth.n_items))
+        figures: dict[str, Figure] = {}
+        for upload in uploads:
+            evidence += evidence_of(upload, chosen, made_up)
+            reached = Figure(within_items(evidence, rated), 0.5, bound)
+            figures.setdefault("rounds_membership_auc_first", reached)
+            figures["rounds_membership_auc"] = reached
+        return figures
+
+
+_EARLIER = ("_half", "_first")
+
+_REPORTS = "Of ratings with a report there are {:.3g} reports each, in all rounds."
+
+
+@dataclass(frozen=True, eq=False)
+class _Earlier:
+    """A game in which less was seen, of fewer ratings; in all else the same."""
+
+    game: Game
+    transcript: Transcript
+    truth: Ratings
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.game, name)
+
+
+def profiles_like(ratings: Ratings, count: int, random: np.random.Generator) -> Profiles:
+    """Return profiles in which every item is rated as often, and in which way, as by all users."""
+    known = ItemShares.of(ratings)
+    had = random.random((count, ratings.n_items)) < known.popularity
+    _, items = had.nonzero()
+    values = np.full(items.size, np.nan)
+    if not ratings.scale.implicit:
+        reached = random.random(items.size)[:, None] >= known.shares.cumsum(axis=1)[items, :-1]
+        values = ratings.scale.values[reached.sum(axis=1)]
+    return Profiles(offsets(had.sum(axis=1)), items.astype(np.int32), values, ratings.n_items)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """Mean and variance of the numbers of devices: first of those without an item, then of those with it.
+
+    Of numbers that are each about one item, shape (2, numbers); else (2, numbers, items).
+    """
+
+    means: Floats
+    variances: Floats
+
+    @classmethod
+    def of(cls, upload: Upload, made_up: Profiles) -> Self:
+        """Return those of made-up devices; few with an item are joined by those of all items."""
+        devices, n_items = made_up.n_users, made_up.n_items
+        whole, sums = np.zeros((2, upload.n_numbers)), []
+        for block in _blocks(made_up, upload.n_numbers):
+            numbers = upload.compute(block)
+            whole += numbers.sum(axis=0), (numbers**2).sum(axis=0)
+            sums.append(_sums_with(block, numbers, upload.per_item))
+        of_raters = np.sum(sums, axis=0)
+        raters = np.bincount(made_up.items, minlength=n_items).astype(np.float64)
+        usual = of_raters.sum(axis=2, keepdims=True) / max(raters.sum(), 1)
+        with_item = (of_raters + _FEW * usual) / (raters + _FEW)
+        of_all = whole.reshape(2, 1 if upload.per_item is None else n_items, -1).swapaxes(1, 2)
+        without = (of_all - of_raters) / np.maximum(devices - raters, 1)
+        both = np.stack([without, with_item])
+        if upload.per_item is not None:
+            both = both.swapaxes(2, 3).reshape(2, 2, -1)
+        means, squares = both[:, 0], both[:, 1]
+        return cls(means, np.maximum(squares - means**2, _LEAST))
+
+
+def _sums_with(block: Profiles, numbers: Floats, per_item: int | None) -> Floats:
+    """Return sums, over devices with an item, of numbers and of their squares.
+
+    Shape (2, numbers of an item, items), or of all (2, numbers, items).
+    """
+    if per_item is None:
+        sets = block.to_sets().T
+        return np.stack([(sets @ powers).T for powers in (numbers, numbers**2)])
+    own = numbers.reshape(block.n_users, block.n_items, per_item)[block.users, block.items]
+    columns = [*own.T, *(own.T**2)]
+    sums = [np.bincount(block.items, column, block.n_items) for column in columns]
+    return np.reshape(sums, (2, per_item, block.n_items))
+
+
+def _blocks(profiles: Profiles, numbers: int) -> Iterator[Profiles]:
+    """Yield the profiles of consecutive users, whose numbers take little memory."""
+    step = max(1, _AT_ONCE // numbers)
+    for start in range(0, profiles.n_users, step):
+        indptr = profiles.indptr[start : start + step + 1]
+        own = slice(int(indptr[0]), int(indptr[-1]))
+        yield replace(
+            profiles, indptr=indptr - indptr[0], items=profiles.items[own], values=profiles.values[own]
+        )
+
+
+def evidence_of(upload: Upload, users: Ints, made_up: Profiles) -> Floats:
+    """Return the log likelihood ratios of what users sent, of items rated to items not rated.
+
+    Shape (users, items).
+    """
+    n_items = made_up.n_items
+    evidence, place = np.zeros((users.size, n_items)), np.full(upload.n_users, -1)
+    place[users] = np.arange(users.size)
+    moments = None if upload.shows_items else _Moments.of(upload, made_up)
+    for part in upload.read():
+        kept = place[part.users] >= 0
+        own, numbers, answers = place[part.users[kept]], part.numbers[kept], part.answers[kept]
+        if upload.per_item is None:
+            np.add.at(evidence, own, _told(upload, moments, numbers, answers[:, None]))
+        else:
+            cells = own * n_items + numbers // upload.per_item
+            told = _told(upload, moments, numbers, answers)
+            evidence += np.bincount(cells, told, evidence.size).reshape(evidence.shape)
+    return evidence
+
+
+def _told(upload: Upload, moments: _Moments | None, numbers: Ints, answers: Floats) -> Floats:
+    """Return how much likelier answers are with an item than without; 1 if that there are any says it."""
+    if moments is None:
+        return np.ones_like(answers)
+    without, with_item = (
+        upload.likelihood(answers, means[numbers], variances[numbers])
+        for means, variances in zip(moments.means, moments.variances, strict=True)
+    )
+    return with_item - without
+
+
+def within_items(scores: Floats, rated: Bools) -> float | None:
+    """Return how likely a user who rated an item is to score above one who did not, over all such pairs.
+
+    None where every item was rated by everybody or nobody.
+
+    Parameters
+    ----------
+    scores, rated : ndarray, shape (users, items)
+    """
+    raters = rated.sum(axis=0)
+    ranks = (rankdata(scores, axis=0) * rated).sum(axis=0)
+    pairs = int((raters * (len(rated) - raters)).sum())
+    return float((ranks - raters * (raters + 1) / 2).sum() / pairs) if pairs else None

@@ -1,0 +1,168 @@
+"""The section on attacks: what is recovered of what was said, beside epsilon, and what liars move."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from operator import attrgetter
+
+import numpy as np
+from markupsafe import Markup
+
+from simulation.analysis.attacks import AttackedResult, names_of
+from simulation.analysis.columns import TableColumn, figure_column, text_column, written_column
+from simulation.analysis.vocabulary import DASH, grouped_by, loss, number
+from simulation.pages.figures.marks import Axis, Line, log_axis, plain_axis
+from simulation.pages.figures.panels import MUTED, SURFACE, Entry, Look, Looks, Panel, chart, told_apart
+from simulation.pages.figures.rendering import Draw, Plot
+from simulation.pages.page import Section, figures, paragraph, table
+from simulation.storage.attacked import AttackSummary, Reached
+from simulation.storage.columns import column
+
+_WORDS = (
+    "Epsilon bounds what anybody can learn; this is what attacks did learn. Beside each figure stands what "
+    "the same attack reaches by what is public alone, with nothing sent, and what no attack exceeds under "
+    "the proved losses; where nothing is proved, there is no bound. Of targets that liars promote, the "
+    "baseline is without liars."
+)
+
+_DIGITS = 3
+
+_RANKS = "_rank"
+"""How the names of figures end that are ranks, which are drawn on a logarithmic axis."""
+
+
+def attack_sections(
+    lines: Sequence[AttackedResult], looks: Looks, draw: Draw, notes: Sequence[str] = ()
+) -> list[Section]:
+    """Return the section on attacks, if there were any.
+
+    ``notes``: what a reader of the figures must know.
+    """
+    if not lines:
+        return []
+    several = len({(line.name, line.budget) for line in lines}) > 1
+    said = Markup("").join(Markup("<li>{}</li>").format(note) for note in notes)
+    content = (
+        paragraph(_WORDS),
+        *([figures([draw(plot) for plot in _plots(lines, looks)])] if several else []),
+        _compared(lines) if several else _of_one(lines[0]),
+        *([Markup("<ul>{}</ul>").format(said)] if notes else []),
+    )
+    return [Section("attacks", "What an attacker learns, and what liars move", content)]
+
+
+def _titled(name: str) -> str:
+    title = column(name).title
+    return title[:1].upper() + title[1:]
+
+
+def _of_one(line: AttackedResult) -> Markup:
+    """Return a table with a line for each figure."""
+
+    def held(title: str, key: str) -> TableColumn[str]:
+        return figure_column(title, "", lambda name: getattr(line.reached[name], key), _DIGITS)
+
+    columns: list[TableColumn[str]] = [
+        text_column("figure", _titled),
+        held("reached", "value"),
+        held("nothing sent", "baseline"),
+        held("ε allows", "bound"),
+    ]
+    return table("What attacks reached", columns, list(line.reached))
+
+
+def _compared(lines: Sequence[AttackedResult]) -> Markup:
+    """Return a table with a line for each protocol at each budget, and a column for each figure."""
+
+    def of(name: str) -> TableColumn[AttackedResult]:
+        def value(line: AttackedResult) -> float | None:
+            return line.reached[name].value if name in line.reached else None
+
+        def text(line: AttackedResult) -> str:
+            return _beside(line.reached[name]) if name in line.reached else DASH
+
+        return TableColumn(_titled(name), "", value, text)
+
+    columns: list[TableColumn[AttackedResult]] = [
+        text_column("protocol", attrgetter("name")),
+        written_column("ε", attrgetter("budget"), loss),
+        *map(of, names_of(lines)),
+    ]
+    return table("What attacks reached; small: with nothing sent, and what ε allows", columns, lines)
+
+
+def _beside(reached: Reached) -> str:
+    """Return a figure, and small what it is judged by."""
+    others = [(reached.baseline, ""), (reached.bound, "≤ ")]
+    small = " · ".join(f"{sign}{number(each, _DIGITS)}" for each, sign in others if each is not None)
+    return Markup("{}<br><small>{}</small>").format(number(reached.value, _DIGITS), small)
+
+
+def _plots(lines: Sequence[AttackedResult], looks: Looks) -> Iterator[Plot]:
+    """Yield the figure of what any protocol reaches at several budgets."""
+    every = {name: _courses(name, lines) for name in names_of(lines) if name in AttackSummary.declared()}
+    drawn = {name: courses for name, courses in every.items() if courses}
+    if not drawn:
+        return
+    said = (
+        f"{_titled(name)}, {key} at ε = {loss(line.budget)}: {number(line.reached[name].value, _DIGITS)}"
+        for name, courses in drawn.items()
+        for key, own in courses.items()
+        for line in own
+    )
+    yield Plot(
+        "attacks-epsilon",
+        "What attacks reached, by ε",
+        "Lines: reached. Rings: what ε allows. Fine dots: with nothing sent.",
+        "; ".join(said),
+        lambda: [_panel(name, courses, looks) for name, courses in drawn.items()],
+        full_width=True,
+    )
+
+
+def _courses(name: str, lines: Sequence[AttackedResult]) -> dict[str, list[AttackedResult]]:
+    """Return the lines of each protocol that a figure has at several budgets."""
+    known = [line for line in lines if name in line.reached and line.reached[name].value is not None]
+    of_budgets = grouped_by((line.name, line) for line in known if line.budget is not None)
+    return {key: own for key, own in of_budgets.items() if len(own) > 1}
+
+
+def _panel(name: str, courses: dict[str, list[AttackedResult]], looks: Looks) -> Panel:
+    apart = told_apart(courses, looks)
+    curves = [
+        curve
+        for key, own in courses.items()
+        for curve in _curves(name, key, sorted(own, key=lambda line: line.budget or 0.0), apart[key])
+    ]
+    heights = np.concatenate([np.ravel(curve.y) for curve in curves]).astype(np.float64)
+    known = heights[np.isfinite(heights)]
+    budgets = [line.budget for line in chain(*courses.values()) if line.budget is not None]
+    x = log_axis(budgets, "ε", at_values=True)
+    allowed = Entry("ε allows", MUTED, "o", None, hollow=True)
+    legend = [allowed, Entry("nothing sent", MUTED, dashes=_QUIET)]
+    return chart(_titled(name), x, _height(name, known.tolist()), curves, legend=legend)
+
+
+_QUIET = "1 2.5"
+"""Dashes of baselines."""
+
+
+def _height(name: str, values: Sequence[float]) -> Axis:
+    if name.endswith(_RANKS):
+        return log_axis([max(value, 1.0) for value in values], grid=True)
+    return plain_axis(min(values), max(values), pad=0.07, grid=True)
+
+
+def _curves(name: str, label: str, own: Sequence[AttackedResult], look: Look) -> Iterator[Line]:
+    """Yield what is reached at each budget, and thinner what ε allows and what nothing sent reaches."""
+    held = [(line.budget, line.reached[name]) for line in own if line.budget is not None]
+    budgets = [budget for budget, _ in held]
+
+    def heights(key: Callable[[Reached], float | None]) -> list[float]:
+        return [np.nan if (value := key(reached)) is None else value for _, reached in held]
+
+    reached = heights(attrgetter("value"))
+    words = [f"{label}, ε = {loss(x)}: {number(y, _DIGITS)}" for x, y in zip(budgets, reached, strict=True)]
+    allowed = heights(attrgetter("bound"))
+    yield Line(budgets, heights(attrgetter("baseline")), look.colour, 1.0, _QUIET, opacity=0.7)
+    yield Line(budgets, allowed, look.colour, 0, marker=look.marker or "o", radius=4.5, hollow=SURFACE)
+    yield Line(budgets, reached, look.colour, 1.7, look.dashes, look.marker or "o", label=label, words=words)
