@@ -34,7 +34,7 @@ from dprec.federated import Parameters, UpdateCode, code_of
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.lists.model import ListModel
 from dprec.personalization import OrdinalProcess
-from dprec.sums import Aggregation, DeviceHalf
+from dprec.sums import Aggregation, DeviceHalf, PartOfContributions
 from dprec.wire import Factors, decode_broadcast
 
 AddUp = Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
@@ -245,13 +245,21 @@ def contributions(
     half = _device_half(request.factors, partition)
     Memory.of(population, len(setup.multipliers), context).answer_once(request.round_index, request.factors)
     aggregation, layout = _among_all(partition), half.layout(request.round_index)
-    devices = draws_of_rounds(partition, "contribution").asked(request.factors)
-    words = devices.per_cell(np.asarray(partition.counts), partition.items, request.round_index)
-    chosen = half.contributions(profiles_of(partition), layout, request.round_index, words)
-    lasting = turns_of(partition) if aggregation.by_itself else None
-    draws = RoundDraws(devices, request.round_index, population.keys.public_seed, lasting)
     multiplier = setup.multipliers[request.round_index - 1]
-    reports = aggregation.encode(chosen, layout, multiplier, draws)
+
+    def encoded(part: Partition, *, lies: bool) -> Pieces:
+        devices = draws_of_rounds(part, "contribution").asked(request.factors)
+        words = devices.per_cell(np.asarray(part.counts), part.items, request.round_index)
+        own = half.contributions(profiles_of(part), layout, request.round_index, words)
+        lasting = turns_of(part) if aggregation.by_itself else None
+        draws = RoundDraws(devices, request.round_index, population.keys.public_seed, lasting)
+        if not lies:
+            return Pieces.of(aggregation.encode(own, layout, multiplier, draws))
+        if population.targets:
+            own = PartOfContributions(own, half.about(np.array(population.targets), layout))
+        return Pieces.of(aggregation.crafted(own, layout, multiplier, draws, population.crafted))
+
+    reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie)
     return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
 
 

@@ -22,7 +22,7 @@ from typing import Annotated, Protocol, TypeVar
 
 import numpy as np
 from flwr.app import Context, Message
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from clients.faults import FaultOptions
 from clients.places import place_of, write_whole
@@ -139,6 +139,8 @@ class Population:
     """Whose device never answers; None for nobody; shape (users,)."""
     crafted: int = 0
     """So many users, the last ones, choose what they report, which says most for their profiles."""
+    targets: tuple[int, ...] = ()
+    """Items that these care for; none for all."""
     held: HeldFactors | None = None
     """What the devices last received before the run was interrupted."""
     key: str = ""
@@ -236,10 +238,12 @@ class Partition:
 
     @property
     def parts_that_lie(self) -> tuple[tuple[Partition, bool], ...]:
-        """The users whose reports are drawn, and then those who choose them, and which they are."""
+        """The users whose reports are drawn, and then those who choose them, as far as there are any."""
+        if not self.population.crafted:
+            return ((self, False),)
         first = min(max(self.start, self.population.n_users - self.population.crafted), self.stop)
         drawn, chosen = replace(self, stop=first), replace(self, start=first)
-        return (drawn, False), (chosen, True)
+        return tuple((part, lies) for part, lies in ((drawn, False), (chosen, True)) if part.size)
 
     @cached_property
     def _profiles(self) -> StoredProfiles:
@@ -262,6 +266,9 @@ class _Description(components.Options):
         "Whose devices never answer, a bit for each user, in hexadecimal; empty for nobody.", ""
     )
     crafted: int = components.option("Users, the last ones, who choose what they report.", 0, ge=0)
+    targets: Annotated[tuple[int, ...], BeforeValidator(components.as_tuple)] = components.option(
+        "Items that these care for; none for all.", ()
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,15 +288,16 @@ def write_population(
     setup: Setup | None,
     absent: Bools | None = None,
     crafted: int = 0,
+    targets: tuple[int, ...] = (),
     individual_reports: bool = False,
     shards: Path | None = None,
 ) -> None:
     """Write what the devices hold to a new directory.
 
     No setup where messages bring it (`clients.population`). ``absent``: whose device never answers, by
-    default nobody's. ``crafted``: so many users, the last ones, choose what they report. ``shards``: where
-    the ratings are, or are to be written; by default in the directory itself. Raises FileExistsError when
-    the directory exists, and InputError as `write_shards`.
+    default nobody's. ``crafted``: so many users, the last ones, choose what they report; ``targets``: items
+    that they care for. ``shards``: where the ratings are, or are to be written; by default in the directory
+    itself. Raises FileExistsError when the directory exists, and InputError as `write_shards`.
     """
     directory.mkdir(parents=True)
     index = write_shards(directory if shards is None else shards, ratings)
@@ -303,6 +311,7 @@ def write_population(
         setup=setup,
         absent="" if absent is None else np.packbits(absent).tobytes().hex(),
         crafted=crafted,
+        targets=targets,
     )
     write_whole(directory / _POPULATION, to_json(description).encode())
 
@@ -340,6 +349,7 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
         setup=description.setup or brought.unpacked_setup(str(path)),
         absent=_absent(description.absent, ratings.n_users),
         crafted=description.crafted,
+        targets=description.targets,
         held=_held(folder),
         key=folder.name,
     )

@@ -16,13 +16,14 @@ import numpy as np
 from dprec.arrays import Bools, Floats, Ints, Uint8s, offsets
 from dprec.ratings import Ratings
 
-Fillers = Literal["random", "popular", "profile-aware", "active", "contrast"]
+Fillers = Literal["random", "popular", "profile-aware", "active", "contrast", "none"]
 """Which other items are in a fake profile, and how they are rated.
 
 ``random``: any items, by the shares of the levels among all ratings (Lam and Riedl [lam2004]). ``popular``:
 the most rated items, each by the shares of its levels. ``profile-aware``: items drawn by popularity, as many
 as an honest user has rated. ``active``: as many as the most active users have rated, since some servers
 believe them more. ``contrast``: as few as make the targets stand out, at the other end of the scale.
+``none``: the targets alone, as the smallest profiles weigh most where all have the same norm.
 """
 
 Lies = Literal[Fillers, "reversed"]
@@ -45,6 +46,8 @@ class Liars:
     """What they claim to have rated, of the items of the honest users."""
     crafted: bool = False
     """Whether they choose what they report, as far as a protocol can tell no difference by its form."""
+    targets: tuple[int, ...] = ()
+    """The items that they care for: who chooses what it adds to a sum says nothing of others. None: all."""
 
     @property
     def users(self) -> int:
@@ -133,6 +136,8 @@ class FakeProfiles:
 
     def _sizes(self, liars: int, generator: np.random.Generator) -> Ints:
         """Return how many fillers each has, shape (liars,)."""
+        if self.fillers == "none":
+            return np.zeros(liars, dtype=np.int64)
         counts = self.background.counts[self.background.counts > 0]
         if self.fillers == "profile-aware":
             sizes = counts[generator.integers(counts.size, size=liars)]

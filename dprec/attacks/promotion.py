@@ -20,6 +20,7 @@ from dprec.randomness import generator
 from dprec.ratings import Ratings
 
 _TRIED: tuple[Fillers, ...] = ("contrast", "active", "profile-aware", "popular")
+_TRIED_IN_SETS: tuple[Fillers, ...] = ("none", "contrast", "popular")
 
 _CELLS = 1 << 21
 """Predictions at once."""
@@ -56,7 +57,8 @@ class Promotion(Attack):
         """Run the protocol once more, with the liars, and compare what honest users are shown."""
         honest, background = game.truth, Background.of(game.truth)
         targets = background.targets(self.targets, generator(game.seed, "targets"))
-        tried = _TRIED if self.fillers == "strongest" else (self.fillers,)
+        tried = _TRIED_IN_SETS if honest.scale.implicit else _TRIED
+        tried = tried if self.fillers == "strongest" else (self.fillers,)
         moved: dict[Fillers, Shown] = {each: self._lied(game, background, targets, each) for each in tried}
         few = np.linspace(0, honest.n_users - 1, min(_FEW, honest.n_users)).astype(np.int64)
         ranks = {each: seen_of(targets, honest, moved[each], few).rank for each in tried}
@@ -82,7 +84,7 @@ class Promotion(Attack):
         level = honest.scale.levels if self.goal == "promote" else 1
         number, draws = number_of_liars(honest.n_users, self.share), generator(game.seed, "fake profiles")
         profiles = FakeProfiles(background, targets, level, fillers).made(honest, number, draws)
-        return game.with_liars(Liars(profiles, crafted=self.reports == "crafted"))
+        return game.with_liars(Liars(profiles, self.reports == "crafted", tuple(targets.tolist())))
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,10 @@ class SetLayout(Layout):
     def sizes(self, counts: Ints) -> Ints:
         """Return how many cells the vectors of sets of so many items have, shape (users,)."""
 
+    @abstractmethod
+    def about(self, items: AnyInts) -> Bools:
+        """Return which rows say something about some items, from 0 to ``n_items`` - 1; shape (rows,)."""
+
     def added_up(self, reports: Sequence[bytes]) -> tuple[Bools, Ints]:
         """Reject what is no item set, and add up the vectors of the rest; see `Layout.added_up`."""
         whole = Pieces.of(reports)
@@ -155,6 +159,10 @@ class PopularityLayout(SetLayout):
             return indptr, items, np.ones(items.size)
         return indptr, items, np.repeat(1 / np.sqrt(np.maximum(counts, self.fewest)), counts)
 
+    def about(self, items: AnyInts) -> Bools:
+        """Return the items; see `SetLayout.about`."""
+        return np.isin(np.arange(self.n_items), items)
+
     def sizes(self, counts: Ints) -> Ints:
         """Return the items; see `SetLayout.sizes`."""
         return counts
@@ -200,6 +208,12 @@ class PairLayout(SetLayout):
         counted = np.maximum(counts, self.fewest)
         weights: Floats = 1 / np.sqrt(DIAGONAL**2 * counted + counted * (counted - 1) / 2)
         return weights
+
+    def about(self, items: AnyInts) -> Bools:
+        """Return the pairs that one of them is in; see `SetLayout.about`."""
+        first, second = np.triu_indices(self.n_items)
+        asked = np.isin(np.arange(self.n_items), items)
+        return asked[first] | asked[second]
 
     def sizes(self, counts: Ints) -> Ints:
         """Return the pairs; see `SetLayout.sizes`."""
@@ -251,6 +265,10 @@ class ProductLayout(SetLayout):
         numbers = np.maximum(others, 0.0) * (_BELOW_ONE / lengths)[:, None]
         rows = places[:, None] * columns + np.arange(columns)
         return offsets(counts * columns), rows.ravel(), numbers.ravel()
+
+    def about(self, items: AnyInts) -> Bools:
+        """Return the features of those that take part; see `SetLayout.about`."""
+        return np.repeat(np.isin(self.taking_part, items), self.features.shape[1])
 
     def sizes(self, counts: Ints) -> Ints:
         """Return the numbers, if all items take part; see `SetLayout.sizes`."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from dprec.arrays import Floats, Int32s, Pieces, Uint64s, find, offsets
+from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces, Uint64s, find, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import Options, option
@@ -234,6 +234,15 @@ class ListDevice(DeviceHalf):
         places, taking_part = find(self.items, profiles.items)
         counts = np.bincount(profiles.users[taking_part], minlength=profiles.n_users)
         return SetContributions(offsets(counts), places[taking_part].astype(np.int32))
+
+    def about(self, items: AnyInts, layout: SetLayout) -> Bools:
+        """Return the items, or their pairs or features; see `DeviceHalf.about`."""
+        return layout.about(items if layout.n_items == self.n_items else self._places(items))
+
+    def _places(self, items: AnyInts) -> Ints:
+        """Return the places in the table of those that take part."""
+        places, taking_part = find(self.items, items)
+        return places[taking_part]
 
     def predictions(self, profiles: Profiles) -> Floats:
         """Return the scores of all items; see `DeviceHalf.predictions`."""

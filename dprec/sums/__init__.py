@@ -2,7 +2,7 @@
 
 from dprec.components import Registry
 from dprec.sums.aggregation import Aggregation, Cost, NoisyAggregation, TrustedAggregation
-from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
+from dprec.sums.contributions import UNIT, Contributions, Layout, PartOfContributions, Vectors
 from dprec.sums.local import LocalAggregation
 from dprec.sums.method import DeviceHalf, Learner, Releases, SummedMethod
 from dprec.sums.represented import RepresentedAggregation
@@ -26,6 +26,7 @@ __all__ = [
     "Learner",
     "LocalAggregation",
     "NoisyAggregation",
+    "PartOfContributions",
     "Releases",
     "RepresentedAggregation",
     "SecureAggregation",

@@ -12,7 +12,7 @@ in floating point can be distinguished.
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -66,6 +66,10 @@ class Aggregation(Options):
 
     def among(self, users: int) -> Self:
         """Return the aggregation as installed on so many devices; raises SettingError for too few."""
+        return self
+
+    def resized(self, users: int) -> Self:
+        """Return the aggregation, installed before, as it is on another number of devices."""
         return self
 
     def check(self, layout: Layout, multiplier: float) -> None:
@@ -171,6 +175,21 @@ class Aggregation(Options):
     ) -> Sequence[bytes]:
         """Return every user's report, with the devices' share of the release's noise, if they have one."""
 
+    def crafted(
+        self,
+        contributions: Contributions[LayoutT],
+        layout: LayoutT,
+        multiplier: float,
+        draws: RoundDraws,
+        liars: int,
+    ) -> Sequence[bytes]:
+        """Return reports that say most for contributions, of devices that choose what they send.
+
+        Every report is of a form that is accepted. ``liars``: how many there are among all devices. By
+        default the reports of honest devices, where who adds up computes contributions.
+        """
+        return self.encode(contributions, layout, multiplier, draws)
+
     @abstractmethod
     def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
         """Return which reports of a partition are valid, shape (reports,), and the sum of these."""
@@ -195,6 +214,14 @@ class Aggregation(Options):
         `deviation` says instead of the multiplier.
         """
 
+    def most_of_one(self, layout: Layout, multiplier: float) -> float:
+        """Return the most that one report which is accepted adds to a number of a release.
+
+        In units of contributions of a norm of 1; infinite where nothing bounds it. By default what a profile
+        can add, where reports are what contributions are computed from.
+        """
+        return layout.largest
+
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of a release with so many users in it, where contributions have a norm of 1."""
         return multiplier
@@ -208,6 +235,10 @@ class OfAllUsers:
     """Mixin of the aggregations whose devices have to know how many they are."""
 
     users: int | None
+
+    def resized(self, users: int) -> Self:
+        """Return the aggregation for another number of devices; see `Aggregation.resized`."""
+        return replace(self, users=users)  # type: ignore[type-var]
 
     def check_users(self, users: int) -> None:
         """Refuse another number of users than the settings say, if they say one."""

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
 
-from dprec.arrays import Bools, Floats, Int32s, Ints
+import numpy as np
+
+from dprec.arrays import Bools, Floats, Int32s, Ints, offsets
 
 UNIT = 2.0**-36
 """Contributions are integer multiples of this."""
@@ -98,3 +100,32 @@ class Contributions(ABC, Generic[LayoutT]):
     @abstractmethod
     def encode(self, layout: LayoutT) -> Sequence[bytes]:
         """Return what each user's contribution is computed from, for an aggregator that is trusted."""
+
+
+@dataclass(frozen=True, eq=False)
+class PartOfContributions(Contributions[LayoutT]):
+    """What is left of contributions in some rows: all that a liar cares for."""
+
+    whole: Contributions[LayoutT]
+    kept: Bools
+    """Shape (rows,)."""
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.whole.n_users
+
+    def of_users(self, users: slice) -> Self:
+        """Return the contributions of consecutive users."""
+        return type(self)(self.whole.of_users(users), self.kept)
+
+    def vectors(self, layout: LayoutT) -> Vectors:
+        """Return the vectors with the rows that are left."""
+        vectors = self.whole.vectors(layout)
+        kept = self.kept[vectors.rows]
+        indptr = offsets(kept.astype(np.int64))[vectors.indptr]
+        return Vectors(indptr, vectors.rows[kept], vectors.numbers[kept])
+
+    def encode(self, layout: LayoutT) -> Sequence[bytes]:
+        """Return what all of them are computed from: whoever computes them leaves out no row."""
+        return self.whole.encode(layout)

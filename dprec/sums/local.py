@@ -37,6 +37,9 @@ _SEED, _CHOICE = 0, 1
 _SEED_BITS = 32
 """Enough that few of a million devices share candidates; a device can look for no better ones than these."""
 
+_SEEDS_OF_LIARS = 64
+"""That a liar looks at, of all that it could."""
+
 _USERS_AT_ONCE = 256
 
 
@@ -134,6 +137,28 @@ class LocalAggregation(Aggregation):
         )
         return Pieces(sent.tobytes(), offsets(own_turn * self._report.itemsize))
 
+    def crafted(
+        self,
+        contributions: Contributions[LayoutT],
+        layout: LayoutT,
+        multiplier: float,
+        draws: RoundDraws,
+        liars: int,
+    ) -> Sequence[bytes]:
+        """Send the candidate, of those of some seeds, that says most; see `Aggregation.crafted`."""
+        assert draws.lasting is not None
+        own_turn = self.reporting(draws.lasting, draws.round_index)
+        words = draws.devices.asked(b"report")
+        tried = np.stack([words.per_user(index, draws.round_index) for index in range(_SEEDS_OF_LIARS)])
+        sent = np.zeros(int(own_turn.sum()), dtype=self._report)
+        for place, user in enumerate(np.flatnonzero(own_turn).tolist()):
+            seeds = tried[:, user] >> np.uint64(64 - _SEED_BITS)
+            vectors = contributions.of_users(slice(user, user + 1)).vectors(layout)
+            width, units = layout.width, vectors.numbers.ravel()
+            cells = (vectors.rows[:, None].astype(np.int64) * width + np.arange(width)).ravel()
+            sent[place] = self.reports.loudest(cells, np.sign(units).astype(np.float64), seeds)
+        return Pieces(sent.tobytes(), offsets(own_turn * self._report.itemsize))
+
     def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
         """Reject what is no seed and candidate, and add these up; the last number of the sum counts them."""
         valid, seeds, chosen = self._read(reports)
@@ -164,6 +189,11 @@ class LocalAggregation(Aggregation):
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of the estimated sums of so many users; see `Aggregation.deviation`."""
         return multiplier * math.sqrt(users / (self.users or users))
+
+    def most_of_one(self, layout: Layout, multiplier: float) -> float:
+        """Return the largest number of a candidate, read as that of all who do not report in its round."""
+        share = (self.reports.deviation / multiplier) ** 2 * (self.users or 1) if multiplier else 1.0
+        return self.reports.largest / share
 
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the bits of a report, which are the same for everybody."""

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dprec.arrays import Floats, Uint64s
+import numpy as np
+
+from dprec.arrays import AnyInts, Bools, Floats, Uint64s
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import Options
@@ -37,6 +39,10 @@ class DeviceHalf(ABC):
         random_words : ndarray of uint64, shape (cells,)
             One for each cell of the profiles.
         """
+
+    def about(self, items: AnyInts, layout: Any) -> Bools:
+        """Return which rows of a sum say something about some items, shape (rows,); all by default."""
+        return np.ones(layout.n_rows, dtype=np.bool_)
 
     @abstractmethod
     def predictions(self, profiles: Profiles) -> Floats:

@@ -94,6 +94,10 @@ class RepresentedAggregation(Aggregation):
         """Return the noise of a release of the whole population."""
         return self.of.deviation(layout, multiplier, self.population)
 
+    def most_of_one(self, layout: Layout, multiplier: float) -> float:
+        """Return what one of the population can add."""
+        return self.of.most_of_one(layout, multiplier)
+
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the size of a report in the population."""
         return self.of.report_bits(layout, ratings, multiplier)

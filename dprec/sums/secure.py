@@ -44,6 +44,7 @@ from dprec.secure_aggregation import (
 )
 from dprec.sums.aggregation import FurtherMessages, NoisyAggregation, OfAllUsers
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
+from dprec.sums.proofs import Bounds, Proofs, proof_bytes
 
 _PUBLIC_SEED = 0
 """Seed of buckets and signs, which are the same in all runs."""
@@ -103,6 +104,13 @@ class VectorPlan:
         of_item = 1.0 if self.limit is None else min(1.0, sharing / math.sqrt(self.limit))
         return users * math.ceil(self.norm * of_item)
 
+    def largest_of(self, layout: Layout) -> int:
+        """Return what no number of a rounded vector exceeds, in steps."""
+        if self.rotation:
+            return self.norm
+        sharing = 1 if self.sketch is None else _sketch(self).most_items
+        return min(self.norm, math.ceil(sharing * layout.largest * self.steps))
+
     def vectors(
         self, contributions: Contributions[LayoutT], layout: LayoutT, keys: Sequence[bytes]
     ) -> Int32s:
@@ -156,6 +164,19 @@ def _rotation(plan: VectorPlan) -> Rotation:
     return Rotation.of(plan.buckets * plan.width, _PUBLIC_SEED, "rotation of contributions")
 
 
+_PROVED = {
+    "none": (),
+    "norm": (
+        "Devices prove that no number of what they add, nor its norm, is beyond what honest devices add; "
+        "whose proof fails counts as dropped out. Proofs are modelled: they add a tenth to a masked vector.",
+    ),
+    "norm-and-noise": (
+        "Devices prove that their contributions are within bounds, and that they drew their noise; whose "
+        "proof fails counts as dropped out. Proofs are modelled: they add a tenth to a masked vector, which "
+        "is published for bounds alone.",
+    ),
+}
+
 _TOTALS = 1 << 32
 """More numbers than all releases of a run have, for the bound on overflows."""
 
@@ -187,6 +208,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     )
     rotation: bool = option("Whether contributions are turned at random before they are rounded.", False)
     users: int | None = option("Devices of a release; all of the run if none.", None, ge=2)
+    proofs: Proofs = option("What devices prove of their contributions: nothing, or their bounds.", "none")
 
     def among(self, users: int) -> Self:
         """Fix the number of devices, and refuse too few for a graph of masks."""
@@ -217,7 +239,14 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
             "spent.",
             "Masks that cancel in the total are left out: the total is the same to the last bit, and the "
             "bytes of keys, shares and masked vectors are charged in full.",
+            *_PROVED[self.proofs],
         )
+
+    def sealed(self, sizes: Ints) -> Ints:
+        """Add the bytes of proofs to those of masked vectors; see `Aggregation.sealed`."""
+        if self.proofs == "none":
+            return sizes
+        return sizes + np.array([proof_bytes(size) for size in sizes.tolist()], dtype=np.int64)
 
     def further_messages(self) -> FurtherMessages:
         """Return the bytes of keys, of shares and of what is revealed; who drops out does not report."""
@@ -239,7 +268,10 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         A report that is not in the total, whatever was wrong with it, took its share of the noise along.
         """
         left = np.count_nonzero(present)
-        if added_up != left or present.size - left > math.floor(self.dropouts * present.size):
+        if self.proofs == "none" and added_up != left:
+            return False
+        # Whose proof fails counts as one that dropped out, before anything is unmasked.
+        if present.size - added_up > math.floor(self.dropouts * present.size):
             return False
         size = self._graph_size()
         graph = self.graph(round_index, public_seed)
@@ -282,15 +314,48 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
             reports += [pack_vector(vector, bits) for vector in vectors]
         return reports
 
+    def crafted(
+        self,
+        contributions: Contributions[LayoutT],
+        layout: LayoutT,
+        multiplier: float,
+        draws: RoundDraws,
+        liars: int,
+    ) -> list[bytes]:
+        """Send numbers as large as proofs allow, or else as large as a total can hold.
+
+        Without noise, unless that it is drawn is proved; see `Aggregation.crafted`.
+        """
+        keys = device_keys(draws.devices, draws.round_index)
+        plan, bits = self._plan(layout), self._bits(layout, multiplier)
+        bounds = self._chosen(layout, multiplier)
+        variance = self._share(multiplier) if self.proofs == "norm-and-noise" else 0.0
+        reports = []
+        for user, key in enumerate(keys):
+            own = contributions.of_users(slice(user, user + 1))
+            signs = np.sign(plan.vectors(own, layout, [key])[0]).astype(np.int64)
+            vector = signs * ((1 << bits - 2) // liars) if bounds is None else bounds.filled(signs)
+            reports.append(pack_vector(vector + noise_rows([key], plan.size, variance)[0], bits))
+        return reports
+
     def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
-        """Reject reports of another size, and add up the rest modulo the modulus."""
+        """Reject reports of another size or out of proved bounds, and add up the rest modulo the modulus.
+
+        Whether bounds are kept is looked up, which a simulation can; a server would verify proofs.
+        """
         bits, size = self._bits(layout, multiplier), self._plan(layout).size
+        bounds = self.bounds(layout, multiplier)
         valid = np.ones(len(reports), dtype=np.bool_)
         total = np.zeros(size, dtype=np.uint64)
         for number, report in enumerate(reports):
             try:
-                total += unpack_vector(report, size, bits)
+                vector = unpack_vector(report, size, bits)
             except ValueError:
+                valid[number] = False
+                continue
+            if bounds is None or bounds.hold(centred(vector, bits)):
+                total += vector
+            else:
                 valid[number] = False
         return valid, Aggregate(reduced(total, bits).astype(np.int64), None, int(valid.sum()))
 
@@ -318,6 +383,30 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the bits of a masked vector, which are the same for everybody."""
         return MessageSizes(0, self._plan(layout).size, self._bits(layout, multiplier)).vector * 8
+
+    def bounds(self, layout: Layout, multiplier: float) -> Bounds | None:
+        """Return what is proved of a report, in steps of the grid; None if nothing is."""
+        if self.proofs == "none":
+            return None
+        return self._bounds(layout, self._share(multiplier))
+
+    def _bounds(self, layout: Layout, variance: float) -> Bounds:
+        """Return the bounds of vectors with so much noise in each number."""
+        plan = self._plan(layout)
+        return Bounds.around(plan.largest_of(layout), self.norm, plan.size, variance)
+
+    def _chosen(self, layout: Layout, multiplier: float) -> Bounds | None:
+        """Return the bounds of what liars can choose; None if there are none."""
+        drawn = self.proofs == "norm-and-noise"
+        return self._bounds(layout, 0.0) if drawn else self.bounds(layout, multiplier)
+
+    def most_of_one(self, layout: Layout, multiplier: float) -> float:
+        """Return what proofs leave, without noise that is drawn; without them, anything.
+
+        See `Aggregation.most_of_one`.
+        """
+        bounds = self._chosen(layout, multiplier)
+        return math.inf if bounds is None else bounds.of_one_number / self._plan(layout).steps
 
     def _graph_size(self) -> GraphSize:
         return graph_size(self._n_users, self.dropouts, self.colluders)

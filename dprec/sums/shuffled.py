@@ -269,6 +269,26 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         sent[own], sent[~own] = said.ravel(), fakes
         return exchange.codec.encode(counts, sent)
 
+    def crafted(
+        self,
+        contributions: Contributions[LayoutT],
+        layout: LayoutT,
+        multiplier: float,
+        draws: RoundDraws,
+        liars: int,
+    ) -> Sequence[bytes]:
+        """Send as many messages as a device can, none of them a fake; see `Aggregation.crafted`."""
+        exchange, users = self._exchange(layout, multiplier), contributions.n_users
+        sent = np.full((users, exchange.most), exchange.null, dtype=np.int64)
+        for user in range(users):
+            vectors = contributions.of_users(slice(user, user + 1)).vectors(layout)
+            cells = (vectors.rows[:, None].astype(np.int64) * layout.width + np.arange(layout.width)).ravel()
+            numbers = vectors.numbers.ravel()
+            named = (cells + exchange.numbers * (numbers < 0))[numbers != 0]
+            if named.size:
+                sent[user] = np.resize(named, exchange.most)
+        return exchange.codec.encode(np.full(users, exchange.most), sent.ravel())
+
     def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
         """Reject what is no batch of messages that there can be, and count the rest."""
         exchange = self._exchange(layout, multiplier)
@@ -300,6 +320,10 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of all fakes that arrived, and of sampling; see `Aggregation.deviation`."""
         return self._exchange(layout, multiplier).deviation(users)
+
+    def most_of_one(self, layout: Layout, multiplier: float) -> float:
+        """Return what as many messages count for as a device can send, fakes included, if all are alike."""
+        return self._exchange(layout, multiplier).most * self._step
 
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the bits of a batch of the mean size, whatever was rated."""

@@ -91,6 +91,11 @@ class VectorReports:
         return difference * mean_of_largest(self.preferred, self.candidates)
 
     @property
+    def largest(self) -> float:
+        """Largest number of a candidate, as it is read: of a device that chooses its seed."""
+        return float(normals()[-1]) / (self.gain * _unit())
+
+    @property
     def deviation(self) -> float:
         """Standard deviation of the noise per cell and per user of the decoded sum."""
         return 1 / self.gain
@@ -129,6 +134,22 @@ class VectorReports:
             order = np.argsort(-products, axis=1, kind="stable")
             chosen[block] = np.take_along_axis(order, ranks[block, None], axis=1)[:, 0]
         return chosen
+
+    def loudest(self, cells: Ints, values: Floats, seeds: Uint64s) -> tuple[int, int]:
+        """Return the seed and the candidate of it that has the largest product with a vector.
+
+        ``cells``, ``values``: as for `encode`, of one device; ``seeds``, shape (seeds,): those to look at.
+        """
+        from dprec.kernels.draws import projections
+
+        products = np.empty((seeds.size, self.candidates))
+        indptr = np.arange(seeds.size + 1) * cells.size
+        keys = np.ascontiguousarray(candidate_keys(seeds))
+        projections(
+            keys, indptr, np.tile(cells, seeds.size), np.tile(values, seeds.size), normals(), products
+        )
+        seed, candidate = divmod(int(products.argmax()), self.candidates)
+        return int(seeds[seed]), candidate
 
     def total(self, chosen: Ints, keys: Uint64s, cells: int) -> Ints:
         """Return the sum of the candidates that were sent, in integers, so that parts can be added.

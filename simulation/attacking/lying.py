@@ -17,7 +17,8 @@ def outcome_with_liars(installer: Installer, evaluator: Evaluator, keys: RunKeys
     ``evaluator``, ``keys``: of the run without them.
     """
     honest, config = evaluator.train, installer.config
-    protocol, train = config.protocol, liars.joining(honest)
+    train = liars.joining(honest)
+    protocol = config.protocol.resized(train.n_users, train.n_items)
     task = installer.task(
         train,
         train if evaluator.held is honest else evaluator.held,

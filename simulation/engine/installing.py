@@ -100,7 +100,7 @@ class Installer:
             setup=setup.chosen_by(train, self.config.seed, lying),
             absent=absent,
             individual_reports=bool(self.config.attacks),
-            crafted=lying if liars is not None and liars.crafted else 0,
+            crafting=liars if liars is not None and liars.crafted else None,
         )
 
     def _users_per_node(self, users: int) -> int:

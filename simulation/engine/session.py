@@ -46,6 +46,7 @@ from clients.population import (
     write_population,
 )
 from dprec.arrays import Bools
+from dprec.attacks import Liars
 from dprec.errors import RunError, one_line
 from dprec.exchange import Setup
 from dprec.randomness import InstalledKeys
@@ -263,12 +264,12 @@ class Session:
         setup: Setup,
         absent: Bools | None = None,
         individual_reports: bool = False,
-        crafted: int = 0,
+        crafting: Liars | None = None,
     ) -> str:
         """Give the devices their ratings and settings, or raise InputError; return the run key.
 
         ``individual_reports``: whether nodes send each report in this run, as in all runs of a session that
-        says so.
+        says so. ``crafting``: users, the last ones, who choose what they report.
         """
         key = f"{next(self._runs):08d}"
         brought = Brought.for_setup(setup)
@@ -282,7 +283,8 @@ class Session:
             faults=faults,
             setup=setup if brought.setup is None else None,
             absent=absent,
-            crafted=crafted,
+            crafted=0 if crafting is None else crafting.users,
+            targets=() if crafting is None else crafting.targets,
             individual_reports=self.individual_reports or individual_reports,
             shards=self.shards,
         )

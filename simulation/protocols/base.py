@@ -415,6 +415,10 @@ class Protocol(Options):
         """Delta at which losses are composed."""
         return DELTA if self.privacy is None else self.privacy.delta
 
+    def resized(self, users: int, items: int) -> Self:
+        """Return the protocol, suited before, for another number of users, if devices know how many."""
+        return self
+
     @property
     def identity(self) -> str:
         """All settings that devices' draws depend on, as text: not what becomes of their reports."""

@@ -83,6 +83,10 @@ class BestListProtocol(PickingProtocol):
         """Return the protocol that picks by the sizes of train ratings."""
         return self.among(train.n_users, train.n_items)
 
+    def resized(self, users: int, items: int) -> Self:
+        """Return the protocol that picks by other sizes; see `Protocol.resized`."""
+        return self.among(users, items)
+
     def among(self, users: int, items: int) -> Self:
         """Return the protocol that picks by some sizes."""
         return self._knowing(Known(users, items, self._known.content))

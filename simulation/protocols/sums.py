@@ -109,6 +109,11 @@ class SummedProtocol(Protocol):
             suited: dict[str, Any] = {"aggregation": self.aggregation.among(users)}
         return replace(self, **suited)
 
+    def resized(self, users: int, items: int) -> Self:
+        """Return the protocol with another number of devices in its sums; see `Protocol.resized`."""
+        suited: dict[str, Any] = {"aggregation": self.aggregation.resized(users)}
+        return replace(self, **suited)
+
     def suited_to(self, train: Ratings) -> Self:
         """Return the protocol for the sizes of some ratings; see `among`."""
         return self.among(train.n_users, train.n_items)

@@ -1,0 +1,173 @@
+"""What devices prove of sums that nobody sees the parts of, and what liars can add all the same."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dprec.gradients import RoundDraws
+from dprec.lists.contributions import PairLayout, PopularityLayout, SetContributions, SetLayout
+from dprec.randomness import DeviceDraws, ReleaseDraws
+from dprec.secure_aggregation import centred, unpack_vector
+from dprec.sums import (
+    UNIT,
+    Aggregation,
+    LocalAggregation,
+    PartOfContributions,
+    SecureAggregation,
+    ShuffledAggregation,
+    TrustedAggregation,
+)
+from dprec.sums.proofs import Bounds, proof_bytes
+
+USERS, LIARS, ITEMS, TARGET = 60, 3, 20, 7
+MULTIPLIER = 0.5
+LAYOUTS = [PopularityLayout(ITEMS, fewest=4), PairLayout(ITEMS, fewest=4)]
+SECURE = SecureAggregation(norm=256, colluders=2)
+EVERY: list[Aggregation] = [
+    TrustedAggregation(),
+    SECURE,
+    replace(SECURE, proofs="norm"),
+    replace(SECURE, proofs="norm-and-noise"),
+    ShuffledAggregation(colluders=2),
+    LocalAggregation(epsilon=2.0, shares=(1.0,)),
+]
+
+
+def installed(aggregation: Aggregation) -> Aggregation:
+    return aggregation.among(USERS)
+
+
+def noise_of(aggregation: Aggregation) -> float:
+    """Return the multiplier of a release, which follows from the budget where every report is protected."""
+    if aggregation.by_itself:
+        assert isinstance(aggregation, LocalAggregation)
+        return aggregation.reports.deviation * math.sqrt(USERS)
+    return MULTIPLIER
+
+
+def draws(users: int) -> RoundDraws:
+    keys = np.arange(2 * users, dtype=np.uint64).reshape(2, users)
+    return RoundDraws(DeviceDraws(keys), 1, 0, np.arange(users, dtype=np.uint64))
+
+
+def some_sets(users: int) -> SetContributions:
+    items = np.stack([np.sort(np.random.default_rng(user).permutation(ITEMS)[:6]) for user in range(users)])
+    items[:, 0] = np.minimum(items[:, 0], TARGET)
+    return SetContributions(np.arange(users + 1) * 6, items.ravel().astype(np.int32))
+
+
+def lies(layout: SetLayout) -> PartOfContributions[SetLayout]:
+    whole = SetContributions(np.arange(LIARS + 1) * 3, np.tile([2, TARGET, 11], LIARS).astype(np.int32))
+    return PartOfContributions(whole, layout.about(np.array([TARGET])))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("aggregation", EVERY)
+def test_what_liars_choose_is_accepted_and_adds_no_more_than_is_said(
+    aggregation: Aggregation, layout: SetLayout
+) -> None:
+    among, multiplier = installed(aggregation), noise_of(aggregation)
+    reports = among.crafted(lies(layout), layout, multiplier, draws(LIARS), LIARS)
+    valid, total = among.decode(reports, layout, multiplier)
+    assert valid.all()
+    assert among.possible(total, layout, multiplier)
+    # Read as that of nobody else: no others' fakes are taken off, nor are others silent in this round.
+    total = replace(total, users=LIARS if aggregation.by_itself else 0)
+    deviation = 0.0 if aggregation.kind == "trusted" else multiplier
+    released = among.release(total, layout, deviation, ReleaseDraws(1, 1))[:, 0]
+    about, most = layout.about(np.array([TARGET])), among.most_of_one(layout, multiplier)
+    # The noise that is drawn where this is proved: below 6 deviations of a share of it each.
+    drawn = 6 * multiplier * LIARS / math.sqrt(USERS) if aggregation == EVERY[3] else 0.0
+    assert released.max() <= LIARS * most * (1 + 1e-9) + drawn
+    # As much as an honest device adds, or more.
+    honest = layout.added_up(lies(layout).encode(layout))[1][:, 0] * UNIT
+    assert released[about].max() >= 0.9 * honest[about].max() - drawn
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_without_proofs_one_liar_sets_a_sum_to_anything(layout: SetLayout) -> None:
+    among = SECURE.among(USERS)
+    honest = among.encode(some_sets(USERS - 1), layout, MULTIPLIER, draws(USERS - 1))
+    one = PartOfContributions(lies(layout).whole.of_users(slice(0, 1)), layout.about(np.array([TARGET])))
+    lie = among.crafted(one, layout, MULTIPLIER, draws(1), 1)
+    _, total = among.decode([*honest, *lie], layout, MULTIPLIER)
+    released = among.release(total, layout, MULTIPLIER, ReleaseDraws(1, 1))[:, 0]
+    assert among.most_of_one(layout, MULTIPLIER) == math.inf
+    # More than all honest users together could add to a number, and to those about the target alone.
+    assert released.max() > USERS
+    assert released[~layout.about(np.array([TARGET]))].max() < USERS / 4
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("rotation", [False, True])
+def test_proofs_exclude_numbers_and_norms_beyond_their_bounds_before_the_sum(
+    layout: SetLayout, rotation: bool
+) -> None:
+    none = replace(SECURE, rotation=rotation).among(USERS)
+    proved = replace(none, proofs="norm")
+    own = some_sets(USERS)
+    honest = proved.encode(own, layout, MULTIPLIER, draws(USERS))
+    assert honest == none.encode(own, layout, MULTIPLIER, draws(USERS))
+    lie = none.crafted(lies(layout), layout, MULTIPLIER, draws(LIARS), LIARS)
+    valid, total = proved.decode([*honest, *lie], layout, MULTIPLIER)
+    assert valid.tolist() == [True] * USERS + [False] * LIARS
+    np.testing.assert_array_equal(total.total, proved.decode(honest, layout, MULTIPLIER)[1].total)
+    assert total.users == USERS
+
+
+def test_whose_proof_fails_counts_as_dropped_out_and_spoils_no_release() -> None:
+    everybody = np.ones(USERS, dtype=np.bool_)
+    none, proved = SECURE.among(USERS), replace(SECURE, proofs="norm").among(USERS)
+    assert not none.can_release(everybody, USERS - 1, 1, 7)
+    assert proved.can_release(everybody, USERS - USERS // 10, 1, 7)
+    assert not proved.can_release(everybody, USERS - USERS // 10 - 1, 1, 7)
+
+
+def test_proofs_add_a_tenth_to_what_leaves_a_device() -> None:
+    sizes = np.array([0, 1, 999, 5000])
+    assert SECURE.sealed(sizes).tolist() == sizes.tolist()
+    assert replace(SECURE, proofs="norm").sealed(sizes).tolist() == [0, 2, 1099, 5500]
+    assert [proof_bytes(size) for size in sizes.tolist()] == [0, 1, 100, 500]
+
+
+@given(
+    largest=st.integers(1, 300),
+    norm=st.integers(1, 300),
+    variance=st.sampled_from([0.0, 0.3, 50.0]),
+    signs=st.lists(st.integers(-1, 1), min_size=1, max_size=40),
+)
+def test_what_fills_bounds_keeps_to_them_and_no_number_is_beyond(
+    largest: int, norm: int, variance: float, signs: list[int]
+) -> None:
+    bounds = Bounds.around(min(largest, norm), norm, len(signs), variance)
+    filled = bounds.filled(np.array(signs))
+    assert bounds.hold(filled)
+    assert np.abs(filled).max() <= bounds.of_one_number
+    if any(signs):
+        assert filled.any()
+        assert not bounds.hold(filled + np.sign(filled) * math.ceil(bounds.largest + 1))
+    assert not bounds.hold(np.full(len(signs), math.ceil(math.sqrt(bounds.squares)) + 1))
+
+
+@pytest.mark.parametrize("variance", [0.02, 1.5, 400.0])
+def test_honest_noise_is_hardly_ever_beyond_the_bound_of_a_number(variance: float) -> None:
+    numbers = 1682
+    bounds = Bounds.around(0, 1, numbers, variance)
+    beyond = stats.skellam.sf(math.floor(bounds.largest), variance / 2, variance / 2)
+    assert 0 <= 2 * numbers * beyond <= 2.0**-20
+
+
+def test_a_report_is_read_as_what_was_chosen() -> None:
+    layout, among = LAYOUTS[0], replace(SECURE, proofs="norm").among(USERS)
+    bits = among.report_bits(layout, 0, MULTIPLIER) // ITEMS
+    report = among.crafted(lies(layout), layout, MULTIPLIER, draws(LIARS), LIARS)[0]
+    bounds = among.bounds(layout, MULTIPLIER)
+    assert bounds is not None
+    vector = centred(unpack_vector(report, ITEMS, bits), bits)
+    assert np.flatnonzero(vector).tolist() == [TARGET]
+    assert vector[TARGET] == math.floor(bounds.largest)
