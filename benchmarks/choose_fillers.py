@@ -1,4 +1,4 @@
-"""Chooses how many contrasts, and how many ratings of the most active users, fake profiles have.
+"""Chooses how many more contrasts than targets fake profiles have, and how many ratings active ones.
 
     python benchmarks/choose_fillers.py [--path ../shared/data/ml-100k]
 
@@ -18,7 +18,7 @@ from validation import arguments
 import simulation
 from dprec.attacks import liars
 
-CONTRASTS, QUANTILES, SEEDS = (1, 2, 4, 8), (0.5, 0.8, 0.95, 1.0), (1, 2)
+CONTRASTS, QUANTILES, SEEDS = (0, 1, 3), (0.5, 0.8, 0.95, 1.0), (1, 2)
 PROTOCOLS = {
     "contrast": ("one-bit-on-device", "user-level-on-device", "user-level-bit", "blp-mf"),
     "active": ("best-hidden-set", "item-average"),
