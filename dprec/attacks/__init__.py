@@ -6,6 +6,7 @@ from dprec.attacks.broadcasts import Broadcast
 from dprec.attacks.damage import Damage
 from dprec.attacks.liars import Liars
 from dprec.attacks.linkage import Linkage
+from dprec.attacks.membership import Membership
 from dprec.attacks.promotion import Promotion
 from dprec.attacks.reconstruction import Reconstruction
 from dprec.attacks.rounds import Rounds
@@ -18,7 +19,17 @@ from dprec.components import Registry
 ATTACKS: Registry[Attack] = Registry(
     "attack",
     Attack,
-    [Attributes, Damage, Linkage, Promotion, Reconstruction, Rounds, ShadowModels, SumsMembership],
+    [
+        Attributes,
+        Damage,
+        Linkage,
+        Membership,
+        Promotion,
+        Reconstruction,
+        Rounds,
+        ShadowModels,
+        SumsMembership,
+    ],
 )
 
 __all__ = [
@@ -33,6 +44,7 @@ __all__ = [
     "Game",
     "Liars",
     "Linkage",
+    "Membership",
     "Promotion",
     "Reconstruction",
     "ReleasedSum",

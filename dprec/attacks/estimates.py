@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from dprec.attacks.base import Figure
+from dprec.attacks.bounds import Roc
 from dprec.auditing import proportion_above, proportion_below
 
 _FAILURE, _DEVIATIONS = 0.025, 1.96
@@ -23,11 +24,21 @@ class Estimate:
     high: float
 
     @classmethod
-    def of_share(cls, share: float, trials: int) -> Self:
-        """Return an estimate of a probability [clopper1934]."""
-        count = round(share * trials)
-        low, high = (bound(count, trials, _FAILURE) for bound in (proportion_below, proportion_above))
-        return cls(share, float(low), float(high))
+    def of_true_positives(cls, roc: Roc, false_positives: float, members: int, others: int) -> Self:
+        """Return an estimate of the true positives at a share of false positives [clopper1934].
+
+        Each end rests on a threshold at which the share of false positives is surely below what is asked
+        for, or above, and on the true positives there: two events, each of which fails half as often.
+        """
+        failure, counts = _FAILURE / 2, np.arange(others + 1)
+        surely_below = counts[proportion_above(counts, others, failure) <= false_positives]
+        surely_above = counts[proportion_below(counts, others, failure) >= false_positives]
+        fewest = surely_below[-1] / others if surely_below.size else -1.0
+        most = surely_above[0] / others if surely_above.size else 1.0
+        least = 0 if fewest < 0 else round(float(roc.at(fewest)) * members)
+        low = proportion_below(least, members, failure)
+        high = proportion_above(round(float(roc.at(most)) * members), members, failure)
+        return cls(float(roc.at(false_positives)), float(low), float(high))
 
     @classmethod
     def of_area(cls, auc: float, members: int, others: int) -> Self:

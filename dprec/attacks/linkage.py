@@ -8,6 +8,7 @@ share of users whom k items single out is their unicity (de Montjoye et al. [dem
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -120,7 +121,7 @@ class Linkage(Attack):
             for number in {*self.known, *self.unique}
         }
         if seen is None:
-            return self._blind(game)
+            return self._blind(game, looked_for)
         parts = [looked_for[number] for number in self.known]
         one_of_all = 1 / game.truth.n_users
         figures = {
@@ -135,13 +136,17 @@ class Linkage(Attack):
         }
         return Attacked(self._with_headline(figures))
 
-    def _blind(self, game: Game) -> Attacked:
+    def _blind(self, game: Game, looked_for: Mapping[int, Known]) -> Attacked:
         """Guess, where no message that can be linked with anybody is about single ratings."""
         if game.transcript.vectors is not None:
             note = "Linkage is not tried with messages that are not about single ratings."
             return Attacked({}, (note,))
         chance = 1 / game.truth.n_users
-        guessed = {f"linkage_top1_at_{number}": Figure(chance, chance, chance) for number in self.known}
+        guessed = {
+            f"linkage_top1_at_{number}": Figure(chance, chance, _bound(game, None, looked_for[number]))
+            for number in self.known
+            if looked_for[number].people.size
+        }
         return Attacked(self._with_headline(guessed))
 
     def _with_headline(self, figures: dict[str, Figure]) -> dict[str, Figure]:
@@ -176,25 +181,26 @@ def _found(seen: Seen, known: list[Known]) -> list[float | None]:
 
 
 def _unique(shown: Answers, known: Known, n_items: int) -> float:
-    """Return the share of people whose known items are all in one set alone."""
+    """Return the share of people whose known items are all in their own set, as it is shown, and no other."""
     n_users, number = shown.silent.size, known.items.shape[1]
     users = rows_of(np.diff(shown.indptr))
     by_item = sp.coo_array((np.ones(users.size), (shown.items, users)), shape=(n_items, n_users)).tocsr()
     by_item.data[:] = 1.0
     wanted, single = known.at(None, n_items), 0
     for people in blocks(np.full(known.people.size, n_users), _PAIRS_AT_ONCE):
-        common = (wanted[people] @ by_item).tocsr()
-        holders = np.bincount(rows_of(np.diff(common.indptr))[common.data == number])
-        single += int(np.count_nonzero(holders == 1))
+        common = (wanted[people] @ by_item).tocoo()
+        rows, users = (each[common.data == number] for each in common.coords)
+        holders = np.bincount(rows, minlength=known.people[people].size)
+        single += int(np.count_nonzero((users == known.people[people][rows]) & (holders[rows] == 1)))
     return single / known.people.size
 
 
-def _bound(game: Game, seen: Seen, known: Known) -> float | None:
+def _bound(game: Game, seen: Seen | None, known: Known) -> float | None:
     """Return what losses allow: of the known cells, given all others, and of all that a user sends.
 
     Nothing is proved of sets that are seen as they are.
     """
-    if not (seen.hides_items and game.hides_item_sets):
+    if not (game.hides_item_sets and (seen is None or seen.hides_items)):
         return None
     users, (people, number) = game.truth.n_users, known.items.shape
     allowed = [allowed_to_link(users, number * _largest(game.accountant, 0.0, "rating"))]

@@ -60,7 +60,7 @@ class Rounds(Attack):
         if len(game.transcript.reports) > 1:
             figures |= self._recovered(game, notes)
         if game.transcript.uploads:
-            figures |= self._memberships(game)
+            figures |= self._memberships(game, notes)
         return Attacked(figures, tuple(notes))
 
     def _recovered(self, game: Game, notes: list[str]) -> dict[str, Figure]:
@@ -85,7 +85,7 @@ class Rounds(Attack):
         notes.append(_REPORTS.format(times.mean() if times.size else 0.0))
         return figures
 
-    def _memberships(self, game: Game) -> dict[str, Figure]:
+    def _memberships(self, game: Game, notes: list[str]) -> dict[str, Figure]:
         """Return how well the uploads of one round, and of all, rank users by whether they rated an item."""
         truth, uploads = game.truth, game.transcript.uploads
         random = generator(game.seed, "profiles that an attack makes up")
@@ -105,11 +105,13 @@ class Rounds(Attack):
             reached = Figure(within_items(evidence, rated), 0.5, bound)
             figures.setdefault("rounds_membership_auc_first", reached)
             figures["rounds_membership_auc"] = reached
+        notes.append(_ANSWERS.format(np.count_nonzero(evidence) / max(evidence.size, 1)))
         return figures
 
 
 _EARLIER = ("_half", "_first")
 
+_ANSWERS = "Uploads say something of {:.3g} of all users' items; those that they say nothing of rank alike."
 _REPORTS = "Of ratings with a report there are {:.3g} reports each, in all rounds."
 
 

@@ -9,7 +9,7 @@ worst case, since this is what private protocols estimate.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Self
 
@@ -61,6 +61,16 @@ class Answers:
             ratings.indptr, ratings.items, codes, _logs(np.eye(ratings.scale.levels + 1)), ratings.counts < 0
         )
 
+    def covering(self, ratings: int) -> Self:
+        """Return the answers, if only a part of so many ratings is shown: others may be rated as well."""
+        certain = np.isneginf(self.log_likelihoods[1:, 0])
+        users = rows_of(np.diff(self.indptr))
+        distinct = np.unique(users * (1 + self.items.max(initial=0)) + self.items).size
+        heard = ratings * (1 - self.silent.mean())
+        log_likelihoods = self.log_likelihoods.copy()
+        log_likelihoods[1:, 0][certain] = _logs(np.array(max(0.0, 1 - distinct / max(heard, 1))))
+        return replace(self, log_likelihoods=log_likelihoods)
+
     @property
     def hides_items(self) -> bool:
         """Whether no code excludes that an item is rated, or that it is not."""
@@ -90,8 +100,8 @@ def _logs(probabilities: Floats | Bools) -> Floats:
 
 @singledispatch
 def answers_of(evidence: Evidence | None, seen: Observations) -> Answers | None:
-    """Return what one kind of evidence says of each cell; by default, which items are shown."""
-    return Answers.of_sets(seen.item_sets, seen.scale.levels)
+    """Return what one kind of evidence says of each cell; by default, which items are shown, if any are."""
+    return Answers.of_sets(seen.item_sets, seen.scale.levels) if seen.item_sets.items.size else None
 
 
 @answers_of.register
@@ -175,7 +185,8 @@ class Seen:
         if transcript.trusted:
             parts = [Answers.of_ratings(truth)]
         else:
-            parts = [part for seen in _reports(transcript) if (part := _of_users(seen, transcript.n_users))]
+            read = [_of_users(seen, transcript.n_users) for seen in _reports(transcript)]
+            parts = [part.covering(truth.count) for part in read if part is not None]
         return cls(tuple(parts), ItemShares.of(truth)) if parts else None
 
     @property

@@ -72,7 +72,7 @@ class ShadowModels(Attack):
         }
         for name, share in _FALSE_POSITIVES.items():
             bound = None if allowed is None else float(allowed.at(share))
-            estimates[name] = Estimate.of_share(float(reached.at(share)), sides[0])
+            estimates[name] = Estimate.of_true_positives(reached, share, *sides)
             figures[name] = estimates[name].figure(share, bound)
         measured = ", ".join(each.in_words(name) for name, each in estimates.items())
         notes = f"{measured}. {on_confidence(own.size)}", *(() if game.hides_item_sets else (_SETS_SEEN,))

@@ -74,7 +74,7 @@ class SumsMembership(Attack):
         allowed = Roc.allowed_by(replace(game.accountant, adjacency="replace-one"))
         sides = int(rated.sum()), int((~rated).sum())
         area = Estimate.of_area(reached.auc, *sides)
-        true = Estimate.of_share(float(reached.at(FALSE_POSITIVES)), sides[0])
+        true = Estimate.of_true_positives(reached, FALSE_POSITIVES, *sides)
         figures = {
             "sums_membership_auc": area.figure(0.5, allowed.auc),
             "sums_membership_tpr": true.figure(FALSE_POSITIVES, float(allowed.at(FALSE_POSITIVES))),

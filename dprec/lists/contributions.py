@@ -159,6 +159,11 @@ class PopularityLayout(SetLayout):
             return indptr, items, np.ones(items.size)
         return indptr, items, np.repeat(1 / np.sqrt(np.maximum(counts, self.fewest)), counts)
 
+    def honest(self, counts: Ints) -> Floats:
+        """Return what each item is given; see `Layout.honest`."""
+        lengths: Floats = 1 / np.sqrt(np.maximum(counts, self.fewest))
+        return lengths if self.normalised else np.ones(counts.size)
+
     def about(self, items: AnyInts) -> Bools:
         """Return the items; see `SetLayout.about`."""
         return np.isin(np.arange(self.n_items), items)
@@ -208,6 +213,10 @@ class PairLayout(SetLayout):
         counted = np.maximum(counts, self.fewest)
         weights: Floats = 1 / np.sqrt(DIAGONAL**2 * counted + counted * (counted - 1) / 2)
         return weights
+
+    def honest(self, counts: Ints) -> Floats:
+        """Return what each pair is given, where all items take part; see `Layout.honest`."""
+        return self._weights(counts)
 
     def about(self, items: AnyInts) -> Bools:
         """Return the pairs that one of them is in; see `SetLayout.about`."""
@@ -265,6 +274,11 @@ class ProductLayout(SetLayout):
         numbers = np.maximum(others, 0.0) * (_BELOW_ONE / lengths)[:, None]
         rows = places[:, None] * columns + np.arange(columns)
         return offsets(counts * columns), rows.ravel(), numbers.ravel()
+
+    def honest(self, counts: Ints) -> Floats:
+        """Return how long the features of an item are; see `Layout.honest`."""
+        lengths: Floats = 1 / np.sqrt(np.maximum(counts, self.fewest))
+        return lengths
 
     def about(self, items: AnyInts) -> Bools:
         """Return the features of those that take part; see `SetLayout.about`."""

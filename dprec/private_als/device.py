@@ -74,6 +74,17 @@ class StatisticsLayout(Layout):
         return self.weights.size
 
     @property
+    def largest(self) -> float:
+        """That of a user with as few ratings as count; see `Layout.largest`."""
+        return 1 / math.sqrt(self.fewest if self.limit is None else self.limit)
+
+    def honest(self, counts: Ints) -> Floats:
+        """Return how long the part of an item is, of equal weights; see `Layout.honest`."""
+        counted = np.maximum(counts, self.fewest)
+        lengths: Floats = 1 / np.sqrt(counted if self.limit is None else np.full(counts.size, self.limit))
+        return lengths
+
+    @property
     def item_share(self) -> float:
         """Share of a contribution's squared norm that belongs to the items."""
         return 1.0

@@ -23,7 +23,7 @@ from scipy.stats import binom
 from dprec.accounting import PrivacyUnit
 from dprec.arrays import Bools, Floats, Ints, Pieces, Uint16s, Uint64s, offsets, rows_of
 from dprec.channel import Channel
-from dprec.observations import Evidence, Observations
+from dprec.observations import Evidence, Observations, RowReports
 from dprec.ratings import Ratings
 from dprec.reports.base import REPORT_ROUND, DrawsFor, Profiles, ReportSize
 from dprec.reports.cells import HiddenRowFamily
@@ -115,6 +115,16 @@ class SampledNegativesFamily(HiddenRowFamily):
     def read(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return NaN: sets have no values."""
         return np.full(symbols.size, np.nan)
+
+    def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> RowReports:
+        """Return how likely an item is shown that a user has, or has not, in the mean over the users."""
+        (_, other), *_, (_, own) = self.reference_channel.probabilities.tolist()
+        size = symbols.size / (max(1, int(accepted.sum())) * (own + other))
+        other *= min(1.0, size / max(self.n_items - size, 1.0))
+        given = np.array([[1 - other, other], *[[1 - own, own]] * self.scale.levels])
+        ones, zeros = np.ones(symbols.size, dtype=np.int64), np.zeros(symbols.size, dtype=np.int64)
+        unsent = np.array([True, False])
+        return RowReports((given[1:],), ones, zeros, unrated=given[0], unsent=unsent, reported=accepted)
 
     def noise_variance(self, cells: Ints) -> None:
         """Return None: sets have no values."""

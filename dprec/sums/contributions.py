@@ -42,6 +42,14 @@ class Layout(ABC):
         """Largest absolute value that a number of a contribution can have; its norm is 1 at most."""
         return 1.0
 
+    def honest(self, counts: Ints) -> Floats:
+        """Return how long the part of an item is, on average, in contributions of users with so many ratings.
+
+        Shape (users,); by default, of contributions of norm 1 that are spread over the items alike.
+        """
+        lengths: Floats = 1 / np.sqrt(np.maximum(counts, 1))
+        return lengths
+
     @property
     def signed(self) -> bool:
         """Whether any number of a contribution can be negative."""

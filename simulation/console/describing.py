@@ -62,7 +62,8 @@ def _components(components: Sequence[ComponentDescription]) -> Iterator[Renderab
     for component in components:
         # A user-defined class is named by its reference.
         place = "" if component.place == component.kind else f", {component.place}"
-        yield Text(f"{component.kind}: a {component.what}{_cited(component.papers)}{place}")
+        article = "an" if component.what[0] in "aeiou" else "a"
+        yield Text(f"{component.kind}: {article} {component.what}{_cited(component.papers)}{place}")
         yield Text(f"\n{component.words}\n")
         yield _defaults(component.settings) if component.settings else Text("It has no settings.\n")
 

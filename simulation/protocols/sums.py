@@ -165,6 +165,20 @@ class SummedProtocol(Protocol):
         sums = self.method, self.aggregation, self.multipliers, self.sensitivity
         return auditor.of_sums(NoisySums(*sums, self.accountant))
 
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return the most that one adds to a number, in what honest users add to that of an item of theirs.
+
+        Of the round in which that is most; see `Protocol.influence_of_one`.
+        """
+        layouts, aggregation = self.method.largest_layouts(self.releases(train)), self.installed
+        counts = train.counts[train.counts > 0]
+        influences = [
+            aggregation.most_of_one(layout, multiplier)
+            / float(np.average(layout.honest(counts), weights=counts))
+            for layout, multiplier in zip(layouts, self.multipliers, strict=True)
+        ]
+        return max(influences) if np.isfinite(influences).all() else None
+
     def check_deployed(self) -> None:
         """Refuse an aggregation for which devices would have to exchange keys."""
         if not self.aggregation.deploys:

@@ -55,6 +55,18 @@ class AttackSummary(Document):
     membership_tpr: Annotated[Reached | None, "membership, true positives"] = Field(
         None, description="True positives of the same at 0.1 % false positives."
     )
+    membership_posterior_auc: Annotated[Reached | None, "membership, popularity known, AUC"] = Field(
+        None, description="Area under the same curve where it is known besides how popular items are."
+    )
+    membership_posterior_tpr: Annotated[Reached | None, "membership, popularity known, true positives"] = (
+        Field(None, description="True positives of the same at 0.1 % false positives.")
+    )
+    sums_membership_auc: Annotated[Reached | None, "membership from sums, AUC"] = Field(
+        None, description="Area under the ROC curve of whether an item is in a profile, from noisy sums."
+    )
+    sums_membership_tpr: Annotated[Reached | None, "membership from sums, true positives"] = Field(
+        None, description="True positives of the same at 0.1 % false positives."
+    )
     omission_precision: Annotated[Reached | None, "omitted items rated"] = Field(
         None, description="Share of the most listed items, where a user's list lacks them, that it rated."
     )

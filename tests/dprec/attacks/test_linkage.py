@@ -13,6 +13,7 @@ from dprec.arrays import Floats
 from dprec.attacks.bounds import allowed_by_chance
 from dprec.attacks.linkage import Known, Linkage, allowed_to_link
 from dprec.attacks.seen import Seen
+from dprec.observations import Observations
 from tests.dprec.attacks.played import Played, hidden_rows, seen_by_all
 from tests.dprec.attacks.test_seen import ratings
 
@@ -132,11 +133,24 @@ def test_users_who_are_alike_share_a_hit() -> None:
 
 def test_nothing_seen_is_a_guess_and_too_few_ratings_are_nothing() -> None:
     truth = ratings()
-    guess = Linkage(known=(2,), unique=(2,)).perform(Played(truth, seen_by_all(truth))).figures
-    assert guess["linkage_top1"].value == guess["linkage_top1"].bound == pytest.approx(1 / 7)
+    nothing = Played(truth, seen_by_all(truth), None, 0.0, 0.0)
+    guess = Linkage(known=(2,), unique=(2,)).perform(nothing).figures
+    assert guess["linkage_top1"].value == pytest.approx(1 / 7)
+    assert guess["linkage_top1"].bound == pytest.approx(allowed_by_chance(1 / 7, 6 / 49 / 7))
     seen = seen_by_all(truth, hidden_rows(truth, 1.0, seed=1)[0])
     none = Linkage(known=(50,), unique=(50,)).perform(Played(truth, seen, epsilon=1.0)).figures
     assert none["linkage_top1"].value is None
+
+
+def test_a_person_is_found_by_a_part_of_its_ratings() -> None:
+    truth = ratings(60, 80)
+    part = truth.select(np.random.default_rng(2).random(truth.count) < 0.5)
+    cells = part.users, part.items, np.zeros(part.count), (60, 80), truth.scale
+    seen = seen_by_all(truth, Observations.of(*cells))
+    figures = Linkage(known=(12,), unique=(12,)).perform(Played(truth, seen)).figures
+    assert figures["linkage_top1"].value > 0.5
+    # Of those whose known items are not all shown, none is singled out by somebody else's set.
+    assert figures["unique_at_12"].value < 0.05
 
 
 def test_the_headline_is_at_the_middle_number() -> None:

@@ -75,7 +75,7 @@ def test_the_exact_curve_of_one_distance_is_that_of_normal_deviates() -> None:
 
 
 def test_without_noise_every_item_is_told() -> None:
-    figures = SumsMembership(pairs=500).perform(FakeGame(TRUTH, released(0.0))).figures
+    figures = SumsMembership(pairs=500).perform(FakeGame(TRUTH, released(0.0), distance=1e3)).figures
     assert figures["sums_membership_auc"].value == pytest.approx(1)
     assert figures["sums_membership_tpr"].value == pytest.approx(1)
 

@@ -13,7 +13,7 @@ KINDS = list(ATTACKS)
 LATER = [
     *("best-hidden-set", "one-bit-on-device", "shuffled-on-device", "user-level-bit", "item-average"),
     *("dp-item-effects", "pg-mf", "fmf-ldp", "x-map", "one-bit-input"),
-    *("randomized-sets", "popularity"),
+    *("gram-secagg", "best-secret-set", "randomized-sets", "pairs-in-blanket", "public-start", "popularity"),
 ]
 
 

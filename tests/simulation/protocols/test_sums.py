@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import simulation
+from dprec.ratings import Ratings
 from dprec.sums import AGGREGATIONS
+from simulation.configuration.models import RunConfig
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.sums import SummedProtocol
 
@@ -38,3 +40,47 @@ def test_every_one_runs_whoever_adds_up(kind: str, aggregation: str) -> None:
 
 
 OPTIONS: dict[str, dict[str, Any]] = {"secure": {"norm": 1024, "colluders": 0}, "shuffle": {"colluders": 0}}
+
+
+def influence(kind: str, aggregation: dict[str, Any], **settings: Any) -> float | None:
+    """Return the influence of one liar in lists of 900 users who have 25 of 100 items each."""
+    privacy = {"epsilon": 4.0, "per": "user", "composition": "pld"}
+    if aggregation["kind"] == "local":
+        privacy["composition"] = "sum"
+    config = RunConfig(
+        name=kind,
+        dataset=DATA,
+        split={"kind": "user-holdout", "test_fraction": 0.2},
+        protocol={"kind": kind, "privacy": privacy, "aggregation": aggregation, **settings},
+    )
+    items = np.sort(np.random.default_rng(1).random((900, 100)).argsort(axis=1)[:, :25], axis=1)
+    train = Ratings.from_pairs(np.repeat(np.arange(900), 25), items.ravel())
+    return config.protocol.suited_to(train).influence_of_one(train)
+
+
+def test_one_liar_adds_as_much_as_the_root_of_a_profile_unless_small_sets_count_as_larger_ones() -> None:
+    trusted = {"kind": "trusted"}
+    assert influence("popularity", trusted) == pytest.approx(5.0)
+    assert influence("popularity", trusted, fewest=15) == pytest.approx(np.sqrt(25 / 15))
+    assert influence("popularity", trusted, fewest=25) == pytest.approx(1.0)
+    pairs = np.sqrt(25 / 16 + 25 * 24 / 2)
+    whole = {"items": 100, "popularity_share": 0.0}
+    assert influence("gram", trusted, table=whole) == pytest.approx(pairs)
+    assert influence("gram", trusted, table={**whole, "fewest": 25}) == pytest.approx(1.0)
+
+
+def test_without_proofs_nothing_bounds_what_is_added_to_a_masked_sum() -> None:
+    assert influence("popularity", {"kind": "secure"}) is None
+    room = influence("popularity", {"kind": "secure", "proofs": "norm"}, fewest=25)
+    drawn = influence("popularity", {"kind": "secure", "proofs": "norm-and-noise"}, fewest=25)
+    assert room is not None
+    assert drawn is not None
+    # What is rounded up to a step of the grid is little; what noise leaves room for is more.
+    assert 1.0 <= drawn < 1.1 < room
+
+
+def test_who_sends_alone_or_among_fakes_is_louder_than_who_is_trusted_with() -> None:
+    local, shuffled = (influence("popularity", {"kind": kind}, fewest=25) for kind in ("local", "shuffle"))
+    assert local is not None
+    assert shuffled is not None
+    assert 5.0 < local < 50.0 < shuffled
