@@ -105,13 +105,13 @@ class Rounds(Attack):
             reached = Figure(within_items(evidence, rated), 0.5, bound)
             figures.setdefault("rounds_membership_auc_first", reached)
             figures["rounds_membership_auc"] = reached
-        notes.append(_ANSWERS.format(np.count_nonzero(evidence) / max(evidence.size, 1)))
+        notes.append(_ANSWERS.format(100 * np.count_nonzero(evidence) / max(evidence.size, 1)))
         return figures
 
 
 _EARLIER = ("_half", "_first")
 
-_ANSWERS = "Uploads say something of {:.3g} of all users' items; those that they say nothing of rank alike."
+_ANSWERS = "Uploads tell something of {:.3g} % of all pairs of a user and an item; others rank alike."
 _REPORTS = "Of ratings with a report there are {:.3g} reports each, in all rounds."
 
 

@@ -74,6 +74,10 @@ def test_fillers_are_what_they_are_called(honest: Ratings) -> None:
     popular = np.unique(made(honest, "popular").items)
     others = np.setdiff1d(popular, TARGETS)
     assert raters[others].min() >= np.sort(raters)[-others.size - TARGETS.size]
+    favourites = made(honest, "favourites")
+    assert (favourites.values == 5).all()
+    liked = honest.values[np.isin(honest.items, np.setdiff1d(favourites.items, TARGETS))]
+    assert liked.mean() > honest.values.mean()
     reversed_ = made(honest, "reversed")
     means = np.bincount(honest.items, honest.values, honest.n_items) / np.maximum(raters, 1)
     kept = ~np.isin(reversed_.items, TARGETS)

@@ -45,6 +45,18 @@ def test_shares_among_others_leave_the_rating_out() -> None:
     np.testing.assert_allclose(one, other, atol=0.02)
 
 
+def test_the_report_on_a_rating_is_not_among_the_others() -> None:
+    background, counts = Background.of(PEOPLE), PEOPLE.counts[:1]
+    own = slice(0, int(counts[0]))
+    shares = background.of_ratings(PEOPLE.items[own], PEOPLE.levels[own])
+    likelihoods = np.ones_like(shares)
+    nothing = background.given_others(shares, likelihoods, counts)
+    likelihoods[3] = np.eye(shares.shape[1])[4]
+    given = background.given_others(shares, likelihoods, counts)
+    np.testing.assert_allclose(given[3], nothing[3])
+    assert np.all(np.delete(given, 3, axis=0)[:, 4] > np.delete(nothing, 3, axis=0)[:, 4])
+
+
 def test_shares_of_much_rated_items_are_theirs() -> None:
     levels = np.array([1] * 200 + [5] * 600)
     columns = np.arange(800), np.zeros(800, dtype=np.int64), levels
