@@ -16,14 +16,16 @@ import numpy as np
 from dprec.arrays import Bools, Floats, Ints, Uint8s, offsets
 from dprec.ratings import Ratings
 
-Fillers = Literal["random", "popular", "profile-aware", "active", "contrast", "none"]
+Fillers = Literal["random", "popular", "favourites", "profile-aware", "active", "contrast", "none"]
 """Which other items are in a fake profile, and how they are rated.
 
 ``random``: any items, by the shares of the levels among all ratings (Lam and Riedl [lam2004]). ``popular``:
-the most rated items, each by the shares of its levels. ``profile-aware``: items drawn by popularity, as many
-as an honest user has rated. ``active``: as many as the most active users have rated, since some servers
-believe them more. ``contrast``: as few as make the targets stand out, at the other end of the scale.
-``none``: the targets alone, as the smallest profiles weigh most where all have the same norm.
+the most rated items, each by the shares of its levels. ``favourites``: the best liked items, rated as the
+targets are, which places these among them (a segment, Mobasher et al. [mobasher2007]). ``profile-aware``:
+items drawn by popularity, as many as an honest user has rated. ``active``: as many as the most active users
+have rated, since some servers believe them more. ``contrast``: as few as make the targets stand out, at the
+other end of the scale. ``none``: the targets alone, as the smallest profiles weigh most where all have the
+same norm.
 """
 
 Lies = Literal[Fillers, "reversed"]
@@ -163,16 +165,31 @@ class FakeProfiles:
         raters = self.background.raters
         any_items = self.fillers == "random" or (self.fillers == "reversed" and self._of_sets)
         weights = np.ones(raters.size) if any_items else raters.astype(np.float64)
-        if self.fillers == "popular":
-            popular = np.argsort(-raters, kind="stable")[: self._usual + self.targets.size]
-            weights = np.isin(np.arange(raters.size), popular).astype(np.float64)
+        if self.fillers in ("popular", "favourites"):
+            by = raters if self.fillers == "popular" else self._liked
+            first = np.argsort(-by, kind="stable")[: self._usual + self.targets.size]
+            weights = np.isin(np.arange(raters.size), first).astype(np.float64)
         weights[self.targets] = 0.0
         return weights
+
+    @property
+    def _liked(self) -> Floats:
+        """How high each item is rated, less twice its standard error; of sets, how often it is chosen."""
+        if self._of_sets:
+            return self.background.raters.astype(np.float64)
+        shares, levels = self.background.shares, np.arange(self.background.scale_levels)
+        means = shares @ levels
+        variances = shares @ levels**2 - means**2
+        liked: Floats = means - 2 * np.sqrt(variances / np.maximum(self.background.raters, 1))
+        return liked
 
     def _levels(self, chosen: Bools, generator: np.random.Generator) -> Uint8s:
         """Return levels of the fillers, and 0 elsewhere, shape (liars, items)."""
         levels = np.zeros(chosen.shape, dtype=np.uint8)
         users, items = np.nonzero(chosen)
+        if self.fillers == "favourites":
+            levels[chosen] = self.level
+            return levels
         if self.fillers == "contrast":
             levels[chosen] = self.background.scale_levels + 1 - self.level
             return levels

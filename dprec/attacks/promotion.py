@@ -19,7 +19,7 @@ from dprec.predictions import Predict, PredictRows, Unrated, words_of_ties
 from dprec.randomness import generator
 from dprec.ratings import Ratings
 
-_TRIED: tuple[Fillers, ...] = ("contrast", "active", "profile-aware", "popular")
+_TRIED: tuple[Fillers, ...] = ("contrast", "active", "favourites", "profile-aware", "popular")
 _TRIED_IN_SETS: tuple[Fillers, ...] = ("none", "contrast", "popular")
 
 _CELLS = 1 << 21
@@ -36,7 +36,7 @@ class Promotion(Attack):
     """Liars rate a few items as high or as low as they can; every figure is about honest users."""
 
     kind: Literal["promotion"] = "promotion"
-    papers: ClassVar[tuple[str, ...]] = ("cao2021", "lam2004")
+    papers: ClassVar[tuple[str, ...]] = ("cao2021", "lam2004", "mobasher2007")
     share: float = option("Share of all users who lie.", 0.05, gt=0, lt=0.5)
     goal: Literal["promote", "bury"] = option("Whether targets are rated highest or lowest.", "promote")
     targets: int = option("Items that are targets.", 3, ge=1, le=100)

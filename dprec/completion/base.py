@@ -148,7 +148,8 @@ class Completion(Options):
         Raises SettingError naming the setting and what it may be.
         """
         found = f"completion {self.kind}, with mechanism {sender}"
-        raise SettingError("guard", found, "'calibrated' or 'item-biases', and reports by rating or cell")
+        accepted = "'calibrated' or 'item-biases', with a mechanism that reports on each rating"
+        raise SettingError("guard", found, accepted)
 
     @abstractmethod
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> Completed:

@@ -323,7 +323,7 @@ def guarded_by(evidence: Evidence, model: CalibratedModel, seen: Observations, m
     Evidence of a user-defined class registers its own, as with `fitted_to`.
     """
     found = f"calibrated, which is not guarded by {type(evidence).__name__}"
-    raise InputError("guard", found, "reports by rating or cell")
+    raise InputError("guard", found, "reports on each rating")
 
 
 @guarded_by.register

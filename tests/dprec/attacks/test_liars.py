@@ -59,7 +59,7 @@ def test_every_profile_has_all_targets_and_fillers(honest: Ratings, fillers: Fil
     profiles = made(honest, fillers)
     levels = profiles.to_sparse().toarray()
     assert (levels[:, TARGETS] == 5).all()
-    assert (profiles.counts > TARGETS.size).all()
+    assert (profiles.counts > TARGETS.size).all() == (fillers != "none")
     assert np.array_equal(profiles.items, np.nonzero(levels)[1])
     assert made(honest, fillers).levels.tolist() == profiles.levels.tolist()
 
@@ -74,6 +74,10 @@ def test_fillers_are_what_they_are_called(honest: Ratings) -> None:
     popular = np.unique(made(honest, "popular").items)
     others = np.setdiff1d(popular, TARGETS)
     assert raters[others].min() >= np.sort(raters)[-others.size - TARGETS.size]
+    favourites = made(honest, "favourites")
+    assert (favourites.values == 5).all()
+    liked = honest.values[np.isin(honest.items, np.setdiff1d(favourites.items, TARGETS))]
+    assert liked.mean() > honest.values.mean()
     reversed_ = made(honest, "reversed")
     means = np.bincount(honest.items, honest.values, honest.n_items) / np.maximum(raters, 1)
     kept = ~np.isin(reversed_.items, TARGETS)
