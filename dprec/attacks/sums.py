@@ -7,8 +7,10 @@ others and c' by, it ranks by the log likelihood ratio of normal noise,
 
     sum over the sums of (d . r - |d|^2 / 2) / deviation^2,
 
-beside which nothing tells the two apart better. A normalised profile of n items is moved by about 1 / sqrt(n)
-by one of them.
+beside which nothing tells the two apart better. In about half of the cases the sum is as it was released; in
+the others d is taken from it, so that the noise is what the protocol drew. (Items that a user has not rated
+would be no fair cases: profiles with an item less are not distributed as profiles are.) A normalised profile
+of n items is moved by about 1 / sqrt(n) by one of them.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import ndtr
 
 from dprec.arrays import Bools, Floats, Ints, blocks
@@ -30,7 +31,7 @@ from dprec.attacks.transcript import ReleasedSum
 from dprec.completion import Profiles
 from dprec.components import option
 from dprec.randomness import generator
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Ratings
 
 FALSE_POSITIVES = 0.001
 """Share of the items that are not in a profile at which true positives are counted."""
@@ -52,7 +53,7 @@ class SumsMembership(Attack):
     """Whether an item is in a profile, to who knows all other profiles and the rest of this one."""
 
     kind: Literal["sums"] = "sums"
-    pairs: int = option("Users and items of whom each run is asked, half of them rated.", 4000, ge=2)
+    cases: int = option("Ratings that each run is asked about.", 4000, ge=2)
     runs: int = option("Runs whose sums are looked at: the run itself, and others with other noise.", 8, ge=1)
 
     def figures(self) -> tuple[str, ...]:
@@ -60,19 +61,22 @@ class SumsMembership(Attack):
         return "sums_membership_auc", "sums_membership_tpr"
 
     def perform(self, game: Game) -> Attacked:
-        """Rank pairs of users and items by the sums of all runs; see `Attack.perform`."""
+        """Rank ratings, there or not, by the sums of all runs; see `Attack.perform`."""
         if not (game.transcript.parted_sums and game.truth.count):
             return Attacked({name: Figure(None) for name in self.figures()}, (_NO_SUMS,))
-        random, everybody = generator(game.seed, "pairs of users and items in sums"), game.truth.counts >= 0
+        random, everybody = (
+            generator(game.seed, "ratings that are asked about in sums"),
+            game.truth.counts >= 0,
+        )
         found = []
         for run in range(self.runs):
             said = game.again(everybody, run) if run else game.transcript
-            pairs = Pairs.drawn(game.truth, self.pairs, random)
-            found.append((*evidence_of(said.parted_sums, pairs, game.truth), pairs.rated))
-        evidence, apart, rated = (np.concatenate(each) for each in zip(*found, strict=True))
-        reached = Roc.of_scores(evidence, rated, ~rated)
+            cases = Cases.drawn(game.truth, self.cases, random)
+            found.append((*evidence_of(said.parted_sums, cases, game.truth), cases.there))
+        evidence, apart, there = (np.concatenate(each) for each in zip(*found, strict=True))
+        reached = Roc.of_scores(evidence, there, ~there)
         allowed = Roc.allowed_by(replace(game.accountant, adjacency="replace-one"))
-        sides = int(rated.sum()), int((~rated).sum())
+        sides = int(there.sum()), int((~there).sum())
         area = Estimate.of_area(reached.auc, *sides)
         true = Estimate.of_true_positives(reached, FALSE_POSITIVES, *sides)
         figures = {
@@ -80,12 +84,12 @@ class SumsMembership(Attack):
             "sums_membership_tpr": true.figure(FALSE_POSITIVES, float(allowed.at(FALSE_POSITIVES))),
         }
         measured = f"{area.in_words('sums_membership_auc')}, {true.in_words('sums_membership_tpr')}"
-        return Attacked(figures, (f"{measured}. {on_confidence(rated.size)}", _note(apart, rated)))
+        return Attacked(figures, (f"{measured}. {on_confidence(there.size)}", _note(apart)))
 
 
-def _note(apart: Floats, rated: Bools) -> str:
+def _note(apart: Floats) -> str:
     """Say what the noise leaves to anybody."""
-    best, middle, most = best_with(apart, rated), float(np.median(apart)), float(apart.max(initial=0.0))
+    best, middle, most = best_with(apart), float(np.median(apart)), float(apart.max(initial=0.0))
     return (
         f"One item moves the sums by {middle:.4g} deviations of their noise in the middle, and by {most:.4g} "
         f"at most. Normal noise leaves an AUC of {best.auc:.4f}, and {float(best.at(FALSE_POSITIVES)):.4f} "
@@ -93,74 +97,55 @@ def _note(apart: Floats, rated: Bools) -> str:
     )
 
 
-def best_with(apart: Floats, rated: Bools) -> Roc:
+def best_with(apart: Floats) -> Roc:
     """Return the curve of the likelihood ratio, for normal numbers of variance 1 and known distances."""
     distances = np.maximum(apart, _LEAST_DEVIATION)
     reach = float(distances.max() * (distances.max() / 2 + _FARTHEST))
     thresholds = reach * np.linspace(1, -1, _THRESHOLDS)
     true, false = (
-        np.array([ndtr(side * own / 2 - each / own).mean() for each in thresholds])
-        for side, own in ((1, distances[rated]), (-1, distances[~rated]))
+        np.array([ndtr(side * distances / 2 - each / distances).mean() for each in thresholds])
+        for side in (1, -1)
     )
     return Roc(*(np.concatenate([[0.0], each, [1.0]]) for each in (false, true)))
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
-    """Users and items of whom it is asked whether the one rated the other."""
+class Cases:
+    """Ratings of whom it is asked whether they are in their user's profile."""
 
     users: Ints
-    items: Ints
-    levels: Ints
-    """Of the ratings that are asked about, from 1."""
-    rated: Bools
+    ratings: Ints
+    """Places of the ratings in their users' profiles."""
+    there: Bools
+    """Whether the sum is with it, as released, or without."""
 
     @classmethod
     def drawn(cls, truth: Ratings, count: int, random: np.random.Generator) -> Self:
-        """Return ratings of users, all users alike, and others' ratings of items that they have not rated."""
+        """Return ratings of users, all users alike; each is there or not, by chance."""
         filled = np.flatnonzero(truth.counts)
-        users, own = filled[random.integers(filled.size, size=count)], np.arange(count) < count // 2
-        ratings = truth.indptr[users] + random.integers(truth.counts[users])
-        ratings = np.where(own, ratings, random.integers(truth.count, size=count))
-        items = truth.items[ratings].astype(np.int64)
-        rated = np.isin(users * truth.n_items + items, truth.cells)
-        asked = rated == own
-        levels = truth.levels[ratings].astype(np.int64)
-        return cls(users[asked], items[asked], levels[asked], rated[asked])
+        users = filled[random.integers(filled.size, size=count)]
+        return cls(users, random.integers(truth.counts[users]), random.random(count) < 0.5)
 
     def profiles(self, truth: Ratings) -> Iterator[tuple[slice, Profiles, Profiles]]:
-        """Yield some of the pairs after the other, and the users' profiles with the item and without."""
-        everybody = sp.csr_array(
-            (truth.levels.astype(np.int64), truth.items, truth.indptr), shape=(truth.n_users, truth.n_items)
-        )
+        """Yield some of the cases after the other, and the users' profiles with the rating and without."""
         for some in blocks(truth.counts[self.users] ** 2, _CELLS_AT_ONCE):
-            own = everybody[self.users[some]]
-            places = np.arange(own.shape[0]), self.items[some]
-            asked = sp.csr_array((self.levels[some], places), shape=own.shape)
-            sides = self.rated[some][:, None]
-            with_item, without = own + asked.multiply(~sides), own - asked.multiply(sides)
-            yield some, _profiles(with_item.tocsr(), truth.scale), _profiles(without.tocsr(), truth.scale)
+            own = truth.of_users(self.users[some], np.arange(some.stop - some.start))
+            kept = np.ones(own.count, dtype=np.bool_)
+            kept[own.indptr[:-1] + self.ratings[some]] = False
+            yield some, held(own), held(own.select(kept))
 
 
-def _profiles(levels: sp.csr_array, scale: RatingScale) -> Profiles:
-    """Return the profiles of which a matrix has the levels."""
-    levels.eliminate_zeros()
-    levels.sort_indices()
-    values = np.ones(levels.nnz) if scale.implicit else scale.values[levels.data - 1]
-    return Profiles(levels.indptr.astype(np.int64), levels.indices.astype(np.int32), values, levels.shape[1])
-
-
-def evidence_of(sums: Sequence[ReleasedSum], pairs: Pairs, truth: Ratings) -> tuple[Floats, Floats]:
-    """Return the log likelihood ratio of each pair, and how many deviations one item moves the sums."""
+def evidence_of(sums: Sequence[ReleasedSum], cases: Cases, truth: Ratings) -> tuple[Floats, Floats]:
+    """Return the log likelihood ratio of each case, and how many deviations one item moves the sums."""
     noise = [each.released - _total(each, truth) for each in sums]
-    evidence, squared = np.zeros((2, pairs.users.size))
-    for some, with_item, without in pairs.profiles(truth):
+    evidence, squared = np.zeros((2, cases.users.size))
+    for some, with_item, without in cases.profiles(truth):
         for each, left in zip(sums, noise, strict=True):
             assert each.added is not None
             moved = each.added(with_item) - each.added(without)
             precision = max(each.deviation, _LEAST_DEVIATION) ** -2
             lengths = precision * moved.power(2).sum(axis=1)
-            side = np.where(pairs.rated[some], 0.5, -0.5)
+            side = np.where(cases.there[some], 0.5, -0.5)
             evidence[some] += precision * (moved @ left) + side * lengths
             squared[some] += lengths
     return evidence, np.sqrt(squared)
@@ -169,10 +154,8 @@ def evidence_of(sums: Sequence[ReleasedSum], pairs: Pairs, truth: Ratings) -> tu
 def _total(summed: ReleasedSum, truth: Ratings) -> Floats:
     """Return what all users add to a sum, shape (entries,)."""
     assert summed.added is not None
-    everybody, total = held(truth), np.zeros(summed.released.size)
+    total = np.zeros(summed.released.size)
     for some in blocks(truth.counts**2, _CELLS_AT_ONCE):
-        bounds = everybody.indptr[some.start : some.stop + 1]
-        ratings = slice(bounds[0], bounds[-1])
-        own = Profiles(bounds - bounds[0], everybody.items[ratings], everybody.values[ratings], truth.n_items)
-        total += summed.added(own).sum(axis=0)
+        users = np.arange(some.start, some.stop)
+        total += summed.added(held(truth.of_users(users, users))).sum(axis=0)
     return total

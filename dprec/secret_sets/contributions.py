@@ -82,6 +82,15 @@ class ProfileLayout(Layout):
         """One: vectors have norm 1 already."""
         return np.ones(1)
 
+    def about(self, items: AnyInts) -> Bools:
+        """Return which rows count ratings of some items, or add up their residuals; shape (rows,)."""
+        asked = np.isin(np.arange(self.n_items), items)
+        parts = (
+            asked if part in ("counts", "residuals") else np.zeros(self.size(part), dtype=np.bool_)
+            for part, _ in self.shares
+        )
+        return np.concatenate([*parts])
+
     def size(self, part: Part) -> int:
         """Return how many numbers a part has."""
         n_items, n_features = self.features.shape

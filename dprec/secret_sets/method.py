@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from dprec.arrays import Floats, Uint64s, offsets
+from dprec.arrays import AnyInts, Bools, Floats, Uint64s, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import Options, as_tuple, option
@@ -111,6 +111,10 @@ class ProfileDevice(DeviceHalf):
     ) -> ProfileContributions:
         """Return normalised profiles; see `DeviceHalf.contributions`."""
         return ProfileContributions(profiles.indptr, profiles.items, self.scale.level_of(profiles.values))
+
+    def about(self, items: AnyInts, layout: ProfileLayout) -> Bools:
+        """Return the rows of counts and residuals; see `DeviceHalf.about`."""
+        return layout.about(items)
 
     def devices(self, ratings: Ratings) -> Devices:
         """Return the devices of users who hold these ratings; of no user anything is known."""

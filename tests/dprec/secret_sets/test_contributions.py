@@ -134,3 +134,10 @@ def test_equal_ratings_say_which_items_are_rated_and_no_more() -> None:
     own = layout(FIRST, 0.0)
     vector = ProfileContributions(*flat([{0: 4, 3: 4, 6: 4}]))
     assert np.linalg.norm(vector.vectors(own).numbers * UNIT) ** 2 == pytest.approx(0.6)
+
+
+def test_a_liar_cares_for_how_often_its_target_is_rated_and_for_its_residuals() -> None:
+    target = np.array([2])
+    assert np.flatnonzero(layout(FIRST).about(target)).tolist() == [2, ITEMS + 2]
+    assert np.flatnonzero(layout(SECOND).about(target)).tolist() == [2]
+    assert layout(SECOND).about(target).size == layout(SECOND).n_rows
