@@ -119,13 +119,19 @@ def gradient_reports(
     broadcast = _decoded(request.factors, setup, memory, population.n_items)
     memory.answer_once(request.round_index, broadcast.tobytes())
     _hold(broadcast, setup, memory)
-    factors = broadcast.astype(np.float64)
-    profiles = profiles_of(partition)
-    user_factors = setup.gradient.user_factors(profiles, factors, setup.ridge)
+    factors, gradient = broadcast.astype(np.float64), setup.gradient
     epsilon = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
-    devices = draws_of_rounds(partition, "gradient report").asked(broadcast.tobytes())
-    draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
-    reports = setup.gradient.encode(profiles, user_factors, factors, epsilon, draws)
+
+    def encoded(part: Partition, *, lies: bool) -> Sequence[bytes]:
+        profiles = profiles_of(part)
+        user_factors = gradient.user_factors(profiles, factors, setup.ridge)
+        devices = draws_of_rounds(part, "gradient report").asked(broadcast.tobytes())
+        draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
+        if lies and population.targets:
+            return gradient.crafted(profiles, user_factors, factors, draws, np.array(population.targets))
+        return gradient.encode(profiles, user_factors, factors, epsilon, draws)
+
+    reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie)
     return reports, partial(setup.gradient.decode, shape=(population.n_items, setup.rank))
 
 

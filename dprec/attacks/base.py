@@ -59,6 +59,10 @@ class Shown:
     """From arrays of users and items to what lists are ranked by, if not by predictions."""
 
 
+class PlayedOnceError(Exception):
+    """A run cannot be run again in another way: it is of several collections."""
+
+
 class Game(typing.Protocol):
     """What an attack works on."""
 

@@ -33,8 +33,8 @@ Lies = Literal[Fillers, "reversed"]
 its mean is above that of all items; of sets, any items.
 """
 
-_CONTRASTS = 2
-"""Ratings at the other end for each target, which is the farther from their mean the more they are."""
+_CONTRASTS = 1
+"""More ratings at the other end than targets, which are then the farthest from the mean of all."""
 
 _MOST_ACTIVE = 0.95
 """Quantile of the ratings of honest users that is the number of an active one's."""
@@ -146,7 +146,7 @@ class FakeProfiles:
         elif self.fillers in ("active", "reversed"):
             sizes = np.full(liars, round(float(np.quantile(counts, _MOST_ACTIVE))))
         elif self.fillers == "contrast":
-            return np.full(liars, _CONTRASTS * self.targets.size)
+            return np.full(liars, _CONTRASTS + self.targets.size)
         else:
             sizes = np.full(liars, self._usual)
         return np.maximum(1, sizes - self.targets.size)

@@ -7,7 +7,7 @@ them, and are judged by honest users who have not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ _TRIED_IN_SETS: tuple[Fillers, ...] = ("none", "contrast", "popular")
 _CELLS = 1 << 21
 """Predictions at once."""
 
-_FEW, _MANY = 100, 1000
+_FEW, _MANY = 100, 500
 """Honest users by whom fillers are compared, and by whom targets are judged at the end, at most."""
 
 _LISTED = 10
@@ -45,8 +45,10 @@ class Promotion(Attack):
         "liars can try it as well as we can.",
         "strongest",
     )
-    reports: Literal["honest", "crafted"] = option(
-        "Whether devices draw what they report of these profiles, or liars choose it.", "crafted"
+    reports: Literal["honest", "crafted", "strongest"] = option(
+        "Whether devices draw what they report of these profiles, or liars choose it; by default, what moves "
+        "more, since some servers believe what has the noise of honest devices more.",
+        "strongest",
     )
 
     def figures(self) -> tuple[str, ...]:
@@ -57,19 +59,17 @@ class Promotion(Attack):
         """Run the protocol once more, with the liars, and compare what honest users are shown."""
         honest, background = game.truth, Background.of(game.truth)
         targets = background.targets(self.targets, generator(game.seed, "targets"))
-        tried = _TRIED_IN_SETS if honest.scale.implicit else _TRIED
-        tried = tried if self.fillers == "strongest" else (self.fillers,)
-        moved: dict[Fillers, Shown] = {each: self._lied(game, background, targets, each) for each in tried}
+        moved = {way: self._lied(game, background, targets, way) for way in self._ways(honest)}
         few = np.linspace(0, honest.n_users - 1, min(_FEW, honest.n_users)).astype(np.int64)
-        ranks = {each: seen_of(targets, honest, moved[each], few).rank for each in tried}
-        best = (min if self.goal == "promote" else max)(tried, key=lambda each: ranks[each])
+        ranks = {way: seen_of(targets, honest, shown, few).rank for way, shown in moved.items()}
+        best = (min if self.goal == "promote" else max)(moved, key=lambda way: ranks[way])
         many = np.linspace(0, honest.n_users - 1, min(_MANY, honest.n_users)).astype(np.int64)
         before, after = (seen_of(targets, honest, shown, many) for shown in (game.shown, moved[best]))
         number = number_of_liars(honest.n_users, self.share)
         raters = ", ".join(map(str, background.raters[targets].tolist()))
         notes = (
             f"{number} liars beside {honest.n_users} honest users; the targets have {raters} raters.",
-            f"Fillers: {best}" + f", which moves most of {', '.join(tried)}." * (len(tried) > 1),
+            f"Of {len(moved)} ways: {best.fillers} fillers, {('honest', 'crafted')[best.crafted]} reports.",
         )
         figures = {
             "target_hit_rate_at_10": Figure(after.hit_rate, before.hit_rate),
@@ -78,13 +78,29 @@ class Promotion(Attack):
         }
         return Attacked(figures, notes)
 
-    def _lied(self, game: Game, background: Background, targets: Ints, fillers: Fillers) -> Shown:
-        """Return what honest users are shown beside liars with some fillers."""
+    def _ways(self, honest: Ratings) -> tuple[Way, ...]:
+        """Return the ways to lie that are tried, of those that settings leave open."""
+        own = () if self.fillers == "strongest" else (self.fillers,)
+        fillers: tuple[Fillers, ...] = own or (_TRIED_IN_SETS if honest.scale.implicit else _TRIED)
+        if self.reports != "strongest":
+            return tuple(Way(each, self.reports == "crafted") for each in fillers)
+        drawn = own or ("contrast",)
+        return (*(Way(each, True) for each in fillers), *(Way(each, False) for each in drawn))
+
+    def _lied(self, game: Game, background: Background, targets: Ints, way: Way) -> Shown:
+        """Return what honest users are shown beside liars who lie in some way."""
         honest = game.truth
         level = honest.scale.levels if self.goal == "promote" else 1
         number, draws = number_of_liars(honest.n_users, self.share), generator(game.seed, "fake profiles")
-        profiles = FakeProfiles(background, targets, level, fillers).made(honest, number, draws)
-        return game.with_liars(Liars(profiles, self.reports == "crafted", tuple(targets.tolist())))
+        profiles = FakeProfiles(background, targets, level, way.fillers).made(honest, number, draws)
+        return game.with_liars(Liars(profiles, way.crafted, tuple(targets.tolist())))
+
+
+class Way(NamedTuple):
+    """A way to lie."""
+
+    fillers: Fillers
+    crafted: bool
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,19 @@ class OneBitGradient(GradientReport):
         answers = randomize(values, epsilon, answer_words(draws))
         return pack_answers(coordinates, answers, item_factors.size)
 
+    def crafted(
+        self,
+        profiles: Profiles,
+        user_factors: Floats,
+        item_factors: Floats,
+        draws: RoundDraws,
+        targets: Ints,
+    ) -> list[bytes]:
+        """Return the side of a coordinate of a target, that of the gradient."""
+        coordinates = _coordinates_of(targets, item_factors.shape[1], draws.words(_COORDINATE))
+        values = _gradient_at(profiles, user_factors, item_factors, coordinates)
+        return pack_answers(coordinates, values > 0, item_factors.size)
+
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Validate the reports and count their bits by coordinate."""
         return add_up(reports, shape[0] * shape[1])
@@ -171,6 +184,13 @@ def _gradient_at(profiles: Profiles, user_factors: Floats, item_factors: Floats,
 def _draw_coordinates(n_coordinates: int, draws: RoundDraws) -> Ints:
     """Return the coordinate that each user of a partition draws, uniformly."""
     return uniform_below(n_coordinates, draws.words(_COORDINATE))
+
+
+def _coordinates_of(targets: Ints, rank: int, random_words: Uint64s) -> Ints:
+    """Return a coordinate of one of the targets for each user, drawn uniformly."""
+    places, factors = np.divmod(uniform_below(targets.size * rank, random_words), rank)
+    coordinates: Ints = targets[places] * rank + factors
+    return coordinates
 
 
 def answer_words(draws: RoundDraws) -> Uint64s:
@@ -362,6 +382,22 @@ class SampledCoordinates(GradientReport):
             values = self._values(profiles, user_factors, item_factors, coordinates)
             bits = randomize(values, self._share(epsilon), draws.words(2 * place + 1))
             fields[:, place] = coordinates << 1 | bits
+        return self._codec(item_factors.size).encode(fields)
+
+    def crafted(
+        self,
+        profiles: Profiles,
+        user_factors: Floats,
+        item_factors: Floats,
+        draws: RoundDraws,
+        targets: Ints,
+    ) -> Sequence[bytes]:
+        """Return the sides of coordinates of targets, those of the gradient."""
+        fields = np.empty((profiles.n_users, self.coordinates), dtype=np.int64)
+        for place in range(self.coordinates):
+            coordinates = _coordinates_of(targets, item_factors.shape[1], draws.words(2 * place))
+            values = self._values(profiles, user_factors, item_factors, coordinates)
+            fields[:, place] = coordinates << 1 | (values > 0)
         return self._codec(item_factors.size).encode(fields)
 
     @abstractmethod

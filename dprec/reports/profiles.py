@@ -307,17 +307,19 @@ class ProfileFamily(IndependentDraws):
         return self.numbers.encode(np.stack(rows, axis=1))
 
     def crafted(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
-        """Return answers that all name the rating farthest from its user's mean; of several, each in turn.
+        """Return answers that all name the rating farthest from its user's mean; of several, any.
 
         Who has no ratings answers as it is drawn.
         """
         counts, elements = self._farthest(profiles)
-        choice, first, answers = draws("choice"), offsets(counts)[:-1], []
+        choice, noise, first = draws("choice"), draws("report"), offsets(counts)[:-1]
+        answers: list[Ints] = []
         if not counts.all():
             return self.encode(profiles, draws)
         for answer in range(self.answers):
             words = choice.per_user(answer, REPORT_ROUND)
-            answers.append(self.code.naming(elements[first + answer % counts], words))
+            named = (noise.per_user(answer, REPORT_ROUND) % counts.astype(np.uint64)).astype(np.int64)
+            answers.append(self.code.naming(elements[first + named], words))
         return self.numbers.encode(np.stack(answers, axis=1))
 
     def _farthest(self, profiles: Profiles) -> tuple[Ints, Ints]:

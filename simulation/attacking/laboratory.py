@@ -9,8 +9,8 @@ from typing import Any
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
 from dprec.attacks import Liars, Shown, Transcript
+from dprec.attacks.base import PlayedOnceError
 from dprec.catalogue import UsersTable
-from dprec.errors import SettingError
 from dprec.predictions import Predict
 from dprec.progress import silent
 from dprec.ratings import Ratings
@@ -65,7 +65,11 @@ class Laboratory:
         return _shown(self.outcome, self.judged.measured)
 
     def with_liars(self, liars: Liars) -> Shown:
-        """Return what they are shown when liars take part after them, with the same draws."""
+        """Return what they are shown when liars take part after them, with the same draws.
+
+        Raises PlayedOnceError under a schedule.
+        """
+        self._check_runs_again()
         keys = self.keys(self.installer.config.protocol.identity)
         outcome = outcome_with_liars(self._quiet, self.evaluator, keys, liars)
         of_predictions = outcome.predict, outcome.predict_rows, outcome.hidden
@@ -103,14 +107,17 @@ class Laboratory:
         they are seen, it is silent. The bits of the run follow from the configuration, the seed, who is
         present and the number.
 
-        Raises SettingError under a schedule.
+        Raises PlayedOnceError under a schedule.
         """
-        if self.installer.config.schedule is not None:
-            raise SettingError("kind", "one that runs again, with a schedule", "another, or no schedule")
+        self._check_runs_again()
         identity = f"{self.installer.config.protocol.identity} attacked {number}"
         silent_too = not self.hides_item_sets
         train = self.truth.select(present[self.truth.users])
         return self._said(self._run(train, identity, ~present if silent_too else None))
+
+    def _check_runs_again(self) -> None:
+        if self.installer.config.schedule is not None:
+            raise PlayedOnceError("Runs of several collections over time are not run again for this attack.")
 
     def _run(self, train: Ratings, identity: str, absent: Bools | None = None) -> Outcome:
         """Run the protocol on some ratings; what is drawn follows from the text of its identity."""

@@ -7,7 +7,8 @@ import math
 import re
 from collections.abc import Sequence
 
-from dprec.attacks import ATTACKS, Attack, Figure, Game
+from dprec.attacks import ATTACKS, Attack, Attacked, Figure, Game
+from dprec.attacks.base import PlayedOnceError
 from dprec.components import as_values, naming
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress
@@ -54,11 +55,19 @@ def perform(attacks: Sequence[Attack], game: Game, progress: Progress) -> Attack
     for place, attack in enumerate(attacks):
         progress(f"attack {attack.kind}", place, len(attacks))
         with within(f"attacks[{place}]"), naming(attack, "a class that performs an attack"):
-            names, attacked = attack.figures(), attack.perform(game)
+            names, attacked = attack.figures(), _attacked(attack, game)
             own = {name: _reached(attacked.figures.get(name, _NOTHING)) for name in names}
         figures |= own
         performed.append(Performed(settings=as_values(attack), figures=names, notes=attacked.notes))
     return AttackSummary.of(figures, tuple(performed))
+
+
+def _attacked(attack: Attack, game: Game) -> Attacked:
+    """Perform an attack; one that the run cannot be run again for has no figures."""
+    try:
+        return attack.perform(game)
+    except PlayedOnceError as once:
+        return Attacked({}, (str(once),))
 
 
 def _reached(figure: Figure) -> Reached:

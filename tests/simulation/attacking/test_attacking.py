@@ -188,6 +188,18 @@ def test_attacks_that_cannot_be_are_refused(tiny: dict[str, Any], attacks: list[
         run({**tiny, "attacks": attacks})
 
 
+def test_collections_over_time_are_attacked_but_not_run_again() -> None:
+    attacks = [{"kind": "rounds"}, {"kind": "shadow"}, {"kind": "promotion"}]
+    summary = run({**presets()["weekly-fresh"], "attacks": attacks}).record.summary.attacks
+    assert summary is not None
+    rounds, *others = summary.performed
+    assert "reports each" in rounds.notes[0]
+    assert summary.reached["rounds_sign"].value is not None
+    for each in others:
+        assert "not run again" in each.notes[0]
+        assert {summary.reached[name].value for name in each.figures} == {None}
+
+
 def test_an_attack_is_an_instance_too(tiny: dict[str, Any]) -> None:
     loaded = load({**tiny, "attacks": (Spying(least=2),)})
     (attack,) = load(loaded, ["seed=5"]).attacks
