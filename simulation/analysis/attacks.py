@@ -21,7 +21,7 @@ class AttackedResult:
     reached: dict[str, Reached]
     """By the name of the figure."""
     main: bool = True
-    """Whether its budget is the reference, or the protocol's nearest to it."""
+    """Whether it is no baseline, and its budget the reference, or the nearest to it."""
 
     @property
     def ranks_by_liars(self) -> list[tuple[float, float]]:
@@ -40,7 +40,7 @@ def of_run(summary: Summary) -> list[AttackedResult]:
 
 def of_results(results: Sequence[ProtocolResult]) -> list[AttackedResult]:
     """Return what attacks on the results of a comparison have reached: means over folds and seeds."""
-    main = {id(each) for each in at_reference(results)}
+    main = {id(each) for each in at_reference([each for each in results if each.baseline is None])}
     attacked = [(each, _figures(each)) for each in results]
     return [
         AttackedResult(each.name, each.budget, reached, id(each) in main)

@@ -1,6 +1,7 @@
 """The section on attacks: what is recovered of what was said, beside epsilon, and what liars move."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 
@@ -20,6 +21,7 @@ from simulation.pages.figures.panels import (
     Looks,
     Panel,
     chart,
+    shortened,
     told_apart,
 )
 from simulation.pages.figures.rendering import Draw, Plot
@@ -159,7 +161,7 @@ def _of_liars(lines: Sequence[AttackedResult], looks: Looks) -> Iterator[Plot]:
     if not courses:
         return
     said = (
-        f"{name}, {100 * share:g} % liars: {number(rank, _DIGITS)}"
+        f"{name}, {100 * share:g} % liars: {number(rank, 1)}"
         for name, course in courses.items()
         for share, rank in course
     )
@@ -168,7 +170,7 @@ def _of_liars(lines: Sequence[AttackedResult], looks: Looks) -> Iterator[Plot]:
     yield Plot(
         "attacks-liars",
         "Rank of the targets, by the share of liars" + (f", at ε = {known[0]}" if len(known) == 1 else ""),
-        "Median place among the items that an honest user has not rated; 1 is the first of its list.",
+        "Among the items that an honest user has not rated; 1 is the first of its list.",
         "; ".join(said),
         lambda: [_liars_panel(courses, looks)],
     )
@@ -176,18 +178,22 @@ def _of_liars(lines: Sequence[AttackedResult], looks: Looks) -> Iterator[Plot]:
 
 def _liars_panel(courses: dict[str, list[tuple[float, float]]], looks: Looks) -> Panel:
     apart = told_apart(courses, {name: looks.get(name, _ALONE) for name in courses})
-    curves = []
+    curves, ends = [], []
     for name, course in courses.items():
         shares, ranks = zip(*course, strict=True)
-        words = [f"{name}, {100 * share:g} % liars: {number(rank, _DIGITS)}" for share, rank in course]
-        look = apart[name]
-        mark = look.marker or "o"
-        curves.append(Line(shares, ranks, look.colour, 1.7, look.dashes, mark, label=name, words=words))
+        words = [f"{name}, {100 * share:g} % liars: {number(rank, 1)}" for share, rank in course]
+        look, mark = apart[name], apart[name].marker or "o"
+        curves.append(Line(shares, ranks, look.colour, 1.7, look.dashes, mark, words=words))
+        ends.append(Entry(shortened(name), look.colour, mark, look.dashes, ranks[-1]))
     places = [place for course in courses.values() for place in course]
     x = plain_axis(0.0, max(share for share, _ in places), "share of liars", pad=0.04, percent=True)
     y = log_axis([1.0, *(max(rank, 1.0) for _, rank in places)], grid=True)
-    return chart(_titled("target_rank"), x, y, curves)
+    height = max(200.0, _END * len(ends))
+    return replace(chart("Median rank", x, y, curves, height=height), ends=ends)
 
+
+_END = 15.0
+"""Height of a name at the end of a line."""
 
 _ALONE = Look(SERIES[0], "o")
 """The look of a run by itself."""

@@ -68,12 +68,9 @@ def test_ranks_are_drawn_by_the_share_of_liars() -> None:
     (plot,) = [each for each in plots if each.name == "attacks-liars"]
     (panel,) = plot.draw()
     (line,) = (mark for mark in panel.marks if isinstance(mark, Line))
-    assert (line.label, list(line.x), list(line.y)) == (
-        "a",
-        [0.0, 0.005, 0.01, 0.05],
-        [200.0, 90.0, 60.0, 3.0],
-    )
-    assert line.words[1] == "a, 0.5 % liars: 90.000"
+    assert (list(line.x), list(line.y)) == ([0.0, 0.005, 0.01, 0.05], [200.0, 90.0, 60.0, 3.0])
+    assert [(end.label, end.at) for end in panel.ends] == [("a", 3.0)]
+    assert line.words[1] == "a, 0.5 % liars: 90.0"
     assert plot.title.endswith("ε = 1")
     assert "Target, rank, 0.5 % liars" in text
     assert "Target, rank, 1 % liars" in text
