@@ -7,8 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from dprec.attacks.base import Figure
-from dprec.attacks.bounds import Roc
+from dprec.attacks.bounds import Roc, allowed_by_chance
 from dprec.auditing import proportion_above, proportion_below
 
 _FAILURE, _DEVIATIONS = 0.025, 1.96
@@ -43,14 +42,8 @@ class Estimate:
     @classmethod
     def of_area(cls, auc: float, members: int, others: int) -> Self:
         """Return an estimate of an area under an ROC curve; it varies as that of scores that tell nothing."""
-        half = _DEVIATIONS * float(np.sqrt((members + others + 1) / (12 * members * others)))
+        half = _DEVIATIONS * float(np.sqrt(_variance_of_area(members, others)))
         return cls(auc, max(0.0, auc - half), min(1.0, auc + half))
-
-    def figure(self, baseline: float, bound: float | None) -> Figure:
-        """Return the figure; the bound, where it is exceeded by no more than chance explains."""
-        by_chance = bound is not None and self.low <= bound
-        value = min(self.measured, bound) if bound is not None and by_chance else self.measured
-        return Figure(value, baseline, bound)
 
     def in_words(self, name: str) -> str:
         """Say what was measured, and how well."""
@@ -58,8 +51,25 @@ class Estimate:
 
 
 def on_confidence(decisions: int) -> str:
-    """Say what intervals rest on, and what becomes of figures above their bound."""
-    return (
-        f"In parentheses: 95 % confidence, were {decisions:,} decisions independent. What exceeds its bound "
-        "by no more than that is given as the bound."
-    )
+    """Say what intervals rest on."""
+    return f"In parentheses: 95 % confidence, were {decisions:,} decisions independent."
+
+
+def allowed_area(allowed: Roc, members: int, others: int) -> float:
+    """Return what an area under a measured curve hardly exceeds, given the curve that nothing exceeds."""
+    return allowed_by_chance(allowed.auc, _variance_of_area(members, others))
+
+
+def allowed_true_positives(allowed: Roc, false_positives: float, members: int, others: int) -> float:
+    """Return what true positives hardly exceed at a measured share of false positives.
+
+    The threshold is measured as well: it may let through more false positives than were counted.
+    """
+    passed = allowed_by_chance(false_positives, false_positives * (1 - false_positives) / others)
+    share = float(allowed.at(passed))
+    return allowed_by_chance(share, share * (1 - share) / members)
+
+
+def _variance_of_area(members: int, others: int) -> float:
+    """Return the variance of an area under the curve of scores that tell nothing."""
+    return (members + others + 1) / (12 * members * others)

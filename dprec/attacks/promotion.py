@@ -7,14 +7,15 @@ them, and are judged by honest users who have not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from pydantic import BeforeValidator, Field
 
 from dprec.arrays import Bools, Floats, Ints, Uint64s
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
 from dprec.attacks.liars import Background, FakeProfiles, Fillers, Liars, number_of_liars
-from dprec.components import option
+from dprec.components import as_tuple, option
 from dprec.predictions import Predict, PredictRows, Unrated, words_of_ties
 from dprec.randomness import generator
 from dprec.ratings import Ratings
@@ -30,6 +31,8 @@ _FEW, _MANY = 100, 500
 
 _LISTED = 10
 
+Shares = Annotated[tuple[Annotated[float, Field(gt=0, lt=0.5)], ...], BeforeValidator(as_tuple)]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Promotion(Attack):
@@ -38,6 +41,11 @@ class Promotion(Attack):
     kind: Literal["promotion"] = "promotion"
     papers: ClassVar[tuple[str, ...]] = ("cao2021", "lam2004", "mobasher2007")
     share: float = option("Share of all users who lie.", 0.05, gt=0, lt=0.5)
+    shares: Shares = option(
+        "Further shares of liars, for hit rate and rank by the share: with what moves the targets most at "
+        "the main one. Each costs a run.",
+        (),
+    )
     goal: Literal["promote", "bury"] = option("Whether targets are rated highest or lowest.", "promote")
     targets: int = option("Items that are targets.", 3, ge=1, le=100)
     fillers: Literal[Fillers, "strongest"] = option(
@@ -52,14 +60,21 @@ class Promotion(Attack):
     )
 
     def figures(self) -> tuple[str, ...]:
-        """Return the share of lists with a target, its rank, and its prediction."""
-        return "target_hit_rate_at_10", "target_rank", "target_prediction"
+        """Return the share of lists with a target, its rank, its prediction, and the first two by share."""
+        by_share = (name for share in self._course for name in _by_share(share))
+        return "target_hit_rate_at_10", "target_rank", "target_prediction", *dict.fromkeys(by_share)
+
+    @property
+    def _course(self) -> list[float]:
+        """All shares of liars, ascending; none without further ones."""
+        return sorted({*self.shares, self.share}) if self.shares else []
 
     def perform(self, game: Game) -> Attacked:
         """Run the protocol once more, with the liars, and compare what honest users are shown."""
         honest, background = game.truth, Background.of(game.truth)
         targets = background.targets(self.targets, generator(game.seed, "targets"))
-        moved = {way: self._lied(game, background, targets, way) for way in self._ways(honest)}
+        ways = self._ways(honest)
+        moved = {way: self._lied(game, background, targets, way, self.share) for way in ways}
         few = np.linspace(0, honest.n_users - 1, min(_FEW, honest.n_users)).astype(np.int64)
         ranks = {way: seen_of(targets, honest, shown, few).rank for way, shown in moved.items()}
         best = (min if self.goal == "promote" else max)(moved, key=lambda way: ranks[way])
@@ -76,6 +91,12 @@ class Promotion(Attack):
             "target_rank": Figure(after.rank, before.rank),
             "target_prediction": Figure(after.prediction, before.prediction),
         }
+        for share in self._course:
+            again = share != self.share
+            shown = self._lied(game, background, targets, best, share) if again else moved[best]
+            reached = seen_of(targets, honest, shown, many)
+            held = Figure(reached.hit_rate, before.hit_rate), Figure(reached.rank, before.rank)
+            figures |= zip(_by_share(share), held, strict=True)
         return Attacked(figures, notes)
 
     def _ways(self, honest: Ratings) -> tuple[Way, ...]:
@@ -87,13 +108,19 @@ class Promotion(Attack):
         drawn = own or ("contrast",)
         return (*(Way(each, True) for each in fillers), *(Way(each, False) for each in drawn))
 
-    def _lied(self, game: Game, background: Background, targets: Ints, way: Way) -> Shown:
+    def _lied(self, game: Game, background: Background, targets: Ints, way: Way, share: float) -> Shown:
         """Return what honest users are shown beside liars who lie in some way."""
         honest = game.truth
         level = honest.scale.levels if self.goal == "promote" else 1
-        number, draws = number_of_liars(honest.n_users, self.share), generator(game.seed, "fake profiles")
+        number, draws = number_of_liars(honest.n_users, share), generator(game.seed, "fake profiles")
         profiles = FakeProfiles(background, targets, level, way.fillers).made(honest, number, draws)
         return game.with_liars(Liars(profiles, way.crafted, tuple(targets.tolist())))
+
+
+def _by_share(share: float) -> tuple[str, str]:
+    """Return the names of the hit rate and the rank at a share of liars, in percent with _ for a point."""
+    percent = f"{100 * share:.8f}".rstrip("0").rstrip(".").replace(".", "_")
+    return f"target_hit_rate_at_10_at_{percent}_percent", f"target_rank_at_{percent}_percent"
 
 
 class Way(NamedTuple):

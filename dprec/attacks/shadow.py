@@ -20,7 +20,7 @@ import numpy as np
 from dprec.arrays import Bools, Floats
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import Roc
-from dprec.attacks.estimates import Estimate, on_confidence
+from dprec.attacks.estimates import Estimate, allowed_area, allowed_true_positives, on_confidence
 from dprec.attacks.traces import Targets
 from dprec.attacks.transcript import Transcript
 from dprec.components import option
@@ -67,13 +67,12 @@ class ShadowModels(Attack):
         allowed = Roc.allowed_by(game.accountant) if game.hides_item_sets else None
         sides = int(own.sum()), int((~own).sum())
         estimates = {"shadow_auc": Estimate.of_area(reached.auc, *sides)}
-        figures = {
-            "shadow_auc": estimates["shadow_auc"].figure(0.5, None if allowed is None else allowed.auc)
-        }
+        bound = None if allowed is None else allowed_area(allowed, *sides)
+        figures = {"shadow_auc": Figure(reached.auc, 0.5, bound)}
         for name, share in _FALSE_POSITIVES.items():
-            bound = None if allowed is None else float(allowed.at(share))
+            bound = None if allowed is None else allowed_true_positives(allowed, share, *sides)
             estimates[name] = Estimate.of_true_positives(reached, share, *sides)
-            figures[name] = estimates[name].figure(share, bound)
+            figures[name] = Figure(estimates[name].measured, share, bound)
         measured = ", ".join(each.in_words(name) for name, each in estimates.items())
         notes = f"{measured}. {on_confidence(own.size)}", *(() if game.hides_item_sets else (_SETS_SEEN,))
         return Attacked(figures, notes)

@@ -25,7 +25,7 @@ from scipy.special import ndtr
 from dprec.arrays import Bools, Floats, Ints, blocks
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import Roc
-from dprec.attacks.estimates import Estimate, on_confidence
+from dprec.attacks.estimates import Estimate, allowed_area, allowed_true_positives, on_confidence
 from dprec.attacks.traces import held
 from dprec.attacks.transcript import ReleasedSum
 from dprec.completion import Profiles
@@ -80,8 +80,10 @@ class SumsMembership(Attack):
         area = Estimate.of_area(reached.auc, *sides)
         true = Estimate.of_true_positives(reached, FALSE_POSITIVES, *sides)
         figures = {
-            "sums_membership_auc": area.figure(0.5, allowed.auc),
-            "sums_membership_tpr": true.figure(FALSE_POSITIVES, float(allowed.at(FALSE_POSITIVES))),
+            "sums_membership_auc": Figure(area.measured, 0.5, allowed_area(allowed, *sides)),
+            "sums_membership_tpr": Figure(
+                true.measured, FALSE_POSITIVES, allowed_true_positives(allowed, FALSE_POSITIVES, *sides)
+            ),
         }
         measured = f"{area.in_words('sums_membership_auc')}, {true.in_words('sums_membership_tpr')}"
         return Attacked(figures, (f"{measured}. {on_confidence(there.size)}", _note(apart)))

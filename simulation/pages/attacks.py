@@ -1,6 +1,7 @@
 """The section on attacks: what is recovered of what was said, beside epsilon, and what liars move."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 
@@ -11,7 +12,18 @@ from simulation.analysis.attacks import AttackedResult, names_of
 from simulation.analysis.columns import TableColumn, figure_column, text_column, written_column
 from simulation.analysis.vocabulary import DASH, grouped_by, loss, number
 from simulation.pages.figures.marks import Axis, Line, log_axis, plain_axis
-from simulation.pages.figures.panels import MUTED, SURFACE, Entry, Look, Looks, Panel, chart, told_apart
+from simulation.pages.figures.panels import (
+    MUTED,
+    SERIES,
+    SURFACE,
+    Entry,
+    Look,
+    Looks,
+    Panel,
+    chart,
+    shortened,
+    told_apart,
+)
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.page import Section, figures, paragraph, table
 from simulation.storage.attacked import AttackSummary, Reached
@@ -41,9 +53,10 @@ def attack_sections(
         return []
     several = len({(line.name, line.budget) for line in lines}) > 1
     said = Markup("").join(Markup("<li>{}</li>").format(note) for note in notes)
+    drawn = [draw(plot) for plot in (*_plots(lines, looks), *_of_liars(lines, looks))]
     content = (
         paragraph(_WORDS),
-        *([figures([draw(plot) for plot in _plots(lines, looks)])] if several else []),
+        *([figures(drawn)] if drawn else []),
         _compared(lines) if several else _of_one(lines[0]),
         *([Markup("<ul>{}</ul>").format(said)] if notes else []),
     )
@@ -141,6 +154,49 @@ def _panel(name: str, courses: dict[str, list[AttackedResult]], looks: Looks) ->
     legend = [allowed, Entry("nothing sent", MUTED, dashes=_QUIET)]
     return chart(_titled(name), x, _height(name, known.tolist()), curves, legend=legend)
 
+
+def _of_liars(lines: Sequence[AttackedResult], looks: Looks) -> Iterator[Plot]:
+    """Yield the figure of ranks by the share of liars, where several were measured."""
+    courses = {line.name: course for line in lines if line.main and (course := line.ranks_by_liars)}
+    if not courses:
+        return
+    said = (
+        f"{name}, {100 * share:g} % liars: {number(rank, 1)}"
+        for name, course in courses.items()
+        for share, rank in course
+    )
+    budgets = {line.budget for line in lines if line.name in courses and line.main}
+    known = [loss(budget) for budget in budgets if budget is not None]
+    yield Plot(
+        "attacks-liars",
+        "Rank of the targets, by the share of liars" + (f", at ε = {known[0]}" if len(known) == 1 else ""),
+        "Among the items that an honest user has not rated; 1 is the first of its list.",
+        "; ".join(said),
+        lambda: [_liars_panel(courses, looks)],
+    )
+
+
+def _liars_panel(courses: dict[str, list[tuple[float, float]]], looks: Looks) -> Panel:
+    apart = told_apart(courses, {name: looks.get(name, _ALONE) for name in courses})
+    curves, ends = [], []
+    for name, course in courses.items():
+        shares, ranks = zip(*course, strict=True)
+        words = [f"{name}, {100 * share:g} % liars: {number(rank, 1)}" for share, rank in course]
+        look, mark = apart[name], apart[name].marker or "o"
+        curves.append(Line(shares, ranks, look.colour, 1.7, look.dashes, mark, words=words))
+        ends.append(Entry(shortened(name), look.colour, mark, look.dashes, ranks[-1]))
+    places = [place for course in courses.values() for place in course]
+    x = plain_axis(0.0, max(share for share, _ in places), "share of liars", pad=0.04, percent=True)
+    y = log_axis([1.0, *(max(rank, 1.0) for _, rank in places)], grid=True)
+    height = max(200.0, _END * len(ends))
+    return replace(chart("Median rank", x, y, curves, height=height), ends=ends)
+
+
+_END = 15.0
+"""Height of a name at the end of a line."""
+
+_ALONE = Look(SERIES[0], "o")
+"""The look of a run by itself."""
 
 _QUIET = "1 2.5"
 """Dashes of baselines."""

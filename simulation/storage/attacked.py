@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -12,6 +13,32 @@ from simulation.storage.shown import Shown
 
 SCHEMA = 1
 """Of attack.json; raised when a key changes its meaning or is removed."""
+
+
+_TITLES = {
+    r"rounds_level": "levels recovered, all rounds",
+    r"rounds_(level|sign)_half": r"\1s recovered, half of the rounds",
+    r"rounds_(level|sign)_first": r"\1s recovered, first round",
+    r"rounds_membership_auc_first": "membership from rounds, AUC, first round",
+    r"linkage_top1_at_(\d+)": r"linked, \1 ratings known",
+    r"unique_at_(\d+)": r"unique, \1 items known",
+    r"attribute_auc_(\w+)": r"attribute \1, AUC",
+    r"attribute_accuracy_(\w+)": r"attribute \1, right guesses",
+    r"shadow_tpr_at_1_percent": "taking part, true positives at 1 %",
+    r"target_hit_rate_at_10_at_(\d+)(?:_(\d+))?_percent": r"target, hit rate at 10, \1.\2 % liars",
+    r"target_rank_at_(\d+)(?:_(\d+))?_percent": r"target, rank, \1.\2 % liars",
+    r"damage_rmse": "damage, RMSE",
+    r"damage_ndcg": "damage, NDCG at 10",
+}
+"""Of figures that an attack names itself."""
+
+
+def titled(name: str) -> str:
+    """Return the title of a figure that is not declared here; empty for one that is not known."""
+    for pattern, title in _TITLES.items():
+        if found := re.fullmatch(pattern, name):
+            return found.expand(title).replace(". %", " %")
+    return ""
 
 
 class Reached(Document):

@@ -23,6 +23,7 @@ from dprec.metrics import METRICS_OF_LISTS
 from dprec.renamed import COLUMNS as RENAMED
 from simulation.configuration.strict_yaml import flatten
 from simulation.protocols.base import BASELINE_PRESETS, BASELINES
+from simulation.storage.attacked import titled
 from simulation.storage.files import Count, Document, Row, read_lines, unusable, write_atomically
 from simulation.storage.shown import IN_FILES, TIMED, Amount, Shown
 from simulation.storage.summary import Summary
@@ -221,7 +222,7 @@ def column(name: str) -> Column:
         key = name.removeprefix(f"{of.name}_")
         if of.keys is not None and key != name and re.fullmatch(of.keys, key):
             return of.of_key(key)
-    return Column(name, float, "")
+    return Column(name, float, "", Shown(titled(name), where="files"))
 
 
 def figures_of(summary: Mapping[str, Any], *, timing: bool = False) -> Row:

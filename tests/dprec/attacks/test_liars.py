@@ -144,6 +144,25 @@ def test_targets_move_where_liars_want_them(honest: Ratings, goal: Any, side: in
     assert {liars.users for liars in game.liars} == {50}
 
 
+def test_further_shares_of_liars_lie_like_the_main_one(honest: Ratings) -> None:
+    game = MeansGame(honest)
+    attack = Promotion(share=0.2, shares=[0.2, 0.005, 0.05])  # type: ignore[arg-type]
+    figures, ways = attack.perform(game).figures, len(attack._ways(honest))
+    assert attack.figures() == tuple(figures)
+    assert [liars.users for liars in game.liars[ways:]] == [1, 11]
+    courses = [(f"target_{what}", side) for what, side in (("hit_rate_at_10", 1), ("rank", -1))]
+    for name, side in courses:
+        course = [figures[f"{name}_at_{percent}_percent"] for percent in ("0_5", "5", "20")]
+        assert {figure.baseline for figure in course} == {figures[name].baseline}
+        assert course[-1] == figures[name]
+        moved = [side * (figure.value - figure.baseline) for figure in course]  # type: ignore[operator]
+        assert moved == sorted(moved)
+        assert moved[-1] > moved[0]
+    alone = Promotion(share=0.2).perform(MeansGame(honest)).figures  # type: ignore[arg-type]
+    assert alone.items() <= figures.items()
+    assert list(alone) == ["target_hit_rate_at_10", "target_rank", "target_prediction"]
+
+
 def test_the_strongest_fillers_are_at_least_as_strong_as_each(honest: Ratings) -> None:
     def rank(fillers: Any) -> float:
         reached = Promotion(fillers=fillers).perform(MeansGame(honest)).figures  # type: ignore[arg-type]

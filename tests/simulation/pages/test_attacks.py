@@ -1,5 +1,7 @@
 """The section on attacks: every figure beside what it is judged by, for a run and by epsilon."""
 
+import pytest
+
 from simulation.analysis.attacks import AttackedResult, names_of, of_results
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.pages.attacks import attack_sections
@@ -7,6 +9,7 @@ from simulation.pages.figures.marks import Line
 from simulation.pages.figures.panels import SERIES, Look
 from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.storage.attacked import Reached
+from simulation.storage.columns import column
 from tests.results import row
 
 LOOKS = {"a": Look(SERIES[0], "o"), "b": Look(SERIES[1], "^")}
@@ -51,6 +54,56 @@ def test_protocols_are_compared_by_epsilon() -> None:
     assert "0.250 · ≤ 0.625" in text
 
 
+def lied(name: str, epsilon: float, ranks: dict[str, float | None], *, main: bool = True) -> AttackedResult:
+    figures = {
+        f"target_rank{end}": Reached(value=rank, baseline=200.0, bound=None) for end, rank in ranks.items()
+    }
+    return AttackedResult(name, epsilon, figures, main)
+
+
+def test_ranks_are_drawn_by_the_share_of_liars() -> None:
+    ranks = {"": 3.0, "_at_0_5_percent": 90.0, "_at_5_percent": 3.0, "_at_1_percent": 60.0}
+    lines = [lied("a", 1.0, ranks), lied("a", 3.0, ranks, main=False), lied("b", 1.0, {"": 9.0})]
+    text, plots = drawn(lines)
+    (plot,) = [each for each in plots if each.name == "attacks-liars"]
+    (panel,) = plot.draw()
+    (line,) = (mark for mark in panel.marks if isinstance(mark, Line))
+    assert (list(line.x), list(line.y)) == ([0.0, 0.005, 0.01, 0.05], [200.0, 90.0, 60.0, 3.0])
+    assert [(end.label, end.at) for end in panel.ends] == [("a", 3.0)]
+    assert line.words[1] == "a, 0.5 % liars: 90.0"
+    assert plot.title.endswith("ε = 1")
+    assert "Target, rank, 0.5 % liars" in text
+    assert "Target, rank, 1 % liars" in text
+
+
+def test_a_run_by_itself_is_drawn_by_its_liars() -> None:
+    ranks = {"": 3.0, "_at_1_percent": 60.0, "_at_5_percent": 3.0}
+    alone = AttackedResult("run", None, lied("run", 1.0, ranks).reached)
+    sections = attack_sections([alone], {}, render)
+    assert "share of liars" in "".join(sections[0].content)
+
+
+def test_one_share_of_liars_is_not_drawn() -> None:
+    _, plots = drawn(
+        [lied("a", 1.0, {"": 3.0}), lied("b", 1.0, {"_at_1_percent": 3.0, "_at_5_percent": None})]
+    )
+    assert plots == []
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("rounds_level_half", "levels recovered, half of the rounds"),
+        ("linkage_top1_at_50", "linked, 50 ratings known"),
+        ("attribute_auc_gender", "attribute gender, AUC"),
+        ("target_hit_rate_at_10_at_0_5_percent", "target, hit rate at 10, 0.5 % liars"),
+        ("somebody_s_own", "somebody s own"),
+    ],
+)
+def test_figures_that_attacks_name_have_titles(name: str, title: str) -> None:
+    assert (column(name).name, column(name).title) == (name, title)
+
+
 def test_what_a_comparison_reached_is_read_from_its_table() -> None:
     reached = {"shadow_auc": 0.75, "shadow_auc_baseline": 0.5, "shadow_auc_bound": None}
     rows = (row("a", 1.0, **reached), row("a", 1.0, **{**reached, "shadow_auc": 0.25}))
@@ -58,3 +111,11 @@ def test_what_a_comparison_reached_is_read_from_its_table() -> None:
     expected = Reached(value=0.5, baseline=0.5, bound=None)
     assert lines == [AttackedResult("a", 1.0, {"shadow_auc": expected})]
     assert names_of(lines) == ["shadow_auc"]
+
+
+def test_ranks_by_liars_are_at_the_reference_budget() -> None:
+    reached = {f"target_rank_at_{share}_percent{end}": 9.0 for share in (1, 5) for end in ("", "_baseline")}
+    results = [ProtocolResult("a", epsilon, (row("a", epsilon, **reached),)) for epsilon in (0.1, 1.0, 3.0)]
+    lines = of_results(results)
+    assert [(line.budget, line.main) for line in lines] == [(0.1, False), (1.0, True), (3.0, False)]
+    assert lines[1].ranks_by_liars == [(0.0, 9.0), (0.01, 9.0), (0.05, 9.0)]
