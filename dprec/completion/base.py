@@ -148,7 +148,7 @@ class Completion(Options):
         Raises SettingError naming the setting and what it may be.
         """
         found = f"completion {self.kind}, with mechanism {sender}"
-        accepted = "'calibrated' or 'item-biases', with a mechanism that reports on each rating"
+        accepted = "'calibrated' or 'item-biases', with a mechanism that reports on each rating or item"
         raise SettingError("guard", found, accepted)
 
     @abstractmethod

@@ -13,7 +13,8 @@ from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.biases import ProfileFit, SymbolTables, clear_reports, fitted_to_residuals
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded, prior_biases
 from dprec.completion.calibrated.guarding import cautions, guarded_biases, guarded_priors
-from dprec.completion.calibrated.hidden_sets import HiddenSetFit
+from dprec.completion.calibrated.hidden_guard import guarded_hidden_biases
+from dprec.completion.calibrated.hidden_sets import HiddenReports, HiddenSetFit
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.components import option
@@ -323,7 +324,7 @@ def guarded_by(evidence: Evidence, model: CalibratedModel, seen: Observations, m
     Evidence of a user-defined class registers its own, as with `fitted_to`.
     """
     found = f"calibrated, which is not guarded by {type(evidence).__name__}"
-    raise InputError("guard", found, "reports on each rating")
+    raise InputError("guard", found, "reports on each rating or item")
 
 
 @guarded_by.register
@@ -338,6 +339,12 @@ def _(evidence: SymbolReports, model: CalibratedModel, seen: Observations, most:
     one_each = np.ones(items.size, dtype=np.int64)
     priors = guarded_priors(model.items, model.embedding, model.catalogue, most)
     return guarded_biases(slopes, (items, one_each), most, priors, float(model.items.spreads[0]))
+
+
+@guarded_by.register
+def _(evidence: RowReports, model: CalibratedModel, seen: Observations, most: int) -> Floats:
+    reports = HiddenReports.of(seen, evidence)
+    return guarded_hidden_biases(reports, model.latent.users, model.items, model.catalogue, model.cuts, most)
 
 
 def _model(

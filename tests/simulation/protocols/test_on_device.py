@@ -50,13 +50,20 @@ def test_the_table_is_charged_in_full_to_everybody(on_device: dict[str, Any]) ->
     assert result.rounds[0]["downlink"]["payload_bytes"] == result.traffic["downlink_payload_bytes"].sum()
 
 
-@pytest.mark.parametrize("who", ["on-device", "none"])
+HIDDEN = {
+    "mechanism": {"kind": "hidden-threshold"},
+    "completion": {"kind": "calibrated"},
+    "privacy": {"epsilon": 2.0, "per": "cell"},
+}
+
+
+@pytest.mark.parametrize(("who", "reports"), [("on-device", {}), ("none", {}), ("on-device", HIDDEN)])
 def test_guarded_lists_are_of_other_items_and_predictions_stay_as_they_are(
-    on_device: dict[str, Any], who: str
+    on_device: dict[str, Any], who: str, reports: dict[str, Any]
 ) -> None:
     """The guard is a matter of ranking: what devices send is the same to the bit, as its noise is."""
     evaluation = {"ranking": {"cutoffs": [10]}}
-    values = {**changed(on_device, personalization=who), "evaluation": evaluation}
+    values = {**changed(on_device, personalization=who, **reports), "evaluation": evaluation}
     plain = run(values, page=False)
     guarded = run(changed(values, guard={"liars": 0.05}), page=False)
     np.testing.assert_array_equal(plain.predictions["prediction"], guarded.predictions["prediction"])

@@ -1,0 +1,76 @@
+"""Whatever liars answer about all items, they raise none in lists above what honest reports say."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprec.accounting import PrivacyBudget
+from dprec.arrays import Floats
+from dprec.completion import Calibrated
+from dprec.completion.calibrated.hidden_guard import least_biases
+from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengLaplace
+from dprec.observations import RowReports
+from dprec.ordinal import level_probabilities
+from tests.dprec.completion.calibrated.hidden_worlds import CUTS, SHARES, STARS, planted_levels, reported
+
+CLOSE = 0.002
+"""Biases are halved down to this."""
+BINS = 4
+
+
+class World:
+    """One item, and users in bins of which propensity and bias are known."""
+
+    def __init__(self, draws: np.random.Generator, epsilon: float) -> None:
+        family = HiddenThreshold().family(PrivacyBudget(epsilon=epsilon, per="cell"), STARS, 1)
+        one = np.ones(1, dtype=np.int64)
+        evidence = family.evidence_of(one, np.zeros(1, dtype=np.uint16), one > 0)
+        assert isinstance(evidence, RowReports)
+        self.rated, self.unrated = evidence.channels[0], evidence.unrated
+        self.typical = np.column_stack([draws.normal(0, 1, BINS), draws.normal(0, 0.5, BINS)])
+        self.expected = np.array([[draws.normal(-3, 1), draws.normal(0, 0.3)]])
+        root = draws.normal(0, 0.7, (2, 2))
+        self.spread = root @ root.T + 0.05 * np.eye(2)
+
+    def least(self, counts: np.ndarray, most: int) -> float:
+        def given(latent: Floats) -> tuple[Floats, Floats]:
+            levels, slopes = level_probabilities(latent, CUTS)
+            return levels @ self.rated, slopes @ self.rated
+
+        world = (self.typical, given, self.unrated, self.expected, self.spread)
+        return float(least_biases(counts[None], *world, most)[0])
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 2**32), st.integers(0, 200), st.integers(0, 40), st.sampled_from([0.3, 1.0, 3.0]))
+def test_liars_never_raise_an_item_above_what_honest_reports_say(
+    seed: int, honest: int, liars: int, epsilon: float
+) -> None:
+    """Liars choose their symbols and their bin; one more may be assumed than there are."""
+    draws = np.random.default_rng(seed)
+    world = World(draws, epsilon)
+    shape = (BINS, world.unrated.size)
+    cells = BINS * world.unrated.size
+    shares = draws.dirichlet(np.ones(cells))
+    counts = draws.multinomial(honest, shares).reshape(shape).astype(float)
+    added = draws.multinomial(liars, draws.dirichlet(np.full(cells, 0.1))).reshape(shape)
+    alone = world.least(counts, 0)
+    for assumed in (liars, liars + 1):
+        assert world.least(counts + added, assumed) <= alone + CLOSE
+    assert world.least(counts + added, honest + liars) <= world.expected[0, 1] + CLOSE
+
+
+@pytest.mark.parametrize("mechanism", [HiddenThreshold(), ZhengLaplace()])
+def test_lists_are_lower_by_the_reports_that_may_be_lies(mechanism: Mechanism) -> None:
+    """With no liars the bias is the fitted one; predictions are not touched."""
+    seen = reported(planted_levels(400, 90)[0], mechanism, 3.0)
+    model = Calibrated(histogram=SHARES, dimensions=0, sweeps=8).fit(seen, seed=1)
+    before = model.predict(np.arange(90), np.arange(90))
+    none, slight, large = (model.cautions(seen, most) for most in (0, 4, 40))
+    assert np.abs(none).mean() < 0.1
+    assert np.median(large) > np.median(slight) > np.median(none)
+    assert (large >= slight - CLOSE).all()
+    lowered = model.lowered(large)
+    assert (lowered.predict(np.arange(90), np.arange(90)) <= before).all()
+    assert (model.predict(np.arange(90), np.arange(90)) == before).all()
