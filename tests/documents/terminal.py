@@ -104,13 +104,13 @@ class Terminal:
             return [*arguments, "--trials", "1000"]
         if verb == "compare":
             return [*arguments, *LOCAL, *ONE_CELL_EACH]
-        if verb not in ("run", "deploy prepare"):
+        if verb not in ("run", "attack", "deploy prepare"):
             return arguments
         own = "dataset" in " ".join(arguments) or Path(arguments[1]).is_file()
-        small = [] if own else _few_ratings(arguments[1] if verb == "run" else arguments[2])
+        small = [] if own else _few_ratings(arguments[2] if verb == "deploy prepare" else arguments[1])
         if "schedule" in " ".join(arguments) or arguments[1].startswith("weekly"):
             small += ["--set", "dataset.arrivals={}"]
-        return [*arguments, *small, *(LOCAL if verb == "run" else [])]
+        return [*arguments, *small, *([] if verb == "deploy prepare" else LOCAL)]
 
     def _plan(self, arguments: list[str]) -> None:
         """Load the comparison of a preset, and put a small one where its result would be."""

@@ -32,7 +32,8 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
 
     def made() -> Path:
         if not directory.exists():
-            small = [SMALL, "simulation.backend=local", "seeds=[1]", "epsilons=[1.0]"]
+            attacked = "attacks=[{kind: reconstruction}]"
+            small = [SMALL, "simulation.backend=local", "seeds=[1]", "epsilons=[1.0]", attacked]
             compare("compare-quick", directory, overrides=small, page=False)
         return directory
 

@@ -14,11 +14,12 @@ favourable, and the most favourable reports are left out: no slope is above that
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
 
-from dprec.arrays import Floats
+from dprec.arrays import Floats, Ints
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.embedding import catalogue_features
 from dprec.completion.calibrated.guarding import guarded_biases
@@ -78,34 +79,54 @@ def least_biases(
     most : int
         Reports k that may be of liars.
     """
-    cells = owners, of_bin, symbols = np.nonzero(counts)
-    reports, unrated = (owners, counts[cells].astype(np.int64)), unrated[symbols]
-    level = expected[owners, 0] + typical[of_bin, 0]
-
-    def rises(biases: Floats) -> tuple[Floats, Floats]:
-        probabilities, slopes = given((biases[:, None] + typical[:, 1]).ravel())
-        return probabilities.reshape(counts.shape)[cells] - unrated, slopes.reshape(counts.shape)[cells]
-
-    def relative(share: Floats, rise: Floats, slope: Floats) -> Floats:
-        found: Floats = slope / np.maximum(unrated + share * rise, _LEAST)
-        return found
-
-    at_expected = rises(expected[:, 1])[0]
+    cells = _Cells(np.nonzero(counts), counts.shape, typical, given, unrated)
+    reports = cells.owners, counts[cells.places].astype(np.int64)
+    level = expected[cells.owners, 0] + typical[cells.places[1], 0]
+    at_expected = cells.rises(expected[:, 1])[0]
 
     def by_propensity(above: Floats) -> Floats:
-        share = expit(level + above[owners])
-        return relative(share, at_expected, share * (1 - share) * at_expected)
+        share = expit(level + above[cells.owners])
+        return cells.relative(share, at_expected, share * (1 - share) * at_expected)
 
     none, variance = np.zeros(len(counts)), float(spread[0, 0])
     low = guarded_biases(by_propensity, reports, most, none, variance)
     high = -guarded_biases(lambda below: -by_propensity(-below), reports, most, none, variance)
-    shares = expit(level + low[owners]), expit(level + high[owners])
+    shares = expit(level + low[cells.owners]), expit(level + high[cells.owners])
 
     def by_bias(biases: Floats) -> Floats:
-        rise, slope = rises(biases)
+        rise, slope = cells.rises(biases)
         share = np.where(slope > 0, *shares)
-        return relative(share, rise, share * slope)
+        return cells.relative(share, rise, share * slope)
 
     along = float(spread[0, 1]) / variance
     centres = expected[:, 1] + along * (low if along > 0 else high)
     return guarded_biases(by_bias, reports, most, centres, float(spread[1, 1]) - along * float(spread[0, 1]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Items, bins and symbols of which there are reports; see `least_biases`."""
+
+    places: tuple[Ints, ...]
+    """The item, bin and symbol of each, shape (cells,) each."""
+    shape: tuple[int, ...]
+    """Items, bins and symbols."""
+    typical: Floats
+    given: Callable[[Floats], tuple[Floats, Floats]]
+    unrated: Floats
+
+    @property
+    def owners(self) -> Ints:
+        """The item of each cell."""
+        return self.places[0]
+
+    def rises(self, biases: Floats) -> tuple[Floats, Floats]:
+        """Return by how much a rating of an item raises each symbol's probability, and the derivatives."""
+        probabilities, slopes = self.given((biases[:, None] + self.typical[:, 1]).ravel())
+        raised = probabilities.reshape(self.shape)[self.places] - self.unrated[self.places[2]]
+        return raised, slopes.reshape(self.shape)[self.places]
+
+    def relative(self, share: Floats, rise: Floats, slope: Floats) -> Floats:
+        """Return slopes of the log likelihood, given the propensity and the slope of the likelihood."""
+        found: Floats = slope / np.maximum(self.unrated[self.places[2]] + share * rise, _LEAST)
+        return found
