@@ -92,9 +92,10 @@ class UsersTable:
     def column(self, name: str) -> AnyArray:
         """Return a column; raises SettingError, under no key, that says which there are."""
         if name not in self.columns:
-            raise SettingError(
-                "", f"no column {name!r} about users", f"one of {listed(list(self.columns), name)}"
+            known = (
+                f"one of {listed(list(self.columns), name)}" if self.columns else "data with a users' table"
             )
+            raise SettingError("", f"no column {name!r} about users", known)
         return self.columns[name]
 
 

@@ -23,7 +23,7 @@ from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
 from simulation.attacking.laboratory import Laboratory
-from simulation.attacking.performing import check_attacks, perform
+from simulation.attacking.performing import check_attacks, check_users, perform
 from simulation.configuration.models import EPSILON, RunConfig
 from simulation.engine.installing import Installer, run_protocol
 from simulation.engine.ray_cluster import check_memory
@@ -106,6 +106,7 @@ def load_ratings(
         config.protocol.knowing_users(users)
     with within("evaluation"):
         check_groups(config.evaluation, train, test, _tested(users, test))
+    check_users(config.attacks, users)
     return train, test
 
 

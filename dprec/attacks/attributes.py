@@ -74,6 +74,11 @@ class Attributes(Attack):
             *(f"attribute_accuracy_{name}" for name in names),
         )
 
+    def check(self, users: UsersTable | None) -> None:
+        """Refuse columns that are not there."""
+        for _ in self._columns(users):
+            pass
+
     def perform(self, game: Game) -> Attacked:
         """Guess each attribute that at least as many users have, and have not, as there are folds."""
         known = {name: Attribute.of(values, self.above) for name, values in self._columns(game.users)}

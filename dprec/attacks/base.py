@@ -122,6 +122,13 @@ class Attack(Options):
     def figures(self) -> tuple[str, ...]:
         """Return the names of its figures, which are columns of tables."""
 
+    def check(self, users: UsersTable | None) -> None:
+        """Refuse settings that do not suit what is public of the users, before anything runs.
+
+        Raises SettingError naming the attack's key.
+        """
+        return None
+
     @abstractmethod
     def perform(self, game: Game) -> Attacked:
         """Perform the attack; a figure is None where there is nothing to look at.

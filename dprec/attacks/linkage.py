@@ -33,7 +33,9 @@ _PAIRS_AT_ONCE = 1 << 22
 _LARGEST = 700.0
 """Loss beyond which nothing is excluded that floating point can tell."""
 
-Numbers = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1), BeforeValidator(as_tuple)]
+Numbers = Annotated[
+    tuple[Annotated[int, Field(ge=1, le=1_000_000)], ...], Field(min_length=1), BeforeValidator(as_tuple)
+]
 
 
 def allowed_to_link(users: int, epsilon: float, delta: float = 0.0) -> float:

@@ -31,7 +31,7 @@ _FEW, _MANY = 100, 500
 
 _LISTED = 10
 
-Shares = Annotated[tuple[Annotated[float, Field(gt=0, lt=0.5)], ...], BeforeValidator(as_tuple)]
+Shares = Annotated[tuple[Annotated[float, Field(ge=1e-4, lt=0.5)], ...], BeforeValidator(as_tuple)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class Promotion(Attack):
         (),
     )
     goal: Literal["promote", "bury"] = option("Whether targets are rated highest or lowest.", "promote")
-    targets: int = option("Items that are targets.", 3, ge=1, le=100)
+    targets: int = option("Items that are targets.", 3, ge=1, le=20)
     fillers: Literal[Fillers, "strongest"] = option(
         "Which other items liars claim to have rated, and how; by default what moves the targets most, since "
         "liars can try it as well as we can.",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from dprec.attacks import ATTACKS, Attack, Attacked, Figure, Game
 from dprec.attacks.base import PlayedOnceError
+from dprec.catalogue import UsersTable
 from dprec.components import as_values, naming
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress
@@ -17,6 +18,11 @@ from simulation.storage.attacked import AttackSummary, Performed, Reached
 from simulation.storage.columns import COLUMNS
 
 _NOTHING = Figure(None)
+
+_PERFORMS = "a class that performs an attack"
+
+_TAKEN = frozenset({"attacks", "epsilon_per_user", "schema"})
+"""Keys of attack.json that are no columns."""
 
 
 def asking_for(kinds: Sequence[str]) -> str:
@@ -34,15 +40,33 @@ def asking_for(kinds: Sequence[str]) -> str:
 
 def check_attacks(config: RunConfig) -> None:
     """Refuse figures that two attacks share; raises SettingError."""
-    names = [name for attack in config.attacks for name in attack.figures()]
+    names = [name for place, attack in enumerate(config.attacks) for name in _names(attack, place)]
     for name in names:
         if names.count(name) > 1:
-            raise SettingError("attacks", f"two that say {name}", "each kind once")
+            raise SettingError("attacks", f"two that say {name}", "each kind, and each number in it, once")
         known = COLUMNS.get(name)
         taken = known is not None and not (known.key or "").startswith("attacks.")
-        if taken or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-            found = f"a figure named {name!r}"
-            raise SettingError("attacks", found, "small letters, digits and _, and no other column's name")
+        if taken or name in _TAKEN or not re.fullmatch(r"[a-z][a-z0-9_]*(?<!_baseline)(?<!_bound)", name):
+            accepted = (
+                "small letters, digits and _, no other column's name, and no end in _baseline or _bound"
+            )
+            raise SettingError("attacks", f"a figure named {name!r}", accepted)
+
+
+def check_users(attacks: Sequence[Attack], users: UsersTable | None) -> None:
+    """Refuse settings that do not suit what is public of the users; raises SettingError."""
+    for place, attack in enumerate(attacks):
+        with within(f"attacks[{place}]"), naming(attack, _PERFORMS):
+            attack.check(users)
+
+
+def _names(attack: Attack, place: int) -> tuple[str, ...]:
+    """Return the names of an attack's figures; one from outside may return anything."""
+    with within(f"attacks[{place}]"), naming(attack, _PERFORMS):
+        names = attack.figures()
+        if not (isinstance(names, tuple) and all(isinstance(name, str) for name in names)):
+            raise SettingError("", f"figures that are {names!r}", "a tuple of names")
+    return names
 
 
 def perform(attacks: Sequence[Attack], game: Game, progress: Progress) -> AttackSummary:
@@ -54,11 +78,10 @@ def perform(attacks: Sequence[Attack], game: Game, progress: Progress) -> Attack
     performed = []
     for place, attack in enumerate(attacks):
         progress(f"attack {attack.kind}", place, len(attacks))
-        with within(f"attacks[{place}]"), naming(attack, "a class that performs an attack"):
+        with within(f"attacks[{place}]"), naming(attack, _PERFORMS):
             names, attacked = attack.figures(), _attacked(attack, game)
-            own = {name: _reached(attacked.figures.get(name, _NOTHING)) for name in names}
-        figures |= own
-        performed.append(Performed(settings=as_values(attack), figures=names, notes=attacked.notes))
+            figures |= {name: _reached(attacked.figures.get(name, _NOTHING)) for name in names}
+            performed.append(Performed(settings=as_values(attack), figures=names, notes=attacked.notes))
     return AttackSummary.of(figures, tuple(performed))
 
 

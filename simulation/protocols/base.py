@@ -313,9 +313,7 @@ class Protocol(Options):
     def influence_of_one(self, train: Ratings) -> float | None:
         """Return how many honest users who rate an item highest one liar can outweigh, at most.
 
-        It is the evidence about an item that all messages of one user can carry, in units of the mean
-        evidence of those users: how loud their quiet answers are to the server. Of the ratings, only their
-        number by user and by item is read. None where nothing bounds it, or nothing is known.
+        Of the ratings, numbers by user and item alone are read. None where nothing bounds it, or is known.
         """
         return None
 
@@ -388,10 +386,7 @@ class Protocol(Options):
         return self
 
     def representing(self, population: int, train: Ratings) -> Self:
-        """Return the protocol of a population of copies, for train ratings of a few who represent it.
-
-        Raises SettingError where devices or server add noise in a way that cannot be scaled.
-        """
+        """Return the protocol of a population of copies, for train ratings of a few; raises SettingError."""
         if self.private:
             found = f"{self.kind!r}, of {population:,} users of whom {train.n_users:,} are simulated"
             raise SettingError("kind", found, "a protocol of sums, or no dataset.simulated_up_to")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from simulation.storage.files import Document
 from simulation.storage.shown import Shown
@@ -98,7 +98,8 @@ class AttackSummary(Document):
         None, description="Share of the most listed items, where a user's list lacks them, that it rated."
     )
     linkage_top1: Annotated[Reached | None, "linked"] = Field(
-        None, description="Share of the users whose report is found from 20 known ratings."
+        None,
+        description="Share of the users whose report is found from so many known ratings, the middle number.",
     )
     attribute_auc: Annotated[Reached | None, "attributes, AUC"] = Field(
         None, description="Area under the ROC curve of the attribute of users that is told best."
@@ -128,6 +129,18 @@ class AttackSummary(Document):
         default={}, description="Other figures, by the names of their columns."
     )
     performed: tuple[Performed, ...] = Field(description="The attacks.")
+
+    @model_validator(mode="after")
+    def _check_figures(self) -> Self:
+        """Refuse a file without a figure that its attacks have."""
+        for name in (name for each in self.performed for name in each.figures):
+            keys = (name, f"{name}_baseline", f"{name}_bound")
+            held = (
+                getattr(self, name) if name in self.declared() else all(key in self.further for key in keys)
+            )
+            if not held:
+                raise ValueError(f"no figure {name}")
+        return self
 
     @classmethod
     def declared(cls) -> set[str]:

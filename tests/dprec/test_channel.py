@@ -159,6 +159,7 @@ def test_an_entry_of_a_gradient(epsilon: float, symbols: int) -> None:
     assert epsilon * (1 - 1e-6) <= channel.epsilon <= epsilon
 
 
+@pytest.mark.thorough
 @given(
     rows=arrays(np.float64, (3, 4), elements=st.floats(0.01, 1.0)),
     excess=st.floats(0.0, 1.0),

@@ -109,6 +109,7 @@ def test_a_module_that_hides_a_package_is_one_line(tmp_path: Path, hiding: str, 
     assert finished.stderr.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_a_folder_of_results_with_a_package_s_name_is_in_nobody_s_way(tmp_path: Path) -> None:
     (tmp_path / "simulation").mkdir()
     (tmp_path / "simulation" / "results.csv").touch()
@@ -117,6 +118,7 @@ def test_a_folder_of_results_with_a_package_s_name_is_in_nobody_s_way(tmp_path: 
     assert "holdout" in finished.stdout
 
 
+@pytest.mark.thorough
 def test_the_folder_of_the_packages_is_a_place_to_start() -> None:
     assert started_in(ROOT).returncode == 0
 

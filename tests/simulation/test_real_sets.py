@@ -29,12 +29,14 @@ def ndcg(preset: str, dataset: dict[str, Any], test_fraction: float) -> float:
     return fmean(reached)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not MSWEB.is_dir(), reason=f"the visits are not in {MSWEB}")
 @pytest.mark.parametrize(("name", "expected"), [("popularity", 0.389), ("ease", 0.545)])
 def test_visits(name: str, expected: float) -> None:
     assert ndcg(name, VISITS, 0.3) == pytest.approx(expected, abs=0.005)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not MOVIELENS.is_dir(), reason=f"the ratings are not in {MOVIELENS}")
 @pytest.mark.parametrize(("name", "expected"), [("popularity", 0.152), ("ease", 0.316)])
 def test_films_with_four_stars(name: str, expected: float) -> None:

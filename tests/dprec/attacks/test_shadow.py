@@ -161,3 +161,9 @@ def test_a_table_says_its_numbers_and_embeddings() -> None:
     said = Broadcast.of_table(table)
     assert said.columns.tolist() == [[0, 1], [1, 1], [2, 1], [3, 1]]
     assert [each.shape for each in said.embeddings] == [(4, 0), (4, 0)]
+
+
+def test_a_few_users_are_not_asked_about() -> None:
+    few = ratings_of(19, 30, 0.5, 1)
+    attacked = ShadowModels(pairs=2).perform(FakeGame(few, released_sum))
+    assert {figure.value for figure in attacked.figures.values()} == {None}

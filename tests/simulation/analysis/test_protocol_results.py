@@ -41,6 +41,7 @@ def test_the_reference_budget_is_the_most_common_and_then_the_nearest_to_one() -
     assert [(one.name, one.budget) for one in chosen] == [("a", 0.5), ("b", 3.0)]
 
 
+@pytest.mark.thorough
 def test_analysis_is_imported_without_what_draws() -> None:
     check = "import sys, simulation.analysis; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

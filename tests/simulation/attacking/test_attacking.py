@@ -10,7 +10,10 @@ import pytest
 from dprec.attacks import Attack, Attacked, Game
 from dprec.errors import InputError
 from simulation import compare, load, run
+from simulation.execution import load_ratings
 from simulation.storage.columns import read_rows
+from simulation.storage.summary import read_summary
+from tests.refusals import refused_at
 from tests.simulation.attacking.games import SPYING, Spying
 from tests.simulation.conftest import presets
 
@@ -205,3 +208,42 @@ def test_an_attack_is_an_instance_too(tiny: dict[str, Any]) -> None:
     (attack,) = load(loaded, ["seed=5"]).attacks
     assert isinstance(attack, Attack)
     assert attack == Spying(least=2)
+
+
+@pytest.mark.parametrize(
+    ("names", "where"),
+    [
+        (("schema",), "attacks"),
+        (("rmse",), "attacks"),
+        (("x", "x_bound"), "attacks"),
+        (("x_baseline",), "attacks"),
+        (("x", "x"), "attacks"),
+        (None, "attacks[0]"),
+        ("abc", "attacks[0]"),
+        ((1,), "attacks[0]"),
+    ],
+)
+def test_figures_with_names_of_others_are_refused(
+    tiny: dict[str, Any], names: Any, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Spying, "figures", lambda self: names)
+    with refused_at(where):
+        run({**tiny, **ATTACKED})
+
+
+def test_columns_that_are_not_there_are_refused_before_anything_runs(tiny: dict[str, Any]) -> None:
+    asked = {"kind": "attributes", "columns": ["nosuch"]}
+    with refused_at("attacks[0].columns"):
+        load_ratings(load({**tiny, "attacks": [asked]}))
+
+
+def test_a_summary_without_a_figure_of_its_attacks_is_refused(tiny: dict[str, Any], tmp_path: Path) -> None:
+    run({**tiny, **ATTACKED}, tmp_path / "out", page=False)
+    file = tmp_path / "out" / "summary.json"
+    for change in ({"further": {}}, {"recovered_level": None}):
+        values = json.loads(file.read_text())
+        values["attacks"] |= change
+        file.with_name("changed").mkdir(exist_ok=True)
+        (file.parent / "changed" / "summary.json").write_text(json.dumps(values))
+        with pytest.raises(InputError, match="no figure"):
+            read_summary(file.parent / "changed")

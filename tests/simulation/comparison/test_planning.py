@@ -363,6 +363,7 @@ def test_a_page_of_a_comparison_has_room_for_what_sends_nothing(tmp_path: Path) 
     assert "nothing-sent" in (tmp_path / "out" / "report.html").read_text()
 
 
+@pytest.mark.thorough
 def test_experiments_without_baselines_are_those_that_say_so() -> None:
     without = {
         path.stem

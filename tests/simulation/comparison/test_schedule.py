@@ -326,6 +326,7 @@ def libimseti(path: Path) -> None:
     path.write_text("".join(f"{user},{profile},{draws.integers(1, 11)}\n" for user, profile in cells))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "write", "low", "high"), [("neera-fig7b", jester, -10, 10), ("neera-fig7c", libimseti, 1, 10)]
 )

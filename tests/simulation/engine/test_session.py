@@ -131,6 +131,7 @@ def traced(values: dict[str, Any], users: int) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.thorough
 def test_the_model_is_no_less_than_what_runs_allocate(tiny: dict[str, Any]) -> None:
     tiny["protocol"]["completion"] = {"kind": "mf", "iterations": 1}
     traced(tiny, 500)  # what is computed once, and imports

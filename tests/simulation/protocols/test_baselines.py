@@ -83,6 +83,7 @@ def test_the_mean_is_learned_through_noise_without_its_bias(noisy: dict[str, Any
         assert spent.max() > 3.9
 
 
+@pytest.mark.thorough
 def test_the_bias_of_bounded_noise_is_undone(noisy: dict[str, Any]) -> None:
     noisy["protocol"] |= {
         "mechanism": {"kind": "bounded-laplace"},

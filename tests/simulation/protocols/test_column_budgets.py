@@ -60,6 +60,7 @@ def test_every_user_loses_the_epsilon_of_its_row(dataset: DelimitedTable, tmp_pa
     assert "from column 'chosen'" in page
 
 
+@pytest.mark.thorough
 def test_nodes_of_ray_are_told_the_same(dataset: DelimitedTable) -> None:
     predictions = [
         by_column(dataset, simulation={"backend": backend}).predictions["prediction"].tolist()

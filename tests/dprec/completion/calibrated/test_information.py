@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -85,6 +86,7 @@ populations = st.builds(
 )
 
 
+@pytest.mark.thorough
 @given(populations)
 @settings(max_examples=15, deadline=None, derandomize=True)
 def test_no_budget_is_worse_than_the_sets_alone_and_no_larger_one_than_a_smaller(
