@@ -165,5 +165,5 @@ def test_a_table_says_its_numbers_and_embeddings() -> None:
 
 def test_a_few_users_are_not_asked_about() -> None:
     few = ratings_of(19, 30, 0.5, 1)
-    attacked = ShadowModels(pairs=2).perform(FakeGame(few, released_sum))
+    attacked = ShadowModels(pairs=4).perform(FakeGame(few, released_sum))
     assert {figure.value for figure in attacked.figures.values()} == {None}
