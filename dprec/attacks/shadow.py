@@ -63,7 +63,7 @@ class ShadowModels(Attack):
         nothing = {name: Figure(None) for name in self.figures()}
         if not _tells(game.transcript):
             return Attacked(nothing, (_NOTHING,))
-        if targets.users.size < _FEWEST:
+        if np.count_nonzero(game.truth.counts) < _FEWEST:
             return Attacked(nothing, (f"With fewer than {_FEWEST} users, half of them may be nobody.",))
         present = halves(game.truth.n_users, self.pairs, game.seed)
         statistics = observed(game, targets, present)

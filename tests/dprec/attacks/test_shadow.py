@@ -163,7 +163,10 @@ def test_a_table_says_its_numbers_and_embeddings() -> None:
     assert [each.shape for each in said.embeddings] == [(4, 0), (4, 0)]
 
 
-def test_a_few_users_are_not_asked_about() -> None:
-    few = ratings_of(19, 30, 0.5, 1)
-    attacked = ShadowModels(pairs=4).perform(FakeGame(few, released_sum))
-    assert {figure.value for figure in attacked.figures.values()} == {None}
+def test_where_half_of_the_users_may_be_nobody_they_are_not_asked_about() -> None:
+    def said(present: Bools, number: int) -> dict[str, Any]:
+        return {"broadcast": Broadcast(columns=noise(number, (30, 1)))}
+
+    few, enough = (FakeGame(ratings_of(users, 30, 0.9, 1), said) for users in (19, 20))
+    assert {each.value for each in ShadowModels(pairs=4).perform(few).figures.values()} == {None}
+    assert value_of(ShadowModels(pairs=4).perform(enough).figures["shadow_auc"]) > 0
