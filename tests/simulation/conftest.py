@@ -46,9 +46,13 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Expected:
     return in_one_process
 
 
-@cache
 def presets() -> dict[str, dict[str, Any]]:
-    """Return every preset that is a run and not a comparison, on the small population."""
+    """Return every preset that is a run and not a comparison, on the small population; it may be changed."""
+    return copy.deepcopy(_presets())
+
+
+@cache
+def _presets() -> dict[str, dict[str, Any]]:
     found = {path.stem: read_yaml(path) for path in sorted(CONFIGS.glob("*.yaml"))}
     small = {**TINY, "dataset": {"kind": "synthetic", "users": 40, "items": 60, "ratings": 800}}
     runs = {
@@ -74,4 +78,4 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what takes a preset with every one of them."""
     if "preset" in metafunc.fixturenames:
         every = presets()
-        metafunc.parametrize("preset", [copy.deepcopy(values) for values in every.values()], ids=list(every))
+        metafunc.parametrize("preset", list(every.values()), ids=list(every))
