@@ -235,7 +235,9 @@ def make_devices(superlink: SuperLink, folder: Path, devices: int) -> str:
     from dprec.datasets import Synthetic
     from dprec.randomness import RunKeys
     from simulation import load
-    from simulation.deployment.preparing import limits_of, new_node_key, registered_nodes
+    from simulation.deployment.certificates import new_node_key
+    from simulation.deployment.preparing import limits_of
+    from simulation.deployment.registering import registered_nodes
 
     protocol: Any = load("blp-mf").protocol
     train = Synthetic(users=devices, items=1682, ratings=106 * devices).load()
@@ -269,7 +271,7 @@ def supernodes(superlink: SuperLink, folder: Path, port: int, count: int) -> lis
     )
     from flwr.supercore.primitives.asymmetric import generate_key_pairs
 
-    from simulation.deployment.preparing import registered_nodes
+    from simulation.deployment.registering import registered_nodes
 
     commands, public = [], []
     for number in range(count):

@@ -536,8 +536,9 @@ def enrol(server: str | Path, superlink: str) -> int:
     InputError, RunError
         When the enrolment list is damaged; when the SuperLink refuses or is not there.
     """
-    from simulation.deployment.preparing import registered_nodes
-    from simulation.deployment.server_folder import ServerFolder, with_nodes, write_enrolment
+    from simulation.deployment.enrolment import with_nodes, write_enrolment
+    from simulation.deployment.registering import registered_nodes
+    from simulation.deployment.server_folder import ServerFolder
 
     folder = ServerFolder(Path(server))
     enrolled = folder.enrolled()

@@ -1,195 +1,28 @@
 """Prepares a pilot: keys, certificates, what the server is given, and a folder for each device."""
 
 import os
-import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 
-import httpx
 import numpy as np
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-from flwr.proto.control_pb2 import ListNodesRequest, RegisterNodeRequest
-from flwr.supercore.control import ControlHttpClient
-from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 
 from clients.device import Agreement, Limits, write_device
 from dprec.accounting import PrivacyBudget
 from dprec.components import Options, option
-from dprec.errors import InputError, RunError, SettingError, one_line, within
+from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig
 from simulation.deployment import server_folder
+from simulation.deployment.certificates import NodeKeyPair, is_host, issue, new_node_key
+from simulation.deployment.enrolment import Enrolled, write_enrolment
 from simulation.execution import SideData, load_ratings
 from simulation.protocols import Protocol
 from simulation.protocols.base import check_suits
 from simulation.storage.files import unusable, write_atomically
-
-_LABEL = re.compile("(?!-)[A-Za-z0-9-]{1,63}(?<!-)")
-_LONGEST_NAME = 64
-"""What fits into a certificate's common name."""
-
-_EARLY = timedelta(hours=1)
-"""How long before its making a certificate is valid: the clocks of devices differ."""
-
-
-@dataclass(frozen=True)
-class Issued:
-    """A certificate and its private key, both as PEM."""
-
-    certificate: bytes
-    key: bytes
-
-
-@dataclass(frozen=True)
-class NodeKeyPair:
-    """The key by which the server knows a device, on the curve P-384."""
-
-    private: bytes
-    """As PEM."""
-    public: str
-    """A line in the format of OpenSSH, as Flower registers it."""
-
-
-def new_node_key() -> NodeKeyPair:
-    """Make the key of a device."""
-    key = ec.generate_private_key(ec.SECP384R1())
-    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    return NodeKeyPair(_pem(key), public.decode())
-
-
-def issue(hosts: list[str], days: int) -> tuple[Issued, Issued]:
-    """Make an authority and a server's certificate, valid for some days, both on the curve P-256.
-
-    The authority's key is needed for nothing else but further certificates. The first host is the common
-    name.
-    """
-    authority, server = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    issuer = _name("dprec pilot authority")
-    builder = _builder(issuer, issuer, authority, days)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    own = _signed(builder.add_extension(_usage(signs_certificates=True), critical=True), authority)
-    builder = _builder(_name(hosts[0]), issuer, server, days)
-    builder = builder.add_extension(x509.SubjectAlternativeName([_general(host) for host in hosts]), False)
-    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-    builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
-    return Issued(own, _pem(authority)), Issued(_signed(builder, authority), _pem(server))
-
-
-def is_host(text: str) -> bool:
-    """Return whether a certificate can name it: an address, or labels of letters, digits and hyphens."""
-    try:
-        ip_address(text)
-    except ValueError:
-        return len(text) <= _LONGEST_NAME and all(map(_LABEL.fullmatch, text.split(".")))
-    return True
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, days: int
-) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _EARLY)
-        .not_valid_after(now + timedelta(days=days))
-    )
-
-
-def _signed(builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> bytes:
-    return builder.sign(key, SHA256()).public_bytes(serialization.Encoding.PEM)
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _general(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
-def _name(common: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def _pem(key: EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-
-
-def registered_nodes(address: str, certificate: bytes, keys: Iterable[str]) -> dict[str, int]:
-    """Register public keys, as lines of OpenSSH, that are not yet; return the node ids of all of them.
-
-    ``certificate``: of the authority that signed the SuperLink's, as PEM. Raises RunError when the SuperLink
-    cannot be reached, or refuses.
-    """
-
-    def pem(key: str) -> bytes:
-        return serialization.load_ssh_public_key(key.encode()).public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-
-    with _connected(address, certificate) as client:
-        listed = client.ListNodes(ListNodesRequest()).nodes_info
-        known = {node.public_key: node.node_id for node in listed if node.status != "unregistered"}
-        nodes = {}
-        for key in keys:
-            public = pem(key)
-            if public not in known:
-                known[public] = client.RegisterNode(RegisterNodeRequest(public_key=public)).node_id
-            nodes[key] = int(known[public])
-    return nodes
-
-
-@contextmanager
-def _connected(address: str, certificate: bytes) -> Iterator[ControlHttpClient]:
-    client = ControlHttpClient.from_server_address(
-        server_address=address,
-        insecure=False,
-        root_certificates=certificate,
-        interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
-    )
-    try:
-        yield client
-    except httpx.ConnectError as error:
-        reason = f"{one_line(error)}; started, it takes some seconds until it answers"
-        raise RunError(f"the SuperLink at {address} cannot be reached: {reason}") from None
-    except (httpx.HTTPError, OSError) as error:
-        raise RunError(f"the SuperLink at {address} does not register devices: {one_line(error)}") from None
-    finally:
-        client.close()
-
 
 _SECRET = 0o600
 
@@ -325,8 +158,8 @@ def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> No
     _write_server(pilot, server_folder.ServerFolder(own))
     node_keys = _write_devices(pilot, building / "devices", progress)
     users = [str(user) for user in pilot.train.user_ids.tolist()]
-    enrolled = [server_folder.Enrolled(user, key.public) for user, key in zip(users, node_keys, strict=True)]
-    server_folder.write_enrolment(server_folder.ServerFolder(own).enrolment_file, enrolled)
+    enrolled = [Enrolled(user, key.public) for user, key in zip(users, node_keys, strict=True)]
+    write_enrolment(server_folder.ServerFolder(own).enrolment_file, enrolled)
 
 
 def _write_server(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:

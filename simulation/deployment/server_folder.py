@@ -1,22 +1,12 @@
 """The folder that the server of a deployment is given: who takes part, what else it knows, and no rating."""
 
-import csv
-import io
 import json
-import logging
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from flwr.app import Context
-from flwr.serverapp import Grid, ServerApp
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from clients.device.folder import Agreement
 from dprec.catalogue import Catalogue
@@ -28,72 +18,9 @@ from dprec.ratings import RatingScale
 from dprec.schedules import Schedule
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
-from simulation.engine.grids import DeadlineGrid
-from simulation.protocols.base import Protocol, with_declared_losses
-from simulation.protocols.task import ServerOutcome, ServerTask
+from simulation.deployment.enrolment import Enrolled, read_enrolment
+from simulation.protocols.base import Protocol
 from simulation.storage.files import read_archive, read_text, write_archive, write_atomically
-from simulation.storage.run_directory import RunDirectory
-from simulation.storage.run_files import RANK, RunRecord, traffic_columns
-from simulation.storage.summarise import summarise_deployed
-from strategies.participation import RoundRecord
-from strategies.roster import Roster
-
-_COLUMNS = ["user", "public_key", "node_id"]
-_ENROLMENT = "an enrolment list, as dprec deploy prepare makes it"
-
-
-@dataclass(frozen=True)
-class Enrolled:
-    """A user of a deployment."""
-
-    user: str
-    """The user's own identifier."""
-    public_key: str | None
-    """Key of the user's device, a line in the format of OpenSSH; None for a user without a device."""
-    node_id: int | None = None
-    """How Flower calls the device; None before it is registered."""
-
-
-def write_enrolment(path: Path, enrolled: list[Enrolled]) -> None:
-    """Write the list; a user's number is its position."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows([each.user, each.public_key or "", each.node_id or ""] for each in enrolled)
-    write_atomically(path, file.getvalue())
-
-
-def read_enrolment(path: Path) -> list[Enrolled]:
-    """Read the list; raises InputError naming a line with a node or key that is none or has one before."""
-    try:
-        rows = list(csv.reader(io.StringIO(read_text(path, _ENROLMENT))))
-    except csv.Error as error:
-        raise InputError(str(path), str(error), _ENROLMENT) from None
-    if not rows or rows[0] != _COLUMNS:
-        raise InputError(f"{path}:1", ",".join(rows[0]) if rows else "nothing", ",".join(_COLUMNS))
-    enrolled: list[Enrolled] = []
-    seen: set[str] = set()
-    for number, row in enumerate(rows[1:], start=2):
-        where = f"{path}:{number}"
-        if len(row) != len(_COLUMNS) or not row[0]:
-            raise InputError(where, ",".join(row), "a user, a public key or nothing, a node id or nothing")
-        user, key, node = row
-        if node and not (node.isascii() and node.isdigit() and 1 < int(node) < 2**64):
-            raise InputError(where, f"node {node}", "the node id that Flower gave the device")
-        again = {entry for entry in (f"user {user}", key, node and f"node {node}") if entry} & seen
-        if again:
-            raise InputError(where, f"{min(again)} again", "every user, key and node once")
-        seen |= {f"user {user}", key, f"node {node}"}
-        enrolled.append(Enrolled(user, key or None, int(node) if node else None))
-    if not enrolled:
-        raise InputError(str(path), "no user", "a line for each user")
-    return enrolled
-
-
-def with_nodes(enrolled: list[Enrolled], nodes: dict[str, int]) -> list[Enrolled]:
-    """Return the list with the node id of every key that has one."""
-    return [replace(each, node_id=nodes.get(each.public_key or "", each.node_id)) for each in enrolled]
-
 
 _PREPARED = "a file that dprec deploy prepare made"
 
@@ -234,119 +161,3 @@ def _arrays(catalogue: Catalogue) -> dict[str, NDArray[np.generic]]:
         "number_names": np.array(catalogue.number_names, dtype=np.str_),
         "category_names": np.array(catalogue.category_names, dtype=np.str_),
     }
-
-
-@contextmanager
-def bounded_pulls(seconds: float) -> Iterator[None]:
-    """Give up a reply whose contents do not follow within so many seconds, as long as the context lasts."""
-    from flwr.superlink.grid import http_grid
-
-    name = "pull_objects"
-    unbounded = getattr(http_grid, name)
-    setattr(http_grid, name, partial(unbounded, max_time=seconds, initial_backoff=0.1, backoff_cap=1.0))
-    try:
-        yield
-    finally:
-        setattr(http_grid, name, unbounded)
-
-
-LOG = logging.getLogger("dprec.server")
-
-_CONTENTS_SECONDS = 10.0
-"""How long the contents of a reply may take after it was announced."""
-
-
-def server_app() -> ServerApp:
-    """Return the app that a SuperLink runs; its run configuration is that of `deployment/`."""
-    app = ServerApp()
-
-    @app.main()
-    def main(grid: Grid, context: Context) -> None:
-        from simulation.pages import report
-
-        given = context.run_config
-        folder, output = _places(given, context.run_id)
-        with bounded_pulls(_CONTENTS_SECONDS):
-            serve(grid, folder, output)
-        if given.get("page", True):
-            report(output)
-
-    return app
-
-
-def _places(given: Mapping[str, Any], run_id: int) -> tuple[ServerFolder, Path]:
-    """Return the folder of the server, and that of the run."""
-    folder, output = str(given.get("folder", "")), str(given.get("output", ""))
-    for key, path in (("folder", folder), ("output", output or folder)):
-        if not Path(path).is_absolute():
-            raise InputError(f"--run-config {key}", repr(path), "an absolute path, on the server")
-    return ServerFolder(Path(folder)), Path(output or f"{folder}/runs/{run_id}")
-
-
-def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
-    """Run the protocol of a folder with the enrolled devices, and write the new run directory.
-
-    Raises InputError when a file of the folder is damaged, or the directory holds something, and RunError
-    when no usable report came.
-    """
-    began = time.perf_counter()
-    known, enrolled = folder.deployment, folder.enrolled()
-    directory = RunDirectory.claim(output, folder.config)
-    reaching = DeadlineGrid(grid, known.deadline, known.grace)
-    outcome = _outcome(reaching, folder, enrolled)
-    composed = outcome.accountant.get_epsilon(folder.config.protocol.delta)
-    columns = ["user", "item", "rating", "prediction", *([RANK] if known.scale.implicit else [])]
-    record = RunRecord(
-        config=folder.config,
-        summary=summarise_deployed(
-            folder.config,
-            known.scale,
-            len(folder.item_ids),
-            outcome,
-            composed,
-            seeded=known.seeded,
-            total_seconds=time.perf_counter() - began,
-        ),
-        predictions={name: np.empty(0) for name in columns},
-        traffic=traffic_columns(
-            np.array([each.user for each in enrolled]),
-            np.full(len(enrolled), np.nan),
-            outcome,
-            composed,
-            folder.config.simulation.network,
-        ),
-        rounds=outcome.rounds,
-        channel=outcome.channel,
-        privacy=outcome.accountant,
-    )
-    return directory.write(record)
-
-
-def _outcome(grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled]) -> ServerOutcome:
-    protocol, known, items = folder.protocol(), folder.deployment, folder.item_ids
-    nodes = tuple(each.node_id for each in enrolled)
-    task = ServerTask(
-        roster=Roster(nodes, len(nodes), users_per_node=1),
-        n_items=len(items),
-        scale=known.scale,
-        catalogue=folder.catalogue(),
-        server_seed=int(known.server, 16),
-        public_seed=int(known.public, 16),
-        group=agreement_of(folder.config, known.scale, items, known.public).group,
-        progress=lambda what, done, total: LOG.info("%s: %d of %d", what, done, total),
-        ended=_log_round,
-    )
-    began = time.perf_counter()
-    with within("protocol"), threadpool_limits(limits=1):
-        protocol.check(task)
-        outcome = with_declared_losses(protocol.served(task, protocol.serve(grid, task)), protocol)
-    never = np.array([node not in grid.reached for node in nodes])
-    outcome.traffic.clear(never)
-    schedule = folder.config.schedule
-    notes = () if schedule is None else schedule.notes(1)
-    return replace(outcome, notes=notes + outcome.notes, seconds=time.perf_counter() - began)
-
-
-def _log_round(record: RoundRecord) -> None:
-    causes = ", ".join(f"{count} {cause}" for cause, count in record.causes.items())
-    LOG.info("round %d: %d answered%s", record.round, record.replies, f"; {causes}" if causes else "")

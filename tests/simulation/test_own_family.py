@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simulation import audit, compare, run
-from simulation.deployment.server_folder import serve
+from simulation.deployment.serving import serve
 from simulation.storage.run_files import read_run
 from tests.simulation.deployment.pilots import grid_of, pilot
 

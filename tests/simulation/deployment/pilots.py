@@ -6,8 +6,9 @@ from typing import Any
 from clients.device import DeviceFolder
 from clients.device.device import Device
 from simulation.configuration.models import RunConfig, parse_config
+from simulation.deployment.enrolment import with_nodes, write_enrolment
 from simulation.deployment.preparing import PilotOptions, prepare
-from simulation.deployment.server_folder import ServerFolder, with_nodes, write_enrolment
+from simulation.deployment.server_folder import ServerFolder
 from tests.clients.device.devices import DeviceGrid
 
 USERS = 5

@@ -17,16 +17,9 @@ from dprec.errors import InputError
 from dprec.exchange import SummedSetup
 from dprec.lists import ListMethod
 from simulation import run
-from simulation.deployment.server_folder import (
-    Enrolled,
-    ServerFolder,
-    bounded_pulls,
-    read_enrolment,
-    serve,
-    server_app,
-    with_nodes,
-    write_enrolment,
-)
+from simulation.deployment.enrolment import Enrolled, write_enrolment
+from simulation.deployment.server_folder import ServerFolder
+from simulation.deployment.serving import bounded_pulls, serve, server_app
 from simulation.pages import report
 from simulation.storage.run_files import read_run
 from tests.refusals import refused_at
@@ -236,41 +229,3 @@ def test_contents_that_never_come_are_given_up() -> None:
 def test_contents_that_come_are_returned() -> None:
     with bounded_pulls(0.05):
         assert http_grid.pull_objects(["id"], lambda object_id: b"object") == {"id": b"object"}
-
-
-SOME = [Enrolled("u1", "key one", 2**64 - 1), Enrolled("u,2", "key two"), Enrolled("u3", None)]
-
-
-def test_it_is_read_as_written_with_gaps(tmp_path: Path) -> None:
-    write_enrolment(tmp_path / "enrolment.csv", SOME)
-    assert read_enrolment(tmp_path / "enrolment.csv") == SOME
-
-
-def test_nodes_are_found_by_their_keys() -> None:
-    nodes = with_nodes(SOME, {"key two": 7})
-    assert [each.node_id for each in nodes] == [2**64 - 1, 7, None]
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("", ":1: nothing"),
-        ("user,node_id\n", ":1: user,node_id"),
-        ("user,public_key,node_id\n", ": no user"),
-        ("user,public_key,node_id\nu1,k\n", ":2: u1,k"),
-        pytest.param(f"user,public_key,node_id\nu1,{'k' * 140_000},\n", ": field larger", id="long"),
-        ("user,public_key,node_id\n,k,7\n", ":2: ,k,7"),
-        ("user,public_key,node_id\nu1,k,1\n", ":2: node 1"),
-        ("user,public_key,node_id\nu1,k,-7\n", ":2: node -7"),
-        ("user,public_key,node_id\nu1,k,18446744073709551616\n", ":2: node 1844"),
-        ("user,public_key,node_id\nu1,k,7\nu2,k,8\n", ":3: k again"),
-        ("user,public_key,node_id\nu1,k,7\nu2,l,7\n", ":3: node 7 again"),
-        ("user,public_key,node_id\nu1,,\nu1,,\n", ":3: user u1 again"),
-    ],
-)
-def test_what_is_no_list_is_refused(tmp_path: Path, text: str, line: str) -> None:
-    path = tmp_path / "enrolment.csv"
-    path.write_text(text)
-    with pytest.raises(InputError) as refused:
-        read_enrolment(path)
-    assert f"{path}{line}" in str(refused.value)

@@ -1,27 +1,25 @@
-"""How long grids wait: for no failed node, for no silent one for ever, and for devices until a deadline."""
+"""How long grids wait: for no failed node, and for no silent one for ever."""
 
 import platform
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import ray
-from flwr.app import ConfigRecord, Error, Message, RecordDict
-from flwr.common.constant import ErrorCode
+from flwr.app import Message, RecordDict
 from ray.exceptions import ActorDiedError, RayTaskError
 
 from clients.app import client_app
 from dprec.errors import RunError
-from dprec.exchange import IDENTIFY, REPLY, REPORT, Reports
+from dprec.exchange import IDENTIFY, REPORT
 from simulation import run
 from simulation.engine import grids
 from simulation.engine import ray_cluster as actor_pool
-from simulation.engine.grids import DeadlineGrid, LocalGrid, SupervisedGrid, marked_late, stamped
+from simulation.engine.grids import LocalGrid, SupervisedGrid
 from simulation.engine.ray_cluster import ActorPool
 from simulation.engine.session import Session
-from strategies.roster import reply_record
 
 
 class Silent(LocalGrid):
@@ -101,129 +99,6 @@ def test_a_run_whose_disk_is_missing_fails(
     tiny["protocol"] = protocol or tiny["protocol"]
     with pytest.raises(RunError, match=r"a node \(and 3 more\) failed: .*population.json: not on"):
         run(tiny)
-
-
-DEADLINE, GRACE = 100.0, 20.0
-PUNCTUAL, SLOW, LATE, SILENT, LOST = range(1 << 63, (1 << 63) + 5)
-SECONDS = {PUNCTUAL: 1.0, SLOW: 90.0, LATE: 110.0, SILENT: 1e9, LOST: 30.0}
-"""After how long each device answers."""
-
-
-class Clock:
-    """Stands in for the module time."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
-class SuperLinkGrid(LocalGrid):
-    """Devices that answer after a while; one is lost after it was asked, and comes back."""
-
-    def __init__(self, clock: Clock, online: Callable[[int, float], bool]) -> None:
-        super().__init__(lambda message, context: self._report(message), len(SECONDS))  # type: ignore[arg-type]
-        self.clock, self.online, self.began = clock, online, clock.now
-        self.sent: list[tuple[float, Message]] = []
-        self.waiting: dict[str, tuple[float, Message]] = {}
-
-    def get_node_ids(self) -> Iterable[int]:
-        passed = self.clock.now - self.began
-        return [node for node in super().get_node_ids() if self.online(node, passed)]
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterator[str]:
-        for message in messages:
-            node = message.metadata.dst_node_id
-            lost = node == LOST and node not in [sent.metadata.dst_node_id for _, sent in self.sent]
-            self.sent.append((self.clock.now - self.began, message))
-            stamped(message)
-            reply = _gone(message) if lost else self.answer(message)
-            at = self.began + max(SECONDS[node], self.clock.now - self.began)
-            self.waiting[message.metadata.message_id] = (self.clock.now + 5 if lost else at, reply)
-            yield message.metadata.message_id
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        ready = [key for key in message_ids if self.waiting[key][0] <= self.clock.now]
-        return [self.waiting.pop(key)[1] for key in ready]
-
-    def _report(self, message: Message) -> Message:
-        record = ConfigRecord(Reports(0, [b"report"]).entries())
-        return Message(RecordDict({REPLY: record}), reply_to=message)
-
-
-def _gone(message: Message) -> Message:
-    """Return the SuperLink's own answer for a device that it has not heard of for long."""
-    reply = Message(Error(ErrorCode.NODE_UNAVAILABLE, "gone"), reply_to=message)
-    reply.metadata.__dict__["_src_node_id"] = 1
-    return stamped(reply)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(grids, "time", clock)
-    return clock
-
-
-def ask(grid: DeadlineGrid) -> dict[int, Message]:
-    questions = [Message(RecordDict(), node, REPORT, group_id="g") for node in SECONDS]
-    return {reply.metadata.src_node_id: reply for reply in grid.send_and_receive(questions)}
-
-
-def late(reply: Message) -> object:
-    record = reply_record(reply)
-    assert record is not None
-    return record.get("late")
-
-
-def test_answers_count_until_the_deadline_and_are_late_until_the_grace_ends(clock: Clock) -> None:
-    replies = ask(DeadlineGrid(SuperLinkGrid(clock, lambda node, now: True), DEADLINE, GRACE))
-    assert set(replies) == {PUNCTUAL, SLOW, LATE, LOST}
-    assert {node: late(reply) for node, reply in replies.items()} == {
-        PUNCTUAL: None,
-        SLOW: None,
-        LATE: [0],
-        LOST: None,
-    }
-    assert clock.now - 1000 > DEADLINE + GRACE
-
-
-def test_a_lost_device_is_asked_again_and_no_question_outlives_its_round(clock: Clock) -> None:
-    grid = SuperLinkGrid(clock, lambda node, now: True)
-    ask(DeadlineGrid(grid, DEADLINE, GRACE))
-    asked = [(at, message.metadata) for at, message in grid.sent]
-    assert [at > 0 for at, metadata in asked if metadata.dst_node_id == LOST] == [False, True]
-    assert all(at + metadata.ttl == pytest.approx(DEADLINE + GRACE) for at, metadata in asked)
-    assert {(metadata.message_type, metadata.group_id) for _, metadata in asked} == {(REPORT, "g")}
-
-
-def test_a_device_is_asked_when_it_comes_and_not_after_the_deadline(clock: Clock) -> None:
-    comes = {PUNCTUAL: 50.0, SLOW: 0.0, LATE: 101.0, SILENT: 1e9, LOST: 1e9}
-    grid = SuperLinkGrid(clock, lambda node, now: now >= comes[node])
-    reaching = DeadlineGrid(grid, DEADLINE, GRACE)
-    assert set(ask(reaching)) == {PUNCTUAL, SLOW}
-    assert reaching.reached == {PUNCTUAL, SLOW}
-    # Nobody who was asked is missing, so nobody is waited for beyond the deadline.
-    assert clock.now - 1000 < DEADLINE + 10
-
-
-def test_a_round_ends_when_everybody_has_answered(clock: Clock) -> None:
-    grid = SuperLinkGrid(clock, lambda node, now: True)
-    question = Message(RecordDict(), PUNCTUAL, REPORT)
-    assert len(list(DeadlineGrid(grid, DEADLINE, GRACE).send_and_receive([question]))) == 1
-    assert clock.now - 1000 < 2
-
-
-def test_a_late_reply_without_reports_to_mark_is_dropped(clock: Clock) -> None:
-    question = stamped(Message(RecordDict(), PUNCTUAL, REPORT))
-    total = ConfigRecord({"first": 0, "total": b""})
-    assert marked_late(Message(RecordDict({REPLY: total}), reply_to=question)) == []
-    refused = Message(Error(105, "BUDGET_SPENT"), reply_to=question)
-    assert marked_late(refused) == [refused]
 
 
 Answer = Callable[[], Any]

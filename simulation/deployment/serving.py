@@ -1,0 +1,143 @@
+"""The server of a deployment: the app that a SuperLink runs, and one run of the protocol of a folder."""
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+from threadpoolctl import threadpool_limits
+
+from dprec.errors import InputError, within
+from simulation.deployment.deadline_grid import DeadlineGrid
+from simulation.deployment.enrolment import Enrolled
+from simulation.deployment.server_folder import ServerFolder, agreement_of
+from simulation.protocols.base import with_declared_losses
+from simulation.protocols.task import ServerOutcome, ServerTask
+from simulation.storage.run_directory import RunDirectory
+from simulation.storage.run_files import RANK, RunRecord, traffic_columns
+from simulation.storage.summarise import summarise_deployed
+from strategies.participation import RoundRecord
+from strategies.roster import Roster
+
+
+@contextmanager
+def bounded_pulls(seconds: float) -> Iterator[None]:
+    """Give up a reply whose contents do not follow within so many seconds, as long as the context lasts."""
+    from flwr.superlink.grid import http_grid
+
+    name = "pull_objects"
+    unbounded = getattr(http_grid, name)
+    setattr(http_grid, name, partial(unbounded, max_time=seconds, initial_backoff=0.1, backoff_cap=1.0))
+    try:
+        yield
+    finally:
+        setattr(http_grid, name, unbounded)
+
+
+LOG = logging.getLogger("dprec.server")
+
+_CONTENTS_SECONDS = 10.0
+"""How long the contents of a reply may take after it was announced."""
+
+
+def server_app() -> ServerApp:
+    """Return the app that a SuperLink runs; its run configuration is that of `deployment/`."""
+    app = ServerApp()
+
+    @app.main()
+    def main(grid: Grid, context: Context) -> None:
+        from simulation.pages import report
+
+        given = context.run_config
+        folder, output = _places(given, context.run_id)
+        with bounded_pulls(_CONTENTS_SECONDS):
+            serve(grid, folder, output)
+        if given.get("page", True):
+            report(output)
+
+    return app
+
+
+def _places(given: Mapping[str, Any], run_id: int) -> tuple[ServerFolder, Path]:
+    """Return the folder of the server, and that of the run."""
+    folder, output = str(given.get("folder", "")), str(given.get("output", ""))
+    for key, path in (("folder", folder), ("output", output or folder)):
+        if not Path(path).is_absolute():
+            raise InputError(f"--run-config {key}", repr(path), "an absolute path, on the server")
+    return ServerFolder(Path(folder)), Path(output or f"{folder}/runs/{run_id}")
+
+
+def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
+    """Run the protocol of a folder with the enrolled devices, and write the new run directory.
+
+    Raises InputError when a file of the folder is damaged, or the directory holds something, and RunError
+    when no usable report came.
+    """
+    began = time.perf_counter()
+    known, enrolled = folder.deployment, folder.enrolled()
+    directory = RunDirectory.claim(output, folder.config)
+    reaching = DeadlineGrid(grid, known.deadline, known.grace)
+    outcome = _outcome(reaching, folder, enrolled)
+    composed = outcome.accountant.get_epsilon(folder.config.protocol.delta)
+    columns = ["user", "item", "rating", "prediction", *([RANK] if known.scale.implicit else [])]
+    record = RunRecord(
+        config=folder.config,
+        summary=summarise_deployed(
+            folder.config,
+            known.scale,
+            len(folder.item_ids),
+            outcome,
+            composed,
+            seeded=known.seeded,
+            total_seconds=time.perf_counter() - began,
+        ),
+        predictions={name: np.empty(0) for name in columns},
+        traffic=traffic_columns(
+            np.array([each.user for each in enrolled]),
+            np.full(len(enrolled), np.nan),
+            outcome,
+            composed,
+            folder.config.simulation.network,
+        ),
+        rounds=outcome.rounds,
+        channel=outcome.channel,
+        privacy=outcome.accountant,
+    )
+    return directory.write(record)
+
+
+def _outcome(grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled]) -> ServerOutcome:
+    protocol, known, items = folder.protocol(), folder.deployment, folder.item_ids
+    nodes = tuple(each.node_id for each in enrolled)
+    task = ServerTask(
+        roster=Roster(nodes, len(nodes), users_per_node=1),
+        n_items=len(items),
+        scale=known.scale,
+        catalogue=folder.catalogue(),
+        server_seed=int(known.server, 16),
+        public_seed=int(known.public, 16),
+        group=agreement_of(folder.config, known.scale, items, known.public).group,
+        progress=lambda what, done, total: LOG.info("%s: %d of %d", what, done, total),
+        ended=_log_round,
+    )
+    began = time.perf_counter()
+    with within("protocol"), threadpool_limits(limits=1):
+        protocol.check(task)
+        outcome = with_declared_losses(protocol.served(task, protocol.serve(grid, task)), protocol)
+    never = np.array([node not in grid.reached for node in nodes])
+    outcome.traffic.clear(never)
+    schedule = folder.config.schedule
+    notes = () if schedule is None else schedule.notes(1)
+    return replace(outcome, notes=notes + outcome.notes, seconds=time.perf_counter() - began)
+
+
+def _log_round(record: RoundRecord) -> None:
+    causes = ", ".join(f"{count} {cause}" for cause, count in record.causes.items())
+    LOG.info("round %d: %d answered%s", record.round, record.replies, f"; {causes}" if causes else "")
