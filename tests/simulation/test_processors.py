@@ -34,10 +34,14 @@ PRESETS = {
     "blp-mf": 1e-8,
     "one-bit-on-device": 1e-8,
     "pg-mf": 1e-8,
-    "secagg-als": 5e-4,
+    "secagg-als": 1e-2,
     "user-level-bit": 1e-8,
 }
-"""How far predictions may move; a sum in secure aggregation moves by a step of its grid, or not at all."""
+"""How far predictions may move.
+
+In secure aggregation, a number on the border between two steps of the grid is rounded to either, and the
+rounds that follow start from there.
+"""
 
 
 def results(environment: dict[str, str]) -> list[Any]:
