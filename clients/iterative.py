@@ -22,7 +22,7 @@ import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from numpy.typing import NDArray
 
-from clients.faults import ABSENT, DAMAGED, LATE, damaged, fates
+from clients.faults import ABSENT, DAMAGED, LATE, damaged
 from clients.memory import Memory
 from clients.population import Partition, Population, draws_of_rounds, lasting_words
 from dprec import exchange
@@ -91,9 +91,7 @@ def _after_faults(
     users = np.arange(partition.size) if asked is None else np.flatnonzero(asked)
     if users.size < partition.size:
         sent = sent.chosen(users)
-    fate = fates(
-        population.faults, population.keys.network_seed, round_index, partition.start, partition.size
-    )[users]
+    fate = population.fates(round_index, partition.start, partition.size)[users]
     fate[partition.refuses[users]] = ABSENT
     if np.isin(fate, (ABSENT, DAMAGED)).any():
         after = {ABSENT: lambda report: b"", DAMAGED: damaged}

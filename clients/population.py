@@ -22,9 +22,10 @@ from typing import Annotated, Protocol, TypeVar
 
 import numpy as np
 from flwr.app import Context, Message
+from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from clients.faults import FaultOptions
+from clients.faults import Attendance, FaultOptions, fates
 from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec import components
@@ -137,6 +138,8 @@ class Population:
     """
     absent: Bools | None = None
     """Whose device never answers; None for nobody; shape (users,)."""
+    attendance: Attendance | None = None
+    """Who answers in which round; None where faults are drawn."""
     crafted: int = 0
     """So many users, the last ones, choose what they report, which says most for their profiles."""
     targets: tuple[int, ...] = ()
@@ -169,6 +172,12 @@ class Population:
     def adds_up(self) -> bool:
         """Whether a node adds up its users' reports where it can; that of one user has nothing to add up."""
         return self.users_per_node > 1 and not self.individual_reports
+
+    def fates(self, round_index: int, first_user: int, users: int) -> NDArray[np.int8]:
+        """Return what becomes of the replies of consecutive users; see `clients.faults.fates`."""
+        if self.attendance is not None:
+            return self.attendance.of_round(round_index, first_user, users)
+        return fates(self.faults, self.keys.network_seed, round_index, first_user, users)
 
     def installed(self, kind: type[SetupT]) -> SetupT:
         """Return the setup; raises Refusal unless it is of the kind that a request is for."""
@@ -265,6 +274,9 @@ class _Description(components.Options):
     absent: Annotated[str, Field(pattern="^([0-9a-f]{2})*$")] = components.option(
         "Whose devices never answer, a bit for each user, in hexadecimal; empty for nobody.", ""
     )
+    attendance: Annotated[tuple[str, ...] | None, BeforeValidator(components.as_tuple)] = components.option(
+        "Who answers in each round, a digit for each user; none where faults are drawn.", None
+    )
     crafted: int = components.option("Users, the last ones, who choose what they report.", 0, ge=0)
     targets: Annotated[tuple[int, ...], BeforeValidator(components.as_tuple)] = components.option(
         "Items that these care for; none for all.", ()
@@ -287,6 +299,7 @@ def write_population(
     faults: FaultOptions,
     setup: Setup | None,
     absent: Bools | None = None,
+    attendance: Attendance | None = None,
     crafted: int = 0,
     targets: tuple[int, ...] = (),
     individual_reports: bool = False,
@@ -310,6 +323,7 @@ def write_population(
         faults=faults,
         setup=setup,
         absent="" if absent is None else np.packbits(absent).tobytes().hex(),
+        attendance=None if attendance is None else attendance.rows(),
         crafted=crafted,
         targets=targets,
     )
@@ -348,6 +362,7 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
         faults=description.faults,
         setup=description.setup or brought.unpacked_setup(str(path)),
         absent=_absent(description.absent, ratings.n_users),
+        attendance=_attendance(description.attendance, ratings.n_users, str(path)),
         crafted=description.crafted,
         targets=description.targets,
         held=_held(folder),
@@ -360,6 +375,16 @@ def _absent(bits: str, n_users: int) -> Bools | None:
     if not bits:
         return None
     return np.unpackbits(np.frombuffer(bytes.fromhex(bits), np.uint8), count=n_users).astype(np.bool_)
+
+
+def _attendance(rows: tuple[str, ...] | None, n_users: int, where: str) -> Attendance | None:
+    """Return who answers in which round, as a population's folder says it."""
+    if rows is None:
+        return None
+    try:
+        return Attendance.of(rows, n_users)
+    except ValueError as error:
+        raise InputError(where, f"attendance: {error}", "a digit for each user, in each round") from None
 
 
 def _held(folder: Path) -> HeldFactors | None:

@@ -8,16 +8,18 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from clients.faults import Attendance
 from dprec.binarization import Binarization
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import naming
 from dprec.datasets import Dataset, copied, selected
-from dprec.errors import SettingError, within
+from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
@@ -39,6 +41,7 @@ from simulation.protocols import Protocol, Task
 from simulation.protocols.base import check_suits
 from simulation.scheduled import KeysOf, check_kind, check_schedule, over_time
 from simulation.storage.attacked import AttackSummary
+from simulation.storage.attendance import read_attendance
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
     RunRecord,
@@ -204,7 +207,7 @@ def run_in(
     side = side or SideData.of(config.dataset, train, users=config.reads_users)
     config = config.model_copy(update={"protocol": _suited(config, train, side.catalogue)})
     evaluator = _evaluator(config, train, test, side)
-    installer = Installer(session, config, side.catalogue, progress, ended)
+    installer = Installer(session, config, side.catalogue, progress, ended, _attendance(config, train))
     keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
@@ -237,6 +240,17 @@ def run_in(
         messages=messages_of(config.protocol, train, outcome.traffic, config.seed, config.dataset.kind),
         users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
+
+
+def _attendance(config: RunConfig, train: Ratings) -> Attendance | None:
+    """Return who answers in which round, where a deployment says so."""
+    file = config.simulation.faults.attendance
+    if file is None:
+        return None
+    if config.schedule is not None or config.attacks:
+        found = "attendance of a single collection, with a schedule or attacks"
+        raise InputError("simulation.faults.attendance", found, "one collection, and no attacks")
+    return read_attendance(Path(file), [str(user) for user in train.user_ids.tolist()])
 
 
 def _attacked(game: Laboratory) -> dict[str, AttackSummary]:

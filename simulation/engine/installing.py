@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from clients.faults import Attendance
 from dprec.arrays import Bools
 from dprec.attacks import Liars
 from dprec.catalogue import Catalogue
@@ -35,6 +36,8 @@ class Installer:
     progress: Progress
     ended: Callable[[RoundRecord], None]
     """Called with the record of every round that has ended, where a protocol has several."""
+    attendance: Attendance | None = None
+    """Who answers in which round; None where faults are drawn."""
 
     def task(
         self,
@@ -76,6 +79,7 @@ class Installer:
             represents=represents,
             attacked=bool(self.config.attacks),
             liars=0 if liars is None else liars.users,
+            never_asked=None if self.attendance is None else self.attendance.never_asked,
         )
 
     def _representing(self, setup: Setup, train: Ratings) -> Setup:
@@ -99,6 +103,7 @@ class Installer:
             faults=self.config.simulation.faults,
             setup=setup.chosen_by(train, self.config.seed, lying),
             absent=absent,
+            attendance=self.attendance,
             individual_reports=bool(self.config.attacks),
             crafting=liars if liars is not None and liars.crafted else None,
         )
@@ -118,6 +123,8 @@ def run_protocol(session: Session, protocol: Protocol, task: Task) -> Outcome:
             found = f"its run returned {type(outcome).__name__}"
             raise InputError(reference_of(type(protocol)), found, "an Outcome")
         outcome = with_declared_losses(outcome, protocol)
+    if task.never_asked is not None:
+        outcome.traffic.clear(task.never_asked)
     name, rows = f"completion {protocol.completion_name}", outcome.predict_rows
     return replace(
         outcome,

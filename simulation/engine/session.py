@@ -34,7 +34,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.supercore.task_identity import TaskIdentity
 
 from clients.app import client_app
-from clients.faults import FaultOptions
+from clients.faults import Attendance, FaultOptions
 from clients.places import READABLE_BY_ALL, folder_inside, place_of
 from clients.population import (
     NOTHING,
@@ -263,6 +263,7 @@ class Session:
         faults: FaultOptions,
         setup: Setup,
         absent: Bools | None = None,
+        attendance: Attendance | None = None,
         individual_reports: bool = False,
         crafting: Liars | None = None,
     ) -> str:
@@ -283,6 +284,7 @@ class Session:
             faults=faults,
             setup=setup if brought.setup is None else None,
             absent=absent,
+            attendance=attendance,
             crafted=0 if crafting is None else crafting.users,
             targets=() if crafting is None else crafting.targets,
             individual_reports=self.individual_reports or individual_reports,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dprec.accounting import Guarantee, PrivacyAccountant
+from dprec.arrays import Bools
 from dprec.attacks import Transcript
 from dprec.catalogue import Catalogue
 from dprec.predictions import Predict, PredictRows
@@ -121,6 +122,8 @@ class Task(ServerTask):
     """Where a protocol with rounds keeps its state."""
     liars: int = 0
     """So many of the users, the last ones, lie; see `dprec.attacks.Liars`."""
+    never_asked: Bools | None = None
+    """Whom a deployment of the same attendance asked nothing; nothing is charged to them; shape (users,)."""
     restore: Callable[[HeldFactors], None]
     """Gives the devices what they had received before the run was interrupted."""
 
