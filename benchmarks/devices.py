@@ -233,6 +233,7 @@ def make_devices(superlink: SuperLink, folder: Path, devices: int) -> str:
     """Make the folders of devices and register their keys; return the group of their messages."""
     from clients.device import Agreement, write_device
     from dprec.datasets import Synthetic
+    from dprec.exchange import new_run_key
     from dprec.randomness import RunKeys
     from simulation import load
     from simulation.deployment.certificates import new_node_key
@@ -258,7 +259,7 @@ def make_devices(superlink: SuperLink, folder: Path, devices: int) -> str:
         )
     address = f"127.0.0.1:{superlink.port}"
     registered_nodes(address, superlink.certificate, [key.public for key in keys])
-    return agreement.group
+    return agreement.group(new_run_key())
 
 
 def supernodes(superlink: SuperLink, folder: Path, port: int, count: int) -> list[list[str]]:

@@ -64,6 +64,7 @@ from dprec.exchange import (
     Record,
     Refusal,
     RefusalCode,
+    run_key_in,
 )
 from dprec.randomness import Keys
 from dprec.reports import REPORT_ROUND
@@ -187,8 +188,7 @@ class Device:
         except Exception:  # whatever it is, the server must not read it
             code, reason = RefusalCode.INTERNAL_FAILURE, "a defect"
             LOG.exception("%s: %s", self.name, code.name)
-        run = message.metadata.run_id
-        LOG.warning("%s: refused a request of run %d: %s, %s", self.name, run, code.name, reason)
+        LOG.warning("%s: refused a request: %s, %s", self.name, code.name, reason)
         return error_reply(message, code)
 
     def take_work(self) -> Callable[[], None] | None:
@@ -200,11 +200,12 @@ class Device:
         return work
 
     def _answer(self, message: Message) -> Message:
-        run, kind = str(message.metadata.run_id), message.metadata.message_type
+        request, kind = message.metadata, message.metadata.message_type
         if len(self._ledger.charges) != self._state.charges:
             # The disk did not take the last line.
             self._open()
-        record, request = self._checked(message), message.metadata
+        record = self._checked(message)
+        run = "" if kind == IDENTIFY else run_key_in(request.group_id, self._agreement.fingerprint)
         profile = self._profile_of(run)
         self._check_paid(run, kind)
         charge, repeats = None, kind == REPORT and self._agreement.memory
@@ -257,15 +258,12 @@ class Device:
 
     def _checked(self, message: Message) -> Record:
         """Return what a message asks for, after checking that it is for this device; raises a Refusal."""
-        kind, group = message.metadata.message_type, message.metadata.group_id
+        kind = message.metadata.message_type
         if kind not in FREE and kind not in PRICES:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "an unknown kind of request")
         if kind == REPLACE:
             reason = "replacements carry ratings in the clear, and the server says by what"
             raise Refusal(RefusalCode.NOT_SET_UP, reason)
-        if kind != IDENTIFY and group != self._agreement.group:
-            reason = f"a run of the protocol {group!r}; agreed: {self._agreement.group}"
-            raise Refusal(RefusalCode.CHANGED_SETUP, reason)
         if not usual_times(message.metadata):
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request of no usual time")
         parts = message.content if message.has_content() else RecordDict()

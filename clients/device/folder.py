@@ -33,7 +33,7 @@ from clients.device.profile import (
 from dprec import components
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.errors import InputError
-from dprec.exchange import AnySetup, Setup, from_json, to_json
+from dprec.exchange import AnySetup, Setup, from_json, group_of, to_json
 from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
@@ -41,9 +41,6 @@ from dprec.ratings import RatingScale
 
 _DEVICE = "a folder of a device, as dprec deploy prepare makes them"
 _ACCEPTED = f"{SECRET_BYTES} random bytes that only their owner can read (mode 0600)"
-
-_GROUP_DIGITS = 8
-"""Digits of a fingerprint that every message carries: as many as the run key of a simulation has."""
 
 _OPEN = 16
 """Agreements that a process holds: devices that agreed to the same share one."""
@@ -110,10 +107,9 @@ class Agreement(components.Options):
         """What identifies the protocol: the SHA-256 of its text, 64 hexadecimal digits."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
-    @property
-    def group(self) -> str:
-        """The group of every message of a run of this protocol."""
-        return self.fingerprint[:_GROUP_DIGITS]
+    def group(self, run_key: str) -> str:
+        """Return the group of every message of a run of this protocol."""
+        return group_of(self.fingerprint, run_key)
 
     @cached_property
     def scale(self) -> RatingScale:
@@ -149,7 +145,7 @@ class SecretKeys:
 
     secret: bytes
     run: str
-    """Flower's number of the run."""
+    """The run key, which the server chose."""
     fingerprint: str
     """Of the protocol."""
     public_seed: int

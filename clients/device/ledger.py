@@ -96,7 +96,7 @@ class Charge(Options):
     """What an answer cost; null where nothing was protected."""
 
     time: str = option("When, by the clock of the device.")
-    run: str = option("Flower's number of the run.")
+    run: str = option("The run key, which the server chose.")
     question: str = option("The type of the message that was answered.")
     round: int = option("The round that was answered.", ge=1)
     per_rating: float | None = option("Epsilon for the change of one rating.", ge=0)

@@ -235,8 +235,7 @@ class Service:
         try:
             self.fleet.push(one.key, one.device.node_id, reply)
         except NotAdmittedError as error:
-            run = reply.metadata.run_id
-            LOG.warning("%s: a reply in run %d was not taken: %s", one.device.name, run, error)
+            LOG.warning("%s: a reply was not taken: %s", one.device.name, error)
         one.reply = None
         if one.device.pending is not None:
             one.device.forget_reply()

@@ -15,6 +15,7 @@ from flwr.serverapp import Grid, ServerApp
 from threadpoolctl import threadpool_limits
 
 from dprec.errors import InputError, within
+from dprec.exchange import new_run_key
 from simulation.deployment.deadline_grid import DeadlineGrid
 from simulation.deployment.enrolment import Enrolled
 from simulation.deployment.server_folder import ServerFolder, agreement_of
@@ -84,7 +85,7 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
     known, enrolled = folder.deployment, folder.enrolled()
     directory = RunDirectory.claim(output, folder.config)
     reaching = DeadlineGrid(grid, known.deadline, known.grace)
-    outcome = _outcome(reaching, folder, enrolled)
+    outcome = _outcome(reaching, folder, enrolled, new_run_key())
     composed = outcome.accountant.get_epsilon(folder.config.protocol.delta)
     columns = ["user", "item", "rating", "prediction", *([RANK] if known.scale.implicit else [])]
     record = RunRecord(
@@ -113,7 +114,9 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
     return directory.write(record)
 
 
-def _outcome(grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled]) -> ServerOutcome:
+def _outcome(
+    grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled], run_key: str
+) -> ServerOutcome:
     protocol, known, items = folder.protocol(), folder.deployment, folder.item_ids
     nodes = tuple(each.node_id for each in enrolled)
     task = ServerTask(
@@ -123,7 +126,7 @@ def _outcome(grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled])
         catalogue=folder.catalogue(),
         server_seed=int(known.server, 16),
         public_seed=int(known.public, 16),
-        group=agreement_of(folder.config, known.scale, items, known.public).group,
+        group=agreement_of(folder.config, known.scale, items, known.public).group(run_key),
         progress=lambda what, done, total: LOG.info("%s: %d of %d", what, done, total),
         ended=_log_round,
     )

@@ -1,6 +1,7 @@
 """Folders of devices for tests, and a grid in this process, each of whose nodes is a device with a folder."""
 
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -59,7 +60,17 @@ def install(
 
 
 RUN = 1
-"""The run of every message that is made in a test process."""
+"""The run of every message that is made in a test process, unless it says another."""
+
+
+def key_of(run: int) -> str:
+    """Return the key of a run that tests number."""
+    return urlsafe_b64encode(run.to_bytes(3, "big")).decode()
+
+
+def group_on(setup: Setup, ratings: Ratings, run: int = RUN) -> str:
+    """Return the group of the messages of a run."""
+    return agreement_on(setup, ratings).group(key_of(run))
 
 
 class _Devices(ClientApp):
@@ -82,15 +93,15 @@ class DeviceGrid(LocalGrid):
         super().__init__(_Devices(devices), len(devices))
 
 
-def request(kind: str, group: str, run: int = RUN, **entries: object) -> Message:
-    """Return a message with a request, as it arrives at a device."""
+def request(kind: str, group: str, run: int = RUN, flower_run: int = 1, **entries: object) -> Message:
+    """Return a message with a request in a run of a protocol, as it arrives; an empty group stays so."""
     metadata = Metadata(
-        run_id=run,
+        run_id=flower_run,
         message_id="1",
         src_node_id=SUPERLINK_NODE_ID,
         dst_node_id=7,
         reply_to_message_id="",
-        group_id=group,
+        group_id=group[:-4] + key_of(run) if group else group,
         created_at=time.time(),
         ttl=3600.0,
         message_type=kind,

@@ -30,7 +30,9 @@ from tests.clients.device.devices import (
     ITEMS,
     UNLIMITED,
     agreement_on,
+    group_on,
     install,
+    key_of,
     report_in,
     request,
     some_ratings,
@@ -46,7 +48,7 @@ ROUNDS_SETUP = IterativeSetup(
     rounds=ROUNDS,
 )
 REPORT_SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
-GROUP = agreement_on(ROUNDS_SETUP, RATINGS).group
+GROUP = group_on(ROUNDS_SETUP, RATINGS)
 
 
 def factors(seed: int = 0) -> bytes:
@@ -91,17 +93,37 @@ def test_the_same_question_gets_the_same_answer_and_is_charged_once(device: Devi
     assert report_in(device.answer(train())) == first
     assert report_in(again(device).answer(train())) == first
     (charge,) = again(device).charges
-    assert (charge.run, charge.round, charge.per_user) == ("1", 1, OneBitGradient().exact_epsilon(EPSILON))
+    assert (charge.run, charge.round) == (key_of(1), 1)
+    assert charge.per_user == OneBitGradient().exact_epsilon(EPSILON)
 
 
 def test_another_run_or_secret_gets_other_noise(tmp_path: Path) -> None:
     devices = [Device(install(tmp_path / f"u{copy}", REPORT_SETUP, RATINGS)) for copy in range(2)]
-    group = agreement_on(REPORT_SETUP, RATINGS).group
+    group = group_on(REPORT_SETUP, RATINGS)
     reports = {
         report_in(device.answer(request(REPORT, group, run))) for device in devices for run in range(1, 4)
     }
     assert len(reports) == 6
-    assert [charge.run for charge in devices[0].charges] == ["1", "2", "3"]
+    assert [charge.run for charge in devices[0].charges] == [key_of(run) for run in range(1, 4)]
+
+
+def test_a_run_is_known_by_its_key_whatever_flower_calls_it(device: Device) -> None:
+    first = report_in(device.answer(train()))
+    restarted = again(device)
+    assert report_in(restarted.answer(train(flower_run=2))) == first
+    restarted.answer(train(2, flower_run=2))
+    assert refused(restarted, train(1, seed=1, flower_run=3)) == "ROUND_ANSWERED"
+    assert [(charge.run, charge.round) for charge in restarted.charges] == [(key_of(1), 1), (key_of(1), 2)]
+    # Another key is another run, also in the same run of Flower.
+    assert report_in(restarted.answer(train(run=2))) != first
+    assert [charge.run for charge in again(device).charges][2:] == [key_of(2)]
+
+
+@pytest.mark.parametrize("key", ["", "AAA", "AAAAA", "AA A", "AA/A", "AAA\n", "ÄAAA"])
+def test_a_run_without_a_key_is_refused(device: Device, key: str) -> None:
+    question = train()
+    question.metadata.__dict__["_group_id"] = GROUP[:4] + key
+    assert refused(device, question) == "MALFORMED_REQUEST"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +174,7 @@ def test_what_contradicts_an_answer_is_refused_even_after_a_restart(
 def test_a_run_is_answered_to_its_end_from_the_profile_with_which_it_began(tmp_path: Path) -> None:
     # Whole gradients without noise, so that no two profiles have equal reports by chance.
     setup = replace(ROUNDS_SETUP, gradient=FullGradient(), epsilon_per_round=None)
-    group = agreement_on(setup, RATINGS).group
+    group = group_on(setup, RATINGS)
 
     def train(round_index: int, run: int = 1) -> Message:
         return request(TRAIN, group, run, round=round_index, factors=factors())
@@ -188,7 +210,7 @@ def test_a_changed_protocol_is_refused_in_the_same_run(device: Device) -> None:
     other = agreement_on(replace(ROUNDS_SETUP, ridge=2.0), RATINGS)
     device.folder.protocol_file.write_text(other.text)
     changed = again(device)
-    question = request(TRAIN, other.group, round=2, factors=factors())
+    question = request(TRAIN, other.group(key_of(1)), round=2, factors=factors())
     assert refused(changed, question) == "CHANGED_SETUP"
 
 
@@ -231,7 +253,7 @@ def test_no_limit_is_exceeded(tmp_path: Path, allowed: Limits, runs: list[int]) 
 
 def test_what_protects_nothing_is_sent_without_a_limit_only(tmp_path: Path) -> None:
     clear = replace(ROUNDS_SETUP, gradient=FullGradient(), epsilon_per_round=None)
-    group = agreement_on(clear, RATINGS).group
+    group = group_on(clear, RATINGS)
     for number, allowed in enumerate((limits(per_user_lifetime=1e9), UNLIMITED)):
         device = Device(install(tmp_path / f"u{number}", clear, RATINGS, limits=allowed))
         reply = device.answer(request(TRAIN, group, round=1, factors=factors()))
@@ -247,7 +269,7 @@ def test_every_type_of_message_is_free_or_has_a_loss() -> None:
 def test_counts_are_refused_where_no_report_has_paid_for_their_ratings(tmp_path: Path) -> None:
     setup = OneShotSetup(mechanism=BitsAndCounts(), privacy=PrivacyBudget(epsilon=1.0))
     device = Device(install(tmp_path / "u0", setup, RATINGS, limits=limits(per_rating_lifetime=1.0)))
-    group = agreement_on(setup, RATINGS).group
+    group = group_on(setup, RATINGS)
     groups = FixedFields(ITEMS, BitsAndCounts().groups - 1).encode(np.zeros((1, ITEMS), dtype=np.int64))[0]
     counts = [request(COUNT, group, run, groups=groups) for run in (1, 2)]
     assert refused(device, counts[0]) == "MALFORMED_REQUEST"

@@ -70,7 +70,7 @@ def test_every_part_of_a_protocol_is_in_its_fingerprint() -> None:
     ]
     prints = {each.fingerprint for each in [agreement, *others]}
     assert len(prints) == 7
-    assert len(agreement.group) == len("00000001")
+    assert len(agreement.group("AAAB")) == len("00000001")
 
 
 def test_a_second_process_is_told_in_one_line(device: DeviceFolder) -> None:

@@ -27,7 +27,9 @@ from tests.clients.device.devices import (
     KEYS,
     UNLIMITED,
     agreement_on,
+    group_on,
     install,
+    key_of,
     report_in,
     request,
     some_ratings,
@@ -60,7 +62,7 @@ CHANGED = {item: 5.0 - item % 5 for item in range(0, ITEMS, 2)}
 
 
 def asked(run: int, setup: Setup = KEEP) -> Message:
-    return request(REPORT, agreement_on(setup, RATINGS).group, run)
+    return request(REPORT, group_on(setup, RATINGS), run)
 
 
 def symbols(device: Device, run: int) -> dict[int, int]:
@@ -71,7 +73,7 @@ def symbols(device: Device, run: int) -> dict[int, int]:
 def shown(device: Device, run: int) -> dict[int, int]:
     """Return what a device says in a run of the items that it shows."""
     agreement = device.folder.agreement
-    report = report_in(device.answer(request(REPORT, agreement.group, run)))
+    report = report_in(device.answer(request(REPORT, agreement.group(key_of(run)), run)))
     decoded = agreement.setup.family(agreement.scale, agreement.items).codec.decode([report])
     assert decoded.valid.all()
     return dict(zip(decoded.items.tolist(), decoded.symbols.tolist(), strict=True))
@@ -403,7 +405,7 @@ def test_what_is_predicted_rests_on_the_ratings_as_they_are(tmp_path: Path) -> N
     symbols(device, 1)
     write_profile(device.folder, CHANGED)
     table = ItemTable.of_biases(np.arange(4.0), np.zeros(ITEMS), np.ones(ITEMS))
-    group = agreement_on(setup, RATINGS).group
+    group = group_on(setup, RATINGS)
 
     def predictions(one: Device) -> str:
         reply = one.answer(request(PERSONALIZE, group, 1, table=table.encode()))

@@ -25,7 +25,7 @@ from simulation.protocols import Protocol
 from simulation.protocols.iterative import OwnFactors
 from simulation.protocols.task import ServerTask
 from strategies.roster import Roster, identify
-from tests.clients.device.devices import USERS, DeviceGrid, agreement_on, install, some_ratings
+from tests.clients.device.devices import USERS, DeviceGrid, group_on, install, some_ratings
 
 RATINGS, SEED = some_ratings(), 5
 
@@ -77,7 +77,7 @@ def both(preset: str, *overrides: str, folder: Path) -> tuple[Any, Any, Any, lis
     """Return a protocol, what it served in the simulation and to devices, and the devices."""
     protocol: Any = load(preset, overrides).protocol.picked
     keys = RunKeys.derive(SEED, to_json(protocol))
-    group = agreement_on(protocol.setup(), RATINGS).group
+    group = group_on(protocol.setup(), RATINGS)
     grid, task = simulated(protocol, folder / "simulated", keys, group)
     devices = devices_of(protocol, folder / "devices", keys)
     real = DeviceGrid(devices)

@@ -28,13 +28,13 @@ from dprec.exchange import PERSONALIZE, REPORT, OneShotSetup
 from dprec.mechanisms import ThresholdBit
 from dprec.personalization import Devices
 from dprec.wire import ItemTable
-from tests.clients.device.devices import agreement_on, install, request
+from tests.clients.device.devices import group_on, install, request
 from tests.clients.device.fake_superlink import FakeSuperLink
 from tests.clients.device.test_service import node_key, serving
 
 RATINGS = Synthetic(users=2, items=700, ratings=700).load()
 SETUP = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), predicts=True)
-GROUP = agreement_on(SETUP, RATINGS).group
+GROUP = group_on(SETUP, RATINGS)
 FEW, MANY = 20, 650
 TRIALS, AFTER, SLOWER, FALSE_ALARM = 14, 0.08, 0.02, 1e-6
 SEEN = ("pull-messages", "push-messages")

@@ -58,7 +58,7 @@ from dprec.wire import downlink as item_table
 from tests.clients.device.devices import (
     ITEMS,
     UNLIMITED,
-    agreement_on,
+    group_on,
     install,
     report_in,
     request,
@@ -69,7 +69,7 @@ from tests.clients.device.test_device import ROUNDS_SETUP, factors, limits
 RATINGS = some_ratings()
 LEVELS = RATINGS.scale.levels
 SETUP = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=0.1), predicts=True)
-GROUP = agreement_on(SETUP, RATINGS).group
+GROUP = group_on(SETUP, RATINGS)
 NO_BUDGET = Limits(per_rating=0, per_rating_lifetime=0, per_user=0, per_user_lifetime=0, runs=0)
 
 TOP = float(RATINGS.scale.values[-1])
@@ -251,7 +251,7 @@ ALLOWED = [
 @pytest.mark.parametrize("mechanism", [ThresholdBit(), BoundedLaplace(), BitsAndCounts()])
 def test_no_limit_tells_how_much_is_rated(tmp_path: Path, number: int, mechanism: Mechanism) -> None:
     setup = OneShotSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=0.1))
-    asked, group = devices(tmp_path, setup, ALLOWED[number]), agreement_on(setup, RATINGS).group
+    asked, group = devices(tmp_path, setup, ALLOWED[number]), group_on(setup, RATINGS)
     first, second = (told(asked, request(REPORT, group, run)) for run in (1, 2))
     whole, budget = 0.1 * ITEMS, ALLOWED[number]
     fits = min(budget.per_user or np.inf, budget.per_user_lifetime or np.inf) >= whole
@@ -290,7 +290,7 @@ def test_a_defect_of_the_account_does_not_show(tmp_path: Path, monkeypatch: pyte
         return report_losses(family, profiles, draws)
 
     monkeypatch.setattr(CountFamily, "report_losses", fails_for_some)
-    assert told(asked, request(REPORT, agreement_on(setup, RATINGS).group)) == "answered"
+    assert told(asked, request(REPORT, group_on(setup, RATINGS))) == "answered"
     for device in asked[1:]:
         (charge,) = device.charges
         assert charge.loss == charge.most
@@ -306,7 +306,7 @@ def test_short_profiles_are_reported_on_where_a_budget_per_user_gives_them_more_
     calibrated = mechanism.family(budget, RATINGS.scale, ITEMS)
     assert calibrated.channel(1).symbols >= calibrated.channel(ITEMS).symbols
     for device in devices(tmp_path, setup)[1:]:
-        group = agreement_on(setup, RATINGS).group
+        group = group_on(setup, RATINGS)
         reports = [report_in(device.answer(request(REPORT, group, run))) for run in range(1, 9)]
         decoded = calibrated.codec.decode(reports)
         assert decoded.valid.all()
@@ -371,7 +371,7 @@ def test_replies_expire_by_the_numbers_of_the_request_alone(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("size", [1e-30, 1.0, 1e19, 3e38])
 def test_no_factors_tell_what_is_rated(tmp_path: Path, size: float) -> None:
-    asked, group = devices(tmp_path, ROUNDS_SETUP), agreement_on(ROUNDS_SETUP, RATINGS).group
+    asked, group = devices(tmp_path, ROUNDS_SETUP), group_on(ROUNDS_SETUP, RATINGS)
     for run, pattern in enumerate(
         (np.ones((ITEMS, 2)), np.tile([1.0, -1.0], (ITEMS, 1)), np.eye(ITEMS, 2)), 1
     ):
@@ -421,7 +421,7 @@ def signs() -> Ratings:
 def test_slopes_are_charged_once_for_every_rating_in_every_round(tmp_path: Path, user: int) -> None:
     ratings, rated = signs(), RATED[user]
     device = Device(install(tmp_path / "u", SETUP_LOSSES, ratings, user))
-    group = agreement_on(SETUP_LOSSES, ratings).group
+    group = group_on(SETUP_LOSSES, ratings)
     for round_index in range(1, SETUP_LOSSES.rounds + 1):
         row = np.full(rated, 0.1 * round_index, dtype=ROW_ENTRY).tobytes() if round_index > 1 else b""
         assert device.answer(request(SLOPES, group, round=round_index, rows=[row])).has_content()

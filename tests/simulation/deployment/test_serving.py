@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUnavailableError
-from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid import http_grid
 
 from clients.device import DeviceFolder
@@ -128,10 +127,8 @@ def test_who_never_came_is_absent_and_costs_nothing(tmp_path: Path) -> None:
 def runs_of(server: ServerFolder, *runs: int) -> list[list[str]]:
     """Run a pilot again and again, with devices that start anew; return the lists that devices are sent."""
     lists = []
-    for run_id in runs:
-        grid = grid_of(server)
-        TaskIdentity.run_id = run_id
-        serve(grid, server, server.path / f"out{run_id}")
+    for number in runs:
+        serve(grid_of(server), server, server.path / f"out{number}")
         folders = sorted((server.path.parent / "devices").iterdir())
         lists.append([(folder / "predictions.csv").read_text() for folder in folders])
     return lists
