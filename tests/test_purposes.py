@@ -32,6 +32,7 @@ SOURCES = {
     "shake_256": {"dprec/randomness/keys.py"},
     "urandom": {
         "clients/device/folder.py",
+        "dprec/exchange/groups.py",
         "simulation/deployment/preparing.py",
         "simulation/execution.py",
         "simulation/storage/run_directory.py",
