@@ -56,6 +56,7 @@ from dprec.accounting import Loss
 from dprec.arrays import Uint64s
 from dprec.errors import InputError
 from dprec.exchange import (
+    COMPUTES,
     IDENTIFY,
     REPLACE,
     REPORT,
@@ -264,6 +265,9 @@ class Device:
         if kind == REPLACE:
             reason = "replacements carry ratings in the clear, and the server says by what"
             raise Refusal(RefusalCode.NOT_SET_UP, reason)
+        if kind != IDENTIFY and (agreed := self._agreement.computes) != COMPUTES:
+            reason = f"agreed: version {agreed} of what devices compute; the installed dprec has {COMPUTES}"
+            raise Refusal(RefusalCode.OTHER_VERSION, reason)
         if not usual_times(message.metadata):
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request of no usual time")
         parts = message.content if message.has_content() else RecordDict()

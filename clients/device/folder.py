@@ -33,7 +33,7 @@ from clients.device.profile import (
 from dprec import components
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.errors import InputError
-from dprec.exchange import AnySetup, Setup, from_json, group_of, to_json
+from dprec.exchange import COMPUTES, AnySetup, Setup, from_json, group_of, is_integer, to_json
 from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
@@ -61,6 +61,9 @@ class Agreement(components.Options):
     process: OrdinalProcess = components.option(
         "What the device assumes about preferences when it predicts from a table of items.", OrdinalProcess()
     )
+    computes: int = components.option(
+        "Version of what devices compute, as dprec deploy prepare writes it.", ge=1
+    )
 
     @classmethod
     def of(
@@ -86,6 +89,7 @@ class Agreement(components.Options):
             catalogue=_digest_of(item_ids),
             public=public,
             process=process or OrdinalProcess(),
+            computes=COMPUTES,
         )
         if own and not (all(map(components.is_importable, own)) and is_told_by_its_settings(agreement)):
             found = " and ".join(map(components.reference_of, own))
@@ -120,7 +124,12 @@ class Agreement(components.Options):
     def memory(self) -> str:
         """What identifies the answers that every run repeats, 64 hexadecimal digits; empty if none are."""
         memory = self.setup.memory(self.scale)
-        return "" if memory is None else hashlib.sha256(memory.encode()).hexdigest()
+        return "" if memory is None else hashlib.sha256(_of_this_version(memory).encode()).hexdigest()
+
+
+def _of_this_version(memory: str) -> str:
+    """Return what repeated answers are bound to: from the same words, another version may say another."""
+    return f"{memory} {COMPUTES}"
 
 
 def _digest_of(item_ids: Sequence[str]) -> str:
@@ -130,8 +139,29 @@ def _digest_of(item_ids: Sequence[str]) -> str:
 @lru_cache(maxsize=_OPEN)
 def _agreement_from(text: str, where: str, classes: tuple[str, ...]) -> Agreement:
     """Read an agreement, which may name some user-defined classes; no module of others is imported."""
-    with components.importing_only(classes):
-        return from_json(Agreement, text, where)
+    try:
+        with components.importing_only(classes):
+            return from_json(Agreement, text, where)
+    except InputError:
+        # Another version may have had other settings.
+        check_version(_version_in(text), where)
+        raise
+
+
+def _version_in(text: str) -> int:
+    """Return the version that an agreement names; this one if it names none."""
+    try:
+        version = json.loads(text)["computes"]
+    except (ValueError, KeyError, TypeError):
+        return COMPUTES
+    return version if is_integer(version) else COMPUTES
+
+
+def check_version(version: int, where: str) -> None:
+    """Raise InputError naming a file of another version of what devices compute."""
+    if version != COMPUTES:
+        accepted = f"version {COMPUTES}, that of the installed dprec"
+        raise InputError(where, f"version {version} of what devices compute", accepted)
 
 
 @dataclass(frozen=True)
@@ -166,7 +196,7 @@ class SecretKeys:
         self, first_user: int, indptr: Ints, items: AnyInts, values: Floats, purpose: str, memory: str
     ) -> Draws:
         """Return the random words of the user's ratings in all runs."""
-        draws = SecretDraws.of_all_runs(self.secret, f"{purpose} {memory}")
+        draws = SecretDraws.of_all_runs(self.secret, f"{purpose} {_of_this_version(memory)}")
         rated = zip(items.tolist(), values.tolist(), strict=True)
         return MemoisedDraws(items, [draws.of_rating(self.item_ids[item], value) for item, value in rated])
 

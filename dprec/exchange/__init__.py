@@ -1,10 +1,12 @@
 """What devices are given, asked and answer: their setups, messages, and added reports."""
 
+from dprec.exchange.computing import COMPUTES
 from dprec.exchange.groups import group_of, is_run_key, new_run_key, run_key_in
 from dprec.exchange.messages import *
 from dprec.exchange.setups import *
 
 __all__ = [
+    "COMPUTES",
     "COUNT",
     "COUNT_ROUND",
     "DELIVER",

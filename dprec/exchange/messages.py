@@ -371,6 +371,8 @@ class RefusalCode(IntEnum):
     """The request is for another user."""
     INTERNAL_FAILURE = 109
     """The device failed."""
+    OTHER_VERSION = 110
+    """The dprec of the device computes otherwise than what was agreed on."""
 
     @property
     def words(self) -> str:

@@ -173,6 +173,7 @@ def _write_server(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
         server=f"{keys.server:032x}",
         seeded=options.seeded,
         deadline=options.deadline,
+        computes=pilot.agreement.computes,
     )
     catalogue = SideData.of(pilot.config.dataset, pilot.train).catalogue
     folder.write(pilot.config, deployment, [str(item) for item in pilot.train.item_ids.tolist()], catalogue)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clients.device.folder import Agreement
+from clients.device.folder import Agreement, check_version
 from dprec.catalogue import Catalogue
 from dprec.components import Options, as_values, option
 from dprec.errors import InputError, SettingError, within
@@ -37,6 +37,7 @@ class Deployment(Options):
     server: Key = option("What the server draws from, 32 hexadecimal digits.")
     seeded: bool = option("Whether devices draw from a seed, as in tests; their noise can be computed.")
     deadline: float = option("Seconds after which a round ends.", 600.0, gt=0)
+    computes: int = option("Version of what devices compute, as dprec deploy prepare writes it.", ge=1)
     grace: float = option("Seconds for which late answers are counted as such.", 10.0, ge=0)
 
     @property
@@ -108,6 +109,7 @@ class ServerFolder:
 
     def protocol(self) -> Protocol:
         """Return the protocol, as prepared and agreed on; raises InputError when files were changed."""
+        check_version(self.deployment.computes, str(self._deployment_file))
         protocol = deployable(self.config)
         found = agreement_of(self.config, self.deployment.scale, self.item_ids, self.deployment.public)
         if found.fingerprint != self.deployment.fingerprint:

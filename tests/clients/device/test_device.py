@@ -14,6 +14,7 @@ from clients.device.folder import DeviceFolder
 from clients.device.ledger import FREE, PRICES, Limits
 from dprec.accounting import PrivacyBudget
 from dprec.exchange import (
+    COMPUTES,
     COUNT,
     DELIVER,
     MESSAGE_TYPES,
@@ -212,6 +213,25 @@ def test_a_changed_protocol_is_refused_in_the_same_run(device: Device) -> None:
     changed = again(device)
     question = request(TRAIN, other.group(key_of(1)), round=2, factors=factors())
     assert refused(changed, question) == "CHANGED_SETUP"
+
+
+@pytest.mark.parametrize("whose", ["agreed", "installed"])
+def test_what_another_version_computes_is_not_answered(
+    device: Device, whose: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    question, versions = train(), (COMPUTES, COMPUTES + 1)
+    if whose == "agreed":
+        other, versions = replace(device.folder.agreement, computes=COMPUTES + 1), versions[::-1]
+        device.folder.protocol_file.write_text(other.text)
+        question = request(TRAIN, other.group(key_of(1)), round=1, factors=factors())
+    else:
+        monkeypatch.setattr("clients.device.device.COMPUTES", COMPUTES + 1)
+    with caplog.at_level(logging.WARNING, logger=LOG.name):
+        assert refused(again(device), question) == "OTHER_VERSION"
+    (record,) = caplog.records
+    agreed, installed = versions
+    assert f"version {agreed} of" in record.getMessage()
+    assert record.getMessage().endswith(f"has {installed}")
 
 
 def test_a_damaged_profile_is_the_owners_business(device: Device, caplog: pytest.LogCaptureFixture) -> None:

@@ -18,7 +18,7 @@ from clients.device.device import Device
 from clients.device.profile import State, profile_text, read_profile, read_state
 from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
-from dprec.exchange import OneShotSetup
+from dprec.exchange import COMPUTES, OneShotSetup
 from dprec.mechanisms import BoundedLaplace
 from dprec.personalization import OrdinalProcess
 from dprec.ratings import POSITIVE
@@ -67,9 +67,10 @@ def test_every_part_of_a_protocol_is_in_its_fingerprint() -> None:
         replace(agreement, catalogue="0"),
         replace(agreement, public="0" * 32),
         replace(agreement, process=OrdinalProcess(level=0.5)),
+        replace(agreement, computes=COMPUTES + 1),
     ]
     prints = {each.fingerprint for each in [agreement, *others]}
-    assert len(prints) == 7
+    assert len(prints) == 8
     assert len(agreement.group("AAAB")) == len("00000001")
 
 
@@ -101,6 +102,18 @@ def test_a_memory_of_another_version_is_named(device: DeviceFolder) -> None:
         ("catalogue.txt", "1\n2\n", DeviceFolder.profile, "catalogue.txt"),
         ("device.json", '{"user": 1}', lambda device: device.options, "device.json, limits"),
         ("protocol.json", "{}", lambda device: device.agreement, "protocol.json, setup"),
+        (
+            "protocol.json",
+            f'{{"computes": {COMPUTES}}}',
+            lambda device: device.agreement,
+            "protocol.json, setup",
+        ),
+        (
+            "protocol.json",
+            f'{{"computes": {COMPUTES + 1}}}',
+            lambda device: device.agreement,
+            "protocol.json",
+        ),
         ("secret.key", "short", lambda device: device.secret, "secret.key"),
         ("state", "x" * 64, lambda device: read_state(device.state_file), "state"),
     ],
@@ -111,6 +124,14 @@ def test_what_is_damaged_is_named(
     (device.path / name).write_text(contents)
     with refused_at(where):
         read(DeviceFolder(device.path))
+
+
+def test_a_protocol_that_names_no_version_is_refused_by_the_key_that_it_lacks(device: DeviceFolder) -> None:
+    text = device.protocol_file.read_text()
+    device.protocol_file.write_text(text.replace(f'"computes":{COMPUTES},', ""))
+    assert device.protocol_file.read_text() != text
+    with refused_at("protocol.json, computes"):
+        _ = DeviceFolder(device.path).agreement
 
 
 def test_a_set_of_items_is_a_column_of_items(tmp_path: Path) -> None:

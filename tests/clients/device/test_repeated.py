@@ -16,7 +16,7 @@ from clients.device.ledger import Charge, Ledger, Limits
 from clients.population import open_population
 from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
-from dprec.exchange import PERSONALIZE, REPORT, MemoisedSetup, OneShotSetup, Setup
+from dprec.exchange import COMPUTES, PERSONALIZE, REPORT, MemoisedSetup, OneShotSetup, Setup
 from dprec.mechanisms import ThresholdBit
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.ratings import Ratings, RatingScale
@@ -486,3 +486,17 @@ def test_a_year_of_runs_reveals_no_more_than_the_first_unless_the_noise_is_fresh
     for first in (repeated[0], fresh[0]):
         assert abs(first - truth) < 6 * np.sqrt(truth * (1 - truth) / RATED)
     assert fresh[-1] >= 1 - 6 / RATED
+
+
+def test_another_version_is_agreed_on_as_another_memory_with_other_noise(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = symbols(device, 1)
+    for module in ("folder", "device"):
+        monkeypatch.setattr(f"clients.device.{module}.COMPUTES", COMPUTES + 1)
+    device.folder.protocol_file.write_text(agreement_on(KEEP, RATINGS).text)
+    after = symbols(again(device), 2)
+    assert after.keys() == before.keys()
+    assert after != before
+    assert len({charge.memory for charge in again(device).charges}) == 2
+    assert spent(again(device)) == [(LOSS, len(HALF))] * 2

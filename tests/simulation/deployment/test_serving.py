@@ -13,7 +13,7 @@ from flwr.superlink.grid import http_grid
 
 from clients.device import DeviceFolder
 from dprec.errors import InputError
-from dprec.exchange import SummedSetup
+from dprec.exchange import COMPUTES, SummedSetup
 from dprec.lists import ListMethod
 from simulation import run
 from simulation.deployment.enrolment import Enrolled, write_enrolment
@@ -201,6 +201,18 @@ def test_a_folder_of_another_protocol_is_refused(tmp_path: Path, changed: str) -
     )
     with refused_at("server: config.yaml, catalogue.txt and deployment.json"):
         serve(grid, server, tmp_path / "out")
+
+
+def test_a_folder_of_another_version_is_refused_by_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, server = pilot(BLP, tmp_path / "pilot")
+    grid = grid_of(server)
+    monkeypatch.setattr("clients.device.folder.COMPUTES", COMPUTES + 1)
+    with refused_at("deployment.json") as caught:
+        serve(grid, server, tmp_path / "out")
+    assert str(COMPUTES) in caught.value.found
+    assert str(COMPUTES + 1) in caught.value.accepted
 
 
 @pytest.mark.parametrize("given", [{}, {"folder": "pilot"}, {"folder": "/pilot", "output": "out"}])
