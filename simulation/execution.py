@@ -205,7 +205,7 @@ def run_in(
     """Run a configuration, with its users' epsilons, in an open session; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
     side = side or SideData.of(config.dataset, train, users=config.reads_users)
-    config = config.model_copy(update={"protocol": _suited(config, train, side.catalogue)})
+    config = config.model_copy(update={"protocol": suited(config, train, side.catalogue)})
     evaluator = _evaluator(config, train, test, side)
     installer = Installer(session, config, side.catalogue, progress, ended, _attendance(config, train))
     keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
@@ -273,7 +273,7 @@ def _tested(users: UsersTable | None, test: Ratings) -> UsersTable | None:
     return None if isinstance(test, ColdRatings) else users
 
 
-def _suited(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> Protocol:
+def suited(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> Protocol:
     """Return the protocol for the train ratings, whose users may represent a population."""
     protocol = config.protocol.knowing_items(content=catalogue is not None)
     population = config.dataset.represented(train.n_users)

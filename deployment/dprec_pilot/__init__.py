@@ -1,1 +1,1 @@
-"""The app that `flwr run deployment` sends to a SuperLink: the server's part alone."""
+"""The app that `flwr run deployment` sends to a SuperLink."""

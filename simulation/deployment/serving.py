@@ -54,9 +54,15 @@ def server_app() -> ServerApp:
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
+        from flwr.superlink.grid import InMemoryGrid
+
+        from simulation.deployment.simulated_pilot import serve_made_up
         from simulation.pages import report
 
         given = context.run_config
+        if isinstance(grid, InMemoryGrid):  # Flower simulates
+            serve_made_up(grid, given)
+            return
         folder, output = _places(given, context.run_id)
         with bounded_pulls(_CONTENTS_SECONDS):
             serve(grid, folder, output)

@@ -118,7 +118,7 @@ def wired(folder: Path, port: int) -> Iterator[Wire]:
         superlink = wire._start(
             [str(folder / "server" / "superlink.sh"), "127.0.0.1", str(port)], "superlink"
         )
-        await_that(lambda: superlink.poll() is not None or _listens(port), wire)
+        await_that(lambda: superlink.poll() is not None or listens(port), wire)
         yield wire
 
 
@@ -159,7 +159,8 @@ def _kill(wire: Wire) -> None:
         process.wait()
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
+    """Return whether somebody listens to a port of this machine."""
     try:
         create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:
