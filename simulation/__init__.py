@@ -1,8 +1,9 @@
 """Simulated deployments: configuration, engine, run directory, comparisons and the command line.
 
-The verbs are imported here, so that `simulation.run` is always the function and never the module of that
-name; each imports what it needs when it is called. `load` and `RunConfig` are imported on first use,
-because the configuration models import every component.
+What this package exports, `dprec` hands on: `from dprec import run`. The verbs are imported here, so that
+`simulation.run` is always the function and never the module of that name; each imports what it needs when it
+is called. `load` and `RunConfig` are imported on first use, because the configuration models import every
+component.
 """
 
 from __future__ import annotations

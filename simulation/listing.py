@@ -61,7 +61,7 @@ class Found:
 
 
 def results_in(folder: str | Path) -> list[Found]:
-    """List the results in a folder; see `simulation.ls`."""
+    """List the results in a folder; see `dprec.ls`."""
     top = Path(folder)
     if not top.is_dir():
         raise InputError(str(top), "no such directory", "a directory")

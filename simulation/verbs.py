@@ -163,7 +163,7 @@ def compare(
     jobs : int, optional
         Number of cells to run at a time; one per core by default.
     resume, population, page, png, progress
-        As for `simulation.run`; finished cells are kept.
+        As for `dprec.run`; finished cells are kept.
     announce : callable, optional
         Called with a sentence on what a long comparison may take, before its first run.
     **parts
@@ -205,18 +205,18 @@ def attack(
     Parameters
     ----------
     config : RunConfig, mapping, str or Path
-        As `simulation.run` or `simulation.compare` takes it.
+        As `dprec.run` or `dprec.compare` takes it.
     output : str or Path, optional
         Directory for the result.
     kinds : sequence of str
         Attacks, with their defaults; left out, those of the configuration, or all if it has none.
     overrides, jobs, resume, page, progress, announce, **parts
-        As for `simulation.compare`.
+        As for `dprec.compare`.
 
     Raises
     ------
     InputError, RunError, KeyboardInterrupt
-        As `simulation.run` and `simulation.compare` do.
+        As `dprec.run` and `dprec.compare` do.
     """
     from simulation.attacking.performing import asking_for
     from simulation.comparison.planning import compares
@@ -371,7 +371,7 @@ def tune(
     Parameters
     ----------
     configs : sequence of RunConfig, mapping, str or Path
-        Configurations of runs, as `simulation.load` takes them, with different names.
+        Configurations of runs, as `dprec.load` takes them, with different names.
     output : str or Path
         Directory for the trials and for the configurations with the chosen settings.
     trials : int
@@ -497,7 +497,7 @@ def prepare(
     Parameters
     ----------
     config : RunConfig, mapping, str or Path
-        As `simulation.load` takes it.
+        As `dprec.load` takes it.
     folder : str or Path
         A new directory.
     overrides : sequence of str

@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 from typer.main import get_command
 
 from docs.tables import table
-from simulation import RunConfig
+from dprec import RunConfig
 from simulation.comparison import ComparisonConfig
 from simulation.console.command_line import app
 from simulation.demonstration import sent_drawing

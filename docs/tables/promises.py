@@ -7,8 +7,8 @@ from functools import cache
 
 from docs.tables import column_table, table
 from docs.tables.results import System, papers, systems
+from dprec import load
 from dprec.components import as_in_a_file
-from simulation import load
 from simulation.analysis.columns import TableColumn, text_column
 from simulation.analysis.description import Description, describe
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS

@@ -84,7 +84,7 @@ def contract(*components: Options, **attributes: Any) -> type[Any]:
         component.__name__ if isinstance(component, type) else type(component).__name__
         for component in components
     )
-    elsewhere = "simulation.run and simulation.audit test a protocol, as no test without devices can"
+    elsewhere = "dprec.run and dprec.audit test a protocol, as no test without devices can"
     raise TypeError(
         f"no contract for {given or 'nothing'}; accepted: instances of one of {kinds}; {elsewhere}"
     )

@@ -57,7 +57,7 @@ def audit(
     confidence: float = 0.99,
     progress: Progress = silent,
 ) -> Audit:
-    """Audit the promise of a configuration's protocol; see `simulation.audit`."""
+    """Audit the promise of a configuration's protocol; see `dprec.audit`."""
     check_options(trials, confidence)
     if seed is not None:
         config = config.model_copy(update={"seed": seed})

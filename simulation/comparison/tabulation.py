@@ -406,7 +406,7 @@ class Difference:
 
 
 def differences(first: Path, second: Path) -> Difference:
-    """Compare two directories; see `simulation.diff`."""
+    """Compare two directories; see `dprec.diff`."""
     compared = holds_comparison(first)
     if holds_comparison(second) != compared:
         kind = "comparison" if compared else "run"

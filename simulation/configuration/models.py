@@ -324,7 +324,7 @@ def with_sources(values: dict[str, Any], sources: Mapping[str, str]) -> dict[str
 
 
 def parse_config(values: Mapping[str, Any], source: str = "configuration") -> RunConfig:
-    """Check a configuration given as plain values; see `simulation.load`."""
+    """Check a configuration given as plain values; see `dprec.load`."""
     return validated(RunConfig, values, source)
 
 

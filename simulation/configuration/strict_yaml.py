@@ -105,7 +105,7 @@ def check_overrides(overrides: Sequence[str]) -> None:
 
 
 def apply_override(values: dict[str, Any], override: str) -> None:
-    """Replace one value, in place; see `simulation.load`."""
+    """Replace one value, in place; see `dprec.load`."""
     key, equals, text = override.partition("=")
     if not equals or not all(key.split(".")):
         raise InputError("overrides", repr(override), "dotted.key=value")

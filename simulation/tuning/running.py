@@ -380,7 +380,7 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What is asked for; see `simulation.tune`."""
+    """What is asked for; see `dprec.tune`."""
 
     trials: int
     space: str | Path | None
@@ -408,7 +408,7 @@ def tune_configurations(
     resume: bool = False,
     progress: Progress = silent,
 ) -> list[Tuned]:
-    """Carry out the trials; see `simulation.tune`."""
+    """Carry out the trials; see `dprec.tune`."""
     check_installed()
     tuning.check()
     if not configs:
