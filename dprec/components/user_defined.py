@@ -38,6 +38,8 @@ _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.([^\W\d]\w*|<lo
 _NAMEABLE: ContextVar[Collection[str] | None] = ContextVar("nameable", default=None)
 """The classes that may be named; None for all."""
 
+_OF_PYTHON = sys.stdlib_module_names - {"__main__"}
+
 _BY_INSTANCE = "module:Class of a file, at its top level; or, from Python, an instance of the class"
 
 
@@ -83,11 +85,10 @@ def redefined(component: type[Any]) -> frozenset[str]:
 
 def outside(component: type[Any]) -> list[type[Any]]:
     """Return the classes that a class is derived from, itself included, which are not ours or Python's."""
-    python = sys.stdlib_module_names - {"__main__"}
     return [
         base
         for base in component.__mro__
-        if not is_ours(base) and base.__module__.partition(".")[0] not in python
+        if not is_ours(base) and base.__module__.partition(".")[0] not in _OF_PYTHON
     ]
 
 
@@ -271,8 +272,8 @@ def _written(value: Any, seen: set[int]) -> Iterator[str]:
         value = value.__func__
     if isinstance(value, _PLAIN):
         yield repr(value)
-    elif isinstance(value, tuple):  # which processes share differently
-        for entry in value:
+    elif isinstance(value, tuple | frozenset):  # which processes share differently
+        for entry in value if isinstance(value, tuple) else sorted(map(repr, value)):
             yield from _written(entry, seen)
     elif id(value) not in seen:
         seen.add(id(value))
@@ -293,7 +294,7 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
             parts = value.co_consts
         case list():
             parts = value
-        case set() | frozenset():
+        case set():
             parts = sorted(map(repr, value))
         case dict():
             parts = value.items()
@@ -305,7 +306,10 @@ def _members(component: type[Any]) -> Iterator[Any]:
     """Yield the names and values that a class defines, without what Python adds to it."""
     for name in sorted(vars(component)):
         value = vars(component)[name]
-        if not name.startswith("__") or isinstance(value, FunctionType):
+        own = isinstance(value, FunctionType) and value.__module__ not in sys.stdlib_module_names - {
+            "__main__"
+        }
+        if own or not name.startswith("__"):
             yield from (name, value)
 
 

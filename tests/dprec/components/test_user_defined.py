@@ -314,6 +314,16 @@ def test_the_digest_is_the_same_in_another_process(tmp_path: Path) -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == digest()
 
 
+def test_whether_functions_share_a_constant_does_not_count() -> None:
+    both = "def one(self): return 1 in {1, 2}\n    def other(self): return 0 in {1, 2}"
+    shared, apart = (program(SCRIPT.replace("@property", f"{both}\n    @property")) for _ in range(2))
+    constant = next(each for each in shared.one.__code__.co_consts if isinstance(each, frozenset))
+    for own, used in ((shared, constant), (apart, frozenset([*constant]))):
+        consts = tuple(used if each == constant else each for each in own.other.__code__.co_consts)
+        own.other.__code__ = own.other.__code__.replace(co_consts=consts)
+    assert sources_of([shared]) == sources_of([apart])
+
+
 def test_of_a_module_the_file_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     file = tmp_path / "own_source_module.py"
