@@ -232,11 +232,11 @@ def main() -> None:
 def make_devices(superlink: SuperLink, folder: Path, devices: int) -> str:
     """Make the folders of devices and register their keys; return the group of their messages."""
     from clients.device import Agreement, write_device
+    from clients.device.node_key import new_node_key
     from dprec.datasets import Synthetic
     from dprec.exchange import new_run_key
     from dprec.randomness import RunKeys
     from simulation import load
-    from simulation.deployment.certificates import new_node_key
     from simulation.deployment.preparing import limits_of
     from simulation.deployment.registering import registered_nodes
 

@@ -101,6 +101,10 @@ _OBJECTS = frozenset({"Message", "RecordDict", "ConfigRecord"})
 AnswerT = TypeVar("AnswerT")
 
 
+_EXPIRED, _NOT_YET_VALID, _OTHER_HOST, _OTHER_ADDRESS = 10, 9, 62, 64
+"""Why OpenSSL does not accept a certificate that the right authority has signed: its X509_V_ERR codes."""
+
+
 class ServerAwayError(Exception):
     """The server does not answer, or cannot at the moment; later it may."""
 
@@ -152,10 +156,14 @@ class Fleet:
     """A connection to a SuperLink at HOST:PORT, for the devices of one process.
 
     ``ca``: the certificate that the server's has to be signed with. Raises InputError when it cannot be read.
+
+    A server of another authority is a mistake at first, and raises InputError. Once the server has been
+    reached, somebody is between it and the devices, who may go again: then it counts as away.
     """
 
     def __init__(self, address: str, ca: Path) -> None:
         self.address, self._ca = address, ca
+        self._reached = False
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
             context.load_verify_locations(cafile=ca)
@@ -276,18 +284,37 @@ class Fleet:
         """Make a request in the name of a device; whatever goes wrong is one of this module's errors."""
         self._signature.key = key
         try:
-            return method(request)
+            answer = method(request)
+            self._reached = True
+            return answer
         except httpx.HTTPStatusError as error:
+            self._reached = True
             raise self._refused(error.response) from None
         except TooLargeError as error:
             raise ServerAwayError(f"refused {error}") from None
         except httpx.TransportError as error:
-            if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                found = f"not the authority of {self.address}"
-                raise InputError(str(self._ca), found, "the certificate of the server's authority") from None
+            if (refused := _certificate_error(error)) is not None:
+                raise self._untrusted(refused) from None
             raise ServerAwayError(str(error) or type(error).__name__) from None
         except (ValueError, KeyError, OverflowError) as error:
             raise ServerAwayError(f"an answer that cannot be read ({type(error).__name__})") from None
+
+    def _untrusted(self, error: ssl.SSLCertVerificationError) -> Exception:
+        """Return what a certificate that was not accepted means: a date and a host may be mended."""
+        clock = f"by this clock, it is {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        host = self.address.rpartition(":")[0]
+        reasons = {
+            _EXPIRED: f"its certificate has expired; {clock}",
+            _NOT_YET_VALID: f"its certificate is not valid yet; {clock}",
+            _OTHER_HOST: f"its certificate is not for {host}, but for another name",
+            _OTHER_ADDRESS: f"its certificate is not for {host}, but for another address",
+        }
+        if (reason := reasons.get(error.verify_code)) is not None:
+            return ServerAwayError(reason)
+        if self._reached:
+            return ServerAwayError("its certificate is now of another authority: somebody else answers")
+        found = f"not the authority of {self.address} ({error.verify_message})"
+        return InputError(str(self._ca), found, "the certificate of the server's authority")
 
     def _refused(self, response: httpx.Response) -> Exception:
         status = response.status_code
@@ -313,6 +340,13 @@ def _inflated(identifier: str, contents: dict[str, bytes]) -> Message:
     if not isinstance(message, Message) or not message.has_content():
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "no message with content")
     return message
+
+
+def _certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """Return why a certificate was not accepted, if that is what an error comes from."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _server_ahead(date: str | None) -> float:

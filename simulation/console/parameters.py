@@ -186,7 +186,10 @@ def prepare(
         str, typer.Option(metavar="H", help="Name or address under which devices reach the server.")
     ] = "localhost",
     port: Annotated[int, typer.Option(metavar="P", help="Port of the SuperLink.")] = 8000,
-    days: Annotated[int, typer.Option(metavar="D", help="How long certificates are valid.")] = 365,
+    days: Annotated[int, typer.Option(metavar="D", help="How long the server's certificate is valid.")] = 365,
+    authority_days: Annotated[
+        int, typer.Option(metavar="D", help="How long its authority is, which devices trust.")
+    ] = 3650,
     runs: Annotated[int, typer.Option(metavar="R", help="Runs that a device pays for, ever.")] = 1,
     deadline: Annotated[float, typer.Option(metavar="S", help="Seconds after which a round ends.")] = 600.0,
     seeded: Annotated[
@@ -211,6 +214,7 @@ def prepare(
             host=host,
             port=port,
             days=days,
+            authority_days=authority_days,
             runs=runs,
             deadline=deadline,
             seeded=seeded,
@@ -233,6 +237,30 @@ def enrol(
     enrolled = enrol_devices(server, superlink)
     if not quiet:
         typer.echo(f"{enrolled} devices are enrolled")
+
+
+@deploy.command(cls=PlainHelp)
+def renew(
+    server: Annotated[Path, typer.Argument(metavar="SERVER", help="The server's folder: DIR/server.")],
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="H", help="Name or address of the server, each time one; by default as before."),
+    ] = None,
+    days: Annotated[int, typer.Option(metavar="D", help="How long the new certificate is valid.")] = 365,
+    authority: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The folder with ca.key; by default authority/ beside SERVER."),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Give the server a new key and certificate; devices keep ca.crt, and notice nothing."""
+    from simulation.deployment import certificates
+
+    renewed = certificates.renew(server, host or (), days=days, authority=authority)
+    if not quiet:
+        named = ", ".join(certificates.hosts_of(renewed))
+        typer.echo(f"valid until {renewed.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, for {named}")
+        typer.echo("start the SuperLink again, and the proxy before it, if there is one")
 
 
 _QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}

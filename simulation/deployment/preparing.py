@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from clients.device import Agreement, Limits, write_device
+from clients.device.node_key import NodeKeyPair, new_node_key
 from dprec.accounting import PrivacyBudget
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, within
@@ -17,7 +18,7 @@ from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig
 from simulation.deployment import server_folder
-from simulation.deployment.certificates import NodeKeyPair, is_host, issue, new_node_key
+from simulation.deployment.certificates import DAYS, MOST_DAYS, Authority, check_host
 from simulation.deployment.enrolment import Enrolled, write_enrolment
 from simulation.execution import SideData, load_ratings
 from simulation.protocols import Protocol
@@ -55,15 +56,17 @@ class PilotOptions(Options):
     )
     host: str = option("Name or address under which the server is reached.", "localhost")
     port: int = option("Port of the SuperLink on its own machine.", 8000, ge=1, le=65535)
-    days: int = option("How long certificates are valid.", 365, ge=1, le=3650)
+    days: int = option("How long the server's certificate is valid.", DAYS, ge=1, le=MOST_DAYS)
+    authority_days: int = option(
+        "How long its authority is, which devices trust; no certificate outlives it.", 3650, ge=1, le=36500
+    )
     runs: int = option("Runs that a device pays for in its lifetime.", 1, ge=1)
     deadline: float = option("Seconds after which a round ends.", 600.0, gt=0)
     seeded: bool = option("Devices draw from the seed, as in the simulation: for tests alone.", False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not is_host(self.host):
-            raise SettingError("host", repr(self.host), "a name such as recommend.example, or an address")
+        check_host(self.host)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +144,8 @@ def _first_users(train: Ratings, users: int | None) -> Ratings:
 
 def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> None:
     hosts = list(dict.fromkeys([pilot.options.host, "localhost", "127.0.0.1"]))
-    authority, server = issue(hosts, pilot.options.days)
+    signing = Authority.new(pilot.options.authority_days)
+    authority, server = signing.issued, signing.issue(hosts, pilot.options.days)
     for name in ("authority", "server/flwr", "devices"):
         (building / name).mkdir(mode=0o700, parents=True)
     write_atomically(building / "ca.crt", authority.certificate)
