@@ -113,6 +113,18 @@ class NotAdmittedError(Exception):
     """The server does not take the device for one that is registered."""
 
 
+class UnknownKeyError(NotAdmittedError):
+    """The server knows nobody by the key of the device."""
+
+
+class _RefusedError(NotAdmittedError):
+    """Another answer that is none, and its status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"the server refuses (status {status})")
+        self.status = status
+
+
 @dataclass(frozen=True, eq=False)
 class NodeKey:
     """The key by which the server knows a device."""
@@ -182,9 +194,19 @@ class Fleet:
         self._client.close()
 
     def activate(self, key: NodeKey, interval: float) -> int:
-        """Take a device online until two intervals pass without a heartbeat; return its number."""
+        """Take a device online until two intervals pass without a heartbeat; return its number.
+
+        Raises UnknownKeyError when the server knows nobody by its key.
+        """
         request = fleet_pb2.ActivateNodeRequest(public_key=key.public, heartbeat_interval=interval)
-        return int(self._call(key, self._client.ActivateNode, request).node_id)
+        try:
+            return int(self._call(key, self._client.ActivateNode, request).node_id)
+        except _RefusedError as error:
+            if error.status != httpx.codes.PRECONDITION_FAILED:
+                raise
+            # So a SuperLink answers for a key that is not registered, and for a device that is online.
+            reason = "the server does not know the key of this device, or takes it for one that is online"
+            raise UnknownKeyError(reason) from None
 
     def heartbeat(self, key: NodeKey, node_id: int, interval: float) -> None:
         """Take a device online, or keep it online, for some time; see `activate`."""
@@ -323,10 +345,10 @@ class Fleet:
             if not -SYSTEM_TIME_TOLERANCE < ahead < TIMESTAMP_TOLERANCE:
                 direction = "behind" if ahead > 0 else "ahead of"
                 return NotAdmittedError(f"this clock is {abs(ahead):.0f} s {direction} the server's")
-            return NotAdmittedError("the server does not know the key of this device")
+            return UnknownKeyError("the server does not know the key of this device")
         if status in _PASSING:
             return ServerAwayError(f"status {status}")
-        return NotAdmittedError(f"the server refuses (status {status})")
+        return _RefusedError(status)
 
 
 def _inflated(identifier: str, contents: dict[str, bytes]) -> Message:

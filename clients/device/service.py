@@ -20,7 +20,7 @@ from pathlib import Path
 from flwr.app import Message
 
 from clients.device.device import LOG, Device, error_reply
-from clients.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError
+from clients.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError, UnknownKeyError
 from clients.device.folder import DeviceFolder
 from dprec.errors import InputError, RunError
 from dprec.exchange import Refusal
@@ -258,9 +258,21 @@ class Service:
                 # A server that has lost its memory gives a new number to a key that is registered again.
                 known = False
         if not known:
-            device.remember_node(self.fleet.activate(key, online))
+            device.remember_node(self._activated(one, online))
             LOG.info("%s: online", device.name)
         one.heartbeat_due = time.monotonic() + _HEARTBEAT_SHARE * online
+
+    def _activated(self, one: Served, online: float) -> int:
+        """Take a device online that the server does not know by its number; return its new number."""
+        try:
+            return self.fleet.activate(one.key, online)
+        except UnknownKeyError:
+            if one.device.node_id == 0:
+                raise
+            reason = (
+                "the server no longer knows the key of this device: it was removed, or is to be enrolled anew"
+            )
+            raise UnknownKeyError(reason) from None
 
     def _leave(self) -> None:
         """Take the devices offline, as far as the server can be reached."""

@@ -26,7 +26,6 @@ from dprec.exchange import RefusalCode
 from tests.clients.device.devices import install, report_in
 from tests.clients.device.fake_superlink import NODE, FakeSuperLink
 from tests.clients.device.test_device import RATINGS, ROUNDS_SETUP, again, train
-from tests.refusals import refused_at
 
 ADDRESS = "server.test:443"
 SMALL = 1 << 20
@@ -157,10 +156,6 @@ def unreachable(request: httpx.Request) -> httpx.Response:
     raise httpx.ConnectError("[Errno 111] Connection refused")
 
 
-def untrusted(request: httpx.Request) -> httpx.Response:
-    raise httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed")
-
-
 def at(minutes: float) -> str:
     return format_datetime(datetime.now(UTC) + timedelta(minutes=minutes), usegmt=True)
 
@@ -169,7 +164,7 @@ def at(minutes: float) -> str:
     ("fault", "line"),
     [
         (status(401), "the server does not know the key of this device"),
-        (status(412), "the server refuses (status 412)"),
+        (status(412), "the server does not know the key of this device, or takes it for one that is online"),
         (status(401, date=at(60)), "s behind the server's"),
         (status(401, date=at(-60)), "s ahead of the server's"),
         (status(404), "the server refuses (status 404)"),
@@ -190,6 +185,36 @@ def test_who_is_not_admitted_is_told_why(
     assert line in record.getMessage()
 
 
+def test_a_device_that_was_removed_is_told_so_and_asks_more_and_more_seldom(
+    superlink: FakeSuperLink,
+    device: Device,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    device.remember_node(NODE)
+    clock = [100.0]
+    running = serving(device)
+    running.served[0].pause = 1.0
+
+    def wait(seconds: float) -> bool:
+        clock[0] += max(seconds, 0.5)
+        if clock[0] > 300:
+            running.stopped.set()
+        return True
+
+    monkeypatch.setattr(service.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(running.stopped, "wait", wait)
+    superlink.status = {"send-node-heartbeat": 401, "activate-node": 412}
+    with caplog.at_level(logging.INFO, logger=LOG.name):
+        running.run(0.5)
+    said = [record.getMessage() for record in caplog.records]
+    removed = "u0: not served, the server no longer knows the key of this device"
+    assert all(line.startswith(removed) for line in said)
+    pauses = [float(line.rpartition("next attempt in ")[2].removesuffix(" s")) for line in said]
+    assert pauses[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert again(device).node_id == NODE
+
+
 def test_a_server_that_is_away_is_tried_again_and_then_given_up(
     superlink: FakeSuperLink, device: Device, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -203,14 +228,6 @@ def test_a_server_that_is_away_is_tried_again_and_then_given_up(
     assert {record.getMessage() for record in caplog.records} == {
         "u0: server.test:443 is away ([Errno 111] Connection refused)"
     }
-
-
-def test_a_server_with_a_certificate_of_somebody_else_is_given_nothing(
-    superlink: FakeSuperLink, device: Device
-) -> None:
-    superlink.faults = [untrusted]
-    with refused_at("ca.crt"):
-        serving(device).run_once()
 
 
 def test_a_reply_that_may_not_have_arrived_is_sent_again_and_charged_once(
