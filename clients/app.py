@@ -10,7 +10,7 @@ from typing import TypeVar
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from clients import delivery, iterative, one_shot
+from clients import delivery, iterative, one_shot, secure_sums
 from clients.iterative import AddUp, reply_with_reports, reply_with_sums
 from clients.population import Brought, Partition, PopulationError, partition_id_of, partition_of
 from dprec import exchange
@@ -26,6 +26,9 @@ PartitionFor = Callable[[Message, Context], Partition]
 
 Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequence[bytes], AddUp]]
 """Returns the reports of a partition, and what validates and adds them up."""
+
+SumStep = Callable[[Partition, exchange.SecureSumRequest, Context], Sequence[bytes]]
+"""Returns what a device says in a step of a secure sum."""
 
 _RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
     exchange.SummedSetup: iterative.receive_learned,
@@ -75,6 +78,7 @@ def answering(app: AppT, partition_for: PartitionFor) -> AppT:
     _answer_queries(app, partition_for)
     _receive(app, partition_for)
     _take_part_in_rounds(app, partition_for)
+    _take_part_in_secure_sums(app, partition_for)
     return app
 
 
@@ -148,7 +152,7 @@ def _take_part_in_rounds(app: ClientApp, partition_for: PartitionFor) -> None:
     @app.train(exchange.action_of(exchange.STATISTICS))
     def statistics(message: Message, context: Context) -> Message:
         """Contribute to a sum."""
-        return _contribution(iterative.contributions, message, partition_for(message, context), context)
+        return _contribution(secure_sums.contributions, message, partition_for(message, context), context)
 
     @app.train(exchange.action_of(UPDATE))
     def update(message: Message, context: Context) -> Message:
@@ -161,6 +165,28 @@ def _take_part_in_rounds(app: ClientApp, partition_for: PartitionFor) -> None:
         partition, request = partition_for(message, context), _request(exchange.SlopesRequest.of, message)
         reports = one_shot.slope_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=request.round_index)
+
+
+def _take_part_in_secure_sums(app: ClientApp, partition_for: PartitionFor) -> None:
+    def answer(say: SumStep, message: Message, context: Context) -> Message:
+        partition, request = partition_for(message, context), _request(exchange.SecureSumRequest.of, message)
+        said = say(partition, request, context)
+        return reply_with_reports(message, partition, said, round_index=request.round_index)
+
+    @app.train(exchange.action_of(exchange.KEYS))
+    def keys(message: Message, context: Context) -> Message:
+        """Send the public keys of a secure sum."""
+        return answer(secure_sums.keys, message, context)
+
+    @app.train(exchange.action_of(exchange.SHARES))
+    def shares(message: Message, context: Context) -> Message:
+        """Send shares of the secrets of a secure sum."""
+        return answer(secure_sums.shares, message, context)
+
+    @app.train(exchange.action_of(exchange.UNMASK))
+    def unmask(message: Message, context: Context) -> Message:
+        """Send shares of the neighbours' secrets."""
+        return answer(secure_sums.unmasking, message, context)
 
 
 def _contribution(

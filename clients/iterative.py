@@ -34,7 +34,7 @@ from dprec.federated import Parameters, UpdateCode, code_of
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.lists.model import ListModel
 from dprec.personalization import OrdinalProcess
-from dprec.sums import Aggregation, DeviceHalf, PartOfContributions
+from dprec.sums import Aggregation, DeviceHalf, Layout, PartOfContributions
 from dprec.wire import Factors, decode_broadcast
 
 AddUp = Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
@@ -248,7 +248,7 @@ def contributions(
     population, setup = partition.population, partition.population.installed(exchange.SummedSetup)
     half = _device_half(request.factors, partition)
     Memory.of(population, len(setup.multipliers), context).answer_once(request.round_index, request.factors)
-    aggregation, layout = _among_all(partition), half.layout(request.round_index)
+    aggregation, layout = among_all(partition), half.layout(request.round_index)
     multiplier = setup.multipliers[request.round_index - 1]
 
     def encoded(part: Partition, *, lies: bool) -> Pieces:
@@ -265,6 +265,13 @@ def contributions(
 
     reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie)
     return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
+
+
+def asked_for(partition: Partition, request: exchange.GradientRequest) -> tuple[Layout, float]:
+    """Return what is summed in a round that a device answers, and its noise."""
+    multipliers = partition.population.installed(exchange.SummedSetup).multipliers
+    layout = _device_half(request.factors, partition).layout(request.round_index)
+    return layout, multipliers[request.round_index - 1]
 
 
 def turns_of(partition: Partition) -> Uint64s:
@@ -291,10 +298,11 @@ class ReceivedLearned:
         return self.half.predictions(profiles_of(self.partition))
 
 
-def _among_all(partition: Partition) -> Aggregation:
+def among_all(partition: Partition) -> Aggregation:
+    """Return who adds up, among all devices; raises Refusal for too few of them."""
     population = partition.population
     try:
-        return population.installed(exchange.SummedSetup).aggregation.among(population.n_users)
+        return population.installed(exchange.SummedSetup).aggregation.among(population.devices)
     except SettingError as error:
         raise exchange.Refusal(exchange.RefusalCode.NOT_SET_UP, str(error)) from None
 

@@ -53,15 +53,25 @@ class Memory:
         Raises Refusal when the budget was divided by fewer rounds, the round has been answered for another
         broadcast, or a later one has been answered.
         """
-        if not 1 <= round_index <= self.rounds:
-            code = RefusalCode.TOO_MANY_ROUNDS if round_index > 0 else RefusalCode.MALFORMED_REQUEST
-            raise Refusal(code, f"asked for round {round_index} of {self.rounds}")
+        self._check_round(round_index)
         last, known = self._last_answer()
         digest = _digest(broadcast)
         if round_index < last or (round_index == last and digest != known):
             code = RefusalCode.ROUND_ANSWERED if round_index < last else RefusalCode.CHANGED_REQUEST
             raise Refusal(code, f"asked for round {round_index} again, after round {last} was answered")
         self.context.state[self._answers] = ConfigRecord({"round": round_index, "broadcast": digest})
+
+    def check_ahead(self, round_index: int) -> None:
+        """Raise Refusal unless a round is still to be answered; see `answer_once`."""
+        self._check_round(round_index)
+        last, _ = self._last_answer()
+        if round_index <= last:
+            raise Refusal(RefusalCode.ROUND_ANSWERED, f"round {round_index}, after {last} was answered")
+
+    def _check_round(self, round_index: int) -> None:
+        if not 1 <= round_index <= self.rounds:
+            code = RefusalCode.TOO_MANY_ROUNDS if round_index > 0 else RefusalCode.MALFORMED_REQUEST
+            raise Refusal(code, f"asked for round {round_index} of {self.rounds}")
 
     def hold(self, factors: Factors) -> None:
         """Keep the item factors, of which later broadcasts may contain only the changes."""

@@ -36,6 +36,7 @@ from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
+from dprec.secure_aggregation import SigningParty
 from dprec.wire import Factors
 
 
@@ -148,6 +149,8 @@ class Population:
     """What the devices last received before the run was interrupted."""
     key: str = ""
     """Run key, under which a device remembers what it answered."""
+    party: SigningParty | None = None
+    """The device in the secure sums of the run, if it stands by itself; a simulation leaves masks out."""
     show: Callable[[Received], None] = _show_nobody
     """Called with what a device has received for its predictions. In a simulation, devices make none: it
     computes those that it evaluates.
@@ -157,6 +160,11 @@ class Population:
     def n_users(self) -> int:
         """Number of users."""
         return self.ratings.n_users
+
+    @property
+    def devices(self) -> int:
+        """Number of devices that take part in a sum."""
+        return self.n_users if self.party is None else len(self.party.directory.keys)
 
     @property
     def n_items(self) -> int:
@@ -442,17 +450,18 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
 
 
 def lasting_words(partition: Partition, purpose: str) -> Uint64s:
-    """Return one word of each of a partition's users for one purpose, in all rounds of the run.
+    """Return one word of each of a partition's users for one purpose, in all rounds of the run."""
+    return lasting_draws(partition, purpose).per_user(0, 0)
 
-    Unlike those of `device_draws`, they are the same after a user's ratings have changed.
-    """
+
+def lasting_draws(partition: Partition, purpose: str) -> Draws:
+    """Return draws that, unlike those of `device_draws`, are the same after a user's ratings have changed."""
     population = partition.population
     nobody, nothing = np.zeros(partition.size + 1, dtype=np.int64), np.zeros(0)
     installed = drawn_as(population.setup.of_one_device)
-    draws = population.keys.draws(
+    return population.keys.draws(
         partition.start, nobody, nothing.astype(np.int32), nothing, purpose, installed
     )
-    return draws.per_user(0, 0)
 
 
 def draws_of_rounds(partition: Partition, purpose: str) -> Draws:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 
 from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
@@ -34,6 +34,7 @@ from dprec.exchange.messages import UPDATE
 from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate, GradientReport
 from dprec.randomness import ReleaseDraws
+from dprec.secure_aggregation import SumParties
 from dprec.sums import Aggregation, Cost, Layout, Learner
 from dprec.wire import BroadcastOptions, Factors, ReportCodec, SymbolRows, TrafficLedger, encode_broadcast
 from strategies.participation import RoundRecord, SamplingOptions
@@ -46,6 +47,7 @@ from strategies.rounds import (
     TrainingRounds,
     request_content,
 )
+from strategies.secure_sums import Release, exchange_of
 
 
 @dataclass(eq=False)
@@ -295,6 +297,8 @@ class LearningFromSums(SummedRounds):
     """What each round costs a user."""
     public_seed: int
     """Of what everybody knows."""
+    parties: SumParties | None = None
+    """Who takes part on a deployment, where devices mask what they send; None in a simulation."""
     failed: int = field(default=0, init=False)
     """Releases that failed, as too many devices dropped out or sums were spoiled; their budget is spent."""
     released: dict[int, ReleasedSum] = field(default_factory=dict, init=False)
@@ -302,20 +306,30 @@ class LearningFromSums(SummedRounds):
     asked: list[tuple[Layout, float]] = field(default_factory=list, init=False)
     """What was asked for in each round then, and its noise."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._exchange = exchange_of(self.aggregation, self.public_seed, self.parties)
+
     def _model_bytes(self) -> bytes:
         return self.learner.model_bytes()
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Charge what the aggregation exchanges before the reports, too; see `SummedRounds`."""
+        """Return the requests of a round; see `SummedRounds`."""
         requests = super().configure_train(server_round, arrays, config, grid)
         if self.received is not None:
             self.asked.append(self._asked_for(server_round))
-        self._account.sealed = self.aggregation.sealed
-        further = self.aggregation.further_messages()
-        self._account.charge_exchange(np.arange(self.roster.n_users), further.downlink, further.uplink)
         return requests
+
+    def _asking(self, server_round: int, model: bytes, grid: Grid) -> dict[int, RecordDict]:
+        """Exchange what the aggregation needs before the reports; see `SummedRounds`."""
+        self._account.sealed = self.aggregation.sealed
+        return self._exchange.asking(self._release(server_round, grid), model)
+
+    def _release(self, server_round: int, grid: Grid) -> Release:
+        self._current = Release(server_round, self._account, grid, self.roster, self.group)
+        return self._current
 
     def _asked_for(self, server_round: int) -> tuple[Layout, float]:
         """Return the layout of what a round releases, and its noise."""
@@ -349,21 +363,25 @@ class LearningFromSums(SummedRounds):
         if not self.aggregation.can_release(present, total.users, server_round, self.public_seed):
             self.failed += 1
         elif total.users:
-            further = self.aggregation.further_messages()
-            here = np.flatnonzero(present)
-            self._account.charge_exchange(here, further.downlink_after, further.uplink_after)
             layout, multiplier = self._asked_for(server_round)
-            draws = ReleaseDraws(self.seed, server_round)
-            released = self.aggregation.release(total, layout, multiplier, draws)
-            deviation = self.aggregation.deviation(layout, multiplier, total.users)
-            users = self.aggregation.counted(total.users)
-            if self.received is not None:
-                self.released[server_round] = ReleasedSum((released / layout.scales).ravel(), deviation)
-            try:
-                self.learner.learn(server_round, released, layout, deviation, users)
-            except np.linalg.LinAlgError:
-                # No honest devices add up to such numbers: somebody has spoiled them.
+            unmasked = self._exchange.unmasked(self._current, total, present, layout, multiplier)
+            if unmasked is None:
                 self.failed += 1
+            else:
+                self._learn_from(server_round, unmasked)
+
+    def _learn_from(self, server_round: int, total: Aggregate) -> None:
+        layout, multiplier = self._asked_for(server_round)
+        released = self.aggregation.release(total, layout, multiplier, ReleaseDraws(self.seed, server_round))
+        deviation = self.aggregation.deviation(layout, multiplier, total.users)
+        users = self.aggregation.counted(total.users)
+        if self.received is not None:
+            self.released[server_round] = ReleasedSum((released / layout.scales).ravel(), deviation)
+        try:
+            self.learner.learn(server_round, released, layout, deviation, users)
+        except np.linalg.LinAlgError:
+            # No honest devices add up to such numbers: somebody has spoiled them.
+            self.failed += 1
 
     def summary(self) -> None:
         """Log what is run."""

@@ -5,6 +5,8 @@ payload if it were alone on its node. The identifiers that Flower draws at rando
 so that sizes do not change from run to run.
 """
 
+from __future__ import annotations
+
 import time
 from abc import abstractmethod
 from collections import Counter
@@ -59,6 +61,8 @@ class RoundAccount:
     """Charged in place."""
     sealed: Callable[[Ints], Ints] = field(default=lambda sizes: sizes)
     """From the sizes of reports to those with which they leave the devices."""
+    kind: str = ""
+    """What the messages are listed as; by default their type."""
     _started: float = field(default_factory=time.perf_counter, init=False)
     _before: dict[str, int] = field(init=False)
     _causes: Counter[str] = field(default_factory=Counter, init=False)
@@ -66,18 +70,31 @@ class RoundAccount:
 
     def __post_init__(self) -> None:
         self._before = traffic_totals(self.traffic)
+        self.kind = self.kind or self.message_type
+
+    def of_further(self, message_type: str) -> RoundAccount:
+        """Return the account of what is exchanged in the same round around its reports."""
+        return RoundAccount(message_type, self.group, self.traffic, kind=FURTHER)
+
+    def note_causes(self, further: RoundAccount, used: int) -> None:
+        """Note why answers failed in a further exchange, of which so many are used."""
+        self._causes += further._causes + Counter(malformed=further._punctual - used)
+
+    def note_cause(self, cause: str, users: int) -> None:
+        """Note why so many do not report."""
+        self._causes[cause] += users
 
     def charge_request(self, users: Users, content: RecordDict, payload: int) -> None:
         """Charge the same request to all these users, with ``payload`` bytes of payload."""
         objects = WITH_RECORD if content else WITHOUT_RECORD
-        size, kind, example = self._request_size(content), self.message_type, _payload(content)
+        size, kind, example = self._request_size(content), self.kind, _payload(content)
         self.traffic.charge_downlink(users, payload, size, objects=objects, kind=kind, example=example)
 
     def charge_requests(self, users: Ints, payloads: Ints, content_of: Callable[[bytes], RecordDict]) -> None:
         """Charge each user for a request of its own, whose content is made of its payload's size."""
         lengths, of_user = np.unique(payloads, return_inverse=True)
         sizes = _sizes(lengths, lambda length: self._request_size(content_of(bytes(length))))
-        self.traffic.charge_downlink(users, payloads, sizes[of_user], kind=self.message_type)
+        self.traffic.charge_downlink(users, payloads, sizes[of_user], kind=self.kind)
 
     def charge_reports(self, arrivals: Attendance) -> None:
         """Charge everybody who sent a report, even if it is not used."""
@@ -87,24 +104,20 @@ class RoundAccount:
         if arrivals.refused:
             self._causes[arrivals.refused] += arrivals.users.size
         sizes = report_sizes(self.message_type, self.group, senders, self.sealed(payloads))
-        kind, example = self.message_type, arrivals.first_report
+        kind, example = self.kind, arrivals.first_report
         self.traffic.charge_uplink(senders, payloads, sizes, kind=kind, example=example)
 
-    def charge_exchange(self, users: Ints, downlink: Sequence[int], uplink: Sequence[int]) -> None:
-        """Charge messages that hold so many bytes of payload each to all these users."""
-        for payload in downlink:
-            content = request_content(FinalFactors(bytes(payload))) if payload else RecordDict()
-            objects, size = (WITH_RECORD if payload else WITHOUT_RECORD), self._request_size(content)
-            self.traffic.charge_downlink(users, payload, size, objects=objects, kind=FURTHER)
-        for payload in uplink:
-            payloads = np.full(users.size, payload, dtype=np.int64)
-            sizes = report_sizes(self.message_type, self.group, users, payloads)
-            self.traffic.charge_uplink(users, payloads, sizes, kind=FURTHER)
+    def charge_exchange(self, users: Ints, content: RecordDict, downlink: int, uplink: int) -> None:
+        """Charge all these users for a question, and for answers with so many bytes of payload."""
+        self.charge_request(users, content, downlink)
+        payloads = np.full(users.size, uplink, dtype=np.int64)
+        sizes = report_sizes(self.message_type, self.group, users, payloads)
+        self.traffic.charge_uplink(users, payloads, sizes, kind=self.kind)
 
     def charge_acknowledgements(self, users: Users) -> None:
         """Charge a reply without content."""
         size = message_size(reply_message(self.message_type, RecordDict(), self.group))
-        self.traffic.charge_uplink(users, 0, size, objects=WITHOUT_RECORD, kind=self.message_type)
+        self.traffic.charge_uplink(users, 0, size, objects=WITHOUT_RECORD, kind=self.kind)
 
     def deliver(self, grid: Grid, roster: Roster, contents: dict[int, RecordDict]) -> None:
         """Send what asks for no report, and charge the acknowledgements that arrive."""
@@ -151,7 +164,7 @@ def broadcast_parameters(
 
 
 FURTHER = "further"
-"""Kind of the messages that `RoundAccount.charge_exchange` charges."""
+"""What messages around the reports of a round are listed as; see `RoundAccount.of_further`."""
 
 
 def _payload(content: RecordDict) -> bytes:
@@ -393,6 +406,12 @@ class SummedRounds(OwnModelRounds):
     def _model_bytes(self) -> bytes:
         """Return the model as devices receive it in the next round."""
 
+    def _asking(self, server_round: int, model: bytes, grid: Grid) -> dict[int, RecordDict]:
+        """Return the requests of a round, by partition, and charge them: the same for everybody."""
+        content = request_content(GradientRequest(server_round, model))
+        self._account.charge_request(slice(None), content, len(model))
+        return dict.fromkeys(range(len(self.roster.node_ids)), content)
+
     @abstractmethod
     def _reading(self, server_round: int) -> ReadSums:
         """Return what reads and adds up the replies of a round."""
@@ -420,16 +439,13 @@ class SummedRounds(OwnModelRounds):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Return the same request for every node; raises ValueError for arrays to start from."""
+        """Return the requests of a round; raises ValueError for arrays to start from."""
         self.refuse_arrays(arrays)
         self._account = RoundAccount(self.message_type, self.group, self.traffic)
         model = self._model_bytes()
         if self.received is not None:
             self.received.append(Received(model))
-        content = request_content(GradientRequest(server_round, model))
-        self._account.charge_request(slice(None), content, len(model))
-        contents = dict.fromkeys(range(len(self.roster.node_ids)), content)
-        return self.roster.messages(self.message_type, contents, self.group)
+        return self.roster.messages(self.message_type, self._asking(server_round, model, grid), self.group)
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]

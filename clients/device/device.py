@@ -31,6 +31,7 @@ from clients.device.ledger import (
     CHARGED_WITH,
     DELIVERIES,
     FREE,
+    LEADING_TO,
     PRICES,
     Charge,
     Ledger,
@@ -228,6 +229,8 @@ class Device:
         if kind in DELIVERIES:
             deliver_once(context, run, kind, kept(message.content))
         state = replace(self._state, answers=kept(records), reply=as_bytes(reply))
+        if kind in LEADING_TO:
+            self._charge_for(run, LEADING_TO[kind], record)
         if kind in PRICES and not repeats:
             charge = self._charge_for(run, kind, record)
         if charge is not None:
@@ -382,6 +385,7 @@ class Device:
             faults=FaultOptions(),
             setup=agreement.setup,
             key=run,
+            party=self.folder.party(run),
             show=self._receive,
         )
         return Partition(population, user, user + 1)

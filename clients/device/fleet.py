@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 import httpx
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
 from flwr.app import Message
 from flwr.app.message import make_message, remove_content_from_message
 from flwr.common.constant import SYSTEM_TIME_TOLERANCE, TIMESTAMP_TOLERANCE
@@ -37,6 +35,7 @@ from flwr.supercore.protobuf.client import ProtobufCall, ProtobufRequestContext
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
+from clients.device.node_key import read_node_key
 from dprec.errors import InputError
 from dprec.exchange import Refusal, RefusalCode
 
@@ -137,17 +136,7 @@ class NodeKey:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a private key; raises InputError when that cannot be, or it is on no elliptic curve."""
-        accepted = "a private EC key, as PEM or in OpenSSH's format, without a password"
-        try:
-            data = path.read_bytes()
-            load = load_ssh_private_key if b"OPENSSH" in data else load_pem_private_key
-            key = load(data, password=None)
-        except OSError as error:
-            raise InputError(str(path), str(error.strerror), accepted) from None
-        except (ValueError, TypeError) as error:
-            raise InputError(str(path), f"no key ({error})", accepted) from None
-        if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise InputError(str(path), f"a key of type {type(key).__name__}", accepted)
+        key = read_node_key(path)
         public = key.public_key()
         return cls(public_key_to_bytes(public), NodeAuthHttpInterceptor(key, public))
 

@@ -19,6 +19,7 @@ from typing import Self
 import numpy as np
 
 from clients.device.ledger import DeviceOptions, Limits
+from clients.device.node_key import public_line, read_node_key
 from clients.device.profile import (
     OWNER_ONLY,
     PART,
@@ -38,6 +39,7 @@ from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
 from dprec.ratings import RatingScale
+from dprec.secure_aggregation import Directory, SigningParty
 
 _DEVICE = "a folder of a device, as dprec deploy prepare makes them"
 _ACCEPTED = f"{SECRET_BYTES} random bytes that only their owner can read (mode 0600)"
@@ -58,6 +60,11 @@ class Agreement(components.Options):
         "Digest of the ids of the items, in their order: SHA-256 in hexadecimal digits."
     )
     public: Key = components.option("What devices and server share, 32 hexadecimal digits.")
+    directory: str = components.option(
+        "Digest of who takes part, by their public keys, where devices mask what they send: SHA-256 in "
+        "hexadecimal digits; empty otherwise.",
+        "",
+    )
     process: OrdinalProcess = components.option(
         "What the device assumes about preferences when it predicts from a table of items.", OrdinalProcess()
     )
@@ -74,10 +81,12 @@ class Agreement(components.Options):
         *,
         public: str,
         process: OrdinalProcess | None = None,
+        directory: Directory | None = None,
     ) -> Self:
         """Return the agreement on a protocol.
 
-        ``process``: where devices predict from a table of items. Raises InputError when the setup has
+        ``process``: where devices predict from a table of items; ``directory``: who takes part, where devices
+        mask what they send. Raises InputError when the setup has
         user-defined classes that no file describes.
         """
         own = components.user_defined_classes(setup)
@@ -90,6 +99,7 @@ class Agreement(components.Options):
             public=public,
             process=process or OrdinalProcess(),
             computes=COMPUTES,
+            directory="" if directory is None else directory.digest,
         )
         if own and not (all(map(components.is_importable, own)) and is_told_by_its_settings(agreement)):
             found = " and ".join(map(components.reference_of, own))
@@ -103,8 +113,11 @@ class Agreement(components.Options):
 
     @cached_property
     def text(self) -> str:
-        """The agreement as JSON, written in one way only."""
-        return json.dumps(components.as_values(self), sort_keys=True, separators=(",", ":"))
+        """The agreement as JSON, written in one way only; without a directory where there is none."""
+        values = components.as_values(self)
+        if not self.directory:
+            del values["directory"]
+        return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -248,6 +261,11 @@ class DeviceFolder:
         return self.path / "catalogue.txt"
 
     @property
+    def directory_file(self) -> Path:
+        """The public keys of all devices, where these mask what they send; see `Directory`."""
+        return self.path / "directory.txt"
+
+    @property
     def node_key_file(self) -> Path:
         """The private key by which the server knows the device: an EC key, as PEM or in OpenSSH's format."""
         return self.path / "node.key"
@@ -299,6 +317,28 @@ class DeviceFolder:
             found = f"{len(item_ids)} items that are not those of {self.protocol_file.name}"
             raise InputError(str(self.catalogue_file), found, f"its {self.agreement.items} items")
         return item_ids
+
+    @cached_property
+    def _directory(self) -> Directory:
+        """The public keys of all devices; raises InputError when they are not those of the agreement."""
+        directory = Directory.read(self._text(self.directory_file))
+        if directory.digest != self.agreement.directory:
+            found = f"{len(directory.keys)} keys that are not those of {self.protocol_file.name}"
+            raise InputError(str(self.directory_file), found, "the keys of all who have agreed to it")
+        return directory
+
+    def party(self, run: str) -> SigningParty | None:
+        """Return the device in the secure sums of a run; None if the protocol has none.
+
+        Raises InputError when the directory is not that of the agreement, or has another key for the device.
+        """
+        if not self.agreement.directory:
+            return None
+        key, user, directory = read_node_key(self.node_key_file), self.options.user, self._directory
+        if directory.keys[user : user + 1] != (public_line(key.public_key()),):
+            found = f"another key than that of {self.node_key_file.name} in line {user + 1}"
+            raise InputError(str(self.directory_file), found, "the key of this device")
+        return SigningParty(self.agreement.fingerprint, run, directory, key)
 
     @cached_property
     def secret(self) -> bytes:
@@ -375,12 +415,14 @@ def write_device(
     item_ids: Sequence[str],
     node_key: bytes,
     seeded: InstalledKeys | None = None,
+    directory: Directory | None = None,
 ) -> DeviceFolder:
     """Make the folder of a device, with a new secret.
 
     It must not exist, or be empty. ``profile``: the positions of the rated items in the catalogue, and their
     true ratings; ``node_key``: the private key by which the server knows the device; ``seeded``: what a
-    device of a test draws from, as the simulation would. Raises InputError when the folder cannot be used, or
+    device of a test draws from, as the simulation would; ``directory``: that of the agreement, if it has one.
+    Raises InputError when the folder cannot be used, or
     the items are not those of the agreement.
     """
     _check_catalogue(item_ids, agreement)
@@ -394,6 +436,8 @@ def write_device(
         device.secret_file: _new_secret(),
     }
     seeds = {} if seeded is None else {device.seeded_file: to_json(seeded).encode()}
+    if directory is not None:
+        files[device.directory_file] = directory.text.encode()
     options = DeviceOptions(user=user, limits=limits, classes=agreement.classes)
     _write_files(device, {**files, **seeds, device.options_file: to_json(options).encode()})
     return device

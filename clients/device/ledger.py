@@ -298,7 +298,7 @@ def _of_update(partition: Partition, record: exchange.Record) -> Price:
 def _of_contribution(partition: Partition, record: exchange.Record) -> Price:
     """Return the price of a contribution without a delta: that of a report which is protected by itself."""
     setup = partition.population.installed(exchange.SummedSetup)
-    round_index = exchange.GradientRequest.of(record).round_index
+    round_index = exchange.round_of(record)
     aggregation, multiplier = setup.aggregation, setup.multipliers[round_index - 1]
     silent = aggregation.by_itself and not aggregation.reporting(turns_of(partition), round_index)[0]
     loss = 0.0 if silent else aggregation.cost(multiplier, setup.method.farthest).epsilon
@@ -355,8 +355,14 @@ def price_of(kind: str, partition: Partition, record: exchange.Record, name: str
 CHARGED_WITH: Mapping[str, str] = {exchange.COUNT: exchange.REPORT}
 """Types of messages whose answer is paid in part with that to another one, which has to come first."""
 
+LEADING_TO: Mapping[str, str] = {exchange.KEYS: exchange.STATISTICS}
+"""Types of messages that are refused where a limit refuses the answer to another one, of the same round."""
+
 DELIVERIES = frozenset({exchange.DELIVER, exchange.PERSONALIZE, exchange.RECOMMEND})
 """Types of messages from which a device predicts, once its answer is on its way."""
 
-FREE = DELIVERIES | {exchange.IDENTIFY}
-"""Types of messages whose answer says nothing about the profile. Other types are not answered."""
+FREE = DELIVERIES | {exchange.IDENTIFY, exchange.KEYS, exchange.SHARES, exchange.UNMASK}
+"""Types of messages whose answer says nothing about the profile. Other types are not answered.
+
+What a secure sum needs besides contributions is drawn without the ratings (`clients.secure_sums`).
+"""

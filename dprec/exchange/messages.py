@@ -28,6 +28,12 @@ TRAIN = "train"
 """Report on the gradient of the item factors: a `GradientRequest`."""
 STATISTICS = "train.statistics"
 """Contribute to the statistics of the items: a `GradientRequest`."""
+KEYS = "train.keys"
+"""Send the public keys of a secure sum, signed: a `SecureSumRequest`."""
+SHARES = "train.shares"
+"""Given the neighbours' keys, send shares of two secrets, encrypted for them: a `SecureSumRequest`."""
+UNMASK = "train.unmask"
+"""Given which neighbours contributed, send a share of one secret of each: a `SecureSumRequest`."""
 UPDATE = "train.update"
 """Send an update of a model: a `GradientRequest`."""
 SLOPES = "train.slopes"
@@ -42,7 +48,10 @@ REPLACE = "query.replace"
 """Replace the source items and send the AlterEgos: a `ReplacementRequest`."""
 
 MESSAGE_TYPES = frozenset(
-    {IDENTIFY, REPORT, COUNT, TRAIN, STATISTICS, UPDATE, SLOPES, DELIVER, PERSONALIZE, RECOMMEND, REPLACE}
+    {
+        *(IDENTIFY, REPORT, COUNT, REPLACE, DELIVER, PERSONALIZE, RECOMMEND),
+        *(TRAIN, STATISTICS, KEYS, SHARES, UNMASK, UPDATE, SLOPES),
+    }
 )
 """All that a device can be sent."""
 
@@ -78,15 +87,37 @@ class GradientRequest:
     """
     asked: bytes | None = None
     """See `bitmap_of`."""
+    shares: bytes | None = None
+    """What neighbours in a secure sum have encrypted for the device, in the order of the graph."""
 
     @classmethod
     def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
-        return cls(_round(record), _bytes(record, "factors"), _bitmap(record))
+        shares = None if record.get("shares") is None else _bytes(record, "shares")
+        return cls(round_of(record), _bytes(record, "factors"), _bitmap(record), shares)
 
     def entries(self) -> Entries:
         """Return the entries of the request's record."""
-        return _with_asked({"round": self.round_index, "factors": self.factors}, self.asked)
+        entries = {"round": self.round_index, "factors": self.factors}
+        return _with_asked(entries if self.shares is None else {**entries, "shares": self.shares}, self.asked)
+
+
+@dataclass(frozen=True)
+class SecureSumRequest:
+    """Take a step in the secure sum of a round: `KEYS`, `SHARES` or `UNMASK`."""
+
+    round_index: int
+    told: bytes = b""
+    """What neighbours have said before, in the order of the graph; see `dprec.secure_aggregation.masking`."""
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """Read the request; raises ValueError when it is malformed."""
+        return cls(round_of(record), _bytes(record, "told"))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        return {"round": self.round_index, "told": self.told}
 
 
 @dataclass(frozen=True)
@@ -186,7 +217,7 @@ class SlopesRequest:
     @classmethod
     def of(cls, record: Record) -> Self:
         """Read the request; raises ValueError when it is malformed."""
-        return cls(_round(record), _list_of_bytes(record, "rows"))
+        return cls(round_of(record), _list_of_bytes(record, "rows"))
 
     def entries(self) -> Entries:
         """Return the entries of the request's record."""
@@ -212,7 +243,7 @@ class ReplacementRequest:
         start, stop = record.get("start"), record.get("stop")
         if not (is_integer(start) and is_integer(stop) and 0 <= start < stop):
             raise ValueError("a request without a target domain")
-        return cls(_round(record), start, stop, _bytes(record, "rows"), _bitmap(record))
+        return cls(round_of(record), start, stop, _bytes(record, "rows"), _bitmap(record))
 
     def entries(self) -> Entries:
         """Return the entries of the request's record."""
@@ -227,6 +258,7 @@ Request = (
     | Recommendations
     | ReportRequest
     | CountRequest
+    | SecureSumRequest
     | SlopesRequest
     | ReplacementRequest
 )
@@ -250,7 +282,8 @@ def _with_asked(entries: Entries, asked: bytes | None) -> Entries:
     return entries if asked is None else {**entries, "asked": asked}
 
 
-def _round(record: Record) -> int:
+def round_of(record: Record) -> int:
+    """Return the round that a request is for; raises ValueError when it names none."""
     round_index = record.get("round")
     if not is_integer(round_index):
         raise ValueError(f"asked for round {round_index!r}")

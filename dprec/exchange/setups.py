@@ -73,6 +73,11 @@ class Setup(Options):
         return False
 
     @property
+    def masks(self) -> bool:
+        """Whether devices mask what they send, so that those of a deployment have to know each other."""
+        return False
+
+    @property
     def sends_values(self) -> bool:
         """Whether anything that devices send depends on how an item was rated."""
         return True
@@ -331,6 +336,11 @@ class SummedSetup(Setup):
     multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
         "Noise of each round, for contributions of a norm of 1: the device answers no other round."
     )
+
+    @property
+    def masks(self) -> bool:
+        """Whether the aggregation has them do so."""
+        return self.aggregation.masked is not None
 
     def represented(self) -> Self:
         """Return the setup for a trusted sum; see `dprec.sums.RepresentedAggregation`."""

@@ -1,5 +1,6 @@
 """Secure aggregation: sums over users whose summands stay secret."""
 
+from dprec.secure_aggregation.directory import *
 from dprec.secure_aggregation.encoding import *
 from dprec.secure_aggregation.masking import *
 from dprec.secure_aggregation.noise import (
@@ -17,10 +18,14 @@ __all__ = [
     "MOST_MEAN",
     "MOST_VARIANCE",
     "CountSketch",
+    "Directory",
     "GraphSize",
     "MaskGraph",
     "MessageSizes",
     "Rotation",
+    "SigningParty",
+    "SumContext",
+    "SumParties",
     "centred",
     "check_modulus",
     "device_keys",

@@ -6,16 +6,16 @@ neighbours the lower one adds and the other subtracts, so that both masks vanish
 The messages of secure aggregation in bytes, and how many of them every user sends and receives.
 
 ============================  =============================================================
-to the server                 the public keys of its masks and of its channel
+to the server                 the public keys of its masks and of its channel, signed
 to the device                 the same of every neighbour
 to the server                 for every neighbour a share of each secret, encrypted for it
-to the device                 the shares that neighbours encrypted for it
+to the device                 the shares that neighbours encrypted for it, with what it is asked
 to the server                 the masked vector
 to the device                 which neighbours sent one
 to the server                 of every neighbour a share of one secret
 ============================  =============================================================
 
-Neighbours come in the order of the graph, so no names travel.
+Neighbours come in the order of the graph, so no names travel; of one that is gone, zeros do.
 
 Who shares a mask with whom: a sparse random graph, and how many neighbours put a secret together.
 
@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s
 from dprec.errors import SettingError
 from dprec.secure_aggregation import secrets
+from dprec.secure_aggregation.directory import KEYS_BYTES, SIGNED_BYTES
 from dprec.secure_aggregation.encoding import reduced, word_type
 
 if TYPE_CHECKING:
@@ -144,15 +145,20 @@ class MaskGraph:
     @classmethod
     def of(cls, order: Ints, degree: int) -> Self:
         """Return the graph of an order on the circle."""
-        users = order.size
-        half = np.arange(1, degree // 2 + 1)
-        steps = np.arange(1, users) if degree == users - 1 else np.concatenate([half, users - half])
+        users, steps = order.size, _steps(order.size, degree)
         position = np.empty(users, dtype=np.int64)
         position[order] = np.arange(users)
         neighbours: Ints = order[(position[:, None] + steps) % users]
         number = np.zeros(users, dtype=np.int64)
         number[steps] = np.arange(degree)
         return cls(neighbours, number[users - steps])
+
+    @staticmethod
+    def neighbours_of(user: int, order: Ints, degree: int) -> Ints:
+        """Return the neighbours of one device, as the graph of all has them, shape (degree,)."""
+        (position,) = np.flatnonzero(order == user)
+        neighbours: Ints = order[(position + _steps(order.size, degree)) % order.size]
+        return neighbours
 
     def pairs(self) -> tuple[Ints, Ints]:
         """Return every two neighbours once, the lower index first; shape (pairs,) each."""
@@ -166,12 +172,22 @@ class MaskGraph:
         return answers
 
 
+def _steps(users: int, degree: int) -> Ints:
+    """Return how far from a device its neighbours stand on the circle, shape (degree,)."""
+    half = np.arange(1, degree // 2 + 1)
+    return np.arange(1, users) if degree == users - 1 else np.concatenate([half, users - half])
+
+
 Words = NDArray[np.unsignedinteger]
 """Integers modulo a power of two; bits above those of the modulus have no meaning until they are cut."""
 
 
 class TooFewSharesError(Exception):
     """More devices dropped out than the threshold bears: nothing can be unmasked."""
+
+
+class SpoiledSharesError(Exception):
+    """Some device revealed what was not a share of its neighbour's secret: nothing can be unmasked."""
 
 
 @dataclass(frozen=True)
@@ -239,9 +255,17 @@ class RevealedShares:
 
         ``of_seeds``, ``of_keys``, shape (users, degree, elements): all shares that neighbours hold.
         """
-        first = np.argsort(~present[graph.neighbours], axis=1, kind="stable")[:, :threshold]
         of_one = np.where(present[:, None, None], of_seeds, of_keys)
-        return cls(first + 1, np.take_along_axis(of_one, first[:, :, None], axis=1))
+        return cls.among(of_one, present[graph.neighbours], threshold)
+
+    @classmethod
+    def among(cls, revealed: Uint64s, known: Bools, threshold: int) -> Self:
+        """Choose as many shares as the threshold, the first of those that are known.
+
+        ``revealed``, shape (users, degree, elements); ``known``, shape (users, degree).
+        """
+        first = np.argsort(~known, axis=1, kind="stable")[:, :threshold]
+        return cls(first + 1, np.take_along_axis(revealed, first[:, :, None], axis=1))
 
 
 def check_threshold(graph: MaskGraph, threshold: int, present: Bools) -> None:
@@ -253,19 +277,27 @@ def check_threshold(graph: MaskGraph, threshold: int, present: Bools) -> None:
 
 def unmasked_total(
     masked: Words,
+    masking: Bools,
     present: Bools,
     revealed: RevealedShares,
     graph: MaskGraph,
     public: Sequence[bytes],
     context: SumContext,
 ) -> Words:
-    """Return the sum of the vectors of those present, from the sum of what they sent."""
+    """Return the sum of the vectors of those present, from the sum of what they sent.
+
+    ``masking``: who shares masks with its neighbours, those present among them; shape (users,). ``public``:
+    the mask keys of all these. Raises SpoiledSharesError when a secret that was put together is another one
+    than its device had.
+    """
     whole = secrets.secrets(revealed.points, revealed.held)
     total = masked.astype(word_type(context.bits))
     for seed in secrets.as_bytes(whole[present]):
         total -= context.self_mask(seed)
-    gone = np.flatnonzero(~present)
+    gone = np.flatnonzero(masking & ~present)
     for user, private in zip(gone.tolist(), secrets.mask_private_keys(whole[gone]), strict=True):
+        if secrets.public_key(private) != public[user]:
+            raise SpoiledSharesError(f"shares of device {user} that are not those of its mask key")
         left = graph.neighbours[user][present[graph.neighbours[user]]]
         # Its own masks with those who are left would have cancelled theirs.
         total += context.pair_masks(user, private, left, [public[other] for other in left.tolist()])
@@ -273,9 +305,6 @@ def unmasked_total(
 
 
 _TAG_BYTES = 16
-KEYS_BYTES = 2 * secrets.PUBLIC_BYTES
-"""Bytes of a device's two public keys."""
-
 SEALED_BYTES = 2 * secrets.SECRET_BYTES + _TAG_BYTES
 """Bytes of two encrypted shares."""
 
@@ -298,12 +327,12 @@ class MessageSizes:
     @property
     def uplink(self) -> tuple[int, int, int, int]:
         """Keys, encrypted shares, masked vector, revealed shares."""
-        return KEYS_BYTES, self.degree * SEALED_BYTES, self.vector, self.degree * secrets.SECRET_BYTES
+        return SIGNED_BYTES, self.degree * SEALED_BYTES, self.vector, self.degree * secrets.SECRET_BYTES
 
     @property
     def downlink(self) -> tuple[int, int, int]:
-        """Neighbours' keys, neighbours' shares, who sent a vector."""
-        return self.degree * KEYS_BYTES, self.degree * SEALED_BYTES, -(-self.degree // 8)
+        """Neighbours' keys, neighbours' shares, which neighbours sent a vector."""
+        return self.degree * SIGNED_BYTES, self.degree * SEALED_BYTES, -(-self.degree // 8)
 
 
 def pack_vector(words: NDArray[np.unsignedinteger], bits: int) -> bytes:
@@ -348,82 +377,111 @@ def pieces(data: bytes, count: int, size: int) -> Sequence[bytes]:
 
 
 _NONCE = bytes(12)
+_NO_SHARES = bytes(SEALED_BYTES)
 
 
 class MaskingDevice:
-    """What one device says in one sum, step by step; each step is answered once.
+    """What one device says in one sum. Whoever asks it keeps to the order of the steps.
 
-    ``key`` is its key of this sum, from `dprec.secure_aggregation.secrets.device_keys`; ``user`` its own
-    number in the sum.
+    It has no memory: its secrets follow from ``key``, its key of this sum from
+    `dprec.secure_aggregation.secrets.device_keys`, and what neighbours have said is given to it again in each
+    step. ``user``: its own number in the sum; ``identity``: see `SumContext`.
+
+    A neighbour that has said nothing stands in messages as zeros. Every step raises ValueError for a message
+    of another size, and when there are fewer neighbours than the threshold.
     """
 
     def __init__(
-        self, key: bytes, user: int, neighbours: Ints, graph_size: GraphSize, context: SumContext
+        self, key: bytes, user: int, neighbours: Ints, graph_size: GraphSize, identity: bytes
     ) -> None:
         self._user, self._neighbours = user, neighbours
-        self._size, self._context = graph_size, context
+        self._size, self._identity = graph_size, identity
         self._channel = secrets.channel_private_key(key)
         self._secrets = secrets.SharedSecrets.of([key], graph_size.threshold)
         self._private = self._secrets.private_keys()[0]
-        self._public: list[tuple[bytes, bytes]] = []
-        self._held: list[bytes] = []
-        self._answered = False
 
     def advertise(self) -> bytes:
         """Return the public keys: of its masks, and of its channel."""
         return secrets.public_key(self._private) + secrets.public_key(self._channel)
 
     def share(self, keys_of_neighbours: bytes) -> bytes:
-        """Return shares of its two secrets for every neighbour, encrypted for it."""
-        keys = pieces(keys_of_neighbours, self._size.degree, KEYS_BYTES)
-        self._public = [(key[: secrets.PUBLIC_BYTES], key[secrets.PUBLIC_BYTES :]) for key in keys]
+        """Return shares of its two secrets for every neighbour with keys, encrypted for it."""
+        keys = self._enough(pieces(keys_of_neighbours, self._size.degree, KEYS_BYTES))
         given = [
             secrets.as_bytes(secrets.shares(polynomials, self._size.degree)[0])
             for polynomials in (self._secrets.mask_keys, self._secrets.self_seeds)
         ]
         sealed = [
-            self._cipher(column, self._user).encrypt(_NONCE, mask_key + seed, None)
-            for column, (mask_key, seed) in enumerate(zip(*given, strict=True))
+            self._cipher(key, self._user).encrypt(_NONCE, mask_key + seed, None) if any(key) else _NO_SHARES
+            for key, mask_key, seed in zip(keys, *given, strict=True)
         ]
         return b"".join(sealed)
 
-    def mask(self, shares_of_neighbours: bytes, vector: AnyInts) -> bytes:
-        """Keep the shares that neighbours encrypted for this device, and return the masked vector."""
-        sealed = pieces(shares_of_neighbours, self._size.degree, SEALED_BYTES)
-        self._held = [
-            self._cipher(column, neighbour).decrypt(_NONCE, data, None)
-            for column, (neighbour, data) in enumerate(zip(self._neighbours.tolist(), sealed, strict=True))
-        ]
-        keys = self._private, self._secrets.seeds()[0]
-        masks = [mask_key for mask_key, _ in self._public]
-        masked = masked_vector(vector, self._user, keys, self._neighbours, masks, self._context)
-        return pack_vector(masked, self._context.bits)
+    def mask(
+        self, keys_of_neighbours: bytes, shares_of_neighbours: bytes, vector: AnyInts, bits: int
+    ) -> bytes:
+        """Return the vector masked with those neighbours whose shares this device has received.
 
-    def unmask(self, presence_of_neighbours: bytes) -> bytes:
+        Raises ValueError also when some shares were not encrypted for it.
+        """
+        held = self._opened(keys_of_neighbours, shares_of_neighbours)
+        keys = pieces(keys_of_neighbours, self._size.degree, KEYS_BYTES)
+        sharing = [column for column, shares in enumerate(held) if any(shares)]
+        public = [keys[column][: secrets.PUBLIC_BYTES] for column in sharing]
+        own = self._private, self._secrets.seeds()[0]
+        context = SumContext(self._identity, vector.size, bits)
+        masked = masked_vector(vector, self._user, own, self._neighbours[sharing], public, context)
+        return pack_vector(masked, bits)
+
+    def unmask(
+        self, keys_of_neighbours: bytes, shares_of_neighbours: bytes, presence_of_neighbours: bytes
+    ) -> bytes:
         """Return of every neighbour a share of its seed if it is present, and of its mask key if it is not.
 
-        Raises ValueError when it is asked again, or fewer than the threshold are said to be present.
+        To be answered once in a sum: with both, a neighbour's vector could be read.
         """
+        held = self._opened(keys_of_neighbours, shares_of_neighbours)
         present = unpack_presence(presence_of_neighbours, self._size.degree)
-        if self._answered:
-            raise ValueError("shares of this sum were revealed already")
-        if present.sum() < self._size.threshold:
-            raise ValueError(f"{present.sum()} neighbours present, of whom {self._size.threshold} must be")
-        self._answered = True
+        self._enough([bytes([is_present]) for is_present in present.tolist()])
         return b"".join(
-            held[secrets.SECRET_BYTES :] if is_present else held[: secrets.SECRET_BYTES]
-            for held, is_present in zip(self._held, present.tolist(), strict=True)
+            shares[secrets.SECRET_BYTES :] if is_present else shares[: secrets.SECRET_BYTES]
+            for shares, is_present in zip(held, present.tolist(), strict=True)
         )
 
-    def _cipher(self, column: int, sender: int) -> ChaCha20Poly1305:
+    def _opened(self, keys_of_neighbours: bytes, shares_of_neighbours: bytes) -> list[bytes]:
+        """Return the shares that neighbours encrypted for this device, zeros of those without."""
+        from cryptography.exceptions import InvalidTag
+
+        keys = pieces(keys_of_neighbours, self._size.degree, KEYS_BYTES)
+        sealed = self._enough(pieces(shares_of_neighbours, self._size.degree, SEALED_BYTES))
+        opened = []
+        for key, neighbour, data in zip(keys, self._neighbours.tolist(), sealed, strict=True):
+            if not any(data):
+                opened.append(bytes(2 * secrets.SECRET_BYTES))
+                continue
+            try:
+                opened.append(self._cipher(key, neighbour).decrypt(_NONCE, data, None))
+            except InvalidTag:
+                raise ValueError(f"shares that device {neighbour} has not encrypted for this one") from None
+        return opened
+
+    def _enough(self, of_neighbours: Sequence[bytes]) -> Sequence[bytes]:
+        """Return what neighbours have said, if enough of them have said anything."""
+        found = sum(map(any, of_neighbours))
+        if found < self._size.threshold:
+            raise ValueError(f"{found} neighbours present, of whom {self._size.threshold} must be")
+        return of_neighbours
+
+    def _cipher(self, keys_of_neighbour: bytes, sender: int) -> ChaCha20Poly1305:
         """Return the cipher for shares between this device and a neighbour, in one direction."""
         from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-        identity = self._context.identity + sender.to_bytes(8, "little")
-        # A key of its own for either direction and every sum: the nonce need not change.
-        return ChaCha20Poly1305(
-            secrets.agreed_key(self._channel, self._public[column][1], "share channel", identity)
+        identity, public = (
+            self._identity + sender.to_bytes(8, "little"),
+            keys_of_neighbour[secrets.PUBLIC_BYTES :],
         )
+        # A key of its own for either direction and every sum: the nonce need not change.
+        return ChaCha20Poly1305(secrets.agreed_key(self._channel, public, "share channel", identity))
 
 
 class MaskedSum:
@@ -453,7 +511,8 @@ class MaskedSum:
         of_seeds = secrets.shares(self._secrets.self_seeds, degree)
         of_keys = secrets.shares(self._secrets.mask_keys, degree)
         revealed = RevealedShares.of(of_seeds, of_keys, self.graph, self._threshold, present)
-        total = unmasked_total(masked, present, revealed, self.graph, self._public, self._context)
+        everybody = np.ones(present.size, dtype=np.bool_)
+        total = unmasked_total(masked, everybody, present, revealed, self.graph, self._public, self._context)
         return reduced(total, self._context.bits)
 
 

@@ -146,6 +146,15 @@ def agreed_key(private: bytes, other: bytes, purpose: str, context: bytes) -> by
     return derived_key(known.exchange(X25519PublicKey.from_public_bytes(other)), purpose, context)
 
 
+def is_public_key(data: bytes) -> bool:
+    """Return whether X25519 agrees on a key with whoever has this public one."""
+    try:
+        agreed_key(bytes(PUBLIC_BYTES), data, "trial", b"")
+    except ValueError:
+        return False
+    return True
+
+
 PURPOSE_OF_SUMS = b"secure sum"
 """What tells the draws of keys from whatever else a device draws in the round."""
 

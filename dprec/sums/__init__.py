@@ -4,6 +4,7 @@ from dprec.components import Registry
 from dprec.sums.aggregation import Aggregation, Cost, NoisyAggregation, TrustedAggregation
 from dprec.sums.contributions import UNIT, Contributions, Layout, PartOfContributions, Vectors
 from dprec.sums.local import LocalAggregation
+from dprec.sums.masked import MaskedSums
 from dprec.sums.method import DeviceHalf, Learner, Releases, SummedMethod
 from dprec.sums.represented import RepresentedAggregation
 from dprec.sums.secure import SecureAggregation
@@ -25,6 +26,7 @@ __all__ = [
     "Layout",
     "Learner",
     "LocalAggregation",
+    "MaskedSums",
     "NoisyAggregation",
     "PartOfContributions",
     "Releases",

@@ -9,6 +9,8 @@ mechanism, rounded afterwards: rounding costs nothing, and hides the deviate's l
 in floating point can be distinguished.
 """
 
+from __future__ import annotations
+
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -24,18 +26,19 @@ from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import ReleaseDraws
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
+from dprec.sums.masked import MaskedSums
 
 
 @dataclass(frozen=True)
 class FurtherMessages:
     """Payload bytes of the messages of a release besides its request and its report, for each device."""
 
-    downlink: tuple[int, ...] = ()
-    uplink: tuple[int, ...] = ()
-    """What every device that is asked receives and sends before it reports."""
-    downlink_after: tuple[int, ...] = ()
-    uplink_after: tuple[int, ...] = ()
-    """What a device whose report arrived receives and sends then."""
+    before: tuple[tuple[int, int], ...] = ()
+    """Of each question that everybody is asked before reporting, and of its answer."""
+    with_request: int = 0
+    """What the request itself carries beside the model."""
+    after: tuple[tuple[int, int], ...] = ()
+    """Of each question to a device whose report arrived, and of its answer."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,13 @@ class Aggregation(Options):
     """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""
     devices_add_noise: ClassVar[bool] = False
     """Whether the noise of a release is what devices add; else who adds up adds it."""
-    deploys: ClassVar[bool] = True
-    """Whether devices and server can do it on a deployment."""
     by_itself: ClassVar[bool] = False
     """Whether each report is protected by itself, between any two profiles and without a delta."""
+
+    @property
+    def masked(self) -> MaskedSums | None:
+        """How devices mask what they send, for which real ones exchange keys; None if they do not."""
+        return None
 
     def among(self, users: int) -> Self:
         """Return the aggregation as installed on so many devices; raises SettingError for too few."""
@@ -71,6 +77,9 @@ class Aggregation(Options):
     def resized(self, users: int) -> Self:
         """Return the aggregation, installed before, as it is on another number of devices."""
         return self
+
+    def check_deployed(self) -> None:
+        """Raise SettingError where devices and server of a deployment cannot do it."""
 
     def check(self, layout: Layout, multiplier: float) -> None:
         """Raise SettingError for settings that do not suit a release, once they are `among` so many."""

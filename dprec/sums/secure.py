@@ -1,9 +1,10 @@
 """Secure aggregation: the server sees the total of all devices only, and these add the noise.
 
 Devices round their contributions to whole steps of a grid, add a share of Skellam noise each, and mask the
-sum (`dprec.secure_aggregation`). What a report holds here are the numbers below its masks: those that two
-devices share cancel in the total, and their own are taken off it, so that the total is the same to the last
-bit with them left out.
+sum (`dprec.secure_aggregation`). What a report holds in a simulation are the numbers below its masks:
+those that two devices share cancel in the total, and their own are taken off it, so that the total is the
+same to the last bit with them left out. Devices that stand by themselves draw them
+(`clients.secure_sums`).
 """
 
 import math
@@ -27,6 +28,7 @@ from dprec.secure_aggregation import (
     MaskGraph,
     MessageSizes,
     Rotation,
+    SumContext,
     centred,
     check_modulus,
     device_keys,
@@ -44,6 +46,7 @@ from dprec.secure_aggregation import (
 )
 from dprec.sums.aggregation import FurtherMessages, NoisyAggregation, OfAllUsers
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
+from dprec.sums.masked import MaskedSums
 from dprec.sums.proofs import Bounds, Proofs, proof_bytes
 
 _PUBLIC_SEED = 0
@@ -197,7 +200,6 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     )
 
     devices_add_noise: ClassVar[bool] = True
-    deploys: ClassVar[bool] = False
 
     dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
     colluders: int = option("Devices that may tell the server all they know.", 5, ge=0)
@@ -210,11 +212,21 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     users: int | None = option("Devices of a release; all of the run if none.", None, ge=2)
     proofs: Proofs = option("What devices prove of their contributions: nothing, or their bounds.", "none")
 
+    @property
+    def masked(self) -> MaskedSums:
+        """The aggregation itself."""
+        return self
+
     def among(self, users: int) -> Self:
         """Fix the number of devices, and refuse too few for a graph of masks."""
         self.check_users(users)
         graph_size(users, self.dropouts, self.colluders)
         return replace(self, users=users)
+
+    def check_deployed(self) -> None:
+        """Refuse proofs, which are modelled."""
+        if self.proofs != "none":
+            raise SettingError("proofs", repr(self.proofs), "'none' on a deployment: proofs are modelled")
 
     def check(self, layout: Layout, multiplier: float) -> None:
         """Refuse a grid too coarse for so many numbers, and a modulus that a sum can exceed."""
@@ -250,12 +262,11 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     def further_messages(self) -> FurtherMessages:
         """Return the bytes of keys, of shares and of what is revealed; who drops out does not report."""
-        sizes = MessageSizes(self._graph_size().degree, 0, 1)
+        sizes = MessageSizes(self.graph_size.degree, 0, 1)
         keys, sealed, _, revealed = sizes.uplink
         keys_of_neighbours, sealed_for_it, presence = sizes.downlink
-        return FurtherMessages(
-            (0, keys_of_neighbours, sealed_for_it), (keys, sealed), (presence,), (revealed,)
-        )
+        before = (0, keys), (keys_of_neighbours, sealed)
+        return FurtherMessages(before, sealed_for_it, ((presence, revealed),))
 
     def whole(self, sizes: Ints, layout: Layout, multiplier: float) -> Bools:
         """Return which masked vectors have the size that all have."""
@@ -273,14 +284,29 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         # Whose proof fails counts as one that dropped out, before anything is unmasked.
         if present.size - added_up > math.floor(self.dropouts * present.size):
             return False
-        size = self._graph_size()
         graph = self.graph(round_index, public_seed)
-        return bool((graph.answers(present) >= size.threshold).all())
+        return bool((graph.answers(present) >= self.graph_size.threshold).all())
+
+    @property
+    def graph_size(self) -> GraphSize:
+        """How many neighbours a device has, and how many of them put a secret together."""
+        return graph_size(self._n_users, self.dropouts, self.colluders)
 
     def graph(self, round_index: int, public_seed: int) -> MaskGraph:
         """Return who shares masks with whom in a release, which everybody knows."""
-        order = generator(public_seed, f"order of secure sum {round_index}").permutation(self._n_users)
-        return MaskGraph.of(order, self._graph_size().degree)
+        return MaskGraph.of(self._order(round_index, public_seed), self.graph_size.degree)
+
+    def neighbours(self, user: int, round_index: int, public_seed: int) -> Ints:
+        """Return with whom one device shares masks in a release, shape (degree,)."""
+        order = self._order(round_index, public_seed)
+        return MaskGraph.neighbours_of(user, order, self.graph_size.degree)
+
+    def _order(self, round_index: int, public_seed: int) -> Ints:
+        return generator(public_seed, f"order of secure sum {round_index}").permutation(self._n_users)
+
+    def sum_of(self, identity: bytes, layout: Layout, multiplier: float) -> SumContext:
+        """Return what all devices know about the sum of a release; see `SumContext` for its identity."""
+        return SumContext(identity, self._plan(layout).size, self._bits(layout, multiplier))
 
     def multiplier(self, epsilon: float, delta: float) -> float:
         """Return the noise by the Renyi divergences of Skellam noise."""
@@ -407,9 +433,6 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         """
         bounds = self._chosen(layout, multiplier)
         return math.inf if bounds is None else bounds.of_one_number / self._plan(layout).steps
-
-    def _graph_size(self) -> GraphSize:
-        return graph_size(self._n_users, self.dropouts, self.colluders)
 
     def _plan(self, layout: Layout) -> VectorPlan:
         return VectorPlan.of(layout, self.norm, self.sketch, self.rotation)

@@ -160,7 +160,6 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         "and the losses of all of them are added up by their exact distribution"
     )
     devices_add_noise: ClassVar[bool] = True
-    deploys: ClassVar[bool] = False
 
     messages: int = option("Messages of a device in each release, besides fakes.", 10, ge=1, le=4096)
     norm: float | None = option(
@@ -187,6 +186,11 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         if honest_shares(users, self.dropouts, self.colluders) < 1:
             raise SettingError("colluders", f"{self.colluders} of {users} devices", "fewer")
         return replace(self, users=users, norm=norm_among(users) if self.norm is None else self.norm)
+
+    def check_deployed(self) -> None:
+        """Refuse a deployment: it has no shuffler."""
+        accepted = "'secure', 'local' or 'trusted' on a deployment, which has no shuffler"
+        raise SettingError("kind", repr(self.kind), accepted)
 
     def check(self, layout: Layout, multiplier: float) -> None:
         """Refuse more kinds of messages, or more fakes of a device, than can be drawn."""

@@ -166,11 +166,10 @@ def _help_of_arguments(command: object) -> Iterator[tuple[str, str | None]]:
 deploy = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Prepare a pilot on a SuperLink.")
 
 _NEXT = """\
-next, on the server, each in its own terminal (docs/deployment.md):
+next, on the server, each in its own terminal, the last one in a checkout of dprec (docs/deployment.md):
   {server}/superlink.sh
   dprec deploy enrol {server} --superlink 127.0.0.1:{port}
-  dprec deploy app {server}/app
-  FLWR_HOME={server}/flwr flwr run {server}/app pilot --run-config 'folder="{server}"'
+  FLWR_HOME={server}/flwr flwr run deployment pilot --run-config 'folder="{server}"'
 and where the devices are, with the port of the proxy if there is one:
   dprec device {folder}/devices --superlink {host}:{port} --ca {folder}/ca.crt{seeded}"""
 
@@ -224,17 +223,6 @@ def prepare(
         typer.echo(f"protocol: {server.deployment.fingerprint}")
         where = {"server": server.path.absolute(), "folder": folder.absolute(), "host": host, "port": port}
         typer.echo(_NEXT.format(**where, seeded=" --seeded" if seeded else ""))
-
-
-@deploy.command(cls=PlainHelp)
-def app(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory.")]) -> None:
-    """Write the app that Flower runs to DIR: flwr run DIR.
-
-    In Flower's simulation it plays a pilot of made-up people; on the SuperLink of a pilot it is its server.
-    """
-    from simulation.deployment.flower_app import write_app
-
-    write_app(folder)
 
 
 @deploy.command(cls=PlainHelp)

@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
+from dprec.secure_aggregation import Directory
 from simulation.configuration.models import RunConfig
 from simulation.deployment import server_folder
 from simulation.deployment.certificates import DAYS, MOST_DAYS, Authority, check_host
@@ -78,6 +80,10 @@ class _Pilot:
     train: Ratings
     keys: RunKeys
     agreement: Agreement
+    node_keys: Sequence[NodeKeyPair]
+    """One for each user's device."""
+    directory: Directory | None
+    """All of them, where devices mask what they send."""
 
 
 def prepare(
@@ -119,19 +125,24 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     entropy = os.urandom(ENTROPY_BYTES) if config.simulation.seed == "os" else None
     keys = RunKeys.derive(config.seed, suited.identity, entropy)
     items = [str(item) for item in train.item_ids.tolist()]
-    agreement = server_folder.agreement_of(config, train.scale, items, keys.installed.public)
-    return _Pilot(config, options, train, keys, agreement)
+    node_keys = [new_node_key() for _ in range(train.n_users)]
+    directory = Directory.of(key.public for key in node_keys) if protocol.setup().masks else None
+    agreement = server_folder.agreement_of(config, train.scale, items, keys.installed.public, directory)
+    return _Pilot(config, options, train, keys, agreement, node_keys, directory)
 
 
 def _check_trust(protocol: Protocol, train: Ratings) -> None:
-    """Refuse a trust model other than local: a deployment has a server, and no one who is trusted.
+    """Refuse a trust model for which somebody would have to be trusted: a deployment has a server alone.
 
-    A protocol that promises nothing is not refused.
+    Devices protect what they send, or mask it. A protocol that promises nothing is not refused.
     """
     trust = protocol.guarantee((train.n_users, train.n_items)).trust
-    if protocol.privacy is not None and trust != "local":
+    if protocol.privacy is not None and trust != (
+        "secure-aggregation" if protocol.setup().masks else "local"
+    ):
         found = f"a budget whose trust model is {trust}"
-        raise SettingError("privacy", found, "a protocol whose devices protect what they send, or no budget")
+        accepted = "a protocol whose devices protect or mask what they send, or no budget"
+        raise SettingError("privacy", found, accepted)
 
 
 def _first_users(train: Ratings, users: int | None) -> Ratings:
@@ -160,9 +171,9 @@ def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> No
     connection = _CONNECTION.format(address=address, certificate=certificate)
     write_atomically(own / "flwr" / "config.toml", connection)
     _write_server(pilot, server_folder.ServerFolder(own))
-    node_keys = _write_devices(pilot, building / "devices", progress)
+    _write_devices(pilot, building / "devices", progress)
     users = [str(user) for user in pilot.train.user_ids.tolist()]
-    enrolled = [Enrolled(user, key.public) for user, key in zip(users, node_keys, strict=True)]
+    enrolled = [Enrolled(user, key.public) for user, key in zip(users, pilot.node_keys, strict=True)]
     write_enrolment(server_folder.ServerFolder(own).enrolment_file, enrolled)
 
 
@@ -180,19 +191,18 @@ def _write_server(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
         computes=pilot.agreement.computes,
     )
     catalogue = SideData.of(pilot.config.dataset, pilot.train).catalogue
-    folder.write(pilot.config, deployment, [str(item) for item in pilot.train.item_ids.tolist()], catalogue)
+    items = [str(item) for item in pilot.train.item_ids.tolist()]
+    folder.write(pilot.config, deployment, items, catalogue, pilot.directory)
 
 
-def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> list[NodeKeyPair]:
+def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> None:
     train, options = pilot.train, pilot.options
     answers = pilot.agreement.setup.answers_per_rating
     limits = limits_of(pilot.config.protocol.privacy, options.runs, answers)
     items = [str(item) for item in train.item_ids.tolist()]
     values = np.full(train.count, np.nan) if train.scale.implicit else train.values
-    node_keys = []
-    for user in range(train.n_users):
+    for user, key in enumerate(pilot.node_keys):
         own = slice(train.indptr[user], train.indptr[user + 1])
-        node_keys.append(new_node_key())
         write_device(
             folder / f"{user:06d}",
             profile=(train.items[own], values[own]),
@@ -200,11 +210,11 @@ def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> list[Node
             limits=limits,
             agreement=pilot.agreement,
             item_ids=items,
-            node_key=node_keys[-1].private,
+            node_key=key.private,
+            directory=pilot.directory,
             seeded=pilot.keys.installed if options.seeded else None,
         )
         progress("devices", user + 1, train.n_users)
-    return node_keys
 
 
 def limits_of(privacy: PrivacyBudget | None, runs: int, answers: int = 1) -> Limits:

@@ -16,6 +16,7 @@ from dprec.exchange import from_json
 from dprec.randomness import Key
 from dprec.ratings import RatingScale
 from dprec.schedules import Schedule
+from dprec.secure_aggregation import Directory, SumParties
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.deployment.enrolment import Enrolled, read_enrolment
@@ -72,6 +73,11 @@ class ServerFolder:
         return self.path / "catalogue.txt"
 
     @property
+    def _directory_file(self) -> Path:
+        """The public keys of all devices, where these mask what they send."""
+        return self.path / "directory.txt"
+
+    @property
     def _public_data_file(self) -> Path:
         """Public data about the items."""
         return self.path / "catalogue.npz"
@@ -110,21 +116,46 @@ class ServerFolder:
     def protocol(self) -> Protocol:
         """Return the protocol, as prepared and agreed on; raises InputError when files were changed."""
         check_version(self.deployment.computes, str(self._deployment_file))
-        protocol = deployable(self.config)
-        found = agreement_of(self.config, self.deployment.scale, self.item_ids, self.deployment.public)
+        protocol, found = deployable(self.config), self.agreement
         if found.fingerprint != self.deployment.fingerprint:
-            where = f"{self.path}: config.yaml, catalogue.txt and deployment.json"
+            where = f"{self.path}: config.yaml, catalogue.txt, directory.txt and deployment.json"
             raise InputError(where, f"protocol {found.fingerprint[:8]}", f"{self.deployment.fingerprint[:8]}")
         return protocol
 
+    @property
+    def agreement(self) -> Agreement:
+        """What devices agree to, by these files."""
+        known = self.deployment
+        return agreement_of(self.config, known.scale, self.item_ids, known.public, self._directory)
+
+    @cached_property
+    def _directory(self) -> Directory | None:
+        """The public keys of all devices; None where these mask nothing."""
+        if not self.config.protocol.picked.setup().masks:
+            return None
+        return Directory.read(read_text(self._directory_file, _PREPARED))
+
+    def parties(self, run_key: str) -> SumParties | None:
+        """Return who takes part in the secure sums of a run; None where there are none."""
+        if self._directory is None:
+            return None
+        return SumParties(self.deployment.fingerprint, run_key, self._directory)
+
     def write(
-        self, config: RunConfig, deployment: Deployment, item_ids: list[str], catalogue: Catalogue | None
+        self,
+        config: RunConfig,
+        deployment: Deployment,
+        item_ids: list[str],
+        catalogue: Catalogue | None,
+        directory: Directory | None = None,
     ) -> None:
-        """Write all files but the enrolment and what is about keys."""
+        """Write all files but the enrolment and what is about the server's keys."""
         write_atomically(self.path / "config.yaml", config.to_yaml())
         write_atomically(self._catalogue_file, "".join(f"{item}\n" for item in item_ids))
         if catalogue is not None:
             write_archive(self._public_data_file, _arrays(catalogue))
+        if directory is not None:
+            write_atomically(self._directory_file, directory.text)
         text = json.dumps(as_values(deployment), indent=2) + "\n"
         write_atomically(self._deployment_file, text, mode=0o600)
 
@@ -149,11 +180,17 @@ def _check_schedule(schedule: Schedule, protocol: Protocol) -> None:
     check_kind(schedule, protocol)
 
 
-def agreement_of(config: RunConfig, scale: RatingScale, item_ids: list[str], public: str) -> Agreement:
-    """Return what devices agree to."""
+def agreement_of(
+    config: RunConfig,
+    scale: RatingScale,
+    item_ids: list[str],
+    public: str,
+    directory: Directory | None = None,
+) -> Agreement:
+    """Return what devices agree to; ``directory``: who they are, where they mask what they send."""
     protocol, schedule = config.protocol.picked, config.schedule
     setup = protocol.setup() if schedule is None else schedule.installed(protocol.of_single_ratings.setup())
-    return Agreement.of(setup, scale, item_ids, public=public, process=protocol.assumed)
+    return Agreement.of(setup, scale, item_ids, public=public, process=protocol.assumed, directory=directory)
 
 
 def _arrays(catalogue: Catalogue) -> dict[str, NDArray[np.generic]]:

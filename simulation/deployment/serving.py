@@ -18,7 +18,7 @@ from dprec.errors import InputError, within
 from dprec.exchange import new_run_key
 from simulation.deployment.deadline_grid import DeadlineGrid
 from simulation.deployment.enrolment import Enrolled
-from simulation.deployment.server_folder import ServerFolder, agreement_of
+from simulation.deployment.server_folder import ServerFolder
 from simulation.protocols.base import with_declared_losses
 from simulation.protocols.task import ServerOutcome, ServerTask
 from simulation.storage.run_directory import RunDirectory
@@ -132,7 +132,8 @@ def _outcome(
         catalogue=folder.catalogue(),
         server_seed=int(known.server, 16),
         public_seed=int(known.public, 16),
-        group=agreement_of(folder.config, known.scale, items, known.public).group(run_key),
+        group=folder.agreement.group(run_key),
+        parties=folder.parties(run_key),
         progress=lambda what, done, total: LOG.info("%s: %d of %d", what, done, total),
         ended=_log_round,
     )

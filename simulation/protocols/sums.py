@@ -180,10 +180,9 @@ class SummedProtocol(Protocol):
         return max(influences) if np.isfinite(influences).all() else None
 
     def check_deployed(self) -> None:
-        """Refuse an aggregation for which devices would have to exchange keys."""
-        if not self.aggregation.deploys:
-            found = f"{self.aggregation.kind!r}, for which devices exchange keys and shares"
-            raise SettingError("aggregation.kind", found, "'trusted' on a deployment")
+        """Refuse an aggregation that devices and server of a deployment cannot do."""
+        with within("aggregation"):
+            self.aggregation.check_deployed()
 
     def serve(self, grid: Grid, task: ServerTask, evaluate: Evaluate | None = None) -> LearningFromSums:
         """Run the rounds and deliver the result; ``evaluate`` knows the accuracy in a simulation."""
@@ -208,6 +207,7 @@ class SummedProtocol(Protocol):
             group=task.group,
             roster=task.roster,
             received=[] if task.attacked else None,
+            parties=task.parties,
         )
         rounds = self.method.rounds
         strategy.run_rounds(

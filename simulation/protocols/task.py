@@ -15,6 +15,7 @@ from dprec.predictions import Predict, PredictRows
 from dprec.progress import Progress
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import DeviceChannel
+from dprec.secure_aggregation import SumParties
 from dprec.wire import TrafficLedger
 from strategies.participation import RoundRecord
 
@@ -90,6 +91,8 @@ class ServerTask:
 
     represents: int | None = None
     """How large a population the users represent; None where all are there."""
+    parties: SumParties | None = None
+    """Who takes part on a deployment whose devices mask what they send; None otherwise."""
     attacked: bool = False
     """Whether the outcome is to hold what the server has seen, for attacks."""
 

@@ -7,7 +7,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from cryptography.exceptions import InvalidTag
 from scipy.stats import chi2, hypergeom
 
 from dprec.errors import SettingError
@@ -24,14 +23,15 @@ from dprec.secure_aggregation import (
     unpack_vector,
 )
 from dprec.secure_aggregation import secrets as shamir
+from dprec.secure_aggregation.directory import KEYS_BYTES, SIGNATURE_BYTES
 from dprec.secure_aggregation.masking import (
     FAILURE,
-    KEYS_BYTES,
     SEALED_BYTES,
     SECURITY,
     MaskedSum,
     MaskingDevice,
     RevealedShares,
+    SpoiledSharesError,
     SumContext,
     TooFewSharesError,
     pack_presence,
@@ -67,7 +67,8 @@ class Exchange:
 
     def __init__(self) -> None:
         self.devices = [
-            MaskingDevice(key, user, GRAPH.neighbours[user], SIZE, CONTEXT) for user, key in enumerate(KEYS)
+            MaskingDevice(key, user, GRAPH.neighbours[user], SIZE, CONTEXT.identity)
+            for user, key in enumerate(KEYS)
         ]
         self.keys = [device.advertise() for device in self.devices]
         self.keys_of_neighbours = [self.of_neighbours(user, self.keys) for user in range(USERS)]
@@ -88,15 +89,21 @@ class Exchange:
 
     def vectors(self, present: np.ndarray) -> dict[int, bytes]:
         return {
-            user: self.devices[user].mask(self.sealed_for[user], VECTORS[user])
+            user: self.devices[user].mask(
+                self.keys_of_neighbours[user], self.sealed_for[user], VECTORS[user], BITS
+            )
             for user in np.flatnonzero(present).tolist()
         }
 
     def revealed(self, present: np.ndarray) -> dict[int, bytes]:
         return {
-            user: self.devices[user].unmask(pack_presence(present[GRAPH.neighbours[user]]))
+            user: self.unmasked(user, present[GRAPH.neighbours[user]])
             for user in np.flatnonzero(present).tolist()
         }
+
+    def unmasked(self, user: int, present: np.ndarray) -> bytes:
+        held = self.keys_of_neighbours[user], self.sealed_for[user]
+        return self.devices[user].unmask(*held, pack_presence(present))
 
 
 def test_devices_that_exchange_real_messages_add_up_to_the_plain_total() -> None:
@@ -112,7 +119,8 @@ def test_devices_that_exchange_real_messages_add_up_to_the_plain_total() -> None
                 held[user, column] = shamir.from_bytes(answers[other])[GRAPH.reverse[column]]
     revealed = RevealedShares.of(held, held, GRAPH, SIZE.threshold, present)
     public = [keys[: KEYS_BYTES // 2] for keys in exchange.keys]
-    total = reduced(unmasked_total(masked, present, revealed, GRAPH, public, CONTEXT), BITS)
+    everybody = np.ones(USERS, dtype=bool)
+    total = reduced(unmasked_total(masked, everybody, present, revealed, GRAPH, public, CONTEXT), BITS)
     np.testing.assert_array_equal(total, plain_total(VECTORS, present, BITS))
 
 
@@ -122,9 +130,10 @@ def test_the_bytes_of_real_messages_are_those_that_are_charged() -> None:
     vector = exchange.vectors(present)[0]
     answer = exchange.revealed(present)[0]
     sizes = MessageSizes(SIZE.degree, NUMBERS, BITS)
-    up = (exchange.keys[0], exchange.sealed[0], vector, answer)
+    signature = bytes(SIGNATURE_BYTES)
+    up = (exchange.keys[0] + signature, exchange.sealed[0], vector, answer)
     presence = pack_presence(present[GRAPH.neighbours[0]])
-    down = (exchange.keys_of_neighbours[0], exchange.sealed_for[0], presence)
+    down = (exchange.keys_of_neighbours[0] + SIZE.degree * signature, exchange.sealed_for[0], presence)
     assert tuple(map(len, up)) == sizes.uplink
     assert tuple(map(len, down)) == sizes.downlink
 
@@ -136,27 +145,82 @@ def test_the_vectorised_sum_is_that_of_the_devices() -> None:
         np.testing.assert_array_equal(unpack_vector(data, NUMBERS, BITS), summed.masked(user, VECTORS[user]))
 
 
-def test_a_device_reveals_one_secret_of_each_neighbour_once_and_only_to_enough() -> None:
+def test_a_device_reveals_one_secret_of_each_neighbour_and_only_to_enough() -> None:
     exchange = Exchange()
-    exchange.vectors(np.ones(USERS, dtype=bool))
-    device = exchange.devices[0]
     with pytest.raises(ValueError, match="2 neighbours present, of whom 3 must be"):
-        device.unmask(pack_presence(np.array([True, False, True, False])))
-    answer = shamir.from_bytes(device.unmask(pack_presence(np.array([True, False, True, True]))))
+        exchange.unmasked(0, np.array([True, False, True, False]))
+    answer = shamir.from_bytes(exchange.unmasked(0, np.array([True, False, True, True])))
     secrets = [exchange.devices[other]._secrets for other in GRAPH.neighbours[0].tolist()]
     for column, (secret, share) in enumerate(zip(secrets, answer, strict=True)):
         polynomials = secret.mask_keys if column == 1 else secret.self_seeds
         np.testing.assert_array_equal(shamir.shares(polynomials, 4)[0, GRAPH.reverse[column]], share)
-    with pytest.raises(ValueError, match="revealed already"):
-        device.unmask(pack_presence(np.array([True, True, True, True])))
 
 
 def test_shares_that_were_sealed_for_another_are_refused() -> None:
     exchange = Exchange()
-    with pytest.raises(InvalidTag):
-        exchange.devices[0].mask(exchange.sealed_for[1], VECTORS[0])
+    device, keys = exchange.devices[0], exchange.keys_of_neighbours[0]
+    with pytest.raises(ValueError, match="has not encrypted for this one"):
+        device.mask(keys, exchange.sealed_for[1], VECTORS[0], BITS)
     with pytest.raises(ValueError, match="bytes in place of"):
-        exchange.devices[0].mask(exchange.sealed_for[0][:-1], VECTORS[0])
+        device.mask(keys, exchange.sealed_for[0][:-1], VECTORS[0], BITS)
+    with pytest.raises(ValueError, match="bytes in place of"):
+        device.share(keys[:-1])
+
+
+def test_neighbours_who_have_said_nothing_are_zeros_and_share_no_masks() -> None:
+    """Of five who have sent shares one sends no vector; two others have sent nothing, or keys alone."""
+    order, size, context = np.arange(USERS), GraphSize(6, 3), SumContext(b"another sum", NUMBERS, BITS)
+    graph = MaskGraph.of(order, size.degree)
+    devices = [
+        MaskingDevice(key, user, graph.neighbours[user], size, context.identity)
+        for user, key in enumerate(KEYS)
+    ]
+    silent, sharing, present = 1, [0, 3, 4, 5, 6], np.array([True, False, False, True, True, True, False])
+    keys = {user: device.advertise() for user, device in enumerate(devices) if user != silent}
+    received = {
+        user: b"".join(keys.get(other, bytes(KEYS_BYTES)) for other in graph.neighbours[user])
+        for user in sharing
+    }
+    sealed = {user: devices[user].share(received[user]) for user in sharing}
+    for user in sharing:
+        (column,) = np.flatnonzero(graph.neighbours[user] == silent)
+        assert not any(sealed[user][column * SEALED_BYTES :][:SEALED_BYTES])
+    nothing = bytes(size.degree * SEALED_BYTES)
+    sealed_for = {
+        user: b"".join(
+            sealed.get(other, nothing)[place * SEALED_BYTES :][:SEALED_BYTES]
+            for other, place in zip(graph.neighbours[user].tolist(), graph.reverse.tolist(), strict=True)
+        )
+        for user in sharing
+    }
+    held = np.zeros((USERS, size.degree, shamir.ELEMENTS), dtype=np.uint64)
+    masked = np.zeros(NUMBERS, dtype=np.uint64)
+    for user in np.flatnonzero(present).tolist():
+        known = received[user], sealed_for[user]
+        masked += unpack_vector(devices[user].mask(*known, VECTORS[user], BITS), NUMBERS, BITS)
+        answer = devices[user].unmask(*known, pack_presence(present[graph.neighbours[user]]))
+        held[user] = shamir.from_bytes(answer)
+    revealed = held[graph.neighbours, graph.reverse]
+    shares_of = RevealedShares.among(revealed, revealed.any(axis=2), size.threshold)
+    masking = np.isin(np.arange(USERS), sharing)
+    public = [keys.get(user, b"")[: KEYS_BYTES // 2] for user in range(USERS)]
+    total = unmasked_total(masked, masking, present, shares_of, graph, public, context)
+    np.testing.assert_array_equal(reduced(total, BITS), plain_total(VECTORS, present, BITS))
+
+
+def test_a_share_that_is_none_spoils_the_total_of_one_who_dropped_out() -> None:
+    present = np.array([True, True, False, True, True, True, True])
+    exchange = Exchange()
+    held = np.zeros((USERS, SIZE.degree, shamir.ELEMENTS), dtype=np.uint64)
+    for user, answer in exchange.revealed(present).items():
+        held[user] = shamir.from_bytes(answer)
+    revealed = held[GRAPH.neighbours, GRAPH.reverse]
+    revealed[2, np.flatnonzero(revealed[2].any(axis=1))[0]] ^= np.uint64(1)
+    shares_of = RevealedShares.among(revealed, revealed.any(axis=2), SIZE.threshold)
+    public = [keys[: KEYS_BYTES // 2] for keys in exchange.keys]
+    everybody, nothing = np.ones(USERS, dtype=bool), np.zeros(NUMBERS, dtype=np.uint64)
+    with pytest.raises(SpoiledSharesError, match="device 2"):
+        unmasked_total(nothing, everybody, present, shares_of, GRAPH, public, CONTEXT)
 
 
 MASKED_USERS = 24
@@ -305,7 +369,7 @@ def test_no_two_secrets_of_a_sum_share_a_key_or_a_word() -> None:
     users, size, context = 8, GraphSize(4, 3), SumContext(b"a sum", 30, 16)
     keys = [bytes([user]) * KEY_BYTES for user in range(users)]
     with recording() as drawn:
-        MaskingDevice(keys[0], 0, np.arange(1, 5), size, context)
+        MaskingDevice(keys[0], 0, np.arange(1, 5), size, context.identity)
         noise_rows(keys, 30, 40.0)
         rounded_rows(np.full(30 * users, 0.3), np.full(users, 30), 60, keys)
     assert len(drawn.words) >= 2 * users + 1
@@ -350,6 +414,9 @@ def test_neighbours_are_neighbours_of_each_other(users: int, degree: int) -> Non
         assert len(set(neighbours.tolist())) == degree
         for column, neighbour in enumerate(neighbours):
             assert graph.neighbours[neighbour, graph.reverse[column]] == user
+    order = np.random.default_rng(1).permutation(users)
+    alone = [MaskGraph.neighbours_of(user, order, degree) for user in range(users)]
+    np.testing.assert_array_equal(alone, graph.neighbours)
 
 
 @pytest.mark.parametrize(

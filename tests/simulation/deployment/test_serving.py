@@ -199,7 +199,7 @@ def test_a_folder_of_another_protocol_is_refused(tmp_path: Path, changed: str) -
     path.write_text(
         path.read_text().replace("1.0", "1.5", 1) + ("31\n" if changed == "catalogue.txt" else "")
     )
-    with refused_at("server: config.yaml, catalogue.txt and deployment.json"):
+    with refused_at("server: config.yaml, catalogue.txt, directory.txt and deployment.json"):
         serve(grid, server, tmp_path / "out")
 
 

@@ -12,7 +12,7 @@ from dprec.datasets import Synthetic
 from dprec.errors import RunError, SettingError
 from dprec.private_als import FactorizationOptions, ItemModel
 from dprec.secure_aggregation import MessageSizes, graph_size
-from dprec.sums import SecureAggregation
+from dprec.sums import SecureAggregation, ShuffledAggregation
 from simulation import load, run
 from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
 from simulation.result import RunResult
@@ -187,8 +187,12 @@ def test_a_failed_release_among_others_is_charged_and_noted(monkeypatch: pytest.
 
 
 def test_nothing_is_deployed_whose_devices_would_send_unmasked_numbers() -> None:
-    with refused_at("aggregation.kind"):
-        protocol().check_deployed()
+    protocol().check_deployed()
+    proved = replace(protocol(), aggregation=SecureAggregation(proofs="norm"))
+    shuffled = replace(protocol(), aggregation=ShuffledAggregation())
+    for refused, key in ((proved, "aggregation.proofs"), (shuffled, "aggregation.kind")):
+        with refused_at(key):
+            refused.check_deployed()
     with pytest.raises(SettingError, match="1 users"):
         SecureAggregation().among(1)
     assert np.isfinite(protocol().multipliers).all()
