@@ -9,7 +9,7 @@ from typing import Self
 
 from dprec.arrays import Bools
 from dprec.components import Options, option
-from dprec.errors import SettingError
+from dprec.errors import RunError, SettingError
 from dprec.randomness import subset, words
 
 
@@ -77,3 +77,15 @@ class RoundRecord:
     def with_traffic(self, more: dict[str, int]) -> Self:
         """Return the record with bytes added to it, under the names of the fields."""
         return replace(self, **{name: getattr(self, name) + more[name] for name in more})
+
+
+class NoReportError(RunError):
+    """Nobody sent a report that can be used; ``record`` says why."""
+
+    def __init__(self, text: str, record: RoundRecord) -> None:
+        super().__init__(text)
+        self.record = record
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, RoundRecord]]:
+        """Return what another process makes the error of."""
+        return type(self), (str(self), self.record)

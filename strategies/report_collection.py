@@ -19,7 +19,6 @@ from flwr.serverapp import Grid
 from dprec.arrays import Bools, Floats, Ints, Pieces, find, offsets
 from dprec.catalogue import Catalogue
 from dprec.crossdomain import AlterEgoCodec, AlterEgos, Candidates, RowCodec, ValueCode
-from dprec.errors import RunError
 from dprec.exchange import (
     COUNT,
     COUNT_ROUND,
@@ -34,7 +33,7 @@ from dprec.exchange import (
 from dprec.observations import Observations
 from dprec.reports import FollowUp, ReportFamily, Wanted
 from dprec.wire import TrafficLedger
-from strategies.participation import RoundRecord
+from strategies.participation import NoReportError, RoundRecord
 from strategies.roster import Roster
 from strategies.rounds import RoundAccount, request_content
 
@@ -72,7 +71,7 @@ class ReportCollection:
     """Whether there has to be a report that can be used."""
 
     def collect(self, grid: Grid, roster: Roster) -> Collected:
-        """Ask everybody who is there for a report; raises RunError when not a single one was accepted."""
+        """Ask everybody who is there for a report; raises NoReportError when none was accepted."""
         traffic, n_users, everybody = TrafficLedger(roster.n_users), roster.n_users, roster.everybody
         account = RoundAccount(REPORT, self.group, traffic)
         account.charge_request(everybody, RecordDict(), 0)
@@ -85,9 +84,10 @@ class ReportCollection:
                 sent[arrivals.senders] = True
                 users = arrivals.punctual_users
                 accepted[users] = reader.take(users, arrivals.in_time())
-        if self.required and not accepted.any():
-            raise RunError(f"none of the {int(everybody.sum())} users sent a report that could be used")
         record = account.record(1, asked=int(everybody.sum()), accepted=int(accepted.sum()))
+        if self.required and not accepted.any():
+            text = f"none of the {int(everybody.sum())} users sent a report that could be used"
+            raise NoReportError(text, record)
         return Collected(reader.observations(self.catalogue), sent, accepted, traffic, record, reader.told)
 
 

@@ -1,8 +1,7 @@
 """The server of a deployment: the app that a SuperLink runs, and one run of the protocol of a folder."""
 
-import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,13 +17,13 @@ from dprec.errors import InputError, within
 from dprec.exchange import new_run_key
 from simulation.deployment.deadline_grid import DeadlineGrid
 from simulation.deployment.enrolment import Enrolled
+from simulation.deployment.run_log import FollowedGrid, RunLog, followed, said_aloud
 from simulation.deployment.server_folder import ServerFolder
 from simulation.protocols.base import with_declared_losses
 from simulation.protocols.task import ServerOutcome, ServerTask
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RANK, RunRecord, traffic_columns
 from simulation.storage.summarise import summarise_deployed
-from strategies.participation import RoundRecord
 from strategies.roster import Roster
 
 
@@ -41,8 +40,6 @@ def bounded_pulls(seconds: float) -> Iterator[None]:
     finally:
         setattr(http_grid, name, unbounded)
 
-
-LOG = logging.getLogger("dprec.server")
 
 _CONTENTS_SECONDS = 10.0
 """How long the contents of a reply may take after it was announced."""
@@ -64,7 +61,7 @@ def server_app() -> ServerApp:
             serve_made_up(grid, given)
             return
         folder, output = _places(given, context.run_id)
-        with bounded_pulls(_CONTENTS_SECONDS):
+        with said_aloud(), bounded_pulls(_CONTENTS_SECONDS):
             serve(grid, folder, output)
         if given.get("page", True):
             report(output)
@@ -91,10 +88,18 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
     known, enrolled = folder.deployment, folder.enrolled()
     directory = RunDirectory.claim(output, folder.config)
     reaching = DeadlineGrid(grid, known.deadline, known.grace)
-    outcome = _outcome(reaching, folder, enrolled, new_run_key())
+    with followed(output, enrolled) as log:
+        outcome = _outcome(reaching, folder, enrolled, new_run_key(), log)
+        return directory.write(_record(folder, enrolled, outcome, began))
+
+
+def _record(
+    folder: ServerFolder, enrolled: Sequence[Enrolled], outcome: ServerOutcome, began: float
+) -> RunRecord:
+    known = folder.deployment
     composed = outcome.accountant.get_epsilon(folder.config.protocol.delta)
     columns = ["user", "item", "rating", "prediction", *([RANK] if known.scale.implicit else [])]
-    record = RunRecord(
+    return RunRecord(
         config=folder.config,
         summary=summarise_deployed(
             folder.config,
@@ -117,11 +122,10 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
         channel=outcome.channel,
         privacy=outcome.accountant,
     )
-    return directory.write(record)
 
 
 def _outcome(
-    grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled], run_key: str
+    grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled], run_key: str, log: RunLog
 ) -> ServerOutcome:
     protocol, known, items = folder.protocol(), folder.deployment, folder.item_ids
     nodes = tuple(each.node_id for each in enrolled)
@@ -134,20 +138,17 @@ def _outcome(
         public_seed=int(known.public, 16),
         group=folder.agreement.group(run_key),
         parties=folder.parties(run_key),
-        progress=lambda what, done, total: LOG.info("%s: %d of %d", what, done, total),
-        ended=_log_round,
+        progress=log.progress,
+        ended=log.note_round,
     )
     began = time.perf_counter()
     with within("protocol"), threadpool_limits(limits=1):
         protocol.check(task)
-        outcome = with_declared_losses(protocol.served(task, protocol.serve(grid, task)), protocol)
+        outcome = with_declared_losses(
+            protocol.served(task, protocol.serve(FollowedGrid(grid, log), task)), protocol
+        )
     never = np.array([node not in grid.reached for node in nodes])
     outcome.traffic.clear(never)
     schedule = folder.config.schedule
     notes = () if schedule is None else schedule.notes(1)
     return replace(outcome, notes=notes + outcome.notes, seconds=time.perf_counter() - began)
-
-
-def _log_round(record: RoundRecord) -> None:
-    causes = ", ".join(f"{count} {cause}" for cause, count in record.causes.items())
-    LOG.info("round %d: %d answered%s", record.round, record.replies, f"; {causes}" if causes else "")
