@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from dprec.accounting import NoisySum, gaussian_epsilon, largest_mu
 from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Uint8s, offsets, rows_of
@@ -21,6 +20,9 @@ from dprec.catalogue import Catalogue
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.ratings import RatingScale
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 LEAST_RATERS = 5
 """By default; benchmarks/choose_least_raters.py holds it against others."""
@@ -431,6 +433,8 @@ class Observations:
     @cached_property
     def by_user(self) -> sp.csr_array:
         """Pattern of the observed cells, users x items, with the position of each cell as data."""
+        import scipy.sparse as sp
+
         # Short integers, if they are long enough, halve the memory and the time.
         integer = sp.get_index_dtype(maxval=max(self.items.size, *self.shape))
         places = np.arange(self.items.size, dtype=integer)

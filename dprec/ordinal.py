@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field
-from scipy.special import ndtr, ndtri
 
 from dprec.arrays import Floats
 from dprec.components import as_tuple
 from dprec.errors import SettingError
+from dprec.scipy_or_numpy import normal_below
 
 INVERSE_SQRT_2_PI = float(1 / np.sqrt(2 * np.pi))
 """The height of the standard normal density."""
@@ -43,6 +43,8 @@ def cut_points(histogram: Sequence[float] | Floats, variance: float) -> Floats:
 
     The latent rating is Normal(0, variance); the noise on it has variance 1.
     """
+    from scipy.special import ndtri
+
     shares = np.asarray(histogram, dtype=np.float64)
     below = np.cumsum(shares)[:-1] / shares.sum()
     points: Floats = ndtri(below) * np.sqrt(1 + variance)
@@ -56,7 +58,8 @@ def level_probabilities(latent: Floats, cuts: Floats) -> tuple[Floats, Floats]:
     low, high = np.hstack([-beyond, offsets]), np.hstack([offsets, beyond])
     # Each difference is taken in the tail where both ends are small, or it would be lost in rounding.
     mirrored = low > 0
-    probabilities = ndtr(np.where(mirrored, -low, high)) - ndtr(np.where(mirrored, -high, low))
+    upper, lower = np.where(mirrored, -low, high), np.where(mirrored, -high, low)
+    probabilities = normal_below(upper) - normal_below(lower)
     slopes = INVERSE_SQRT_2_PI * (np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2))
     return probabilities, slopes
 
@@ -66,5 +69,5 @@ def expected_rating(latent: Floats, variances: Floats, cuts: Floats, values: Flo
     spreads = np.sqrt(1 + variances)
     expected = np.full(latent.shape, values[0])
     for cut, gap in zip(cuts, np.diff(values), strict=True):
-        expected += gap * ndtr((latent - cut) / spreads)
+        expected += gap * normal_below((latent - cut) / spreads)
     return expected

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from dprec.arrays import (
@@ -37,6 +36,7 @@ from dprec.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import scipy.sparse as sp
 
 Duplicates = Literal["error", "last"]
 
@@ -350,6 +350,8 @@ class Ratings:
     @classmethod
     def from_sparse(cls, matrix: sp.sparray | sp.spmatrix, scale: RatingScale) -> Ratings:
         """Build from a users x items matrix whose stored entries are the ratings."""
+        import scipy.sparse as sp
+
         cells = sp.coo_array(matrix)
         shape: tuple[int, int] = cells.shape
         rows, columns = cells.coords
@@ -401,11 +403,15 @@ class Ratings:
 
     def to_sets(self) -> sp.csr_array:
         """Return which items each user has, as a users x items CSR array of ones, whatever the scale."""
+        import scipy.sparse as sp
+
         shape = self.n_users, self.n_items
         return sp.csr_array((np.ones(self.count), self.items, self.indptr), shape=shape)
 
     def to_sparse(self) -> sp.csr_array:
         """Return the true ratings as a users x items CSR array."""
+        import scipy.sparse as sp
+
         return sp.csr_array((self.values, self.items, self.indptr), shape=(self.n_users, self.n_items))
 
     def to_pandas(self) -> pd.DataFrame:

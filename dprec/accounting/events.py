@@ -30,8 +30,6 @@ from functools import lru_cache
 from typing import Literal, Self
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
 from dprec.accounting.pld import PrivacyLossDistribution, common_grid, compose
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
@@ -49,6 +47,8 @@ _NEAREST, _FURTHEST = 1e-12, 1e6
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Return the delta of one release, for mu above 0 (Balle and Wang [balle2018], Theorem 8)."""
+    from scipy.special import log_ndtr
+
     above = float(log_ndtr(mu / 2 - epsilon / mu))
     below = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
     return math.exp(above) * -math.expm1(min(below - above, 0.0))
@@ -56,6 +56,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Return the smallest epsilon of one release at a delta, rounded up; infinite without noise."""
+    from scipy.optimize import brentq
+
     if math.isinf(mu):
         return math.inf
     if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
@@ -67,6 +69,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 def largest_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu that is (epsilon, delta)-private, for a delta from 1e-12 to 1."""
+    from scipy.optimize import brentq
+
     root = brentq(
         lambda mu: gaussian_delta(mu, epsilon) - delta, _NEAREST, _FURTHEST, xtol=1e-15, rtol=_PRECISION
     )

@@ -24,7 +24,6 @@ from functools import lru_cache
 from typing import Self
 
 import numpy as np
-from scipy.optimize import brentq
 
 from dprec.accounting.events import Adjacency, EventMechanism, largest_mu
 from dprec.accounting.pld import ComposedLoss, PrivacyLossDistribution, compose
@@ -107,6 +106,7 @@ def least_fakes(
     shares : tuple of float
         An exchange whose share is s, above 0, has 1 / s times as many fakes as are returned.
     """
+    from scipy.optimize import brentq
 
     def excess(logarithm: float) -> float:
         hidden = [HiddenMessages(messages, math.exp(logarithm) / share) for share in shares]

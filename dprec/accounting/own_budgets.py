@@ -22,7 +22,6 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
 )
 from pydantic_core import CoreSchema, core_schema
-from scipy.special import ndtri
 
 from dprec.accounting.accountant import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.arrays import AnyArray, Floats, Ints, Uint8s
@@ -251,6 +250,8 @@ class ColumnBudgets(OwnBudgets):
 
 def _normal_scores(values: Floats) -> Floats:
     """Return the normal quantile of every value's rank; 0 for NaN."""
+    from scipy.special import ndtri
+
     scores, known = np.zeros(values.size), np.flatnonzero(~np.isnan(values))
     ranks = np.argsort(np.argsort(values[known], kind="stable"), kind="stable")
     scores[known] = ndtri((ranks + 0.5) / max(1, known.size))

@@ -19,7 +19,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
 
 from dprec.arrays import Floats, Ints, Uint64s
 from dprec.channel import Channel
@@ -110,6 +109,8 @@ class PrivacyLossDistribution:
 
     def spectrum(self, length: int) -> tuple[Floats, Floats]:
         """Return log moduli and angles of the Fourier transform, shape (length // 2 + 1,) each."""
+        from scipy.fft import rfft
+
         if length not in self._spectra:
             places = np.arange(-self.points, self.points + 1) % length
             values = rfft(np.bincount(places, weights=self.masses, minlength=length))
@@ -246,6 +247,8 @@ class ComposedLoss:
 
 def compose(draws: Sequence[tuple[PrivacyLossDistribution, int]]) -> ComposedLoss:
     """Return the distribution of the loss of independent draws, so many of each, on the same grid."""
+    from scipy.fft import irfft, next_fast_len
+
     step = draws[0][0].step
     points = sum(times * one.points for one, times in draws)
     first, last = _window(draws, points)
@@ -302,6 +305,8 @@ def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: f
 
     ``times``, shape (users, kinds): how often each user draws from each kind, all on the same grid.
     """
+    from scipy.fft import irfft
+
     epsilons = np.zeros(len(times))
     drawn = np.flatnonzero(times.any(axis=1))
     if not drawn.size:

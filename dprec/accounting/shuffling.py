@@ -22,8 +22,6 @@ from functools import cached_property
 from itertools import permutations
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
-from scipy.optimize import brentq
 
 from dprec.accounting.pld import POINTS, PrivacyLossDistribution, compose_many, points_up_to
 from dprec.arrays import AnyInts, Floats, Ints, Pieces, offsets
@@ -116,6 +114,8 @@ def expected_excess(values: Floats, probabilities: Floats, count: int) -> float:
     small it is. The distribution of the sum is found by fast Fourier transform; what the grid, the window and
     rounding take away is added.
     """
+    from scipy.fft import next_fast_len
+
     draw = _Draw(values, probabilities)
     deviation = math.sqrt(draw.variance)
     largest = float(values.max())
@@ -158,6 +158,8 @@ def _distribution(draw: _Draw, count: int, step: float, first: int, length: int)
 
     What lies beyond the window is wound into it, so that no mass is missing.
     """
+    from scipy.fft import irfft, rfft
+
     places = np.rint(draw.values / step).astype(np.int64) % length
     spectrum = rfft(np.bincount(places, draw.masses, minlength=length))
     with np.errstate(divide="ignore"):
@@ -326,6 +328,8 @@ def computed_for(reports: Ints) -> Ints:
 
 def least_epsilon(delta_at: Callable[[float], float], largest: float, delta: float) -> float:
     """Return the least epsilon, but for `_PRECISION`, up to ``largest`` that holds with delta, above 0."""
+    from scipy.optimize import brentq
+
     if delta_at(0.0) <= delta:
         return 0.0
 

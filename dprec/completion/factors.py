@@ -7,19 +7,24 @@ Shin et al. [shin2018] keep every user's factors on the device. Given the item f
 broadcasts, a user's factors solve a small ridge regression; whole partitions are solved at once.
 """
 
+from __future__ import annotations
+
 import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.arrays import AnyInts, Floats, Int32s, Ints, rows_of
 from dprec.completion.base import Completed
+from dprec.scipy_or_numpy import sparse_rows
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 FloatT = TypeVar("FloatT", bound=np.floating)
 ResultT = TypeVar("ResultT")
@@ -134,8 +139,7 @@ class Profiles:
 
     def to_sets(self) -> sp.csr_array:
         """Return which items each user has, as a users x items CSR array of ones."""
-        shape = self.n_users, self.n_items
-        return sp.csr_array((np.ones(self.items.size), self.items, self.indptr), shape=shape)
+        return sparse_rows(np.ones(self.items.size), self.items, self.indptr, self.n_items)
 
     def residuals(self, user_factors: Floats, item_factors: Floats) -> Floats:
         """Return rating - prediction for every rating, shape (ratings,)."""
@@ -153,7 +157,7 @@ def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float | 
     """
     rank = item_factors.shape[1]
     pattern = profiles.to_sets()
-    ratings = sp.csr_array((profiles.values, profiles.items, profiles.indptr), shape=pattern.shape)
+    ratings = sparse_rows(profiles.values, profiles.items, profiles.indptr, profiles.n_items)
     products = packed_outer(item_factors)
     penalty = ridge if isinstance(ridge, np.ndarray) else ridge * np.eye(rank)
     factors = np.empty((profiles.n_users, rank))

@@ -12,11 +12,12 @@ permutations, of users and of items, rather than one that is uniform over all or
 Neera et al. [neera2023] solve their Eq. (1), without biases; they give no rank, step size or epochs.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints
 from dprec.completion.base import Completed, Completion
@@ -27,6 +28,9 @@ from dprec.errors import RunError
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
 from dprec.randomness import generator
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 _SINGULAR = 1e-10
 """Relative size below which an eigenvalue of a normal matrix counts as 0."""

@@ -26,7 +26,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 
 from dprec.arrays import Bools, Float32s, Floats, Int32s, Ints, offsets
 from dprec.completion import factors
@@ -177,6 +176,8 @@ class Side:
 
     def transformed(self, matrix: Floats) -> Side:
         """Return the side whose factors are ``matrix @ factors``."""
+        from scipy.linalg import block_diag
+
         whole = block_diag(1.0, matrix)
         means = np.empty((len(self.means), len(whole)))
         covariances = np.empty((len(means), factors.packed_places(len(whole)).max() + 1))

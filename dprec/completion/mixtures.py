@@ -21,10 +21,9 @@ overfitted.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import scipy.sparse as sp
 
 from dprec.arrays import Floats
 from dprec.completion.base import Completion
@@ -44,6 +43,9 @@ from dprec.errors import RunError
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
 from dprec.randomness import generator
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 SMALLEST_VARIANCE = 1e-9
 """Least variance of a component, in squared rating units: keeps exact fits finite."""
@@ -201,6 +203,8 @@ class MogMatrixFactorization(Completion):
 
 def _arranged(positions: sp.csr_array, weights: Floats, targets: Floats) -> tuple[sp.csr_array, sp.csr_array]:
     """Arrange what belongs to each cell by a pattern whose data are the cells' positions."""
+    import scipy.sparse as sp
+
     structure, shape = (positions.indices, positions.indptr), positions.shape
     first, second = (sp.csr_array((of[positions.data], *structure), shape=shape) for of in (weights, targets))
     return first, second

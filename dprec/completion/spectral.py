@@ -22,14 +22,13 @@ The singular vectors of a step start from those of the last one and are refined 
 would end the steps, a whole decomposition must agree, and leads from there on.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
-from scipy.sparse.linalg import ArpackError, LinearOperator, svds
 
 from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.completion.base import Completion
@@ -40,6 +39,10 @@ from dprec.errors import RunError, SettingError
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
 from dprec.randomness import generator
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from scipy.sparse.linalg import LinearOperator
 
 DENSE_CELLS = 4_000_000
 """A matrix with up to this many cells, rated or not, is small."""
@@ -83,7 +86,7 @@ class LowRank:
             return squared < limit**2
         return self.distance(other) <= limit
 
-    def lowered(self, threshold: float) -> "LowRank":
+    def lowered(self, threshold: float) -> LowRank:
         """Return the matrix whose singular values are lower by a threshold, without those below it."""
         above = self.values > threshold
         return LowRank(self.left[:, above], self.values[above] - threshold, self.right[:, above])
@@ -145,6 +148,8 @@ class SparsePlusLowRank:
 
     @cached_property
     def _operator(self) -> LinearOperator:
+        from scipy.sparse.linalg import LinearOperator
+
         transposed = self.sparse.T.tocsr()
 
         def times(vectors: Floats) -> Floats:
@@ -172,10 +177,14 @@ class SparsePlusLowRank:
         return gram(self._dense)
 
     def _exact(self, places: list[int]) -> LowRank:
+        import scipy.linalg
+
         near = scipy.linalg.eigh(self._gram, driver="evr", subset_by_index=places)[1]
         return spanned(self._dense, near[:, ::-1])
 
     def _truncated(self, count: int, seed: int) -> LowRank:
+        from scipy.sparse.linalg import ArpackError, svds
+
         start = generator(seed, "lanczos").standard_normal(min(self.sparse.shape))
         try:
             left, values, right = svds(self._operator, k=count, v0=start)
@@ -186,6 +195,8 @@ class SparsePlusLowRank:
 
 def refined(matrix: Floats | LinearOperator, right: Floats) -> LowRank:
     """Return `SparsePlusLowRank.refined` of any matrix."""
+    import scipy.linalg
+
     left = scipy.linalg.qr(matrix @ right, mode="economic", overwrite_a=True, check_finite=False)[0]
     images = matrix.T @ left
     turn = scipy.linalg.eigh(_finite(images.T @ images), overwrite_a=True)[1][:, ::-1]
@@ -235,6 +246,8 @@ class TruncatedSvd(Completion):
         formed: it is the sparse matrix of the ratings' deviations from their items' means, plus a matrix
         of rank 2.
         """
+        import scipy.sparse as sp
+
         users, items = observations.shape
         user_means = _means(observations.users, observations, users)
         item_means = _means(observations.items, observations, items)
@@ -467,6 +480,8 @@ class _Solver:
 
     def _matrix(self, ahead: float) -> SparsePlusLowRank:
         """Return A: the data in the observed cells, and M extrapolated in the others."""
+        import scipy.sparse as sp
+
         current, previous = self.current, self.previous
         fit = (1 + ahead) * self.fit - ahead * self.fit_before
         return SparsePlusLowRank(

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from dprec.accounting import LARGEST_CELL_EPSILON
 from dprec.arrays import (
@@ -42,6 +41,9 @@ from dprec.errors import SettingError
 from dprec.randomness import DRAW_BITS, DRAWS, integer_weights
 from dprec.ratings import RatingScale
 from dprec.wire import ItemSets, ReportCodec, decode_item_sets, encode_item_sets
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 STEPS = 127
 """Steps of X-Sim from 0 to 1."""

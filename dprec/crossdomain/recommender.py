@@ -1,11 +1,12 @@
 """Item-based recommendation in the target domain, with private neighbors if a budget is set (PNSA, PNCF)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from dprec.accounting import LARGEST_CELL_EPSILON
 from dprec.arrays import AnyInts, Floats, Ints
@@ -13,6 +14,9 @@ from dprec.components import Options, option
 from dprec.crossdomain import similarity
 from dprec.crossdomain.similarity import global_sensitivity as width_of
 from dprec.randomness import NoiseGrid, uniforms, words
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 
 def nearest_neighbors(similarities: Floats, k: int) -> Ints:

@@ -14,13 +14,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, find, places_of, rows_of, segments
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 SimilarityKind = Literal["adjusted-cosine", "cosine"]
 
@@ -216,6 +218,8 @@ def _at(product: sp.sparray, pairs: Ints) -> Floats:
 
 
 def _columns(ratings: sp.csr_array, values: Floats) -> sp.csc_array:
+    import scipy.sparse as sp
+
     return sp.csr_array((values, ratings.indices, ratings.indptr), shape=ratings.shape).tocsc()
 
 
@@ -487,6 +491,8 @@ def x_sim(graph: LayeredGraph) -> sp.csr_array:
     divides by a sum over all of its edges, the products of the layers' sparse matrices are expanded row by
     row, as in Gustavson's algorithm, and summed only once whole paths are known.
     """
+    import scipy.sparse as sp
+
     size = graph.layers.size
     inward, outward = _to_bridges(graph, target=False), _to_bridges(graph, target=True).reversed()
     crossing = _Paths.along(graph.cross)

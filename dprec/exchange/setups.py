@@ -376,6 +376,11 @@ class FederatedSetup(Setup):
     rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
 
     @property
+    def needs_scipy(self) -> bool:
+        """Whether the device adds the noise itself."""
+        return self.deviation > 0
+
+    @property
     def hides_rated_items(self) -> bool:
         """Whether the device adds the noise itself."""
         return self.deviation > 0

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from dprec.arrays import Bools, Floats, Ints
 from dprec.completion import Profiles
@@ -118,6 +117,8 @@ class UpdateCode:
 
     def encode(self, updates: Parameters, draws: RoundDraws) -> list[bytes]:
         """Return every user's update, clipped, in whole steps, with the device's own noise if it adds any."""
+        from scipy.special import ndtri
+
         steps = self._steps(updates)
         if self.deviation:
             counts, places = np.full(len(steps), self.size), np.tile(np.arange(self.size), len(steps))

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-import scipy.sparse as sp
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces, Uint64s, rows_of
 from dprec.completion import Profiles, solve_user_factors
@@ -273,6 +272,8 @@ class FullGradient(GradientReport):
 
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Reject reports that are cut short, too long, out of range or implausible; add up the rest."""
+        import scipy.sparse as sp
+
         valid, counts, items, rows = self._read(reports, shape)
         n_items = shape[0]
         accepted = np.repeat(valid, counts)

@@ -17,13 +17,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.lists.contributions import DIAGONAL
 from dprec.lists.shrinkage import posterior_means
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 _LEAST = 0.1
 """Least part of what popularity alone would make of a cell."""

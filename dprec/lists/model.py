@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from dprec.arrays import AnyArray, Bools, Floats, Int32s, Uint8s
 from dprec.catalogue import Catalogue
@@ -14,6 +13,9 @@ from dprec.completion import Profiles
 from dprec.errors import InputError
 from dprec.lists.gram import DenoisedTable, regularised_inverse, scores
 from dprec.lists.public_kernels import BINS, PublicKernels, popularity_bins
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 _NUMBER, _SMALL, _COUNT = np.dtype("<f4"), np.dtype("<f2"), np.dtype("<u4")
 

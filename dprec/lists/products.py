@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from dprec.arrays import Bools, Floats, Int32s, Uint8s
 from dprec.lists.gram import joined, standardised
 from dprec.lists.model import LARGEST, ListModel, Reader
 from dprec.lists.public_kernels import BINS
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 COLUMNS = 28
 """Public features: parts of numbers after categories, one upon another where there are more.

@@ -9,12 +9,14 @@ the kernel K, the set x, the shares p of all popularity and W = diag(p) - p p^T.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from scipy import sparse
 
 from dprec.arrays import Bools, Floats, Uint8s
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 CATEGORIES, NUMBERS = 0.5, 0.3
 """Variances of f by categories and by numbers; `benchmarks/list_settings.py` judges them."""

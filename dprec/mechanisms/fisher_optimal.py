@@ -6,7 +6,6 @@ from itertools import product
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.optimize import linprog
 
 from dprec.arrays import Bools, Floats
 from dprec.channel import Channel
@@ -37,6 +36,11 @@ class FisherOptimal(Mechanism):
     )
     variance: float = option("Variance of the latent rating, in units of the noise on it.", 0.5, gt=0, le=100)
 
+    @property
+    def needs_scipy(self) -> bool:
+        """It does: for the linear programme."""
+        return True
+
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the best channel.
 
@@ -60,6 +64,8 @@ def _best(shares: tuple[float, ...], variance: float, epsilon: float) -> Floats:
     channel have entries in the ratio 1 or e^epsilon (Kairouz et al. [kairouz2014]); how much
     of each column to use is a linear programme.
     """
+    from scipy.optimize import linprog
+
     columns = np.where(patterns(len(shares)), 1.0, np.exp(-epsilon))
     gains = information(columns, shares, variance)
     solution = linprog(-gains / gains.max(), A_eq=columns, b_eq=np.ones(len(shares)), method="highs")

@@ -10,8 +10,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
-from scipy.special import expit
 
 from dprec.arrays import Floats
 from dprec.channel import Channel
@@ -42,6 +40,8 @@ def least_scale(low: float, high: float, epsilon: float, sensitivity: float | No
     Delta C depends on b, so this is the root of an equation, unless the sensitivity is the whole scale, where
     Delta C = 1. Raises InputError when the budget is not positive or the sensitivity does not fit the scale.
     """
+    from scipy.optimize import brentq
+
     width = high - low
     distance = width if sensitivity is None else sensitivity
     if not epsilon > 0:
@@ -259,7 +259,7 @@ class ZhengLaplace(Mechanism):
         b = (scale.high - scale.low) / epsilon
         edges, values = wide_grid(scale.low, scale.high, b, self.symbols - 1)
         centres = np.concatenate([[(scale.low + scale.high) / 2], scale.values])
-        honest, turned = expit(epsilon / 2), expit(-epsilon / 2)
+        honest, turned = (1 / (1 + math.exp(-half)) for half in (epsilon / 2, -epsilon / 2))
         shown = np.concatenate([[turned], np.full(scale.levels, honest)])
         hidden = np.concatenate([[honest], np.full(scale.levels, turned)])
         noisy = cell_probabilities(edges, centres, b) * shown[:, None]

@@ -15,7 +15,6 @@ from itertools import combinations, combinations_with_replacement, product
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import gammaln, logsumexp, xlogy
 
 from dprec.arrays import Floats, Ints
 from dprec.channel import Channel
@@ -130,6 +129,8 @@ class Layers:
         counts : ndarray of int64, shape (cells, symbols)
             How often each symbol was reported.
         """
+        from scipy.special import logsumexp, xlogy
+
         of_answers = xlogy(counts[:, None, :], self.instantaneous).sum(axis=2)
         with np.errstate(divide="ignore"):
             permanent = np.log(self.permanent)
@@ -138,6 +139,8 @@ class Layers:
 
     def repeated(self, reports: int) -> Floats:
         """Return Pr(saying | level) of so many reports, in the order of `said`; shape (levels, sayings)."""
+        from scipy.special import gammaln
+
         counts = self.said(reports)
         orders = gammaln(reports + 1) - gammaln(counts + 1).sum(axis=1)
         rows = np.exp(self.log_likelihood(counts) + orders[:, None]).T

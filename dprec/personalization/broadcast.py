@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from dprec import completion
 from dprec.arrays import Bools, Floats, Int32s
@@ -156,6 +155,8 @@ def leanings(embeddings: Floats, rated: RatedSets | Ratings, expected: Floats) -
     ``expected``: what the server makes of each user's items, shape (users, 1 + factors). A device makes the
     same of its own, by least squares, if its user has sent nothing, too, or these are its first ratings.
     """
+    import scipy.sparse as sp
+
     if not (embeddings.shape[1] and expected.any()):
         return np.zeros((0, expected.shape[1]))
     shape = len(expected), len(embeddings)

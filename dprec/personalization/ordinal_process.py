@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from scipy.linalg.lapack import dposv, dtrtrs
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, places_of, rows_of
 from dprec.completion import SymbolTables
@@ -24,6 +23,7 @@ from dprec.errors import RunError
 from dprec.ordinal import expected_rating
 from dprec.predictions import recommended
 from dprec.ratings import Ratings
+from dprec.scipy_or_numpy import factor_and_solve, solve_by_factors
 from dprec.wire import ItemTable
 
 _MULTIPLE = 16
@@ -261,7 +261,11 @@ class Posterior:
             system[:, diagonal, diagonal] += 1
             target = (information * (latent - prior) + slopes) * is_rating
             solved = root * (covariance @ target[:, :, None])[:, :, 0]
-            _factor_and_solve(system, solved)
+            try:
+                factor_and_solve(system, solved)
+            except np.linalg.LinAlgError:
+                line = "a device's process: a covariance of ratings is not positive definite"
+                raise RunError(line) from None
             pull = target - root * solved
             latent = prior + (covariance @ pull[:, :, None])[:, :, 0]
         return cls(pull, root, system)
@@ -270,14 +274,5 @@ class Posterior:
         """Return how far other latent ratings are moved, and how much of their variance is explained."""
         moved = (across @ self.pull[:, :, None])[:, :, 0]
         scaled = across * self.root[:, None, :]
-        for factor, sides in zip(self.factor, scaled, strict=True):
-            dtrtrs(factor.T, sides.T, lower=True, overwrite_b=True)
+        solve_by_factors(self.factor, scaled)
         return moved, np.einsum("bqn,bqn->bq", scaled, scaled)
-
-
-def _factor_and_solve(systems: Floats, sides: Floats) -> None:
-    """Replace positive definite matrices by Cholesky factors, upper triangles, and sides by solutions."""
-    for system, side in zip(systems, sides, strict=True):
-        # LAPACK writes in place, as each is contiguous; a transposed lower triangle is an upper one.
-        if dposv(system.T, side, lower=True, overwrite_a=True, overwrite_b=True)[2]:
-            raise RunError("a device's process: a covariance of ratings is not positive definite")

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy.special import ndtri
 
 from dprec.arrays import Floats, Int32s, Ints
 from dprec.observations import Observations, SymbolReports
@@ -113,6 +112,8 @@ def _mean(values: Floats, weights: Floats) -> float:
 
 def _scores(shares: Floats) -> Floats:
     """Return the mean of a normal distribution between the quantiles that each share reaches over."""
+    from scipy.special import ndtri
+
     ends = ndtri(np.clip(np.concatenate([[0.0], np.cumsum(shares)]), 0, 1))
     densities = INVERSE_SQRT_2_PI * np.exp(-(ends**2) / 2)
     scores: Floats = -np.diff(densities) / np.where(shares > 0, shares, 1.0)

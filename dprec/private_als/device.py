@@ -21,7 +21,6 @@ from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, Uint64s, offsets, places_of, rows_of
@@ -205,6 +204,8 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
 
 def sum_of_contributions(contributions: StatisticsContributions, layout: StatisticsLayout) -> Ints:
     """Return the sum over the users, in units of `UNIT`, shape (items, width)."""
+    import scipy.sparse as sp
+
     matrices, sides = contributions.scaled(layout)
     shape = (contributions.n_users, layout.n_items)
     items, indptr = contributions.items, contributions.indptr

@@ -17,7 +17,6 @@ from functools import cached_property, partial
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
-from scipy.special import gammaln, xlog1py, xlogy
 
 from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget, PrivacyUnit, worst_pair
 from dprec.arrays import (
@@ -353,6 +352,8 @@ class CellFamily(IndependentDraws):
 
 def _how_many(number: int, probability: Floats) -> Floats:
     """Return the binomial probabilities of 0 to ``number``, shape (levels, number + 1)."""
+    from scipy.special import gammaln, xlog1py, xlogy
+
     ones = np.arange(number + 1)
     ways = gammaln(number + 1) - gammaln(ones + 1) - gammaln(number - ones + 1)
     logarithms = ways + xlogy(ones, probability) + xlog1py(number - ones, -probability)

@@ -17,8 +17,6 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import binom
 
 from dprec.accounting import PrivacyUnit
 from dprec.arrays import Bools, Floats, Ints, Pieces, Uint16s, Uint64s, offsets, rows_of
@@ -48,6 +46,9 @@ def loss_of_a_report(size: int, n_items: int, epsilon: float, delta: float) -> f
     negatives of M candidates, counting subsets shows it e^(2 epsilon) (M - b) / (m - b) times as likely from
     the new set. Other reports are as likely from both, or less likely from the new one.
     """
+    from scipy.optimize import brentq
+    from scipy.stats import binom
+
     candidates = n_items - size
     negatives, kept = min(size, candidates), 1 / (1 + math.exp(-epsilon))
     others = np.arange(negatives + 1)

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy import integrate, special
 
 from dprec.arrays import Floats, Int32s, Ints, Uint64s
 from dprec.randomness import DRAWS, integer_weights, loss_of_draws
@@ -196,6 +195,7 @@ def candidate_keys(seeds: Uint64s) -> Uint64s:
 @functools.cache
 def mean_of_largest(preferred: int, candidates: int) -> float:
     """Return the mean of the sum of the largest of some independent standard normal deviates."""
+    from scipy import integrate, special
 
     def weighted(deviate: float) -> float:
         density = math.exp(-(deviate**2) / 2) / math.sqrt(2 * math.pi)
@@ -209,6 +209,8 @@ def mean_of_largest(preferred: int, candidates: int) -> float:
 @functools.cache
 def normals() -> Int32s:
     """Return the normal deviates that 16 bits stand for, as integers, shape (65536,)."""
+    from scipy import special
+
     parts = (np.arange(1 << 16) + 0.5) / (1 << 16)
     deviates: Int32s = np.rint(special.ndtri(parts) * _UNIT).astype(np.int32)
     deviates.flags.writeable = False
@@ -229,6 +231,8 @@ def _unit() -> float:
 @functools.cache
 def _best(candidates: int, epsilon: float) -> VectorReports:
     """Return the reports that prefer as many as is best in the limit of many candidates."""
+    from scipy import special
+
     parts = np.arange(1, candidates // 2 + 1) / candidates
     densities = np.exp(-(special.ndtri(parts) ** 2) / 2)
     preferred = int(np.argmax(densities / (parts + 1 / math.expm1(min(epsilon, _LARGEST))))) + 1

@@ -34,7 +34,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import ndtr
 
 from dprec import ordinal
 from dprec.arrays import AnyInts, Floats, Ints
@@ -519,6 +518,8 @@ class ResidualAnswers:
 
     def linearised(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the slope of each answer's log likelihood, and its information, at latent residuals."""
+        from scipy.special import ndtr
+
         honest, lies = 1 - 2 * self.reports.lies, self.reports.lies
         chance = lies + honest * ndtr(latent)
         moved = honest * np.exp(-(latent**2) / 2) * ordinal.INVERSE_SQRT_2_PI

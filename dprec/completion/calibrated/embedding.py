@@ -27,12 +27,12 @@ Embeddings of users and items from item sets, within what these may say to every
 What is known before any rating is read: features of users and items, and the prior that rests on them.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints
 from dprec.catalogue import Catalogue
@@ -40,6 +40,9 @@ from dprec.completion.calibrated.regressions import Expected, Regressed
 from dprec.completion.spectral import SparsePlusLowRank
 from dprec.observations import EmbeddingRelease
 from dprec.randomness import generator, seed_for
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 _DAMPING = 0.3
 """Each row and column of the 0/1 matrix is divided by this power of its number of ratings."""
@@ -92,6 +95,8 @@ class ItemSetEmbedding:
 
         Items with fewer raters than the least stay at the origin, and say nothing about other embeddings.
         """
+        import scipy.sparse as sp
+
         all_counts = _counted((users, items), shape)
         known = all_counts[1][items] >= least_raters
         cells = users[known], items[known]
@@ -210,6 +215,8 @@ def weighted_counts(rated: sp.csr_array) -> Floats:
 
 def sums_of_squares(rated: sp.csr_array, counts: Floats) -> Floats:
     """Return the sum over users of y_u y_u^T, shape (kept, kept); the second sum."""
+    import scipy.sparse as sp
+
     shares = counts / max(float(counts.sum()), np.finfo(float).tiny)
     sizes = np.asarray(rated.sum(axis=1)).ravel()
     squares = sizes - 2 * sizes * (rated @ shares) + sizes**2 * (shares @ shares)
@@ -281,6 +288,8 @@ def embedded(
     With noise, embeddings and counts of the items, and the axes of the users' embeddings, follow from
     `NoisySets` alone. A user's own embedding follows from these and its own items.
     """
+    import scipy.sparse as sp
+
     if embedding_release.epsilon is None:
         return ItemSetEmbedding.of(users, items, shape, dimensions, seed, embedding_release.least_raters)
     rated = sp.csr_array((np.ones(users.size), (users, items)), shape=shape)
@@ -298,6 +307,8 @@ def _embedded_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> I
     standard deviations of the cosine to be expected between an eigenvector and that without noise, times the
     fourth root of the eigenvalue relative to the largest, as without noise.
     """
+    import scipy.linalg
+
     kept, n_items = released.kept, rated.shape[1]
     used = min(dimensions, kept.size)
     counts = np.rint(np.maximum(released.counts, 0.0)).astype(np.int64)

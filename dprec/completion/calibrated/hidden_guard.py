@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from dprec.arrays import Floats, Ints
 from dprec.catalogue import Catalogue
@@ -79,6 +78,8 @@ def least_biases(
     most : int
         Reports k that may be of liars.
     """
+    from scipy.special import expit
+
     cells = _Cells(np.nonzero(counts), counts.shape, typical, given, unrated)
     reports = cells.owners, counts[cells.places].astype(np.int64)
     level = expected[cells.owners, 0] + typical[cells.places[1], 0]

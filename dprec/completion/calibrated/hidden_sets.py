@@ -27,8 +27,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.special import expit
 
 from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s
 from dprec.completion.calibrated.embedding import (
@@ -153,6 +151,9 @@ def _weighted_scores(
     Users and items are in bins, so that the cells without a symbol are of low rank. How far each is from its
     bin moves its scores by as much as their information, to first order.
     """
+    import scipy.sparse as sp
+    from scipy.special import expit
+
     of_user = PropensityBins.by_rank(users, reports.reported)
     of_item = PropensityBins.by_rank(items, np.ones(reports.n_items, dtype=np.bool_))
     at = of_user.means[:, None, :] + of_item.means
@@ -273,6 +274,8 @@ def _solved(
     side: Regressed, others: PropensityBins, counts: Floats, reports: HiddenReports, cuts: Floats
 ) -> Regressed:
     """Solve one side given the bins of the other side and the symbols counted by bin."""
+    from scipy.special import expit
+
     from dprec.kernels.hidden_cells import add_evidence
 
     slopes, information = np.zeros((len(counts), 2)), np.zeros((len(counts), 3))
@@ -304,6 +307,8 @@ def _embedding(
     users: Regressed, items: Regressed, embeddings: Floats, reports: HiddenReports
 ) -> ItemSetEmbedding:
     """Return embeddings with expected counts of ratings, and how far the items' counts exceed noise."""
+    from scipy.special import expit
+
     typical = PropensityBins.by_rank(items, np.ones(len(embeddings), dtype=np.bool_))
     of_user = expit(users.means[:, :1] + typical.means[:, 0]) @ typical.sizes
     typical = PropensityBins.by_rank(users, reports.reported)

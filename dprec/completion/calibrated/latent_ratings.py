@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
 
 from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.completion.calibrated.regressions import Regressed
@@ -61,6 +60,8 @@ class CountLikelihood:
 
     def at(self, latent: Floats) -> _CountSlopes:
         """Return what the counts say at the latent ratings of all observed cells, shape (cells,)."""
+        from scipy.special import ndtr
+
         offsets = latent[self.counts.cells] - self.cut
         shares = ndtr(offsets)
         slopes = np.exp(-(offsets**2) / 2) / np.sqrt(2 * np.pi)
@@ -127,6 +128,8 @@ class CountLikelihood:
 
 def _scores(residuals: Floats, variances: Floats) -> Floats:
     """Return minus the derivative of the log density of Laplace(0, 1) plus Normal(0, variance) noise."""
+    from scipy.special import log_ndtr
+
     spreads = np.sqrt(variances)
     # The logarithms of the density's two parts, with Laplace noise above 0 and below.
     above = -residuals + log_ndtr(residuals / spreads - spreads)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
 
 from dprec.arrays import Floats, Int32s, offsets
 from dprec.completion.spectral import DENSE_CELLS, LowRank, SparsePlusLowRank, gram, refined, spanned
@@ -57,6 +55,8 @@ class NuclearProjection:
         Otherwise the leading singular vectors are those of the last matrix after one subspace iteration. The
         whole matrix is decomposed where not all that remain are among them.
         """
+        import scipy.linalg
+
         if self.near is not None:
             leading = refined(matrix, self.near)
             threshold = singular_value_threshold(leading.values, self.radius)
@@ -174,6 +174,8 @@ class NuclearBall(Domain[LowRank]):
 
     def step(self, point: LowRank, slopes: Floats, length: float) -> LowRank:
         """Return the projection; see `Domain.step`."""
+        import scipy.sparse as sp
+
         indptr = offsets(np.bincount(self.rows, minlength=self.shape[0]))
         sparse = sp.csr_array((-length * slopes, self.columns, indptr), shape=self.shape)
         moved = SparsePlusLowRank(sparse, point.left * point.values, point.right)

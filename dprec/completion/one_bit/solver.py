@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Generic, Literal
 
 import numpy as np
-from scipy.special import erf, erfcx, expit, log_ndtr, ndtr
 
 from dprec.arrays import Floats, Uint8s
 from dprec.channel import Channel
@@ -79,6 +78,8 @@ class Logistic(Link):
 
     def probability(self, x: Floats) -> Floats:
         """Return h(x)."""
+        from scipy.special import expit
+
         return np.asarray(expit(x), dtype=np.float64)
 
     def log_probability(self, x: Floats) -> Floats:
@@ -112,14 +113,20 @@ class Gaussian(Link):
 
     def probability(self, x: Floats) -> Floats:
         """Return h(x)."""
+        from scipy.special import ndtr
+
         return np.asarray(ndtr(np.asarray(x) / self.sigma), dtype=np.float64)
 
     def log_probability(self, x: Floats) -> Floats:
         """Return log h(x)."""
+        from scipy.special import log_ndtr
+
         return np.asarray(log_ndtr(np.asarray(x) / self.sigma), dtype=np.float64)
 
     def hazard(self, x: Floats) -> Floats:
         """Return h'(x) / h(x)."""
+        from scipy.special import erfcx
+
         # exp(-t^2/2) cancels against the scaled complementary error function, which never underflows.
         scaled = erfcx(-np.asarray(x) / (self.sigma * np.sqrt(2)))
         return np.asarray(np.sqrt(2 / np.pi) / (self.sigma * scaled), dtype=np.float64)
@@ -131,6 +138,8 @@ class Gaussian(Link):
 
     def expected_sign(self, x: Floats) -> Floats:
         """Return 2 h(x) - 1."""
+        from scipy.special import erf
+
         return np.asarray(erf(np.asarray(x) / (self.sigma * np.sqrt(2))), dtype=np.float64)
 
     @property
