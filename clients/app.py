@@ -1,25 +1,43 @@
-"""The ClientApp: how devices answer each kind of message, and how they refuse.
+"""How devices answer each kind of message.
 
-None of their failures says more to the server than its code.
+The app of a simulation is Flower's, and in `clients.refusing`; a device that stands by itself has its own.
 """
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from __future__ import annotations
 
-from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
-from flwr.clientapp import ClientApp
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from flwr.app import ConfigRecord, Context, Message, RecordDict
 
 from clients import delivery, iterative, one_shot, secure_sums
 from clients.iterative import AddUp, reply_with_reports, reply_with_sums
-from clients.population import Brought, Partition, PopulationError, partition_id_of, partition_of
+from clients.population import Brought, Partition, partition_id_of, partition_of
 from dprec import exchange
 from dprec.arrays import Bools
 from dprec.exchange.messages import UPDATE
 from dprec.exchange.setups import FederatedSetup
 
+if TYPE_CHECKING:
+    from flwr.clientapp import ClientApp
+
 RequestT = TypeVar("RequestT")
-AppT = TypeVar("AppT", bound=ClientApp)
+
+Answer = Callable[[Message, Context], Message]
+"""Returns the answer to a message."""
+
+
+class Answering(Protocol):
+    """What passes each message on to the function that is registered for it; `ClientApp` is one."""
+
+    def query(self, action: str, /) -> Callable[[Answer], Answer]:
+        """Return what registers a function for "query." and the action."""
+
+    def train(self, action: str, /) -> Callable[[Answer], Answer]:
+        """Return the same for "train." and the action."""
+
+
+AppT = TypeVar("AppT", bound=Answering)
 
 PartitionFor = Callable[[Message, Context], Partition]
 """Returns the users that a message is for."""
@@ -38,37 +56,14 @@ _RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFac
 """What takes the final parameters, by what is installed; others take factors, or refuse."""
 
 
-LOG = logging.getLogger("dprec.device")
-"""What the owner of a device can read about requests that were not answered."""
-
-
-class RefusingApp(ClientApp):
-    """A `ClientApp` that answers what it refuses with an error: a `RefusalCode` and its name."""
-
-    def __call__(self, message: Message, context: Context) -> Message:
-        """Answer a message; raises PopulationError where the simulation has not provided the ratings."""
-        try:
-            if message.metadata.message_type not in exchange.MESSAGE_TYPES:
-                what = f"a message of type {message.metadata.message_type!r}"
-                raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, what)
-            return super().__call__(message, context)
-        except PopulationError:
-            raise
-        except exchange.Refusal as refusal:
-            LOG.warning("%s: %s", refusal.code.name, refusal.reason)
-            code = refusal.code
-        except Exception:  # whatever it is, the server must not read it
-            code = exchange.RefusalCode.INTERNAL_FAILURE
-            LOG.exception("%s", code.name)
-        return Message(Error(int(code), code.name), reply_to=message)
-
-
 def client_app(root: str, brought: Mapping[str, Brought] | None = None) -> ClientApp:
     """Return the app that every node runs, for populations in a folder.
 
     ``brought``: what runs need from outside dprec, by run key; Ray carries it to its workers with every
     message.
     """
+    from clients.refusing import RefusingApp
+
     runs = {} if brought is None else brought
     return answering(RefusingApp(), lambda message, context: partition_of(root, message, context, runs))
 
@@ -82,7 +77,7 @@ def answering(app: AppT, partition_for: PartitionFor) -> AppT:
     return app
 
 
-def _answer_queries(app: ClientApp, partition_for: PartitionFor) -> None:
+def _answer_queries(app: Answering, partition_for: PartitionFor) -> None:
     @app.query(exchange.action_of(exchange.IDENTIFY))
     def identify(message: Message, context: Context) -> Message:
         """Report which partition this node hosts: node ids are random, partitions are not."""
@@ -117,7 +112,7 @@ def _answer_queries(app: ClientApp, partition_for: PartitionFor) -> None:
         return reply_with_reports(message, partition, reports, round_index=request.round_index, asked=asked)
 
 
-def _receive(app: ClientApp, partition_for: PartitionFor) -> None:
+def _receive(app: Answering, partition_for: PartitionFor) -> None:
     @app.query(exchange.action_of(exchange.DELIVER))
     def deliver(message: Message, context: Context) -> Message:
         """Receive what was learned of the items, from which a device makes its own predictions."""
@@ -143,7 +138,7 @@ def _receive(app: ClientApp, partition_for: PartitionFor) -> None:
         return Message(RecordDict(), reply_to=message)
 
 
-def _take_part_in_rounds(app: ClientApp, partition_for: PartitionFor) -> None:
+def _take_part_in_rounds(app: Answering, partition_for: PartitionFor) -> None:
     @app.train(exchange.action_of(exchange.TRAIN))
     def train(message: Message, context: Context) -> Message:
         """Report on the gradient of the item factors."""
@@ -167,7 +162,7 @@ def _take_part_in_rounds(app: ClientApp, partition_for: PartitionFor) -> None:
         return reply_with_reports(message, partition, reports, round_index=request.round_index)
 
 
-def _take_part_in_secure_sums(app: ClientApp, partition_for: PartitionFor) -> None:
+def _take_part_in_secure_sums(app: Answering, partition_for: PartitionFor) -> None:
     def answer(say: SumStep, message: Message, context: Context) -> Message:
         partition, request = partition_for(message, context), _request(exchange.SecureSumRequest.of, message)
         said = say(partition, request, context)

@@ -1,4 +1,4 @@
-"""The start of the command: check that the four packages are those of this distribution, then hand over.
+"""The start of the commands: check that the packages are those of this distribution, then hand over.
 
 The command line is named here as a string, as in the metadata of an installed script: nothing in this
 package imports the simulation.
@@ -6,6 +6,7 @@ package imports the simulation.
 
 import os
 import signal
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
@@ -24,7 +25,7 @@ _ENDING = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG
 _HOME = Path(__file__).resolve().parents[1]
 
 
-def check_packages() -> None:
+def check_packages(packages: Sequence[str] = PACKAGES) -> None:
     """Raise InputError if another module would be imported instead of one of the packages.
 
     The current directory is searched even if this process does not import from it, since Ray puts it first on
@@ -34,7 +35,7 @@ def check_packages() -> None:
         Path.cwd()
     except FileNotFoundError:
         raise InputError("the current directory", "it was deleted", "a directory that exists") from None
-    for name in PACKAGES:
+    for name in packages:
         for spec in (find_spec(name), PathFinder.find_spec(name, [os.path.curdir])):
             # A folder without an __init__.py hides nothing.
             if spec is not None and spec.origin is not None and not _is_ours(spec):
@@ -59,11 +60,11 @@ def interrupt_once(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def run_command_line() -> None:
-    """Check the packages, then run the command line, which exits."""
+def run_command_line(command_line: str = COMMAND_LINE, packages: Sequence[str] = PACKAGES) -> None:
+    """Check some packages, then run the command line of a module, which exits."""
     # Who ignores them, as in the background of a shell, goes on ignoring them.
     for ending, usual in _ENDING.items():
         if signal.getsignal(ending) is usual:
             signal.signal(ending, interrupt_once)
-    check_packages()
-    import_module(COMMAND_LINE).main()
+    check_packages(packages)
+    import_module(command_line).main()

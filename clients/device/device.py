@@ -23,9 +23,8 @@ from functools import partial
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Error, Message, Metadata, RecordDict
-from flwr.clientapp import ClientApp
 
-from clients.app import answering
+from clients.app import Answer, answering
 from clients.device.folder import DeviceFolder, SecretKeys
 from clients.device.ledger import (
     CHARGED_WITH,
@@ -66,6 +65,7 @@ from dprec.exchange import (
     Record,
     Refusal,
     RefusalCode,
+    action_of,
     run_key_in,
 )
 from dprec.randomness import Keys
@@ -108,6 +108,30 @@ _ALONE = b"\x80"
 """How a request says that the first of its users is asked, which is all that a device has."""
 
 
+class _Handlers:
+    """Passes a message on to the handler of its type."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[tuple[str, str], Answer] = {}
+
+    def query(self, action: str, /) -> Callable[[Answer], Answer]:
+        """Register the handler of a query."""
+        return partial(self._register, ("query", action))
+
+    def train(self, action: str, /) -> Callable[[Answer], Answer]:
+        """Register the handler of a question in rounds."""
+        return partial(self._register, ("train", action))
+
+    def _register(self, kind: tuple[str, str], handler: Answer) -> Answer:
+        self._handlers[kind] = handler
+        return handler
+
+    def __call__(self, message: Message, context: Context) -> Message:
+        """Answer a message of a type that is registered."""
+        kind = message.metadata.message_type
+        return self._handlers[kind.partition(".")[0], action_of(kind)](message, context)
+
+
 class Device:
     """A device, whose folder nobody else uses.
 
@@ -124,7 +148,7 @@ class Device:
             )
         self.folder = folder
         self._options, self._agreement, self._secret = folder.options, folder.agreement, folder.secret
-        self._app = answering(ClientApp(), lambda message, context: self._partition)
+        self._app = answering(_Handlers(), lambda message, context: self._partition)
         self._profile = self._latest = folder.profile()
         self._partition = self._partition_of("", self._profile)
         self._received: Received | None = None

@@ -39,6 +39,7 @@ from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
 from dprec.ratings import RatingScale
+from dprec.scipy_or_numpy import has_scipy, needing_scipy
 from dprec.secure_aggregation import Directory, SigningParty
 
 _DEVICE = "a folder of a device, as dprec deploy prepare makes them"
@@ -154,11 +155,13 @@ def _agreement_from(text: str, where: str, classes: tuple[str, ...]) -> Agreemen
     """Read an agreement, which may name some user-defined classes; no module of others is imported."""
     try:
         with components.importing_only(classes):
-            return from_json(Agreement, text, where)
+            agreement = from_json(Agreement, text, where)
     except InputError:
         # Another version may have had other settings.
         check_version(_version_in(text), where)
         raise
+    _check_scipy(agreement, where)
+    return agreement
 
 
 def _version_in(text: str) -> int:
@@ -175,6 +178,13 @@ def check_version(version: int, where: str) -> None:
     if version != COMPUTES:
         accepted = f"version {COMPUTES}, that of the installed dprec"
         raise InputError(where, f"version {version} of what devices compute", accepted)
+
+
+def _check_scipy(agreement: Agreement, where: str) -> None:
+    if not has_scipy():
+        for component in needing_scipy(agreement):
+            found = f"{getattr(component, 'kind', 'a component')!r}, which needs SciPy"
+            raise InputError(where, found, "on a device with SciPy: pip install 'dprec-device[scipy]'")
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 from numpy.typing import NDArray
 
-from clients.app import LOG
 from clients.device.ledger import PRICES
 from clients.population import Partition
+from clients.refusing import LOG
 from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
 from dprec.arrays import Floats, Ints, Pieces
 from dprec.auditing import Sent, class_edges, detection, learning, measured

@@ -17,6 +17,7 @@ import typer
 
 import dprec
 import simulation
+from clients.device import command
 from dprec.errors import InputError
 from dprec.progress import unheard
 from simulation.console import parameters
@@ -463,7 +464,7 @@ def tune(
 
 
 app.add_typer(parameters.deploy, name="deploy")
-app.command(cls=parameters.PlainHelp)(parameters.device)
+app.command(cls=parameters.PlainHelp, help=command.SUMMARY)(parameters.device)
 
 
 @app.command(cls=parameters.PlainHelp)

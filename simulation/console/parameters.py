@@ -2,11 +2,6 @@
 
 import inspect
 import json
-import logging
-import os
-import signal
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, get_args, get_origin, get_type_hints
@@ -16,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 from typer.models import ArgumentInfo
 
+from clients.device import command
 from dprec.errors import InputError
 from simulation.console.progress import progress_bar
 
@@ -263,70 +259,38 @@ def renew(
         typer.echo("start the SuperLink again, and the proxy before it, if there is one")
 
 
-_QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
-"""A device speaks to its server alone."""
-
-
 def device(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Folders of devices, or folders of such folders.")
-    ],
-    superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help="The server.")],
-    ca: Annotated[Path, typer.Option(metavar="FILE", help="Certificate of the server's authority, as PEM.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help=command.HELP["folders"])],
+    superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help=command.HELP["superlink"])],
+    ca: Annotated[Path, typer.Option(metavar="FILE", help=command.HELP["ca"])],
     interval: Annotated[
-        float, typer.Option(metavar="S", min=0.05, max=1800, help="Seconds from one visit to the next.")
-    ] = 30.0,
+        float,
+        typer.Option(
+            metavar="S",
+            min=command.SHORTEST_INTERVAL,
+            max=command.LONGEST_INTERVAL,
+            help=command.HELP["interval"],
+        ),
+    ] = command.INTERVAL,
     answer_after: Annotated[
         float | None,
-        typer.Option(metavar="S", min=0.01, max=600, help="Seconds from a question to its answer, always."),
+        typer.Option(
+            metavar="S",
+            min=command.SOONEST_ANSWER,
+            max=command.LATEST_ANSWER,
+            help=command.HELP["answer_after"],
+        ),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Answer what waits, and leave.")] = False,
-    seeded: Annotated[
-        bool, typer.Option("--seeded", help="For tests: noise that follows from the seed in seeded.json.")
-    ] = False,
+    once: Annotated[bool, typer.Option("--once", help=command.HELP["once"])] = False,
+    seeded: Annotated[bool, typer.Option("--seeded", help=command.HELP["seeded"])] = False,
 ) -> None:
-    """Serve one device or many: answer the server within the limits of each user, and fetch predictions."""
-    for name, value in _QUIET.items():
-        os.environ.setdefault(name, value)
-    from clients.device.fleet import Fleet
-    from clients.device.service import Service, opened_devices
-
-    _check_address(superlink)
-    _log_to_standard_error()
-    stopped = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
-    with opened_devices(folders, seeded=seeded) as served:
-        service = Service(Fleet(superlink, ca), served, stopped, answer_after)
-        if seeded:
-            typer.echo("seeded: the noise of these devices follows from a seed and protects nobody", err=True)
-        if once:
-            service.run_once()
-        else:
-            service.run(interval)
-
-
-def _check_address(superlink: str) -> None:
-    host, _, port = superlink.rpartition(":")
-    if not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise InputError("--superlink", superlink, "HOST:PORT, such as recommend.example:443")
-
-
-def _log_to_standard_error() -> None:
-    """Give the owner of the devices a line for each event."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_OneLine("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
-    log = logging.getLogger("dprec.device")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    # What Flower and its HTTP client say is said by the devices, in their own words.
-    for name in ("flwr", "httpx", "httpcore"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-
-
-class _OneLine(logging.Formatter):
-    """Escapes what a server might have a terminal obey."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line of an event."""
-        line = super().format(record)
-        return "".join(mark if mark.isprintable() or mark == "\n" else repr(mark)[1:-1] for mark in line)
+    """Serve devices until SIGTERM, or once."""
+    command.Serving(
+        folders=folders,
+        superlink=superlink,
+        ca=ca,
+        interval=interval,
+        answer_after=answer_after,
+        once=once,
+        seeded=seeded,
+    ).run()

@@ -18,8 +18,9 @@ from typing import Any
 from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid
 
-from clients.app import RefusingApp, answering
+from clients.app import answering
 from clients.population import Partition, Population, partition_id_of
+from clients.refusing import RefusingApp
 from clients.shards import StoredProfiles
 from dprec.errors import InputError, RunError
 from dprec.exchange import IDENTIFY

@@ -11,10 +11,11 @@ from flwr.app import ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.common.serde import message_to_proto
 
 from clients import app, iterative
-from clients.app import LOG, client_app
+from clients.app import client_app
 from clients.faults import ABSENT, DAMAGED, LATE, PUNCTUAL, FaultOptions, damaged, fates
 from clients.iterative import reply_with_reports
 from clients.population import Partition, PopulationError, open_population
+from clients.refusing import LOG
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.exchange import (

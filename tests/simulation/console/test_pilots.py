@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from clients.device.command import OneLine
 from dprec.errors import InputError
 from simulation.console import command_line
 from simulation.console.command_line import app
-from simulation.console.parameters import _OneLine
 
 DATA = ["--set", "dataset={kind: synthetic, users: 4, items: 20, ratings: 40}"]
 
@@ -94,4 +94,4 @@ def test_what_cannot_be_served_is_named(tmp_path: Path, superlink: str, error: s
 
 def test_a_line_commands_no_terminal() -> None:
     record = logging.LogRecord("dprec.device", logging.INFO, "", 0, "u0: \x1b[2J\x9b%s", ("\x07",), None)
-    assert _OneLine("%(message)s").format(record) == r"u0: \x1b[2J\x9b\x07"
+    assert OneLine("%(message)s").format(record) == r"u0: \x1b[2J\x9b\x07"

@@ -1,0 +1,124 @@
+"""dprec-device: what it accepts, in one line each, and that both commands pass on the same."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from clients.device import command
+from clients.device.command import INTERVAL, Serving, main
+from dprec.errors import InputError, RunError
+from simulation.console.command_line import app
+
+NEEDED = ["--superlink", "server.test:443", "--ca", "ca.crt"]
+
+
+def ended(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as exit_:
+        main(list(arguments))
+    return int(exit_.value.code or 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["u0"], "--superlink, --ca"),
+        ([*NEEDED], "DIR"),
+        (["u0", *NEEDED, "--interval", "0.01"], "'0.01'; accepted: seconds from 0.05 to 1800"),
+        (["u0", *NEEDED, "--interval", "nan"], "'nan'; accepted: seconds"),
+        (["u0", *NEEDED, "--answer-after", "soon"], "'soon'; accepted: seconds from 0.01 to 600"),
+        (["u0", *NEEDED, "--sup", "a:1"], "--sup"),
+        (["u0", "--superlink", "server.test", "--ca", "ca.crt"], "accepted: HOST:PORT"),
+        (["nowhere", *NEEDED], "no device.json"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(
+    arguments: list[str],
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Of this process, which has other tests to run.
+    monkeypatch.setattr(command, "_log_to_standard_error", lambda: None)
+    monkeypatch.setattr(command.signal, "signal", lambda *_: None)
+    assert ended(*arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("dprec-device: ")
+    assert line in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [
+        (None, 0),
+        (RunError("1 of 2 devices were not served"), 1),
+        (OSError("no entropy"), 1),
+        (InputError("ca.crt", "nothing", "PEM"), 2),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_how_it_ends(
+    raised: BaseException | None,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def run(self: Serving) -> None:
+        if raised is not None:
+            raise raised
+
+    monkeypatch.setattr(Serving, "run", run)
+    assert ended("u0", *NEEDED) == code
+    assert capsys.readouterr().err.count("\n") == (raised is not None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ([], {"interval": INTERVAL, "answer_after": None, "once": False, "seeded": False}),
+        (["--interval", "2", "--once"], {"interval": 2.0, "once": True}),
+        (["--answer-after", "0.5", "--seeded"], {"answer_after": 0.5, "seeded": True}),
+    ],
+)
+def test_both_commands_serve_alike(
+    arguments: list[str], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[Serving] = []
+
+    def run(self: Serving) -> None:
+        served.append(self)
+
+    monkeypatch.setattr(Serving, "run", run)
+    ended("u0", "u1", *NEEDED, *arguments)
+    assert CliRunner().invoke(app, ["device", "u0", "u1", *NEEDED, *arguments]).exit_code == 0
+    assert [list(each.folders) for each in served] == [[Path("u0"), Path("u1")]] * 2
+    assert served[0] == Serving(**{**vars(served[1]), "folders": served[0].folders})
+    assert {name: getattr(served[0], name) for name in options} == options
+
+
+def test_every_option_is_one_of_both() -> None:
+    typed = {action.dest for action in command.parser()._actions} - {"help", "version"}
+    assert typed == set(command.HELP) == set(Serving.__dataclass_fields__)
+
+
+def test_neither_scipy_nor_what_only_a_simulation_needs_is_imported() -> None:
+    code = (
+        "import sys, clients.device.command, clients.device.service, clients.device.fleet\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    absent = {"scipy", "numba", "ray", "matplotlib", "yaml", "simulation", "strategies"}
+    assert {"numpy", "flwr", "clients"} <= set(loaded.stdout.split())
+    assert not absent & set(loaded.stdout.split())
+
+
+def test_help_starts_without_what_a_device_needs() -> None:
+    code = "import sys, clients.device.command as c; c.parser(); print('numpy' in sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout == "False\n"
