@@ -24,23 +24,17 @@ test: $(VENV)/test.stamp
 test-all: test
 	$(BIN)/pytest -m thorough
 
-docs: $(VENV)/docs.stamp
+docs: $(VENV)/test.stamp
 	$(BIN)/sphinx-build -W --keep-going -n -q -E -b html docs docs/_build/html
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dprec needs Python 3.11 or later")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/run.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) install --constraint constraints.txt --editable .
-	touch $@
-
-$(VENV)/test.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) install --constraint constraints.txt --editable '.[test]'
-	touch $@
-
-$(VENV)/docs.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) install --constraint constraints.txt --editable '.[docs]'
+# What is locked is installed by hash; then this checkout, with nothing else.
+$(VENV)/%.stamp: requirements/%.txt pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --require-hashes --requirement $<
+	$(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@
 
 clean:
