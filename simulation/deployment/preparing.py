@@ -21,6 +21,7 @@ from dprec.secure_aggregation import Directory
 from simulation.configuration.models import RunConfig
 from simulation.deployment import server_folder
 from simulation.deployment.certificates import DAYS, MOST_DAYS, Authority, check_host
+from simulation.deployment.deadline_grid import check_quorum
 from simulation.deployment.enrolment import Enrolled, write_enrolment
 from simulation.execution import SideData, load_ratings
 from simulation.protocols import Protocol
@@ -64,11 +65,17 @@ class PilotOptions(Options):
     )
     runs: int = option("Runs that a device pays for in its lifetime.", 1, ge=1)
     deadline: float = option("Seconds after which a round ends.", 600.0, gt=0)
+    quorum: float = option(
+        "With how many answers a round may end before: up to 1 a share of those asked, above 1 their number.",
+        1.0,
+        gt=0,
+    )
     seeded: bool = option("Devices draw from the seed, as in the simulation: for tests alone.", False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_host(self.host)
+        check_quorum(self.quorum)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +195,7 @@ def _write_server(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
         server=f"{keys.server:032x}",
         seeded=options.seeded,
         deadline=options.deadline,
+        quorum=options.quorum,
         computes=pilot.agreement.computes,
     )
     catalogue = SideData.of(pilot.config.dataset, pilot.train).catalogue

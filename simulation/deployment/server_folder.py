@@ -19,6 +19,7 @@ from dprec.schedules import Schedule
 from dprec.secure_aggregation import Directory, SumParties
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
+from simulation.deployment.deadline_grid import Patience, check_quorum
 from simulation.deployment.enrolment import Enrolled, read_enrolment
 from simulation.protocols.base import Protocol
 from simulation.storage.files import read_archive, read_text, write_archive, write_atomically
@@ -40,6 +41,23 @@ class Deployment(Options):
     deadline: float = option("Seconds after which a round ends.", 600.0, gt=0)
     computes: int = option("Version of what devices compute, as dprec deploy prepare writes it.", ge=1)
     grace: float = option("Seconds for which late answers are counted as such.", 10.0, ge=0)
+    quorum: float = option(
+        "With how many answers a round may end before: up to 1 a share of those asked, above 1 their number.",
+        1.0,
+        gt=0,
+    )
+    ask_again: float = option(
+        "Seconds after which a device that is online and has not answered is asked again.", 90.0, gt=0
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_quorum(self.quorum)
+
+    @property
+    def patience(self) -> Patience:
+        """How long the devices of a round are waited for."""
+        return Patience(self.deadline, self.grace, self.quorum, self.ask_again)
 
     @property
     def scale(self) -> RatingScale:

@@ -14,13 +14,14 @@ from flwr.serverapp import Grid, ServerApp
 from threadpoolctl import threadpool_limits
 
 from dprec.errors import InputError, within
-from dprec.exchange import new_run_key
-from simulation.deployment.deadline_grid import DeadlineGrid
+from simulation.deployment.deliveries import deliver, keep_deliveries
 from simulation.deployment.enrolment import Enrolled
-from simulation.deployment.run_log import FollowedGrid, RunLog, followed, said_aloud
+from simulation.deployment.journal import JOURNAL, Begun, Journal, JournalGrid
+from simulation.deployment.run_log import LOG, FollowedGrid, RunLog, followed, said_aloud
 from simulation.deployment.server_folder import ServerFolder
 from simulation.protocols.base import with_declared_losses
 from simulation.protocols.task import ServerOutcome, ServerTask
+from simulation.storage.directories import CONFIG, REPORT, SUMMARY
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RANK, RunRecord, traffic_columns
 from simulation.storage.summarise import summarise_deployed
@@ -62,8 +63,11 @@ def server_app() -> ServerApp:
             return
         folder, output = _places(given, context.run_id)
         with said_aloud(), bounded_pulls(_CONTENTS_SECONDS):
-            serve(grid, folder, output)
-        if given.get("page", True):
+            if given.get("resume", False):
+                resume(grid, folder, output)
+            else:
+                serve(grid, folder, output)
+        if given.get("page", True) and not (output / REPORT).exists():
             report(output)
 
     return app
@@ -81,16 +85,43 @@ def _places(given: Mapping[str, Any], run_id: int) -> tuple[ServerFolder, Path]:
 def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
     """Run the protocol of a folder with the enrolled devices, and write the new run directory.
 
-    Raises InputError when a file of the folder is damaged, or the directory holds something, and RunError
-    when no usable report came.
+    Until it is complete, it has the journal of the run. Raises InputError when a file of the folder is
+    damaged, or the directory holds something, and RunError when no usable report came.
     """
-    began = time.perf_counter()
-    known, enrolled = folder.deployment, folder.enrolled()
-    directory = RunDirectory.claim(output, folder.config)
-    reaching = DeadlineGrid(grid, known.deadline, known.grace)
-    with followed(output, enrolled) as log:
-        outcome = _outcome(reaching, folder, enrolled, new_run_key(), log)
-        return directory.write(_record(folder, enrolled, outcome, began))
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        accepted = "a new directory; dprec deploy resume goes on with a run"
+        raise InputError(str(output), "it holds something", accepted)
+    return _served(grid, folder, output)
+
+
+def resume(grid: Grid, folder: ServerFolder, output: Path) -> None:
+    """Go on with a run that was cut off, from its journal; deliver what one that is complete has for devices.
+
+    Raises InputError when the directory has no run of this folder, or its journal is damaged, and RunError as
+    `serve`.
+    """
+    if not (output / CONFIG).exists():
+        raise InputError(str(output), "no run", "the directory of a run that dprec deploy run started")
+    if not (output / SUMMARY).exists() or (output / JOURNAL).exists():
+        _served(grid, folder, output)
+        return
+    delivered, missing = deliver(grid, output, folder.deployment.patience)
+    LOG.info("delivered to %d devices, %d are missing", delivered, missing)
+
+
+def _served(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
+    """Run a protocol, or go on where its journal ends, and write the run directory."""
+    began, fingerprint = time.perf_counter(), folder.deployment.fingerprint
+    directory = RunDirectory.claim(output, folder.config, resume=True)
+    with Journal.opened(output / JOURNAL, fingerprint, folder.enrolled()) as journal:
+        begun, reaching = journal.begun, JournalGrid(grid, journal, folder.deployment.patience)
+        with followed(output, begun.enrolled) as log:
+            outcome = _outcome(reaching, folder, begun, log)
+            keep_deliveries(output, reaching.undelivered)
+            written = directory.write(_record(folder, begun.enrolled, outcome, began))
+            # Reports are in it.
+            journal.delete()
+    return written
 
 
 def _record(
@@ -124,11 +155,9 @@ def _record(
     )
 
 
-def _outcome(
-    grid: DeadlineGrid, folder: ServerFolder, enrolled: list[Enrolled], run_key: str, log: RunLog
-) -> ServerOutcome:
+def _outcome(grid: JournalGrid, folder: ServerFolder, begun: Begun, log: RunLog) -> ServerOutcome:
     protocol, known, items = folder.protocol(), folder.deployment, folder.item_ids
-    nodes = tuple(each.node_id for each in enrolled)
+    nodes = tuple(each.node_id for each in begun.enrolled)
     task = ServerTask(
         roster=Roster(nodes, len(nodes), users_per_node=1),
         n_items=len(items),
@@ -136,8 +165,8 @@ def _outcome(
         catalogue=folder.catalogue(),
         server_seed=int(known.server, 16),
         public_seed=int(known.public, 16),
-        group=folder.agreement.group(run_key),
-        parties=folder.parties(run_key),
+        group=folder.agreement.group(begun.run_key),
+        parties=folder.parties(begun.run_key),
         progress=log.progress,
         ended=log.note_round,
     )
@@ -147,7 +176,8 @@ def _outcome(
         outcome = with_declared_losses(
             protocol.served(task, protocol.serve(FollowedGrid(grid, log), task)), protocol
         )
-    never = np.array([node not in grid.reached for node in nodes])
+    reached = grid.reached
+    never = np.array([node not in reached for node in nodes])
     outcome.traffic.clear(never)
     schedule = folder.config.schedule
     notes = () if schedule is None else schedule.notes(1)

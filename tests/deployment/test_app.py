@@ -99,7 +99,7 @@ def test_what_can_be_set_is_what_the_readme_lists() -> None:
         }
 
     given = flat(settings()["tool"]["flwr"]["app"]["config"])
-    assert set(given) == {"folder", "output", "page", *SETTINGS}
+    assert set(given) == {"folder", "output", "resume", "page", *SETTINGS}
     readme = (APP / "README.md").read_text(encoding="utf-8")
     for key in given:
         assert f"`{key}`" in readme

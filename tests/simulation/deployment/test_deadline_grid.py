@@ -8,11 +8,12 @@ from flwr.common.constant import ErrorCode
 
 from dprec.exchange import REPLY, REPORT, Reports
 from simulation.deployment import deadline_grid
-from simulation.deployment.deadline_grid import DeadlineGrid, marked_late
+from simulation.deployment.deadline_grid import DeadlineGrid, Patience, marked_late
 from simulation.engine.grids import LocalGrid, stamped
 from strategies.roster import reply_record
 
 DEADLINE, GRACE = 100.0, 20.0
+PATIENCE = Patience(DEADLINE, GRACE)
 PUNCTUAL, SLOW, LATE, SILENT, LOST = range(1 << 63, (1 << 63) + 5)
 SECONDS = {PUNCTUAL: 1.0, SLOW: 90.0, LATE: 110.0, SILENT: 1e9, LOST: 30.0}
 """After how long each device answers."""
@@ -90,7 +91,7 @@ def late(reply: Message) -> object:
 
 
 def test_answers_count_until_the_deadline_and_are_late_until_the_grace_ends(clock: Clock) -> None:
-    replies = ask(DeadlineGrid(SuperLinkGrid(clock, lambda node, now: True), DEADLINE, GRACE))
+    replies = ask(DeadlineGrid(SuperLinkGrid(clock, lambda node, now: True), PATIENCE))
     assert set(replies) == {PUNCTUAL, SLOW, LATE, LOST}
     assert {node: late(reply) for node, reply in replies.items()} == {
         PUNCTUAL: None,
@@ -103,7 +104,7 @@ def test_answers_count_until_the_deadline_and_are_late_until_the_grace_ends(cloc
 
 def test_a_lost_device_is_asked_again_and_no_question_outlives_its_round(clock: Clock) -> None:
     grid = SuperLinkGrid(clock, lambda node, now: True)
-    ask(DeadlineGrid(grid, DEADLINE, GRACE))
+    ask(DeadlineGrid(grid, PATIENCE))
     asked = [(at, message.metadata) for at, message in grid.sent]
     assert [at > 0 for at, metadata in asked if metadata.dst_node_id == LOST] == [False, True]
     assert all(at + metadata.ttl == pytest.approx(DEADLINE + GRACE) for at, metadata in asked)
@@ -113,9 +114,9 @@ def test_a_lost_device_is_asked_again_and_no_question_outlives_its_round(clock: 
 def test_a_device_is_asked_when_it_comes_and_not_after_the_deadline(clock: Clock) -> None:
     comes = {PUNCTUAL: 50.0, SLOW: 0.0, LATE: 101.0, SILENT: 1e9, LOST: 1e9}
     grid = SuperLinkGrid(clock, lambda node, now: now >= comes[node])
-    reaching = DeadlineGrid(grid, DEADLINE, GRACE)
-    assert set(ask(reaching)) == {PUNCTUAL, SLOW}
-    assert reaching.reached == {PUNCTUAL, SLOW}
+    reached = list[int]()
+    assert set(ask(DeadlineGrid(grid, PATIENCE, reached.extend))) == {PUNCTUAL, SLOW}
+    assert sorted(reached) == [PUNCTUAL, SLOW]
     # Nobody who was asked is missing, so nobody is waited for beyond the deadline.
     assert clock.now - 1000 < DEADLINE + 10
 
@@ -123,7 +124,7 @@ def test_a_device_is_asked_when_it_comes_and_not_after_the_deadline(clock: Clock
 def test_a_round_ends_when_everybody_has_answered(clock: Clock) -> None:
     grid = SuperLinkGrid(clock, lambda node, now: True)
     question = Message(RecordDict(), PUNCTUAL, REPORT)
-    assert len(list(DeadlineGrid(grid, DEADLINE, GRACE).send_and_receive([question]))) == 1
+    assert len(list(DeadlineGrid(grid, PATIENCE).send_and_receive([question]))) == 1
     assert clock.now - 1000 < 2
 
 
@@ -133,3 +134,92 @@ def test_a_late_reply_without_reports_to_mark_is_dropped(clock: Clock) -> None:
     assert marked_late(Message(RecordDict({REPLY: total}), reply_to=question)) == []
     refused = Message(Error(105, "BUDGET_SPENT"), reply_to=question)
     assert marked_late(refused) == [refused]
+
+
+def quorum_of(quorum: float, clock: Clock, comes: dict[int, float]) -> tuple[set[int], float]:
+    """Return who answers a round with a quorum, given when devices come, and how long it lasts."""
+    grid = SuperLinkGrid(clock, lambda node, now: now >= comes.get(node, 0.0))
+    patience = Patience(DEADLINE, GRACE, quorum=quorum)
+    return set(ask(DeadlineGrid(grid, patience))), clock.now - 1000
+
+
+@pytest.mark.parametrize("quorum", [0.5, 0.6, 3, 2.0])
+def test_a_round_ends_with_its_quorum_when_nobody_else_is_online(clock: Clock, quorum: float) -> None:
+    answered, lasted = quorum_of(quorum, clock, {LATE: 1e9, SILENT: 1e9})
+    # The slow one is waited for: it is online, and may answer.
+    assert answered == {PUNCTUAL, SLOW, LOST}
+    assert SECONDS[SLOW] <= lasted < SECONDS[SLOW] + 5
+
+
+@pytest.mark.parametrize("quorum", [0.61, 4, 100.0, 1.0])
+def test_a_round_without_its_quorum_lasts_until_the_deadline(clock: Clock, quorum: float) -> None:
+    answered, lasted = quorum_of(quorum, clock, {LATE: 1e9, SILENT: 1e9})
+    assert answered == {PUNCTUAL, SLOW, LOST}
+    assert DEADLINE <= lasted < DEADLINE + 10
+
+
+def test_a_device_that_is_online_is_waited_for_whatever_the_quorum(clock: Clock) -> None:
+    answered, lasted = quorum_of(0.2, clock, {})
+    assert answered == {PUNCTUAL, SLOW, LATE, LOST}
+    assert lasted > DEADLINE + GRACE
+
+
+def test_a_device_that_comes_before_the_quorum_is_reached_is_asked(clock: Clock) -> None:
+    answered, lasted = quorum_of(3, clock, {LOST: 80.0, LATE: 1e9, SILENT: 1e9})
+    assert answered == {PUNCTUAL, SLOW, LOST}
+    assert lasted < DEADLINE
+
+
+def test_answers_from_before_count_towards_a_quorum(clock: Clock) -> None:
+    grid = SuperLinkGrid(clock, lambda node, now: node == PUNCTUAL)
+    reaching = DeadlineGrid(grid, Patience(DEADLINE, GRACE, quorum=0.5))
+    questions = [Message(RecordDict(), node, REPORT) for node in (PUNCTUAL, SILENT)]
+    assert len(reaching.ask(questions, answered=2)) == 1
+    assert clock.now - 1000 < 5
+
+
+@pytest.mark.parametrize(
+    ("quorum", "asked", "needed"),
+    [(1.0, 7, 7), (0.7, 10, 7), (0.7, 11, 8), (0.01, 5, 1), (3, 5, 3), (9, 5, 5), (2.0, 1, 1)],
+)
+def test_a_quorum_is_a_share_or_a_number(quorum: float, asked: int, needed: int) -> None:
+    assert Patience(DEADLINE, GRACE, quorum=quorum).needed(asked) == needed
+
+
+class ForgetfulGrid(SuperLinkGrid):
+    """A device that takes a question, and loses it until it has been asked so many times; nobody notices."""
+
+    def __init__(self, clock: Clock, times: int, *, also_first: bool = False) -> None:
+        super().__init__(clock, lambda node, now: True)
+        self.times, self.also_first = times, also_first
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterator[str]:
+        for message in messages:
+            self.sent.append((self.clock.now - self.began, message))
+            stamped(message)
+            lost = len(self.sent) < self.times
+            at = self.clock.now + (1e9 if lost else 1.0)
+            self.waiting[message.metadata.message_id] = (at, self.answer(message))
+            if self.also_first and not lost:
+                self.waiting = {key: (at, reply) for key, (_, reply) in self.waiting.items()}
+            yield message.metadata.message_id
+
+
+@pytest.mark.parametrize("also_first", [False, True])
+def test_a_device_that_has_lost_its_question_is_asked_again(clock: Clock, also_first: bool) -> None:
+    grid, patience = ForgetfulGrid(clock, 3, also_first=also_first), Patience(DEADLINE, GRACE, ask_again=10.0)
+    question, replies = Message(RecordDict(), PUNCTUAL, REPORT, group_id="g"), list[Message]()
+    # One reply of a device counts, also where each of its questions is answered.
+    assert len(DeadlineGrid(grid, patience, arrived=replies.extend).ask([question])) == len(replies) == 1
+    asked = [at for at, _ in grid.sent]
+    assert len(asked) == 3
+    assert 10 <= asked[1] < 12 < asked[1] + 20 <= asked[2] < asked[1] + 22
+    assert all(at + message.metadata.ttl == pytest.approx(DEADLINE + GRACE) for at, message in grid.sent)
+
+
+def test_nobody_is_asked_again_after_the_deadline(clock: Clock) -> None:
+    grid = ForgetfulGrid(clock, 100)
+    DeadlineGrid(grid, Patience(DEADLINE, GRACE, ask_again=101.0)).ask(
+        [Message(RecordDict(), PUNCTUAL, REPORT)]
+    )
+    assert [at for at, _ in grid.sent] == [0.0]
