@@ -534,15 +534,10 @@ def enrol(server: str | Path, superlink: str) -> int:
     Raises
     ------
     InputError, RunError
-        When the enrolment list is damaged; when the SuperLink refuses or is not there.
+        When the enrolment list is damaged; when the SuperLink is not there, or has refused devices, which are
+        named: all others are enrolled.
     """
-    from simulation.deployment.enrolment import with_nodes, write_enrolment
-    from simulation.deployment.registering import registered_nodes
+    from simulation.deployment.enrolling import enrol
     from simulation.deployment.server_folder import ServerFolder
 
-    folder = ServerFolder(Path(server))
-    enrolled = folder.enrolled()
-    keys = [each.public_key for each in enrolled if each.public_key is not None]
-    nodes = registered_nodes(superlink, folder.certificate, keys)
-    write_enrolment(folder.enrolment_file, with_nodes(enrolled, nodes))
-    return len(nodes)
+    return enrol(ServerFolder(Path(server)), superlink)

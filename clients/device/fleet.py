@@ -304,7 +304,7 @@ class Fleet:
         except TooLargeError as error:
             raise ServerAwayError(f"refused {error}") from None
         except httpx.TransportError as error:
-            if (refused := _certificate_error(error)) is not None:
+            if (refused := certificate_error(error)) is not None:
                 raise self._untrusted(refused) from None
             raise ServerAwayError(str(error) or type(error).__name__) from None
         except (ValueError, KeyError, OverflowError) as error:
@@ -353,7 +353,7 @@ def _inflated(identifier: str, contents: dict[str, bytes]) -> Message:
     return message
 
 
-def _certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+def certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
     """Return why a certificate was not accepted, if that is what an error comes from."""
     while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
         error = error.__cause__ or error.__context__

@@ -151,8 +151,11 @@ def _digest_of(item_ids: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=_OPEN)
-def _agreement_from(text: str, where: str, classes: tuple[str, ...]) -> Agreement:
-    """Read an agreement, which may name some user-defined classes; no module of others is imported."""
+def read_agreement(text: str, where: str, classes: tuple[str, ...]) -> Agreement:
+    """Read an agreement, which may name some user-defined classes; no module of others is imported.
+
+    Raises InputError naming ``where`` when it is damaged, or of another version.
+    """
     try:
         with components.importing_only(classes):
             agreement = from_json(Agreement, text, where)
@@ -281,6 +284,11 @@ class DeviceFolder:
         return self.path / "node.key"
 
     @property
+    def next_node_key_file(self) -> Path:
+        """The key that takes its place once the server knows it; see `clients.device.joining.rotate`."""
+        return self.path / "node.key.next"
+
+    @property
     def secret_file(self) -> Path:
         """32 bytes, from which the noise follows."""
         return self.path / "secret.key"
@@ -317,7 +325,7 @@ class DeviceFolder:
     @cached_property
     def agreement(self) -> Agreement:
         """What the device has agreed to."""
-        return _agreement_from(self._text(self.protocol_file), str(self.protocol_file), self.options.classes)
+        return read_agreement(self._text(self.protocol_file), str(self.protocol_file), self.options.classes)
 
     @cached_property
     def item_ids(self) -> list[str]:
@@ -395,6 +403,11 @@ class DeviceFolder:
         except UnicodeDecodeError:
             raise InputError(str(path), "no UTF-8", _DEVICE) from None
 
+    def take_next_node_key(self) -> None:
+        """Replace the key by which the server knows the device by the next one."""
+        os.replace(self.next_node_key_file, self.node_key_file)
+        sync_folder(self.path)
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from using the folder; raises InputError when another one does."""
@@ -456,7 +469,7 @@ def write_device(
 def _check_catalogue(item_ids: Sequence[str], agreement: Agreement) -> None:
     if _digest_of(item_ids) != agreement.catalogue:
         raise InputError("item_ids", f"{len(item_ids)} items of another catalogue", "those of the agreement")
-    if any("\n" in item for item in item_ids):
+    if any("\n" in item or "\r" in item for item in item_ids):
         raise InputError("item_ids", "an id of several lines", "ids of one line")
 
 

@@ -55,6 +55,8 @@ class Served:
     device: Device
     key: NodeKey
     """By which the server knows it."""
+    next_key: NodeKey | None = None
+    """The one that takes its place once the server knows it, if there is one."""
     heartbeat_due: float = 0.0
     """When the next heartbeat is, on the clock of `time.monotonic`."""
     admitted_after: float = 0.0
@@ -249,18 +251,37 @@ class Service:
         self._worker.shutdown()
 
     def _go_online(self, one: Served, online: float) -> None:
-        device, key = one.device, one.key
-        known = device.node_id != 0
-        if known:
-            try:
-                self.fleet.heartbeat(key, device.node_id, online)
-            except NotAdmittedError:
-                # A server that has lost its memory gives a new number to a key that is registered again.
-                known = False
-        if not known:
-            device.remember_node(self._activated(one, online))
-            LOG.info("%s: online", device.name)
+        if not self._rotated(one, online) and not self._still_known(one, online):
+            one.device.remember_node(self._activated(one, online))
+            LOG.info("%s: online", one.device.name)
         one.heartbeat_due = time.monotonic() + _HEARTBEAT_SHARE * online
+
+    def _rotated(self, one: Served, online: float) -> bool:
+        """Take a device online by its next key, if it has one and the server knows it; return whether."""
+        if one.next_key is None:
+            return False
+        try:
+            node_id = self.fleet.activate(one.next_key, online)
+        except NotAdmittedError:
+            return False
+        one.device.folder.take_next_node_key()
+        one.key, one.next_key = one.next_key, None
+        one.device.remember_node(node_id)
+        LOG.info("%s: online, by its next key", one.device.name)
+        return True
+
+    def _still_known(self, one: Served, online: float) -> bool:
+        """Keep a device online, if the server knows it by its number; return whether it does.
+
+        A server that has lost its memory gives a new number to a key that is registered again.
+        """
+        try:
+            known = one.device.node_id != 0
+            if known:
+                self.fleet.heartbeat(one.key, one.device.node_id, online)
+            return known
+        except NotAdmittedError:
+            return False
 
     def _activated(self, one: Served, online: float) -> int:
         """Take a device online that the server does not know by its number; return its new number."""
@@ -310,7 +331,9 @@ def opened_devices(folders: Sequence[Path], *, seeded: bool) -> Iterator[list[Se
         for path in dict.fromkeys(device.absolute() for folder in folders for device in _devices_in(folder)):
             folder = DeviceFolder(path)
             locks.enter_context(folder.locked())
-            served.append(Served(_opened(folder, seeded), NodeKey.read(folder.node_key_file)))
+            key, later = NodeKey.read(folder.node_key_file), folder.next_node_key_file
+            following = NodeKey.read(later) if later.exists() else None
+            served.append(Served(_opened(folder, seeded), key, following))
         yield served
 
 

@@ -162,12 +162,27 @@ def _help_of_arguments(command: object) -> Iterator[tuple[str, str | None]]:
 deploy = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Prepare a pilot on a SuperLink.")
 
 _NEXT = """\
-next, on the server, each in its own terminal, the last one in a checkout of dprec (docs/deployment.md):
+next, on the server, each in its own terminal (docs/deployment.md):
   {server}/superlink.sh
-  dprec deploy enrol {server} --superlink 127.0.0.1:{port}
-  FLWR_HOME={server}/flwr flwr run deployment pilot --run-config 'folder="{server}"'
+{enrol}
+  dprec deploy app {server}/app
+  FLWR_HOME={server}/flwr flwr run {server}/app pilot --run-config 'folder="{server}"'
+"""
+_ENROL = "  dprec deploy enrol {server} --superlink 127.0.0.1:{port}"
+_SERVE = """\
 and where the devices are, with the port of the proxy if there is one:
-  dprec device {folder}/devices --superlink {host}:{port} --ca {folder}/ca.crt{seeded}"""
+  dprec device {folder}/devices --superlink {host}:{port} --ca {folder}/ca.crt{seeded}
+Whoever keeps a copy of {folder}/devices has the ratings, and can compute the noise: a trial. In a pilot,
+users make their devices themselves (--devices 0, docs/joining.md)."""
+_INVITE = "  dprec deploy invite {server} NAME..."
+_ADMIT = "  dprec deploy admit {server} -"
+_JOIN = "and where the devices are, with {server}/invitation.json: dprec device join (docs/joining.md)"
+
+
+def _next_steps(*, devices: bool, **where: object) -> str:
+    enrol = [_ENROL] if devices else [_INVITE, _ADMIT, _ENROL]
+    text = _NEXT.replace("{enrol}", "\n".join(enrol)) + (_SERVE if devices else _JOIN)
+    return text.format(**where)
 
 
 @deploy.command(cls=PlainHelp)
@@ -176,7 +191,9 @@ def prepare(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory.")],
     devices: Annotated[
         int | None,
-        typer.Option(metavar="N", parser=integer, help="Devices; by default one for every user."),
+        typer.Option(
+            metavar="N", parser=integer, help="Devices; by default one for every user; 0 where all join."
+        ),
     ] = None,
     host: Annotated[
         str, typer.Option(metavar="H", help="Name or address under which devices reach the server.")
@@ -218,7 +235,7 @@ def prepare(
     if not quiet:
         typer.echo(f"protocol: {server.deployment.fingerprint}")
         where = {"server": server.path.absolute(), "folder": folder.absolute(), "host": host, "port": port}
-        typer.echo(_NEXT.format(**where, seeded=" --seeded" if seeded else ""))
+        typer.echo(_next_steps(devices=devices != 0, **where, seeded=" --seeded" if seeded else ""))
 
 
 @deploy.command(cls=PlainHelp)

@@ -19,7 +19,9 @@ class Enrolled:
     user: str
     """The user's own identifier."""
     public_key: str | None
-    """Key of the user's device, a line in the format of OpenSSH; None for a user without a device."""
+    """Key of the user's device, a line in the format of OpenSSH; None for a user without a device, who is
+    invited or was removed.
+    """
     node_id: int | None = None
     """How Flower calls the device; None before it is registered."""
 
@@ -55,8 +57,6 @@ def read_enrolment(path: Path) -> list[Enrolled]:
             raise InputError(where, f"{min(again)} again", "every user, key and node once")
         seen |= {f"user {user}", key, f"node {node}"}
         enrolled.append(Enrolled(user, key or None, int(node) if node else None))
-    if not enrolled:
-        raise InputError(str(path), "no user", "a line for each user")
     return enrolled
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from clients.device import Agreement, Limits, write_device
+from clients.device.joining import Invitation
 from clients.device.node_key import NodeKeyPair, new_node_key
 from dprec.accounting import PrivacyBudget
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, within
+from dprec.exchange import to_json
 from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
@@ -55,7 +57,9 @@ class PilotOptions(Options):
     """How a pilot is prepared."""
 
     devices: int | None = option(
-        "Devices, for the first users of the ratings; by default one for each.", None, ge=1
+        "Devices, for the first users of the ratings; by default one for each; 0 where all join.",
+        None,
+        ge=0,
     )
     host: str = option("Name or address under which the server is reached.", "localhost")
     port: int = option("Port of the SuperLink on its own machine.", 8000, ge=1, le=65535)
@@ -76,6 +80,8 @@ class PilotOptions(Options):
         super().__post_init__()
         check_host(self.host)
         check_quorum(self.quorum)
+        if self.seeded and self.devices == 0:
+            raise SettingError("seeded", "true, without devices", "devices that are made here")
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +94,26 @@ class _Pilot:
     keys: RunKeys
     agreement: Agreement
     node_keys: Sequence[NodeKeyPair]
-    """One for each user's device."""
+    """One for each user's device; none where users join."""
     directory: Directory | None
     """All of them, where devices mask what they send."""
+
+    @property
+    def enrolled(self) -> list[Enrolled]:
+        """Whose devices are made."""
+        users = self.train.user_ids[: len(self.node_keys)].tolist()
+        return [Enrolled(str(user), key.public) for user, key in zip(users, self.node_keys, strict=True)]
+
+    @property
+    def items(self) -> list[str]:
+        """The ids of the items."""
+        return [str(item) for item in self.train.item_ids.tolist()]
+
+    @property
+    def limits(self) -> Limits:
+        """What a device may spend."""
+        answers = self.agreement.setup.answers_per_rating
+        return limits_of(self.config.protocol.privacy, self.options.runs, answers)
 
 
 def prepare(
@@ -132,8 +155,13 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     entropy = os.urandom(ENTROPY_BYTES) if config.simulation.seed == "os" else None
     keys = RunKeys.derive(config.seed, suited.identity, entropy)
     items = [str(item) for item in train.item_ids.tolist()]
-    node_keys = [new_node_key() for _ in range(train.n_users)]
-    directory = Directory.of(key.public for key in node_keys) if protocol.setup().masks else None
+    node_keys = [new_node_key() for _ in range(0 if options.devices == 0 else train.n_users)]
+    masks = protocol.setup().masks
+    if masks and not node_keys:
+        raise SettingError(
+            "devices", "0", "the devices of all who take part: they mask what they send together"
+        )
+    directory = Directory.of(key.public for key in node_keys) if masks else None
     agreement = server_folder.agreement_of(config, train.scale, items, keys.installed.public, directory)
     return _Pilot(config, options, train, keys, agreement, node_keys, directory)
 
@@ -153,7 +181,7 @@ def _check_trust(protocol: Protocol, train: Ratings) -> None:
 
 
 def _first_users(train: Ratings, users: int | None) -> Ratings:
-    if users is None or users == train.n_users:
+    if not users or users == train.n_users:
         return train
     if users > train.n_users:
         raise InputError("devices", str(users), f"at most {train.n_users}, the users of the ratings")
@@ -164,7 +192,7 @@ def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> No
     hosts = list(dict.fromkeys([pilot.options.host, "localhost", "127.0.0.1"]))
     signing = Authority.new(pilot.options.authority_days)
     authority, server = signing.issued, signing.issue(hosts, pilot.options.days)
-    for name in ("authority", "server/flwr", "devices"):
+    for name in ("authority", "server/flwr", *(["devices"] if pilot.node_keys else [])):
         (building / name).mkdir(mode=0o700, parents=True)
     write_atomically(building / "ca.crt", authority.certificate)
     write_atomically(building / "authority" / "ca.key", authority.key, mode=_SECRET)
@@ -178,10 +206,9 @@ def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> No
     connection = _CONNECTION.format(address=address, certificate=certificate)
     write_atomically(own / "flwr" / "config.toml", connection)
     _write_server(pilot, server_folder.ServerFolder(own))
+    _write_invitation(pilot, server_folder.ServerFolder(own))
     _write_devices(pilot, building / "devices", progress)
-    users = [str(user) for user in pilot.train.user_ids.tolist()]
-    enrolled = [Enrolled(user, key.public) for user, key in zip(users, pilot.node_keys, strict=True)]
-    write_enrolment(server_folder.ServerFolder(own).enrolment_file, enrolled)
+    write_enrolment(server_folder.ServerFolder(own).enrolment_file, pilot.enrolled)
 
 
 def _write_server(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
@@ -199,15 +226,27 @@ def _write_server(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
         computes=pilot.agreement.computes,
     )
     catalogue = SideData.of(pilot.config.dataset, pilot.train).catalogue
-    items = [str(item) for item in pilot.train.item_ids.tolist()]
-    folder.write(pilot.config, deployment, items, catalogue, pilot.directory)
+    folder.write(pilot.config, deployment, pilot.items, catalogue, pilot.directory)
+
+
+def _write_invitation(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
+    """Write what is public, for those who join, unless devices know each other by their keys."""
+    agreed = pilot.agreement.text
+    write_atomically(folder.protocol_file, agreed)
+    if pilot.directory is not None:
+        return
+    invitation = Invitation(
+        protocol=agreed,
+        items=tuple(pilot.items),
+        limits=pilot.limits,
+        certificate=folder.certificate.decode(),
+    )
+    write_atomically(folder.invitation_file, to_json(invitation))
 
 
 def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> None:
     train, options = pilot.train, pilot.options
-    answers = pilot.agreement.setup.answers_per_rating
-    limits = limits_of(pilot.config.protocol.privacy, options.runs, answers)
-    items = [str(item) for item in train.item_ids.tolist()]
+    items, limits = pilot.items, pilot.limits
     values = np.full(train.count, np.nan) if train.scale.implicit else train.values
     for user, key in enumerate(pilot.node_keys):
         own = slice(train.indptr[user], train.indptr[user + 1])
@@ -222,7 +261,7 @@ def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> None:
             directory=pilot.directory,
             seeded=pilot.keys.installed if options.seeded else None,
         )
-        progress("devices", user + 1, train.n_users)
+        progress("devices", user + 1, len(pilot.node_keys))
 
 
 def limits_of(privacy: PrivacyBudget | None, runs: int, answers: int = 1) -> Limits:

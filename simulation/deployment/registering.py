@@ -1,43 +1,88 @@
-"""What a SuperLink's control API is asked for: to register the keys of devices."""
+"""What a SuperLink's control API is asked for: to register the keys of devices, and to take them off."""
 
+import ssl
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
-from flwr.proto.control_pb2 import ListNodesRequest, RegisterNodeRequest
+from flwr.proto.control_pb2 import ListNodesRequest, RegisterNodeRequest, UnregisterNodeRequest
 from flwr.supercore.control import ControlHttpClient
 from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 
+from clients.device.fleet import certificate_error
 from dprec.errors import RunError, one_line
+
+_UNREGISTERED = "unregistered"
+"""Flower's word for a key that was taken off; a SuperLink does not take it back."""
+
+
+class NotRegisteredError(Exception):
+    """Why the key of one device is not registered; others may be."""
+
+
+class Registry:
+    """The keys that a SuperLink knows."""
+
+    def __init__(self, client: ControlHttpClient) -> None:
+        self._client = client
+        listed = client.ListNodes(ListNodesRequest()).nodes_info
+        self._nodes = {node.public_key: int(node.node_id) for node in listed}
+        self._off = {node.public_key for node in listed if node.status == _UNREGISTERED}
+
+    def node_of(self, key: str) -> int | None:
+        """Return the node id of a public key, a line of OpenSSH; None of one that is not registered."""
+        public = _pem(key)
+        return None if public in self._off else self._nodes.get(public)
+
+    def register(self, key: str) -> int:
+        """Register a public key, unless it is already; return its node id, or raise NotRegisteredError."""
+        public = _pem(key)
+        if public in self._off:
+            reason = "its key was unregistered, and a SuperLink takes none back; the device needs another one"
+            raise NotRegisteredError(f"{reason}: dprec device rotate, then dprec deploy admit")
+        if public not in self._nodes:
+            try:
+                answer = self._client.RegisterNode(RegisterNodeRequest(public_key=public))
+            except httpx.HTTPStatusError as error:
+                if error.response.status_code != httpx.codes.PRECONDITION_FAILED:
+                    raise
+                raise NotRegisteredError(
+                    f"the SuperLink refuses its key: {_detail(error.response)}"
+                ) from None
+            self._nodes[public] = int(answer.node_id)
+        return self._nodes[public]
+
+    def unregister(self, node_id: int) -> None:
+        """Take a device off, unless the SuperLink does not know it."""
+        try:
+            self._client.UnregisterNode(UnregisterNodeRequest(node_id=node_id))
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code != httpx.codes.NOT_FOUND:
+                raise
 
 
 def registered_nodes(address: str, certificate: bytes, keys: Iterable[str]) -> dict[str, int]:
-    """Register public keys, as lines of OpenSSH, that are not yet; return the node ids of all of them.
+    """Register public keys, as lines of OpenSSH, that are not yet; return the node ids of all that are.
 
-    ``certificate``: of the authority that signed the SuperLink's, as PEM. Raises RunError when the SuperLink
-    cannot be reached, or refuses.
+    See `registry`.
     """
-
-    def pem(key: str) -> bytes:
-        return serialization.load_ssh_public_key(key.encode()).public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-
-    with _connected(address, certificate) as client:
-        listed = client.ListNodes(ListNodesRequest()).nodes_info
-        known = {node.public_key: node.node_id for node in listed if node.status != "unregistered"}
-        nodes = {}
+    nodes = {}
+    with registry(address, certificate) as registered:
         for key in keys:
-            public = pem(key)
-            if public not in known:
-                known[public] = client.RegisterNode(RegisterNodeRequest(public_key=public)).node_id
-            nodes[key] = int(known[public])
+            with suppress(NotRegisteredError):
+                nodes[key] = registered.register(key)
     return nodes
 
 
 @contextmanager
-def _connected(address: str, certificate: bytes) -> Iterator[ControlHttpClient]:
+def registry(address: str, certificate: bytes) -> Iterator[Registry]:
+    """Open the registry of a SuperLink.
+
+    ``certificate``: of the authority that signed the SuperLink's, as PEM. Raises RunError when the SuperLink
+    cannot be reached, or refuses.
+    """
     client = ControlHttpClient.from_server_address(
         server_address=address,
         insecure=False,
@@ -45,11 +90,33 @@ def _connected(address: str, certificate: bytes) -> Iterator[ControlHttpClient]:
         interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
     )
     try:
-        yield client
+        yield Registry(client)
     except httpx.ConnectError as error:
-        reason = f"{one_line(error)}; started, it takes some seconds until it answers"
-        raise RunError(f"the SuperLink at {address} cannot be reached: {reason}") from None
+        raise RunError(f"the SuperLink at {address} cannot be reached: {_why(error)}") from None
     except (httpx.HTTPError, OSError) as error:
         raise RunError(f"the SuperLink at {address} does not register devices: {one_line(error)}") from None
     finally:
         client.close()
+
+
+def _why(error: httpx.ConnectError) -> str:
+    refused = certificate_error(error)
+    if isinstance(refused, ssl.SSLCertVerificationError):
+        return f"its certificate is refused, {refused.verify_message}; dprec deploy renew makes another one"
+    return f"{one_line(error)}; started, it takes some seconds until it answers"
+
+
+def _detail(response: httpx.Response) -> str:
+    try:
+        return str(response.json()["detail"])
+    except (ValueError, KeyError, TypeError):
+        return f"status {response.status_code}"
+
+
+def _pem(key: str) -> bytes:
+    """Return a public key, a line of OpenSSH, as PEM; raises NotRegisteredError."""
+    try:
+        public = serialization.load_ssh_public_key(key.encode())
+    except (ValueError, UnsupportedAlgorithm):
+        raise NotRegisteredError("its public key is none, as a line of OpenSSH") from None
+    return public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)

@@ -77,6 +77,16 @@ class ServerFolder:
         return self.path / "enrolment.csv"
 
     @property
+    def protocol_file(self) -> Path:
+        """What devices agree to, as in their own folders."""
+        return self.path / "protocol.json"
+
+    @property
+    def invitation_file(self) -> Path:
+        """What everybody may know who is to join; see `clients.device.joining`."""
+        return self.path / "invitation.json"
+
+    @property
     def certificate(self) -> bytes:
         """The authority's certificate, as PEM; raises InputError when it cannot be read."""
         return read_text(self.path / "ca.crt", _PREPARED).encode()
@@ -117,8 +127,11 @@ class ServerFolder:
         return read_text(self._catalogue_file, _PREPARED).splitlines()
 
     def enrolled(self) -> list[Enrolled]:
-        """Read who takes part."""
-        return read_enrolment(self.enrolment_file)
+        """Read who takes part; raises InputError when the list is damaged, or nobody does."""
+        enrolled = read_enrolment(self.enrolment_file)
+        if not enrolled:
+            raise InputError(str(self.enrolment_file), "no user", "a line for each user")
+        return enrolled
 
     def catalogue(self) -> Catalogue | None:
         """Read the public data about the items, if there are any."""

@@ -25,7 +25,6 @@ def test_nodes_are_found_by_their_keys() -> None:
     [
         ("", ":1: nothing"),
         ("user,node_id\n", ":1: user,node_id"),
-        ("user,public_key,node_id\n", ": no user"),
         ("user,public_key,node_id\nu1,k\n", ":2: u1,k"),
         pytest.param(f"user,public_key,node_id\nu1,{'k' * 140_000},\n", ": field larger", id="long"),
         ("user,public_key,node_id\n,k,7\n", ":2: ,k,7"),

@@ -55,6 +55,8 @@ def test_no_rating_is_in_the_servers_folder(tmp_path: Path) -> None:
         "config.yaml",
         "deployment.json",
         "enrolment.csv",
+        "invitation.json",
+        "protocol.json",
         "server.crt",
         "server.key",
         "superlink.sh",
