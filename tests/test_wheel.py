@@ -17,7 +17,7 @@ PACKAGES = ("clients", "dprec", "simulation", "strategies")
 def contents(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """Return the paths in a wheel of this checkout."""
     folder = tmp_path_factory.mktemp("wheel")
-    for name in (*PACKAGES, "configs", "pyproject.toml", "README.md", "LICENSE"):
+    for name in (*PACKAGES, "configs", "deployment", "pyproject.toml", "README.md", "LICENSE"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, folder / name)
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "--wheel-dir", "dist", "."]
@@ -42,6 +42,14 @@ def test_every_module_and_data_file_is_in_the_wheel(contents: set[str]) -> None:
 
 def test_the_presets_are_in_the_wheel(contents: set[str]) -> None:
     assert {f"simulation/presets/{path}" for path in files(CONFIGS, "*.yaml")} <= contents
+
+
+def test_the_app_that_flower_is_sent_is_in_the_wheel(contents: set[str]) -> None:
+    app = {"pyproject.toml", "README.md", "LICENSE"} | {
+        f"dprec_pilot/{path.name}" for path in (ROOT / "deployment" / "dprec_pilot").glob("*.py")
+    }
+    found = {path for path in contents if path.startswith("simulation/deployment/app/")}
+    assert found == {f"simulation/deployment/app/{path}" for path in app}
 
 
 def test_nothing_else_is_in_the_wheel(contents: set[str]) -> None:

@@ -117,7 +117,7 @@ def _check_open(agreement: Agreement, user: int, where: str) -> None:
         raise InputError("--user", str(user), "a number for which the protocol has a budget")
     if agreement.directory:
         found = "devices that know each other by their keys, and mask what they send together"
-        raise InputError(where, found, "a protocol that more devices can join")
+        raise InputError(where, found, "one that more devices can join")
 
 
 def _built(folder: Path, certificate: str, made: dict[str, Any]) -> DeviceFolder:
@@ -205,9 +205,7 @@ def rotate(folder: Path) -> PublicLine:
     user = device.options.user
     if device.agreement.directory:
         found = "devices that know each other by their keys, and mask what they send together"
-        raise InputError(
-            str(device.protocol_file), found, "a protocol in which only the server knows the key"
-        )
+        raise InputError(str(device.protocol_file), found, "one in which the server alone knows the key")
     with device.locked():
         before, place = read_node_key(device.node_key_file), device.next_node_key_file
         try:

@@ -239,6 +239,17 @@ def prepare(
 
 
 @deploy.command(cls=PlainHelp)
+def app(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory.")]) -> None:
+    """Write the app that Flower runs to DIR: flwr run DIR.
+
+    In Flower's simulation it plays a pilot of made-up people; on the SuperLink of a pilot it is its server.
+    """
+    from simulation.deployment.flower_app import write_app
+
+    write_app(folder)
+
+
+@deploy.command(cls=PlainHelp)
 def enrol(
     server: Annotated[Path, typer.Argument(metavar="SERVER", help="The server's folder: DIR/server.")],
     superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the SuperLink is.")],

@@ -158,9 +158,7 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     node_keys = [new_node_key() for _ in range(0 if options.devices == 0 else train.n_users)]
     masks = protocol.setup().masks
     if masks and not node_keys:
-        raise SettingError(
-            "devices", "0", "the devices of all who take part: they mask what they send together"
-        )
+        raise SettingError("devices", "0", "devices of all who take part: they mask together")
     directory = Directory.of(key.public for key in node_keys) if masks else None
     agreement = server_folder.agreement_of(config, train.scale, items, keys.installed.public, directory)
     return _Pilot(config, options, train, keys, agreement, node_keys, directory)

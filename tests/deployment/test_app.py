@@ -18,11 +18,13 @@ from flwr.cli.build import build_fab_from_files
 from flwr.cli.config_utils import load_and_validate
 from flwr.cli.utils import collect_files
 from flwr.common.constant import FAB_MAX_SIZE
+from flwr.supercore.constant import MAX_TOTAL_BYTES
 from flwr.supercore.fab_format_version import FabFormatMetadata
 from typer.testing import CliRunner
 
 import dprec
 from dprec.exchange import IDENTIFY, MESSAGE_TYPES, NODE, Identity, RefusalCode
+from simulation.deployment.flower_app import write_app
 from simulation.deployment.simulated_pilot import SETTINGS, configured
 from simulation.engine.session import identity_restored
 from tests.paths import ROOT
@@ -69,12 +71,13 @@ def test_the_bundle_is_of_format_1_for_one_flower() -> None:
         assert packed.read("LICENSE") == (ROOT / "LICENSE").read_bytes()
 
 
-def test_the_hub_takes_what_would_be_published(capsys: pytest.CaptureFixture[str]) -> None:
-    paths = _collect_file_paths(APP)
+def test_the_hub_takes_what_would_be_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_app(tmp_path / "app")
+    paths = _collect_file_paths(tmp_path / "app")
     _validate_files(paths)  # raises where a limit of the Hub is exceeded
-    assert {path.relative_to(APP).as_posix() for path in paths} == PACKED | {"compose.yaml"}
-    assert sum(path.stat().st_size for path in paths) < MOST_BYTES
-    capsys.readouterr()
+    assert {path.relative_to(tmp_path / "app").as_posix() for path in paths} == PACKED
+    assert sum(path.stat().st_size for path in paths) < MOST_BYTES < MAX_TOTAL_BYTES
+    assert "Skip" not in capsys.readouterr().out
 
 
 def test_the_app_is_of_this_version_and_has_flower_install_nothing_by_name() -> None:

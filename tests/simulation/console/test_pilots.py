@@ -28,7 +28,8 @@ def test_prepare_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixt
     for command in (
         f"{pilot}/server/superlink.sh",
         f"dprec deploy enrol {pilot}/server --superlink 127.0.0.1:9000",
-        f"FLWR_HOME={pilot}/server/flwr flwr run deployment pilot",
+        f"dprec deploy app {pilot}/server/app",
+        f"FLWR_HOME={pilot}/server/flwr flwr run {pilot}/server/app pilot",
         f"dprec device {pilot}/devices --superlink pilot.example:9000 --ca {pilot}/ca.crt --seeded",
     ):
         assert command in said
@@ -45,6 +46,8 @@ def test_prepare_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixt
         (["prepare", "blp-mf", "pilot", "--host", "", *DATA], "host: ''"),
         (["prepare", "blp-mf", "pilot", "--host", "a b; rm", *DATA], "host: 'a b; rm'"),
         (["prepare", "blp-mf", "pilot", "--host", "a\nb", *DATA], "host: 'a"),
+        (["app", "."], "accepted: a new directory"),
+        (["app", "/dev/null/app"], "/dev/null: "),
         (["enrol", "nowhere", "--superlink", "127.0.0.1:1"], "enrolment.csv: No such file"),
     ],
 )
