@@ -1,4 +1,4 @@
-"""The verbs as Python functions: run, compare, attack, ls, diff, tune, audit, plot, prepare, enrol.
+"""The verbs as Python functions: run, compare, attack, ls, diff, tune, audit, plot, prepare, enrol, status.
 
 Each imports what it needs when it is called, so that starting is cheap.
 """
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from simulation.configuration.loading import GivenParts
     from simulation.configuration.models import RunConfig
     from simulation.deployment.server_folder import ServerFolder
+    from simulation.deployment.status import PilotStatus
     from simulation.listing import Found
     from simulation.result import RunResult
     from simulation.storage.run_files import RunRecord
@@ -541,3 +542,31 @@ def enrol(server: str | Path, superlink: str) -> int:
     from simulation.deployment.server_folder import ServerFolder
 
     return enrol(ServerFolder(Path(server)), superlink)
+
+
+def status(
+    server: str | Path, superlink: str | None = None, *, runs: Sequence[str | Path] = ()
+) -> PilotStatus:
+    """Return whose devices are enrolled and online, and who answered what in which run of a pilot.
+
+    Parameters
+    ----------
+    server : str or Path
+        The folder of the server.
+    superlink : str, optional
+        Host and port of the SuperLink, which knows who is online.
+    runs : sequence of str or Path
+        Directories of runs that are not in ``runs/`` of the folder.
+
+    Raises
+    ------
+    InputError, RunError
+        When a file is damaged, or a directory is no run's; when the SuperLink refuses or is not there.
+    """
+    from simulation.deployment.registering import seen_nodes
+    from simulation.deployment.server_folder import ServerFolder
+    from simulation.deployment.status import status_of
+
+    folder = ServerFolder(Path(server))
+    nodes = [] if superlink is None else seen_nodes(superlink, folder.certificate)
+    return status_of(folder, nodes, superlink, [Path(run) for run in runs])

@@ -21,20 +21,22 @@ if TYPE_CHECKING:
 def print_found(found: Sequence[Found], folder: Path, *, as_json: bool) -> None:
     """Print what a folder holds, a line each."""
     if as_json:
-        _print_json([each.values() for each in found])
+        print_json([each.values() for each in found])
         return
     if not found:
-        typer.echo(f"no results in {_text(folder)}")
+        typer.echo(f"no results in {text_of(folder)}")
         return
     columns = [
-        _column("", (each.path for each in found)),
-        _column("kind", (each.kind for each in found), rank=3),
-        _column("what", (each.what for each in found), rank=4, wrapped=True),
-        _column("changed", (each.changed.astimezone().strftime("%Y-%m-%d %H:%M") for each in found), rank=2),
-        _column("state", (each.progress for each in found), rank=1),
-        _column("best", (each.damage or each.best for each in found), wrapped=True),
+        text_column("", (each.path for each in found)),
+        text_column("kind", (each.kind for each in found), rank=3),
+        text_column("what", (each.what for each in found), rank=4, wrapped=True),
+        text_column(
+            "changed", (each.changed.astimezone().strftime("%Y-%m-%d %H:%M") for each in found), rank=2
+        ),
+        text_column("state", (each.progress for each in found), rank=1),
+        text_column("best", (each.damage or each.best for each in found), wrapped=True),
     ]
-    _print_table(columns)
+    print_table(columns)
     if any(each.state == "unfinished" for each in found):
         print_lines(["What is not finished runs, or was interrupted: --resume -o DIR goes on."])
 
@@ -42,16 +44,16 @@ def print_found(found: Sequence[Found], folder: Path, *, as_json: bool) -> None:
 def print_difference(difference: Difference, *, as_json: bool) -> None:
     """Print in what two runs or comparisons differ."""
     if as_json:
-        _print_json(difference.values())
+        print_json(difference.values())
         return
-    names = _text(difference.first), _text(difference.second)
+    names = text_of(difference.first), text_of(difference.second)
     if difference.settings:
         settings = difference.settings.items()
-        _print_table(
+        print_table(
             [
-                _column("setting", (key for key, _ in settings)),
+                text_column("setting", (key for key, _ in settings)),
                 *(
-                    _column(name, (pair[at] for _, pair in settings), wrapped=True)
+                    text_column(name, (pair[at] for _, pair in settings), wrapped=True)
                     for at, name in enumerate(names)
                 ),
             ]
@@ -61,11 +63,15 @@ def print_difference(difference: Difference, *, as_json: bool) -> None:
     typer.echo()
     if difference.figures:
         figures = difference.figures
-        of = [_column("protocol", (each.of for each in figures))] if difference.same_ratings is None else []
-        _print_table(
+        of = (
+            [text_column("protocol", (each.of for each in figures))]
+            if difference.same_ratings is None
+            else []
+        )
+        print_table(
             [
                 *of,
-                _column("figure", (each.name for each in figures)),
+                text_column("figure", (each.name for each in figures)),
                 _figures(names[0], [each.first for each in figures]),
                 _figures(names[1], [each.second for each in figures]),
             ]
@@ -78,7 +84,7 @@ def print_difference(difference: Difference, *, as_json: bool) -> None:
 def _last_words(difference: Difference, names: tuple[str, str]) -> list[str]:
     """Return the lines below the tables."""
     only = zip(names, (difference.only_first, difference.only_second), strict=True)
-    lines = [f"only in {name}: {', '.join(map(_text, labels))}" for name, labels in only if labels]
+    lines = [f"only in {name}: {', '.join(map(text_of, labels))}" for name, labels in only if labels]
     if difference.same_ratings is False:
         lines.append("other test ratings, so that users cannot be compared")
     lines += [_gain_in_words(gain, names[1]) for gain in difference.gains]
@@ -100,8 +106,9 @@ def _gain_in_words(gain: Gain, second: str) -> str:
     return f"{gain.metric.label}: {words}{beyond_chance}; {interval}"
 
 
-def _column(heading: str, values: Iterable[object], rank: int = 0, *, wrapped: bool = False) -> Column:
-    return Column(heading, tuple(map(_text, values)), numeric=False, wrapped=wrapped, rank=rank)
+def text_column(heading: str, values: Iterable[object], rank: int = 0, *, wrapped: bool = False) -> Column:
+    """Return a column of words."""
+    return Column(heading, tuple(map(text_of, values)), numeric=False, wrapped=wrapped, rank=rank)
 
 
 def _figures(heading: str, values: Sequence[float | str | bool | None]) -> Column:
@@ -111,21 +118,23 @@ def _figures(heading: str, values: Sequence[float | str | bool | None]) -> Colum
 def _figure(value: float | str | bool | None) -> str:
     if isinstance(value, float):
         return f"{value:,.6g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else _text(value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     """Return a value in one line, without what a terminal would obey."""
     text = DASH if value is None else value if isinstance(value, str) else str(value)
     return shown("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text))
 
 
-def _print_table(columns: Sequence[Column]) -> None:
+def print_table(columns: Sequence[Column]) -> None:
+    """Print a table as it fits the terminal."""
     shown_on = table_console(sum(max(map(len, (each.heading, *each.cells))) + 2 for each in columns))
     shown_on.print(fitted(columns, width_of(shown_on)).table)
 
 
-def _print_json(values: Any) -> None:
+def print_json(values: Any) -> None:
+    """Print values as JSON."""
     typer.echo(json.dumps(values, indent=2, default=_plain))
 
 

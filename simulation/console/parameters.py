@@ -287,6 +287,25 @@ def renew(
         typer.echo("start the SuperLink again, and the proxy before it, if there is one")
 
 
+@deploy.command(cls=PlainHelp)
+def status(
+    server: Annotated[Path, typer.Argument(metavar="SERVER", help="The server's folder: DIR/server.")],
+    superlink: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="The SuperLink, to see which devices are online.")
+    ] = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="A run that is not in SERVER/runs; as often as there are some."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show whose devices are enrolled and online, and who answered in which run, and who did not, and why."""
+    from simulation.console.status import print_status
+    from simulation.verbs import status as status_of_pilot
+
+    print_status(status_of_pilot(server, superlink, runs=run or ()), as_json=as_json)
+
+
 def device(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help=command.HELP["folders"])],
     superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help=command.HELP["superlink"])],

@@ -150,6 +150,18 @@ class Journal:
         self._size, self._chain = self._size + len(line), chain
 
 
+def waited_for(path: Path, fingerprint: str) -> tuple[int, int] | None:
+    """Return how many devices have been asked what is open, and how many have answered; None if nothing is.
+
+    Of a journal that a run may be writing; raises InputError as `Journal.opened` does.
+    """
+    journal = Journal._read(path, fingerprint) if path.exists() else None
+    if journal is None or not journal.exchanges or journal.exchanges[-1].ended:
+        return None
+    exchange = journal.exchanges[-1]
+    return len(exchange.reached), len({reply.metadata.src_node_id for reply in exchange.replies})
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     try:

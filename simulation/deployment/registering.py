@@ -1,21 +1,23 @@
-"""What a SuperLink's control API is asked for: to register the keys of devices, and to take them off."""
+"""What a SuperLink's control API is asked for: to register, take off and list keys of devices."""
 
 import ssl
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import httpx
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
+from flwr.common.constant import HEARTBEAT_PATIENCE
 from flwr.proto.control_pb2 import ListNodesRequest, RegisterNodeRequest, UnregisterNodeRequest
+from flwr.proto.node_pb2 import NodeInfo
+from flwr.supercore.constant import NodeStatus
 from flwr.supercore.control import ControlHttpClient
 from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 
 from clients.device.fleet import certificate_error
 from dprec.errors import RunError, one_line
-
-_UNREGISTERED = "unregistered"
-"""Flower's word for a key that was taken off; a SuperLink does not take it back."""
 
 
 class NotRegisteredError(Exception):
@@ -27,9 +29,9 @@ class Registry:
 
     def __init__(self, client: ControlHttpClient) -> None:
         self._client = client
-        listed = client.ListNodes(ListNodesRequest()).nodes_info
-        self._nodes = {node.public_key: int(node.node_id) for node in listed}
-        self._off = {node.public_key for node in listed if node.status == _UNREGISTERED}
+        self._listed = client.ListNodes(ListNodesRequest()).nodes_info
+        self._nodes = {node.public_key: int(node.node_id) for node in self._listed}
+        self._off = {node.public_key for node in self._listed if node.status == NodeStatus.UNREGISTERED}
 
     def node_of(self, key: str) -> int | None:
         """Return the node id of a public key, a line of OpenSSH; None of one that is not registered."""
@@ -54,6 +56,10 @@ class Registry:
             self._nodes[public] = int(answer.node_id)
         return self._nodes[public]
 
+    def seen(self) -> list["NodeSeen"]:
+        """Return what is known of every device."""
+        return [_seen(node) for node in self._listed]
+
     def unregister(self, node_id: int) -> None:
         """Take a device off, unless the SuperLink does not know it."""
         try:
@@ -76,6 +82,33 @@ def registered_nodes(address: str, certificate: bytes, keys: Iterable[str]) -> d
     return nodes
 
 
+@dataclass(frozen=True)
+class NodeSeen:
+    """A device as the SuperLink knows it."""
+
+    node_id: int
+    status: str
+    """registered, online, offline or unregistered."""
+    last_seen: datetime | None
+    """When it was heard of; None for one that never came."""
+
+
+def seen_nodes(address: str, certificate: bytes) -> list[NodeSeen]:
+    """Return the devices that a SuperLink knows; see `registry`."""
+    with registry(address, certificate) as registered:
+        return registered.seen()
+
+
+def _seen(node: NodeInfo) -> NodeSeen:
+    """Return what is known of a node; one that was lost was seen up to two heartbeats before."""
+    at = None
+    if node.status == NodeStatus.ONLINE:
+        at = datetime.fromtimestamp(node.online_until - HEARTBEAT_PATIENCE * node.heartbeat_interval, UTC)
+    elif node.last_deactivated_at:
+        at = datetime.fromisoformat(node.last_deactivated_at)
+    return NodeSeen(node.node_id, node.status, at)
+
+
 @contextmanager
 def registry(address: str, certificate: bytes) -> Iterator[Registry]:
     """Open the registry of a SuperLink.
@@ -94,7 +127,7 @@ def registry(address: str, certificate: bytes) -> Iterator[Registry]:
     except httpx.ConnectError as error:
         raise RunError(f"the SuperLink at {address} cannot be reached: {_why(error)}") from None
     except (httpx.HTTPError, OSError) as error:
-        raise RunError(f"the SuperLink at {address} does not register devices: {one_line(error)}") from None
+        raise RunError(f"the SuperLink at {address} refuses: {one_line(error)}") from None
     finally:
         client.close()
 

@@ -6,6 +6,7 @@ answered, who did not, and why. `rounds.jsonl` has the rounds so far. None of th
 knows anyway. The log goes to standard output as well, which Flower shows as the run's own (`flwr log`).
 """
 
+import fcntl
 import json
 import logging
 import os
@@ -39,6 +40,7 @@ RUN_LOG, EXCHANGES = "run.log", "exchanges.jsonl"
 _OWNER_ONLY = 0o600
 _PROGRESS_SECONDS = 10.0
 """Time between lines on how far a computation is."""
+_LOG = "run.log as a run writes it"
 ENDED, FAILED, STOPPED = "the run has ended", "the run has failed", "the run was stopped"
 """Beginnings of the last line of a log."""
 
@@ -81,9 +83,27 @@ def read_exchanges(directory: Path) -> tuple[Exchange, ...]:
 def how_it_ended(directory: Path) -> str | None:
     """Return the last line of a run's log without its time, if that says how the run ended."""
     path = directory / RUN_LOG
-    lines = read_text(path, "run.log as a run writes it").splitlines() if path.exists() else []
+    lines = read_text(path, _LOG).splitlines() if path.exists() else []
     last = lines[-1].partition(" ")[2] if lines else ""
     return last if last.startswith((ENDED, FAILED, STOPPED)) else None
+
+
+def began_at(directory: Path) -> str | None:
+    """Return when a run began, in UTC, by its log."""
+    path = directory / RUN_LOG
+    return read_text(path, _LOG).partition(" ")[0] or None if path.exists() else None
+
+
+def is_written(directory: Path) -> bool:
+    """Return whether a process has a run under way: it holds the log for as long as it lives."""
+    try:
+        with (directory / RUN_LOG).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 @dataclass
@@ -167,6 +187,8 @@ def _written_to(path: Path) -> Iterator[None]:
     except OSError as error:
         raise unusable(path, error) from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file, _handled_by(file):
+        # For `is_written`; the lock ends with the process, however it ends.
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
