@@ -30,7 +30,7 @@ class FaultOptions(Options):
     straggle: float = option("Share that answers after the round has ended.", 0.0, ge=0, le=1)
     corrupt: float = option("Share whose report is damaged in transit.", 0.0, ge=0, le=1)
     attendance: str | None = option(
-        "File attendance.csv of a deployment, whose users answer as they did there; in place of shares.", None
+        "Run directory of a deployment, whose users answer as they did there; in place of shares.", None
     )
 
     def __post_init__(self) -> None:

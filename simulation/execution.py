@@ -41,7 +41,7 @@ from simulation.protocols import Protocol, Task
 from simulation.protocols.base import check_suits
 from simulation.scheduled import KeysOf, check_kind, check_schedule, over_time
 from simulation.storage.attacked import AttackSummary
-from simulation.storage.attendance import read_attendance
+from simulation.storage.exchanges import attendance_in
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
     RunRecord,
@@ -244,13 +244,13 @@ def run_in(
 
 def _attendance(config: RunConfig, train: Ratings) -> Attendance | None:
     """Return who answers in which round, where a deployment says so."""
-    file = config.simulation.faults.attendance
-    if file is None:
+    deployed = config.simulation.faults.attendance
+    if deployed is None:
         return None
     if config.schedule is not None or config.attacks:
         found = "attendance of a single collection, with a schedule or attacks"
         raise InputError("simulation.faults.attendance", found, "one collection, and no attacks")
-    return read_attendance(Path(file), [str(user) for user in train.user_ids.tolist()])
+    return attendance_in(Path(deployed), [str(user) for user in train.user_ids.tolist()])
 
 
 def _attacked(game: Laboratory) -> dict[str, AttackSummary]:

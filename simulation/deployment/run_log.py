@@ -17,11 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Any, TextIO
 
 from flwr.app import ConfigRecord, Message
 from flwr.serverapp import Grid
-from pydantic import Field
 
 from dprec.errors import one_line
 from dprec.exchange import COUNT, COUNT_ROUND, REPORT, REQUEST, is_integer, words_of
@@ -29,14 +28,15 @@ from dprec.reports import REPORT_ROUND
 from simulation.deployment.enrolment import Enrolled
 from simulation.engine.grids import WaitingGrid
 from simulation.storage.directories import ROUNDS
-from simulation.storage.files import Document, parse_document, read_text, unusable, write_atomically
+from simulation.storage.exchanges import EXCHANGES, Exchange, read_exchanges
+from simulation.storage.files import read_text, unusable, write_atomically
 from simulation.storage.run_files import written_rounds
 from strategies.participation import NoReportError, RoundRecord
 from strategies.roster import reply_record
 
 LOG = logging.getLogger("dprec.server")
 
-RUN_LOG, EXCHANGES = "run.log", "exchanges.jsonl"
+RUN_LOG = "run.log"
 _OWNER_ONLY = 0o600
 _PROGRESS_SECONDS = 10.0
 """Time between lines on how far a computation is."""
@@ -46,38 +46,6 @@ ENDED, FAILED, STOPPED = "the run has ended", "the run has failed", "the run was
 
 _ROUNDS = {REPORT: REPORT_ROUND, COUNT: COUNT_ROUND}
 """Of requests that do not name theirs."""
-
-
-class Exchange(Document):
-    """Something that the server asked, and how it went; a line of exchanges.jsonl."""
-
-    exchange: Annotated[int, Field(ge=1)] = Field(description="Its number in the run, from 1.")
-    asks: str = Field(description="Type of the messages.")
-    round: int | None = Field(description="The round that they name; null for what costs devices nothing.")
-    began: str = Field(description="When, in UTC.")
-    seconds: float = Field(ge=0, description="How long it took.")
-    answered: tuple[str, ...] = Field(description="Users whose answer came in time.")
-    late: tuple[str, ...] = Field(description="Users whose answer came in the grace period.")
-    absent: tuple[str, ...] = Field(description="Users without an answer.")
-    refused: dict[str, tuple[str, ...]] = Field(description="Users whose device refused, by its reason.")
-
-    @property
-    def causes(self) -> dict[str, int]:
-        """Why answers failed, and how many."""
-        counts = {"absent": len(self.absent), "late": len(self.late)}
-        counts |= {cause: len(users) for cause, users in self.refused.items()}
-        return {cause: count for cause, count in counts.items() if count}
-
-
-def read_exchanges(directory: Path) -> tuple[Exchange, ...]:
-    """Read what was asked in a run so far; nothing if it has no such file. Raises InputError."""
-    path = directory / EXCHANGES
-    if not path.exists():
-        return ()
-    lines = read_text(path, "exchanges.jsonl as a run writes it").splitlines()
-    return tuple(
-        parse_document(Exchange, line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)
-    )
 
 
 def how_it_ended(directory: Path) -> str | None:

@@ -13,16 +13,15 @@ from dprec.errors import InputError, RunError
 from simulation.deployment.enrolment import write_enrolment
 from simulation.deployment.run_log import (
     ENDED,
-    EXCHANGES,
     FAILED,
     RUN_LOG,
     STOPPED,
     followed,
     how_it_ended,
-    read_exchanges,
     said_aloud,
 )
 from simulation.deployment.serving import serve
+from simulation.storage.exchanges import EXCHANGES, read_exchanges
 from simulation.storage.run_files import parse_rounds
 from strategies.participation import NoReportError
 from tests.clients.device.devices import DeviceGrid
