@@ -1,4 +1,4 @@
-"""exchanges.jsonl: what the server of a deployment has asked, and who answered. Simulated users can do likewise."""
+"""exchanges.jsonl: what a deployment has asked, and who answered. Simulated users can answer likewise."""
 
 from collections.abc import Sequence
 from pathlib import Path
