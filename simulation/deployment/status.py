@@ -17,9 +17,10 @@ import numpy as np
 from dprec.errors import InputError
 from simulation.deployment.journal import JOURNAL, waited_for
 from simulation.deployment.registering import NodeSeen
-from simulation.deployment.run_log import ENDED, Exchange, began_at, how_it_ended, is_written, read_exchanges
+from simulation.deployment.run_log import ENDED, began_at, how_it_ended, is_written
 from simulation.deployment.server_folder import ServerFolder
 from simulation.storage.directories import CONFIG, SUMMARY, TRAFFIC
+from simulation.storage.exchanges import Exchange, read_exchanges
 from simulation.storage.files import FROM_RUN, read_columns
 
 GOES_ON, KILLED = "the run goes on", "the run was killed"
