@@ -1,4 +1,4 @@
-"""What `dprec device` and `dprec-device` do: serve the devices in some folders.
+"""What `dprec device` and `dprec-device` do: serve the devices in some folders, or as `clients.device.owner`.
 
 The first is of the complete distribution, whose command line is Typer's; the second of the distribution for
 devices, which has none of that. Both have these options, and say the same.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import dprec
+from clients.device import owner
 from dprec.errors import InputError, RunError
 
 NAME = "dprec-device"
@@ -37,6 +38,8 @@ HELP = {
     "seeded": "For tests: noise that follows from the seed in seeded.json.",
 }
 """What the arguments mean."""
+
+_OTHERS = f"{NAME} join and {NAME} rotate make a device and its keys; their --help says how."
 
 _QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
 """A device speaks to its server alone."""
@@ -141,9 +144,15 @@ def _seconds(least: float, most: float) -> Callable[[str], float]:
     return read
 
 
+def _user(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) <= owner.MOST_USERS):
+        raise argparse.ArgumentTypeError(f"{text!r}; accepted: the number of the user, from 0")
+    return int(text)
+
+
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line of `dprec-device`."""
-    made = _Parser(NAME, description=SUMMARY, allow_abbrev=False)
+    """Return what reads the command line of `dprec-device`, where it serves."""
+    made = _Parser(NAME, description=SUMMARY, epilog=_OTHERS, allow_abbrev=False)
     made.add_argument("--version", action="version", version=f"{NAME} {dprec.__version__}")
     made.add_argument("folders", type=Path, nargs="+", metavar="DIR", help=HELP["folders"])
     made.add_argument("--superlink", required=True, metavar="HOST:PORT", help=HELP["superlink"])
@@ -157,11 +166,40 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def join_parser() -> argparse.ArgumentParser:
+    """Return what reads the words after `dprec-device join`."""
+    made, says = _Parser(f"{NAME} join", description=owner.JOIN, allow_abbrev=False), owner.HELP
+    made.add_argument("invitation", type=Path, metavar="INVITATION", help=says["invitation"])
+    made.add_argument("ratings", type=Path, metavar="RATINGS", help=says["ratings"])
+    made.add_argument("folder", type=Path, metavar="DIR", help=says["folder"])
+    made.add_argument("--user", required=True, type=_user, metavar="N", help=says["user"])
+    made.add_argument(
+        "--class", action="append", default=[], dest="classes", metavar="M:C", help=says["classes"]
+    )
+    return made
+
+
+def rotate_parser() -> argparse.ArgumentParser:
+    """Return what reads the words after `dprec-device rotate`."""
+    made = _Parser(f"{NAME} rotate", description=owner.ROTATE, allow_abbrev=False)
+    made.add_argument("folder", type=Path, metavar="DIR", help=owner.HELP["folder"])
+    return made
+
+
+def _read(arguments: Sequence[str]) -> Serving | owner.Joining | owner.Rotating:
+    first, rest = arguments[:1], arguments[1:]
+    if first == ["join"]:
+        return owner.Joining(**vars(join_parser().parse_args(rest)))
+    if first == ["rotate"]:
+        return owner.Rotating(**vars(rotate_parser().parse_args(rest)))
+    return Serving(**vars(parser().parse_args(rest if first == ["serve"] else arguments)))
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `dprec-device`, and exit: 0 done, 1 a device could not be served, 2 the input cannot be used."""
-    serving = Serving(**vars(parser().parse_args(arguments)))
+    command = _read(sys.argv[1:] if arguments is None else list(arguments))
     try:
-        serving.run()
+        command.run()
         code = _DONE
     except InputError as error:
         _say(f"{NAME}: {error}")

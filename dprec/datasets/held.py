@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from dprec.arrays import AnyArray, Floats
@@ -23,6 +22,9 @@ from dprec.datasets.base import GIVEN, Dataset, read_fold, times_of, united, wit
 from dprec.datasets.columns import RatingColumns, find_column, scale_of_counts
 from dprec.errors import InputError
 from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 
 class Frame(Protocol):
@@ -113,6 +115,8 @@ def _scale(
 
 
 def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
+    import scipy.sparse as sp
+
     if isinstance(held, Ratings):
         ratings = _filled(held, source)
         users, items = ratings.user_ids[ratings.users], ratings.item_ids[ratings.items]

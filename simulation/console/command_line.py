@@ -17,10 +17,9 @@ import typer
 
 import dprec
 import simulation
-from clients.device import command
 from dprec.errors import InputError
 from dprec.progress import unheard
-from simulation.console import parameters
+from simulation.console import devices, joining, parameters
 from simulation.console.progress import progress_bar
 from simulation.console.terminal import exit_code, interrupts_explained
 
@@ -463,8 +462,10 @@ def tune(
         print_tuning(tuned, folder)
 
 
+for added in (joining.invite, joining.admit, joining.remove):
+    parameters.deploy.command(cls=parameters.PlainHelp)(added)
 app.add_typer(parameters.deploy, name="deploy")
-app.command(cls=parameters.PlainHelp, help=command.SUMMARY)(parameters.device)
+app.add_typer(devices.device, name="device")
 
 
 @app.command(cls=parameters.PlainHelp)

@@ -7,13 +7,12 @@ from typing import Annotated
 import typer
 
 from dprec.errors import InputError
-from simulation.console.parameters import PlainHelp, Quiet, deploy
+from simulation.console.parameters import Quiet
 
 Server = Annotated[Path, typer.Argument(metavar="SERVER", help="The server's folder: DIR/server.")]
 Control = Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the SuperLink is.")]
 
 
-@deploy.command(cls=PlainHelp)
 def invite(
     server: Server,
     names: Annotated[
@@ -31,7 +30,6 @@ def invite(
         typer.echo(f"{number} {name}")
 
 
-@deploy.command(cls=PlainHelp)
 def admit(
     server: Server,
     line: Annotated[
@@ -61,7 +59,6 @@ def _typed() -> list[tuple[str, str]]:
     return [(f"standard input, line {place}", text) for place, text in enumerate(lines, 1) if text.strip()]
 
 
-@deploy.command(cls=PlainHelp)
 def remove(
     server: Server,
     user: Annotated[str, typer.Argument(metavar="NAME", help="As in SERVER/enrolment.csv.")],

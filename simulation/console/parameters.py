@@ -11,7 +11,6 @@ import typer
 from typer.core import TyperCommand
 from typer.models import ArgumentInfo
 
-from clients.device import command
 from dprec.errors import InputError
 from simulation.console.progress import progress_bar
 
@@ -304,40 +303,3 @@ def status(
     from simulation.verbs import status as status_of_pilot
 
     print_status(status_of_pilot(server, superlink, runs=run or ()), as_json=as_json)
-
-
-def device(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help=command.HELP["folders"])],
-    superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help=command.HELP["superlink"])],
-    ca: Annotated[Path, typer.Option(metavar="FILE", help=command.HELP["ca"])],
-    interval: Annotated[
-        float,
-        typer.Option(
-            metavar="S",
-            min=command.SHORTEST_INTERVAL,
-            max=command.LONGEST_INTERVAL,
-            help=command.HELP["interval"],
-        ),
-    ] = command.INTERVAL,
-    answer_after: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S",
-            min=command.SOONEST_ANSWER,
-            max=command.LATEST_ANSWER,
-            help=command.HELP["answer_after"],
-        ),
-    ] = None,
-    once: Annotated[bool, typer.Option("--once", help=command.HELP["once"])] = False,
-    seeded: Annotated[bool, typer.Option("--seeded", help=command.HELP["seeded"])] = False,
-) -> None:
-    """Serve devices until SIGTERM, or once."""
-    command.Serving(
-        folders=folders,
-        superlink=superlink,
-        ca=ca,
-        interval=interval,
-        answer_after=answer_after,
-        once=once,
-        seeded=seeded,
-    ).run()

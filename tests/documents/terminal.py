@@ -133,10 +133,9 @@ def parse(arguments: Sequence[str]) -> None:
     command, name, rest = get_command(app), "dprec", list(arguments)
     context = click.Context(command, info_name=name)
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
-        name, *rest = rest
-        found = command.get_command(context, name)
-        assert found is not None, f"dprec has no command {name}"
-        command = found
+        word, found, rest = command.resolve_command(context, rest)
+        assert found is not None, f"dprec has no command {word}"
+        name, command = str(word), found
         context = click.Context(command, context, info_name=name)
     if not isinstance(command, click.Group):
         command.make_context(name, rest, parent=context.parent)
