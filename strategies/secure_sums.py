@@ -159,11 +159,11 @@ class MaskedExchange(ReleaseExchange):
         }
         revealed, known = self._revealed(_said(release, UNMASK, questions).answers)
         masking = _flags(self._sealed, present.size)
-        if (known[masking].sum(axis=1) < threshold).any():
+        shares, agree = RevealedShares.agreeing(revealed, known, threshold)
+        if (known[masking].sum(axis=1) < threshold).any() or not agree[masking].all():
             return None
         public = [self._keys.get(user, b"")[:PUBLIC_BYTES] for user in range(present.size)]
         context = self.aggregation.sum_of(self.parties.identity(release.round_index), layout, multiplier)
-        shares = RevealedShares.among(revealed, known, threshold)
         masked = total.total.astype(np.uint64)
         try:
             words = unmasked_total(masked, masking, present, shares, graph, public, context)
