@@ -68,6 +68,17 @@ GRAM_LOCAL: dict[str, Any] = {
     },
 }
 
+GRAM_SECURE: dict[str, Any] = {
+    **GRAM,
+    "name": "gram-secagg",
+    "protocol": {
+        "kind": "gram",
+        "privacy": {"epsilon": 2.0, "per": "user", "composition": "pld", "delta": 1e-5},
+        "table": {"items": 12},
+        "aggregation": {"kind": "secure", "dropouts": 0.2, "colluders": 0},
+    },
+}
+
 SECRET_SET: dict[str, Any] = {
     **BLP,
     "name": "best-secret-set",

@@ -26,7 +26,7 @@ from simulation.engine.grids import WaitingGrid
 from simulation.storage.run_files import read_run
 from tests.clients.device.devices import DeviceGrid, key_of
 from tests.refusals import refused_at
-from tests.simulation.deployment.pilots import BLP, GRAM_LOCAL, PG, USERS, WEEKLY, grid_of, pilot
+from tests.simulation.deployment.pilots import BLP, GRAM_LOCAL, GRAM_SECURE, PG, USERS, WEEKLY, grid_of, pilot
 
 FLOWERS = count(1000)
 """Numbers of further runs of Flower."""
@@ -130,7 +130,11 @@ def undisturbed(server: ServerFolder, output: Path) -> tuple[dict[str, Any], int
 
 
 @pytest.mark.usefixtures("keys")
-@pytest.mark.parametrize("values", [PG, WEEKLY], ids=lambda values: values["name"])
+@pytest.mark.parametrize(
+    "values",
+    [PG, WEEKLY, pytest.param(GRAM_SECURE, marks=pytest.mark.thorough)],
+    ids=lambda values: values["name"],
+)
 def test_a_server_that_is_killed_again_and_again_ends_as_if_it_had_not(
     tmp_path: Path, values: dict[str, Any]
 ) -> None:
