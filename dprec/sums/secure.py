@@ -249,8 +249,8 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
             f"It holds against the server and {self.colluders} devices that collude with it, while at most "
             f"{self.dropouts:.0%} of all devices drop out; with more, a release fails, and its budget is "
             "spent.",
-            "Masks that cancel in the total are left out: the total is the same to the last bit, and the "
-            "bytes of keys, shares and masked vectors are charged in full.",
+            "A simulation leaves masks out that cancel in the total: it is the same to the last bit, and the "
+            "bytes of keys, signatures, shares and masked vectors are charged in full. Devices draw them.",
             *_PROVED[self.proofs],
         )
 
