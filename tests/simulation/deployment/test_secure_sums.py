@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from flwr.app import Error, Message
+from simulation.storage.attendance import write_attendance
 
 from clients.device import DeviceFolder
 from clients.device.device import Device
@@ -22,7 +23,6 @@ from simulation.deployment.server_folder import ServerFolder
 from simulation.deployment.serving import serve
 from simulation.engine.grids import stamped
 from simulation.result import RunResult
-from simulation.storage.attendance import write_attendance
 from simulation.storage.run_files import RunFiles, read_run
 from tests.clients.device.devices import DeviceGrid
 from tests.simulation.conftest import presets
