@@ -4,7 +4,7 @@ import inspect
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import click
 import typer
@@ -164,8 +164,7 @@ _NEXT = """\
 next, on the server, each in its own terminal (docs/deployment.md):
   {server}/superlink.sh
 {enrol}
-  dprec deploy app {server}/app
-  FLWR_HOME={server}/flwr flwr run {server}/app pilot --run-config 'folder="{server}"'
+  dprec deploy run {server}
 """
 _ENROL = "  dprec deploy enrol {server} --superlink 127.0.0.1:{port}"
 _SERVE = """\
@@ -204,6 +203,10 @@ def prepare(
     ] = 3650,
     runs: Annotated[int, typer.Option(metavar="R", help="Runs that a device pays for, ever.")] = 1,
     deadline: Annotated[float, typer.Option(metavar="S", help="Seconds after which a round ends.")] = 600.0,
+    quorum: Annotated[
+        float,
+        typer.Option(metavar="Q", help="Share, or number, of devices with which a round may end before."),
+    ] = 1.0,
     seeded: Annotated[
         bool, typer.Option("--seeded", help="Devices draw from the seed: for tests alone.")
     ] = False,
@@ -216,21 +219,10 @@ def prepare(
     """
     from simulation.verbs import prepare as prepare_pilot
 
+    at: dict[str, Any] = {"host": host, "port": port, "days": days, "authority_days": authority_days}
+    those = {"devices": devices, "runs": runs, "deadline": deadline, "quorum": quorum, "seeded": seeded}
     with progress_bar(quiet) as progress:
-        server = prepare_pilot(
-            config,
-            folder,
-            overrides=set_ or [],
-            progress=progress,
-            devices=devices,
-            host=host,
-            port=port,
-            days=days,
-            authority_days=authority_days,
-            runs=runs,
-            deadline=deadline,
-            seeded=seeded,
-        )
+        server = prepare_pilot(config, folder, overrides=set_ or [], progress=progress, **at, **those)
     if not quiet:
         typer.echo(f"protocol: {server.deployment.fingerprint}")
         where = {"server": server.path.absolute(), "folder": folder.absolute(), "host": host, "port": port}
@@ -260,6 +252,63 @@ def enrol(
     enrolled = enrol_devices(server, superlink)
     if not quiet:
         typer.echo(f"{enrolled} devices are enrolled")
+
+
+_Server = Annotated[Path, typer.Argument(metavar="SERVER", help="The server's folder: DIR/server.")]
+_App = Annotated[
+    Path | None, typer.Option(metavar="APP", help="The app to send; by default the one of this dprec.")
+]
+_SuperLink = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Where the SuperLink is; by default as prepared.")
+]
+
+
+@deploy.command(cls=PlainHelp)
+def run(
+    server: _Server,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR", help="A new directory; by default in SERVER/runs."),
+    ] = None,
+    app: _App = None,
+    superlink: _SuperLink = None,
+    no_page: Annotated[bool, typer.Option("--no-page", help="Do not draw report.html.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Start a run of a pilot, on its SuperLink; the log in its directory says how it goes."""
+    from simulation.deployment.starting import start_run
+
+    number, directory = start_run(server, output, app=app, superlink=superlink, page=not no_page)
+    if not quiet:
+        typer.echo(f"run {number} has started: {directory}")
+
+
+@deploy.command(cls=PlainHelp)
+def resume(
+    server: _Server,
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The directory of the run.")],
+    forget: Annotated[
+        bool,
+        typer.Option("--forget", help="Delete what a complete run has for devices that were away instead."),
+    ] = False,
+    app: _App = None,
+    superlink: _SuperLink = None,
+    no_page: Annotated[bool, typer.Option("--no-page", help="Do not draw report.html.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Go on with a run that was cut off: nobody who has answered is asked again, and nobody pays twice.
+
+    A run that is complete delivers its lists or its table to devices that were away.
+    """
+    from simulation.deployment import starting
+
+    if forget:
+        said = f"deleted what there was for {starting.forget(output)} devices"
+    else:
+        number = starting.resume_run(server, output, app=app, superlink=superlink, page=not no_page)
+        said = f"goes on as run {number}: {output}"
+    if not quiet:
+        typer.echo(said)
 
 
 @deploy.command(cls=PlainHelp)

@@ -14,6 +14,7 @@ import fcntl
 import hashlib
 import json
 import os
+import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,9 @@ from simulation.engine.grids import WaitingGrid
 from simulation.storage.files import unusable
 
 JOURNAL = "journal.jsonl"
+
+_LEAVING_SECONDS, _LOOK_SECONDS = 60.0, 0.5
+"""How long a ServerApp is waited for whose SuperLink was killed: it ends when that is there again."""
 
 _ACCEPTED = "the journal as the server wrote it; without it, start another run"
 
@@ -171,11 +175,16 @@ def _locked(path: Path) -> Iterator[None]:
         raise unusable(path, error) from None
     with os.fdopen(descriptor):
         os.fchmod(descriptor, OWNER_ONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            accepted = "a run that has ended; flwr stop ends one that goes on"
-            raise InputError(str(path), "in use by a run that goes on", accepted) from None
+        deadline = time.monotonic() + _LEAVING_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    accepted = "a run that has ended; flwr stop ends one that goes on"
+                    raise InputError(str(path), "in use by a run that goes on", accepted) from None
+                time.sleep(_LOOK_SECONDS)
         yield
 
 

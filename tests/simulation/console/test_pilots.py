@@ -28,8 +28,7 @@ def test_prepare_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixt
     for command in (
         f"{pilot}/server/superlink.sh",
         f"dprec deploy enrol {pilot}/server --superlink 127.0.0.1:9000",
-        f"dprec deploy app {pilot}/server/app",
-        f"FLWR_HOME={pilot}/server/flwr flwr run {pilot}/server/app pilot",
+        f"dprec deploy run {pilot}/server",
         f"dprec device {pilot}/devices --superlink pilot.example:9000 --ca {pilot}/ca.crt --seeded",
     ):
         assert command in said
@@ -43,6 +42,12 @@ def test_prepare_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixt
         (["prepare", "blp-mf", "."], "accepted: a new directory"),
         (["prepare", "blp-mf", "pilot", "--days", "0", *DATA], "days: 0"),
         (["prepare", "blp-mf", "pilot", "--deadline", "nan", *DATA], "deadline: "),
+        (["prepare", "blp-mf", "pilot", "--quorum", "1.5", *DATA], "quorum: 1.5"),
+        (["run", "nowhere"], "config.toml: No such file"),
+        (["run", "nowhere", "-o", ".."], "accepted: a new directory; dprec deploy resume"),
+        (["run", "nowhere", "--app", "."], "no pyproject.toml"),
+        (["resume", "nowhere", "."], "no run"),
+        (["resume", "nowhere", ".", "--forget"], "no complete run"),
         (["prepare", "blp-mf", "pilot", "--host", "", *DATA], "host: ''"),
         (["prepare", "blp-mf", "pilot", "--host", "a b; rm", *DATA], "host: 'a b; rm'"),
         (["prepare", "blp-mf", "pilot", "--host", "a\nb", *DATA], "host: 'a"),

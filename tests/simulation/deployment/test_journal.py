@@ -314,8 +314,11 @@ def test_a_run_of_another_folder_is_refused(cut_off: tuple[ServerFolder, Path], 
         resume(restarted(other), other, output)
 
 
-def test_a_run_that_goes_on_is_not_resumed(cut_off: tuple[ServerFolder, Path]) -> None:
+def test_a_run_that_goes_on_is_not_resumed(
+    cut_off: tuple[ServerFolder, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     server, output = cut_off
+    monkeypatch.setattr(journal, "_LEAVING_SECONDS", 0.0)
     known = server.deployment
     with (
         journal.Journal.opened(output / JOURNAL, known.fingerprint, []),

@@ -1,0 +1,281 @@
+"""What a run loses when its server or its devices are killed: nothing, and nobody pays twice.
+
+    python benchmarks/kills.py --moments 20
+
+Prepares a pilot of pg-mf whose seeded devices are in two processes, starts its SuperLink, and runs it again
+and again. In each run, when its journal has so many lines, one thing is killed with SIGKILL: the ServerApp,
+the SuperLink or half of the devices, which is started again at once; a server goes on by `dprec deploy
+resume`. What comes of each run is held against the simulation: bytes and losses in the run directory, what
+devices predict, and what their ledgers say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from socket import create_connection, socket
+from typing import Any
+
+import numpy as np
+
+DEVICES, ROUNDS = 6, 3
+POLL_SECONDS, LOOK_SECONDS, PATIENCE_SECONDS = 0.5, 0.01, 90.0
+SERVER_APP, SUPERLINK, HALF = "ServerApp", "SuperLink", "half of the devices"
+KINDS = (SERVER_APP, SUPERLINK, HALF)
+
+CONFIG: dict[str, Any] = {
+    "name": "kills",
+    "seed": 1,
+    "dataset": {"kind": "synthetic", "users": DEVICES, "items": 30, "ratings": 80},
+    "split": {"kind": "holdout", "test_fraction": 0.2},
+    "protocol": {
+        "kind": "iterative",
+        "privacy": {"epsilon": 1.6, "per": "user"},
+        "gradient": {"kind": "one-bit"},
+        "rounds": ROUNDS,
+        "rank": 2,
+    },
+    "simulation": {"backend": "local"},
+}
+
+
+@dataclass
+class Stage:
+    """A pilot on this machine: its SuperLink, and its devices in two processes."""
+
+    folder: Path
+    port: int
+    superlink: subprocess.Popen[bytes] | None = None
+    halves: list[subprocess.Popen[bytes] | None] = field(default_factory=lambda: [None, None])
+
+    @property
+    def server(self) -> Path:
+        """The server's folder."""
+        return self.folder / "pilot" / "server"
+
+    @property
+    def devices(self) -> list[Path]:
+        """The folders of the devices."""
+        return sorted((self.folder / "pilot" / "devices").iterdir())
+
+    def start_superlink(self) -> None:
+        """Start the SuperLink, and wait until it listens."""
+        command = [str(self.server / "superlink.sh"), "127.0.0.1", str(self.port)]
+        self.superlink = self._started(command, "superlink")
+        wait_for(self._listens)
+
+    def start_half(self, half: int) -> None:
+        """Start a half of the devices."""
+        where = ["--superlink", f"127.0.0.1:{self.port}", "--ca", str(self.folder / "pilot" / "ca.crt")]
+        own = [str(path) for path in self.devices[half::2]]
+        command = [sys.executable, "-m", "dprec", "device", *own, *where]
+        flags = ["--interval", str(POLL_SECONDS), "--seeded"]
+        self.halves[half] = self._started([*command, *flags], f"devices{half}")
+
+    def kill(self, kind: str) -> None:
+        """Kill something, and start it again unless it is the ServerApp."""
+        if kind == HALF:
+            killed(self.halves[1])
+            self.start_half(1)
+        elif kind == SUPERLINK:
+            killed(self.superlink)
+            self.start_superlink()
+        else:
+            for process in self.server_apps():
+                os.kill(process, signal.SIGKILL)
+
+    def server_apps(self) -> list[int]:
+        """Return the processes that run the server's app."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError, ValueError):
+                command = (entry / "cmdline").read_bytes().split(b"\0")
+                environment = (entry / "environ").read_bytes().split(b"\0")
+                if f"FLWR_HOME={self.server}/flwr".encode() in environment and any(
+                    part.endswith(b"flwr-serverapp") for part in command
+                ):
+                    found.append(int(entry.name))
+        return found
+
+    def end(self) -> None:
+        """Kill all processes, with what they have started."""
+        for process in (self.superlink, *self.halves):
+            if process is not None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        for leftover in self.server_apps():
+            os.kill(leftover, signal.SIGKILL)
+
+    def _listens(self) -> bool:
+        try:
+            create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    def _started(self, command: Sequence[str], name: str) -> subprocess.Popen[bytes]:
+        programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        settings = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "OMP_NUM_THREADS": "1"}
+        root = str(Path(__file__).parents[1])
+        environment = {**os.environ, **settings, "PATH": programs, "PYTHONPATH": root}
+        with (self.folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                command, env=environment, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
+            )
+
+
+@contextmanager
+def staged(folder: Path, runs: int) -> Iterator[Stage]:
+    """Prepare a pilot whose devices pay for so many runs, and start all its processes."""
+    from dprec import load
+    from simulation.verbs import enrol, prepare
+
+    with socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = int(found.getsockname()[1])
+    server = prepare(load(CONFIG), folder / "pilot", host="127.0.0.1", port=port, seeded=True, runs=runs)
+    known = json.loads((server.path / "deployment.json").read_text())
+    (server.path / "deployment.json").write_text(json.dumps({**known, "ask_again": 5.0}))
+    stage = Stage(folder, port)
+    try:
+        stage.start_superlink()
+        enrol(server.path, f"127.0.0.1:{port}")
+        for half in range(2):
+            stage.start_half(half)
+        yield stage
+    finally:
+        stage.end()
+
+
+def killed(process: subprocess.Popen[bytes] | None) -> None:
+    """Kill a process alone, not what it has started."""
+    assert process is not None
+    process.kill()
+    process.wait()
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    """Wait until something holds; raises TimeoutError."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError("what was waited for has not happened")
+        time.sleep(LOOK_SECONDS)
+
+
+def lines_of(path: Path) -> int:
+    """Return how many whole lines a file has; 0 if there is none."""
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def resumed(stage: Stage, output: Path) -> None:
+    """Go on with a run, as soon as nobody else does."""
+    from simulation.deployment.starting import resume_run
+
+    resume_run(stage.server, output, page=False)
+
+
+def _has_come_to(output: Path, lines: int) -> bool:
+    return (output / "summary.json").exists() or lines_of(output / "journal.jsonl") >= lines
+
+
+def play(stage: Stage, output: Path, kills: Sequence[tuple[int, str]]) -> float:
+    """Start a run, kill something whenever its journal has so many lines; return how long it takes."""
+    from simulation.deployment.starting import start_run
+
+    began = time.monotonic()
+    start_run(stage.server, output, page=False)
+    for lines, kind in kills:
+        wait_for(partial(_has_come_to, output, lines))
+        if (output / "summary.json").exists():
+            break
+        stage.kill(kind)
+        if kind != HALF:
+            resumed(stage, output)
+    wait_for(lambda: (output / "summary.json").exists() and not (output / "journal.jsonl").exists())
+    return time.monotonic() - began
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What every run has to leave, by the simulation."""
+
+    traffic: dict[str, Any]
+    """Columns of traffic.csv."""
+    predictions: dict[tuple[int, str], float]
+    """By user and item, of test ratings."""
+    scale: tuple[float, float]
+
+    @classmethod
+    def simulated(cls) -> Expected:
+        """Simulate the pilot."""
+        from dprec import load, run
+
+        result = run(load(CONFIG), page=False)
+        users = {str(user): place for place, user in enumerate(result.traffic["user"])}
+        columns = (result.predictions[name] for name in ("user", "item", "prediction"))
+        cells = {(users[str(user)], str(item)): float(own) for user, item, own in zip(*columns, strict=True)}
+        names = [f"{way}link_{what}_bytes" for way in ("up", "down") for what in ("payload", "message")]
+        traffic = {name: result.traffic[name] for name in (*names, "epsilon_per_user")}
+        scale = result.record.summary.dataset.scale
+        assert scale is not None
+        return cls(traffic, cells, scale)
+
+    def differences(self, stage: Stage, output: Path, runs: int) -> list[str]:
+        """Return what is otherwise than it has to be after so many runs."""
+        from simulation.storage.run_files import read_run
+
+        files, found = read_run(output), []
+        found += [name for name, own in self.traffic.items() if not np.array_equal(files.traffic[name], own)]
+        if [record.replies for record in files.rounds] != [DEVICES] * ROUNDS:
+            found.append("replies")
+        predicted = dict[tuple[int, str], float]()
+        for user, folder in enumerate(stage.devices):
+            with (folder / "predictions.csv").open() as file:
+                predicted |= {(user, row["item"]): float(row["prediction"]) for row in csv.DictReader(file)}
+            charges = [json.loads(line) for line in (folder / "ledger.jsonl").read_text().splitlines()]
+            rounds = [charge["round"] for charge in charges]
+            if rounds != [*range(1, ROUNDS + 1)] * runs or len({charge["run"] for charge in charges}) != runs:
+                found.append(f"what {folder.name} paid")
+        if any(np.clip(predicted[cell], *self.scale) != own for cell, own in self.predictions.items()):
+            found.append("predictions")
+        return found
+
+
+def main() -> None:
+    """Print a line for every moment, and end with 1 if anything differs."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--moments", type=int, default=20)
+    given, expected, failed = parser.parse_args(), Expected.simulated(), False
+    with tempfile.TemporaryDirectory() as folder, staged(Path(folder), given.moments + 1) as stage:
+        print("| killed | at line of the journal | seconds until the end | differs from the simulation |")
+        print("|---|---|---|---|")
+        for moment in range(given.moments + 1):
+            output, kind = Path(folder) / f"out{moment}", KINDS[moment % len(KINDS)]
+            kills = [(moment, kind)] if moment else []
+            seconds = play(stage, output, kills)
+            wait_for(lambda: all((path / "predictions.csv").exists() for path in stage.devices))
+            wrong = expected.differences(stage, output, moment + 1)
+            for path in stage.devices:
+                (path / "predictions.csv").unlink()
+            failed |= bool(wrong)
+            what = f"{kind} | {moment}" if moment else "nothing | "
+            print(f"| {what} | {seconds:.1f} | {', '.join(wrong) or 'nothing'} |", flush=True)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
