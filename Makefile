@@ -1,5 +1,5 @@
 # `make demo` shows what dprec does, `make test` checks that it does it, `make test-all` checks more thoroughly,
-# `make docs` builds the documentation.
+# `make docs` builds the documentation, `make release` what is released.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Compiled tests are kept, so that the processes that share them compile each once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all docs clean
+.PHONY: demo test test-all docs release clean
 
 demo: $(VENV)/run.stamp
 	$(BIN)/dprec compare compare-quick
@@ -26,6 +26,9 @@ test-all: test
 
 docs: $(VENV)/test.stamp
 	$(BIN)/sphinx-build -W --keep-going -n -q -E -b html docs docs/_build/html
+
+release: $(VENV)/release.stamp
+	$(BIN)/python -m release
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dprec needs Python 3.11 or later")'
