@@ -36,7 +36,6 @@ SLOWEST_MODULES = (
     "test_command_line.py",
     "test_contract.py",
     "test_running.py",
-    "test_wheel.py",
     "test_blocks.py",
 )
 
@@ -60,9 +59,8 @@ THOROUGH_MODULES = {
     "test_times.py",
     "test_watching.py",
     "test_weekly.py",
-    "test_wheel.py",
 }
-"""Mutants, browsers, whole pages, notebooks, pilots, clusters, interrupts, clocks, wheels, real ratings and
+"""Mutants, browsers, whole pages, notebooks, pilots, clusters, interrupts, clocks, real ratings and
 determinism: what `make test-all` adds, beside tests that are marked as thorough where they stand."""
 
 

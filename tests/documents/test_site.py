@@ -81,7 +81,9 @@ def test_continuous_integration_builds_the_site() -> None:
     assert "make docs" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
+)
 def test_links_of_documents_outside_the_site_lead_to_files(document: str) -> None:
     text = re.sub(r"`[^`\n]+`", "", (ROOT / document).read_text(encoding="utf-8"))
     links = re.findall(r"\]\((?!https?:)([^)#\s]+)", text)
