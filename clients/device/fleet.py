@@ -6,12 +6,12 @@ fill the memory of a device. The imports are internal: Flower's version is pinne
 
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 import httpx
 from flwr.app import Message
@@ -21,6 +21,11 @@ from flwr.common.serde import message_from_proto, message_to_proto
 from flwr.proto import fleet_pb2, message_pb2
 from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
 from flwr.proto.node_pb2 import Node
+from flwr.supercore.constant import (
+    FLWR_COMPONENT_NAME_METADATA_KEY,
+    FLWR_PACKAGE_NAME_METADATA_KEY,
+    FLWR_PACKAGE_VERSION_METADATA_KEY,
+)
 from flwr.supercore.inflatable.inflatable_object import (
     get_all_nested_objects,
     get_object_id,
@@ -29,9 +34,9 @@ from flwr.supercore.inflatable.inflatable_object import (
     iterate_object_tree,
 )
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
-from flwr.supercore.interceptors.http.runtime_version import RuntimeVersionHttpInterceptor
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 from flwr.supercore.protobuf.client import ProtobufCall, ProtobufRequestContext
+from flwr.supercore.version import package_name, package_version
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
@@ -153,6 +158,21 @@ class _Signature:
         return self.key.sign.intercept(context, call_next)
 
 
+class _Version:
+    """Says which version of Flower a request is of. Flower's own would end the process if a server asks."""
+
+    _HEADERS: ClassVar[Mapping[str, str]] = {
+        FLWR_PACKAGE_NAME_METADATA_KEY: package_name,
+        FLWR_PACKAGE_VERSION_METADATA_KEY: package_version,
+        FLWR_COMPONENT_NAME_METADATA_KEY: "SuperNode",
+    }
+
+    def intercept(self, context: ProtobufRequestContext, call_next: ProtobufCall) -> httpx.Response:
+        """Add the version to a request."""
+        context.request.headers.update(self._HEADERS)
+        return call_next(context)
+
+
 class Fleet:
     """A connection to a SuperLink at HOST:PORT, for the devices of one process.
 
@@ -172,9 +192,8 @@ class Fleet:
             reason = error.strerror or str(error)
             raise InputError(str(ca), reason, "the certificate of the server's authority, as PEM") from None
         self._signature = _Signature()
-        version = RuntimeVersionHttpInterceptor(component_name="SuperNode")
         url = f"https://{address}"
-        self._client = FleetHttpClient(url, interceptors=(version, self._signature), verify=context)
+        self._client = FleetHttpClient(url, interceptors=(_Version(), self._signature), verify=context)
         self._client.close()
         self._client._client = httpx.Client(transport=BoundedTransport(context), timeout=_SECONDS)
 

@@ -1,0 +1,1 @@
+"""What adds headers to requests; nothing is imported from here."""

@@ -1,0 +1,1 @@
+"""What adds headers to requests of HTTP; nothing is imported from here."""

@@ -1,0 +1,62 @@
+"""The contents of the wheel: the packages dprec and clients, and those parts of Flower that a device imports.
+
+Flower's own distribution brings its servers, databases and command lines, with some sixty packages, to
+whoever depends on it. A device imports its records, their protocol buffers and its client of HTTP. These
+files are copied as they are from the installed Flower, whose version the build requires. What stands beside
+this file in ``flower/`` takes the place of those that would import all else.
+"""
+
+import importlib.metadata
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+FLOWER = """
+app/__init__ app/constants app/error app/message_type app/metadata app/typing app/user_config
+app/message/__init__ app/message/array app/message/arraychunk app/message/arrayrecord
+app/message/configrecord app/message/context app/message/message app/message/metricrecord
+app/message/recorddict app/message/typeddict
+common/constant common/serde common/serde_utils
+compat/__init__ compat/common/__init__ compat/common/typing
+proto/__init__ proto/error_pb2 proto/fab_pb2 proto/federation_config_pb2 proto/fleet_pb2
+proto/heartbeat_pb2 proto/message_pb2 proto/node_pb2 proto/recorddict_pb2 proto/run_pb2
+proto/transport_pb2
+supercore/__init__ supercore/constant supercore/date supercore/fab supercore/run supercore/task_identity
+supercore/inflatable/__init__ supercore/inflatable/inflatable_object supercore/inflatable/inflatable_utils
+supercore/interceptors/http/utils
+supercore/primitives/__init__ supercore/primitives/asymmetric
+supercore/protobuf/__init__ supercore/protobuf/client supercore/protobuf/constants
+supernode/__init__ supernode/fleet_http_client supernode/node_auth_http_interceptor
+""".split()
+"""The modules that are copied."""
+
+WHERE = "clients/flower"
+"""In the wheel; `clients` imports from there what is not installed."""
+
+_VERSION = '''"""The version of Flower that these files are of."""
+
+package_name, package_version = "flwr", "{}"
+'''
+
+
+class DeviceBuildHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Adds the contents."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Say where each file of the wheel is."""
+        device = Path(self.root)
+        contents = {str(device.parent / package): package for package in ("dprec", "clients")}
+        distribution = importlib.metadata.distribution("flwr")
+        for module in FLOWER:
+            copied = f"flwr/{module}.py"
+            contents[str(distribution.locate_file(copied))] = f"{WHERE}/{copied}"
+        for own in sorted((device / "flower").rglob("*.py")):
+            contents[str(own)] = f"{WHERE}/{own.relative_to(device / 'flower').as_posix()}"
+        stated = Path(self.directory) / "flower_version.py"
+        stated.parent.mkdir(parents=True, exist_ok=True)
+        stated.write_text(_VERSION.format(distribution.version), encoding="utf-8")
+        contents[str(stated)] = f"{WHERE}/flwr/supercore/version.py"
+        metadata = f"dprec_device-{self.metadata.version}.dist-info"
+        contents[str(device.parent / "LICENSE")] = f"{metadata}/licenses/LICENSE"
+        build_data["force_include"].update(contents)
