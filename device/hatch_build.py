@@ -12,24 +12,23 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FLOWER = """
-app/__init__ app/constants app/error app/message_type app/metadata app/typing app/user_config
-app/message/__init__ app/message/array app/message/arraychunk app/message/arrayrecord
-app/message/configrecord app/message/context app/message/message app/message/metricrecord
-app/message/recorddict app/message/typeddict
-common/constant common/serde common/serde_utils
-compat/__init__ compat/common/__init__ compat/common/typing
-proto/__init__ proto/error_pb2 proto/fab_pb2 proto/federation_config_pb2 proto/fleet_pb2
-proto/heartbeat_pb2 proto/message_pb2 proto/node_pb2 proto/recorddict_pb2 proto/run_pb2
-proto/transport_pb2
-supercore/__init__ supercore/constant supercore/date supercore/fab supercore/run supercore/task_identity
-supercore/inflatable/__init__ supercore/inflatable/inflatable_object supercore/inflatable/inflatable_utils
-supercore/interceptors/http/utils
-supercore/primitives/__init__ supercore/primitives/asymmetric
-supercore/protobuf/__init__ supercore/protobuf/client supercore/protobuf/constants
-supernode/__init__ supernode/fleet_http_client supernode/node_auth_http_interceptor
-""".split()
-"""The modules that are copied."""
+FLOWER = {
+    "app": "__init__ constants error message_type metadata typing user_config",
+    "app/message": "__init__ array arraychunk arrayrecord configrecord context message metricrecord "
+    "recorddict typeddict",
+    "common": "constant serde serde_utils",
+    "compat": "__init__",
+    "compat/common": "__init__ typing",
+    "proto": "__init__ error_pb2 fab_pb2 federation_config_pb2 fleet_pb2 heartbeat_pb2 message_pb2 node_pb2 "
+    "recorddict_pb2 run_pb2 transport_pb2",
+    "supercore": "__init__ constant date fab run task_identity",
+    "supercore/inflatable": "__init__ inflatable_object inflatable_utils",
+    "supercore/interceptors/http": "utils",
+    "supercore/primitives": "__init__ asymmetric",
+    "supercore/protobuf": "__init__ client constants",
+    "supernode": "__init__ fleet_http_client node_auth_http_interceptor",
+}
+"""The modules that are copied, by their packages."""
 
 WHERE = "clients/flower"
 """In the wheel; `clients` imports from there what is not installed."""
@@ -48,9 +47,9 @@ class DeviceBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         device = Path(self.root)
         contents = {str(device.parent / package): package for package in ("dprec", "clients")}
         distribution = importlib.metadata.distribution("flwr")
-        for module in FLOWER:
-            copied = f"flwr/{module}.py"
-            contents[str(distribution.locate_file(copied))] = f"{WHERE}/{copied}"
+        for folder, names in FLOWER.items():
+            for copied in (f"flwr/{folder}/{name}.py" for name in names.split()):
+                contents[str(distribution.locate_file(copied))] = f"{WHERE}/{copied}"
         for own in sorted((device / "flower").rglob("*.py")):
             contents[str(own)] = f"{WHERE}/{own.relative_to(device / 'flower').as_posix()}"
         stated = Path(self.directory) / "flower_version.py"

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from dprec.arrays import Floats
 from dprec.components import as_tuple
 from dprec.errors import SettingError
-from dprec.scipy_or_numpy import normal_below
+from dprec.scipy_or_numpy import normal_below, normal_quantiles
 
 INVERSE_SQRT_2_PI = float(1 / np.sqrt(2 * np.pi))
 """The height of the standard normal density."""
@@ -43,11 +43,9 @@ def cut_points(histogram: Sequence[float] | Floats, variance: float) -> Floats:
 
     The latent rating is Normal(0, variance); the noise on it has variance 1.
     """
-    from scipy.special import ndtri
-
     shares = np.asarray(histogram, dtype=np.float64)
     below = np.cumsum(shares)[:-1] / shares.sum()
-    points: Floats = ndtri(below) * np.sqrt(1 + variance)
+    points: Floats = normal_quantiles(below) * np.sqrt(1 + variance)
     return points
 
 

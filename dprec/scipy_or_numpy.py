@@ -2,8 +2,9 @@
 
 SciPy is most of what a device would have to install, and a device uses little of it. Products of sparse
 rows add up in the order in which SciPy does, so that whatever leaves a device has the same bits either way.
-The normal distribution and systems of equations serve predictions alone, which stay on the device: they
-agree but for rounding. A component that needs more says so (`needs_scipy`).
+The normal distribution and systems of equations serve predictions alone, which stay on the device, and
+factorials the number of neighbours in a secure sum, an integer: they agree but for rounding. A component
+that needs more says so (`needs_scipy`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,6 +110,28 @@ def normal_below(values: Floats) -> Floats:
         return below
     scaled = (-math.sqrt(0.5) * np.asarray(values)).ravel().tolist()
     return 0.5 * np.array([math.erfc(value) for value in scaled]).reshape(np.shape(values))
+
+
+def normal_quantiles(shares: Floats) -> Floats:
+    """Return the numbers below which a standard normal one is with some probabilities, shape (shares,)."""
+    if has_scipy():
+        from scipy.special import ndtri
+
+        quantiles: Floats = ndtri(shares)
+        return quantiles
+    inverse = NormalDist().inv_cdf
+    ends = {0.0: -math.inf, 1.0: math.inf}
+    return np.array([ends[share] if share in ends else inverse(share) for share in shares.tolist()])
+
+
+def log_factorials(numbers: Ints) -> Floats:
+    """Return the logarithms of the factorials of some numbers from 0 on, of the same shape."""
+    if has_scipy():
+        from scipy.special import gammaln
+
+        logarithms: Floats = gammaln(numbers + 1)
+        return logarithms
+    return np.array([math.lgamma(number + 1) for number in numbers.ravel().tolist()]).reshape(numbers.shape)
 
 
 def factor_and_solve(systems: Floats, sides: Floats) -> None:

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s
 from dprec.errors import SettingError
+from dprec.scipy_or_numpy import log_factorials
 from dprec.secure_aggregation import secrets
 from dprec.secure_aggregation.directory import KEYS_BYTES, SIGNED_BYTES
 from dprec.secure_aggregation.encoding import reduced, word_type
@@ -109,11 +110,9 @@ def _threshold(users: int, degree: int, absent: int, colluders: int) -> int | No
 
 def _at_least(others: int, marked: int, degree: int) -> Floats:
     """Return the probabilities that 0, 1, ... degree + 1 or more of some drawn others are marked ones."""
-    from scipy.special import gammaln
 
     def choose(items: int, taken: Ints) -> Floats:
-        ways: Floats = gammaln(items + 1) - gammaln(taken + 1) - gammaln(items - taken + 1)
-        return ways
+        return log_factorials(np.array(items)) - log_factorials(taken) - log_factorials(items - taken)
 
     drawn = np.arange(degree + 1)
     possible = (drawn <= marked) & (degree - drawn <= others - marked)

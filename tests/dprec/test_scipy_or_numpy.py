@@ -15,11 +15,14 @@ from dprec.scipy_or_numpy import (
     factor_and_solve,
     needing_scipy,
     normal_below,
+    normal_quantiles,
     solve_by_factors,
     sparse_rows,
 )
+from dprec.secure_aggregation.masking import graph_size
 
 USERS, ITEMS, RANK = 40, 60, 7
+BUDGET = PrivacyBudget(epsilon=1.0, per="rating")
 
 
 @pytest.fixture
@@ -74,6 +77,20 @@ def test_the_normal_distribution_agrees_but_for_rounding(monkeypatch: pytest.Mon
     assert normal_below(np.zeros(0)).shape == (0,)
 
 
+def test_quantiles_agree_but_for_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = np.concatenate([[0.0, 1e-300, 1e-9], np.linspace(0.001, 0.999, 500), [1 - 1e-9, 1.0]])
+    expected = normal_quantiles(shares)
+    monkeypatch.setattr(scipy_or_numpy, "has_scipy", lambda: False)
+    assert np.allclose(normal_quantiles(shares), expected, rtol=1e-12, atol=1e-15)
+
+
+def test_a_secure_sum_has_the_same_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    sums = [(12, 0.17, 2), (100, 0.05, 10), (1_000, 0.1, 50), (5_000, 0.3, 500), (100_000, 0.05, 1_000)]
+    expected = [graph_size.__wrapped__(*each) for each in sums]
+    monkeypatch.setattr(scipy_or_numpy, "has_scipy", lambda: False)
+    assert [graph_size.__wrapped__(*each) for each in sums] == expected
+
+
 def test_systems_are_solved_alike(random: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     half = random.standard_normal((4, 9, 9))
     systems, sides = half @ half.swapaxes(1, 2) + np.eye(9), random.standard_normal((4, 9))
@@ -94,8 +111,7 @@ def test_systems_are_solved_alike(random: np.random.Generator, monkeypatch: pyte
 
 
 def test_a_protocol_names_what_needs_scipy() -> None:
-    budget = PrivacyBudget(epsilon=1.0, per="rating")
-    lean = OneShotSetup(mechanism=RandomizedResponse(), privacy=budget)
-    whole = OneShotSetup(mechanism=FisherOptimal(), privacy=budget)
+    lean = OneShotSetup(mechanism=RandomizedResponse(), privacy=BUDGET)
+    whole = OneShotSetup(mechanism=FisherOptimal(), privacy=BUDGET)
     assert list(needing_scipy(lean)) == []
     assert list(needing_scipy(whole)) == [FisherOptimal()]
