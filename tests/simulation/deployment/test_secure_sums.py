@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from flwr.app import Error, Message
-from simulation.storage.attendance import write_attendance
 
 from clients.device import DeviceFolder
 from clients.device.device import Device
@@ -23,6 +22,7 @@ from simulation.deployment.server_folder import ServerFolder
 from simulation.deployment.serving import serve
 from simulation.engine.grids import stamped
 from simulation.result import RunResult
+from simulation.storage.exchanges import EXCHANGES, Exchange
 from simulation.storage.run_files import RunFiles, read_run
 from tests.clients.device.devices import DeviceGrid
 from tests.simulation.conftest import presets
@@ -130,13 +130,16 @@ def simulated_with(
     config: RunConfig, server: ServerFolder, gone_from: dict[int, int], folder: Path
 ) -> RunResult:
     """Run the simulation without the reports of some users from some round on."""
-    rows = [
-        (number, enrolled.user, "absent" if number >= gone_from.get(user, 99) else "answered")
-        for number in range(1, ROUNDS + 1)
-        for user, enrolled in enumerate(server.enrolled())
-    ]
-    write_attendance(folder / "attendance.csv", rows)
-    faults = FaultOptions(attendance=str(folder / "attendance.csv"))
+    users, lines = [each.user for each in server.enrolled()], []
+    for number in range(1, ROUNDS + 1):
+        gone = {users[user] for user, first in gone_from.items() if number >= first}
+        here = tuple(user for user in users if user not in gone)
+        times = {"began": "2026-01-01", "seconds": 0.0}
+        asked = {"exchange": number, "asks": STATISTICS, "round": number, **times}
+        heard = Exchange(**asked, answered=here, late=(), absent=tuple(gone), refused={})
+        lines.append(heard.model_dump_json() + "\n")
+    (folder / EXCHANGES).write_text("".join(lines))
+    faults = FaultOptions(attendance=str(folder))
     simulation = replace(config.simulation, faults=faults)
     return run(config.model_copy(update={"simulation": simulation}), page=False)
 
