@@ -352,3 +352,35 @@ def status(
     from simulation.verbs import status as status_of_pilot
 
     print_status(status_of_pilot(server, superlink, runs=run or ()), as_json=as_json)
+
+
+@deploy.command(cls=PlainHelp)
+def clean(
+    server: Annotated[Path, typer.Argument(metavar="SERVER", help="The server's folder: DIR/server.")],
+    superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the SuperLink is.")],
+    every: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            min=0.1,
+            help="Go on, with a look every S seconds, until the caller ends: superlink.sh.",
+        ),
+    ] = None,
+) -> None:
+    """Have the SuperLink forget the messages of runs that have ended; superlink.sh does it by itself."""
+    from simulation.deployment import retention
+    from simulation.deployment.registering import seen_runs
+    from simulation.deployment.server_folder import ServerFolder
+
+    folder = ServerFolder(server)
+
+    def delete() -> None:
+        # A SuperLink deletes them when it lists runs.
+        seen_runs(superlink, folder.certificate)
+
+    if every is not None:
+        retention.keep_clean(
+            folder.database, delete, every, lambda text: typer.echo(f"dprec: {text}", err=True)
+        )
+    elif not retention.clean(folder.database, delete):
+        typer.echo("a run goes on: its messages are kept until it has ended")

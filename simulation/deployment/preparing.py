@@ -36,10 +36,17 @@ _SUPERLINK = """\
 #!/bin/sh
 # Starts the SuperLink: superlink.sh [HOST] [PORT]. From outside, only /v1/fleet may be reached.
 cd "$(dirname "$0")" || exit 1
+host="${1:-127.0.0.1}" port="${2:-8000}"
+# Nobody else reads what it keeps, and after each run it forgets the messages.
+umask 077
+for kept in superlink.db*; do [ ! -f "$kept" ] || chmod 600 "$kept"; done
+near="$host"
+[ "$host" != 0.0.0.0 ] || near=127.0.0.1
+dprec deploy clean . --superlink "$near:$port" --every 10 &
 export FLWR_HOME="$PWD/flwr" FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1
 exec flower-superlink --ssl-ca-certfile ca.crt --ssl-certfile server.crt --ssl-keyfile server.key \\
     --enable-supernode-auth --disable-runtime-dependency-installation --database superlink.db \\
-    --host "${1:-127.0.0.1}" --port "${2:-8000}"
+    --host "$host" --port "$port"
 """
 
 _CONNECTION = """\

@@ -10,7 +10,12 @@ import httpx
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from flwr.common.constant import HEARTBEAT_PATIENCE
-from flwr.proto.control_pb2 import ListNodesRequest, RegisterNodeRequest, UnregisterNodeRequest
+from flwr.proto.control_pb2 import (
+    ListNodesRequest,
+    ListRunsRequest,
+    RegisterNodeRequest,
+    UnregisterNodeRequest,
+)
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.supercore.constant import NodeStatus
 from flwr.supercore.control import ControlHttpClient
@@ -99,6 +104,12 @@ def seen_nodes(address: str, certificate: bytes) -> list[NodeSeen]:
         return registered.seen()
 
 
+def seen_runs(address: str, certificate: bytes) -> list[int]:
+    """Return the ids of the runs of a SuperLink, which deletes the messages of those that have ended."""
+    with _connected(address, certificate) as client:
+        return [int(run) for run in client.ListRuns(ListRunsRequest()).run_dict]
+
+
 def _seen(node: NodeInfo) -> NodeSeen:
     """Return what is known of a node; one that was lost was seen up to two heartbeats before."""
     at = None
@@ -116,6 +127,12 @@ def registry(address: str, certificate: bytes) -> Iterator[Registry]:
     ``certificate``: of the authority that signed the SuperLink's, as PEM. Raises RunError when the SuperLink
     cannot be reached, or refuses.
     """
+    with _connected(address, certificate) as client:
+        yield Registry(client)
+
+
+@contextmanager
+def _connected(address: str, certificate: bytes) -> Iterator[ControlHttpClient]:
     client = ControlHttpClient.from_server_address(
         server_address=address,
         insecure=False,
@@ -123,7 +140,7 @@ def registry(address: str, certificate: bytes) -> Iterator[Registry]:
         interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
     )
     try:
-        yield Registry(client)
+        yield client
     except httpx.ConnectError as error:
         raise RunError(f"the SuperLink at {address} cannot be reached: {_why(error)}") from None
     except (httpx.HTTPError, OSError) as error:

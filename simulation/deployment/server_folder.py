@@ -92,6 +92,11 @@ class ServerFolder:
         return read_text(self.path / "ca.crt", _PREPARED).encode()
 
     @property
+    def database(self) -> Path:
+        """What the SuperLink remembers, once superlink.sh has started it."""
+        return self.path / "superlink.db"
+
+    @property
     def _deployment_file(self) -> Path:
         return self.path / "deployment.json"
 

@@ -61,13 +61,17 @@ class Wire:
         return self._start([*command, "--interval", str(POLL_SECONDS), *flags], name)
 
     def run(self, server: ServerFolder, output: Path) -> None:
-        """Start a run as an operator does, by the command `flwr run`, which is called in this process."""
+        """Start a run as an operator does, by the command `flwr run`."""
+        settings = f'folder="{server.path}" output="{output}" page=false'
+        self.flower("run", str(ROOT / "deployment"), "pilot", "--run-config", settings)
+
+    def flower(self, *command: str) -> str:
+        """Give Flower a command as an operator does, in this process; return what it prints."""
         from flwr.cli.app import app
 
-        settings = f'folder="{server.path}" output="{output}" page=false'
-        command = ["run", str(ROOT / "deployment"), "pilot", "--run-config", settings]
         result = CliRunner(env={"FLWR_HOME": str(self.folder / "server" / "flwr")}).invoke(app, command)
         assert result.exit_code == 0, result.output
+        return result.output
 
     def log(self, name: str) -> str:
         """Return what a process has said."""
