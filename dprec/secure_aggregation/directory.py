@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from dprec.secure_aggregation.secrets import PUBLIC_BYTES
@@ -62,7 +63,7 @@ class Directory:
         """A line for each user; what a file of the directory contains."""
         return "".join(f"{key}\n" for key in self.keys)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """What identifies the directory: the SHA-256 of its text, 64 hexadecimal digits."""
         return hashlib.sha256(self.text.encode()).hexdigest()

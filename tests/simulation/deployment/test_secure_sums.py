@@ -139,8 +139,12 @@ def simulated_with(
         heard = Exchange(**asked, answered=here, late=(), absent=tuple(gone), refused={})
         lines.append(heard.model_dump_json() + "\n")
     (folder / EXCHANGES).write_text("".join(lines))
-    faults = FaultOptions(attendance=str(folder))
-    simulation = replace(config.simulation, faults=faults)
+    return simulated_likewise(config, folder)
+
+
+def simulated_likewise(config: RunConfig, deployed: Path) -> RunResult:
+    """Run the simulation with those who have reported in a deployed run."""
+    simulation = replace(config.simulation, faults=FaultOptions(attendance=str(deployed)))
     return run(config.model_copy(update={"simulation": simulation}), page=False)
 
 
@@ -174,8 +178,10 @@ def test_devices_that_never_come_back_are_missing_from_the_sums_alone(
     grid.gone_from = {3: (1, kind), 7: (1, kind)}
     serve(grid, server, tmp_path / "out")
     deployed = read_run(tmp_path / "out")
+    simulated = simulated_likewise(config, tmp_path / "out")
     first = 2 if kind == UNMASK else 1
-    simulated = simulated_with(config, server, {3: first, 7: first}, tmp_path)
+    again = simulated_with(config, server, {3: first, 7: first}, tmp_path)
+    assert simulated.record.summary.accuracy == again.record.summary.accuracy
     expected = simulated.record.summary
     assert deployed.summary.completion_diagnostics == expected.completion_diagnostics
     assert [record.replies for record in deployed.rounds] == [
