@@ -448,7 +448,7 @@ def write_device(
     Raises InputError when the folder cannot be used, or
     the items are not those of the agreement.
     """
-    _check_catalogue(item_ids, agreement)
+    check_catalogue(item_ids, agreement)
     device, (items, values) = DeviceFolder(folder), profile
     rated = [item_ids[position] for position in items.tolist()]
     files = {
@@ -466,11 +466,12 @@ def write_device(
     return device
 
 
-def _check_catalogue(item_ids: Sequence[str], agreement: Agreement) -> None:
+def check_catalogue(item_ids: Sequence[str], agreement: Agreement, where: str = "item_ids") -> None:
+    """Raise InputError unless the items are those of an agreement, each on a line of its own."""
     if _digest_of(item_ids) != agreement.catalogue:
-        raise InputError("item_ids", f"{len(item_ids)} items of another catalogue", "those of the agreement")
+        raise InputError(where, f"{len(item_ids)} items of another catalogue", "those of the agreement")
     if any("\n" in item or "\r" in item for item in item_ids):
-        raise InputError("item_ids", "an id of several lines", "ids of one line")
+        raise InputError(where, "an id of several lines", "ids of one line")
 
 
 def _write_files(device: DeviceFolder, files: Mapping[Path, bytes]) -> None:

@@ -17,7 +17,14 @@ from typing import Any
 import numpy as np
 
 from clients.device.device import Device
-from clients.device.folder import Agreement, DeviceFolder, check_version, read_agreement, write_device
+from clients.device.folder import (
+    Agreement,
+    DeviceFolder,
+    check_catalogue,
+    check_version,
+    read_agreement,
+    write_device,
+)
 from clients.device.ledger import Limits
 from clients.device.node_key import PublicLine, new_node_key, public_line, read_node_key
 from clients.device.profile import sync_folder, write_durably
@@ -87,6 +94,7 @@ def join(invitation: Path, ratings: Path, folder: Path, user: int, classes: Sequ
     invited = read_invitation(invitation)
     agreement = read_agreement(invited.protocol, f"{invitation}, protocol", tuple(classes))
     check_version(agreement.computes, f"{invitation}, protocol")
+    check_catalogue(invited.items, agreement, f"{invitation}, items")
     _check_open(agreement, user, f"{invitation}, protocol")
     rated, values = read_ratings(ratings, agreement.scale)
     positions = {item: position for position, item in enumerate(invited.items)}

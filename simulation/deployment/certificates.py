@@ -63,8 +63,9 @@ class Authority:
     @classmethod
     def read(cls, certificate: Path, key: Path) -> Self:
         """Read an authority from its files; raises InputError when they cannot be used, or do not match."""
+        pem = _contents(key, _KEY)
         try:
-            signing = load_pem_private_key(_contents(key, _KEY), password=None)
+            signing = load_pem_private_key(pem, password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
             raise InputError(str(key), "no key", _KEY) from None
         read = read_certificate(certificate)
@@ -103,8 +104,9 @@ class Authority:
 def read_certificate(path: Path) -> x509.Certificate:
     """Read a certificate; raises InputError when it cannot be read, or is none."""
     accepted = "a certificate, as PEM"
+    pem = _contents(path, accepted)
     try:
-        return x509.load_pem_x509_certificate(_contents(path, accepted))
+        return x509.load_pem_x509_certificate(pem)
     except ValueError:
         raise InputError(str(path), "no certificate", accepted) from None
 

@@ -12,7 +12,7 @@ from flwr.proto import fleet_pb2, heartbeat_pb2, message_pb2
 from flwr.supercore.constant import FLEET_HTTP_PUBLIC_KEY_HEADER, FLEET_HTTP_SIGNATURE_HEADER
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
-from flwr.supercore.primitives.asymmetric import bytes_to_public_key, verify_signature
+from flwr.supercore.primitives.asymmetric import bytes_to_public_key, public_key_to_bytes, verify_signature
 
 NODE = 2**63 + 5
 """Wider than the numbers of Flower's records."""
@@ -20,6 +20,8 @@ NODE = 2**63 + 5
 
 class FakeSuperLink(httpx.BaseTransport):
     """Answers the requests of one device, whose key is registered by its first signature.
+
+    Where keys are `known`, no others are, and the device has the number `node`.
 
     `faults` are called in turn, each with a request and in place of an answer, before anything else. Once
     nothing waits any longer, `idle` is called.
@@ -32,6 +34,8 @@ class FakeSuperLink(httpx.BaseTransport):
         self.intervals: list[float] = []
         self.faults: list[Callable[[httpx.Request], httpx.Response]] = []
         self.status: dict[str, int] = {}
+        self.known: set[bytes] | None = None
+        self.node = NODE
         self.idle: Callable[[], None] = lambda: None
         self.objects: dict[str, bytes] = {}
         self.tree: message_pb2.ObjectTree | None = None
@@ -56,12 +60,14 @@ class FakeSuperLink(httpx.BaseTransport):
             return self.faults.pop(0)(request)
         if path in self.status:
             return httpx.Response(self.status[path], request=request)
+        if self.known is not None and public_key_to_bytes(key) not in self.known:
+            return httpx.Response(412 if path == "activate-node" else 401, request=request)
         answer = getattr(self, f"_{path.replace('-', '_')}")(request.read())
         return httpx.Response(200, content=answer.SerializeToString(), request=request)
 
     def _activate_node(self, data: bytes) -> fleet_pb2.ActivateNodeResponse:
         self.intervals.append(fleet_pb2.ActivateNodeRequest.FromString(data).heartbeat_interval)
-        return fleet_pb2.ActivateNodeResponse(node_id=NODE)
+        return fleet_pb2.ActivateNodeResponse(node_id=self.node)
 
     def _send_node_heartbeat(self, data: bytes) -> heartbeat_pb2.SendNodeHeartbeatResponse:
         self.intervals.append(heartbeat_pb2.SendNodeHeartbeatRequest.FromString(data).heartbeat_interval)

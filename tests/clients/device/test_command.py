@@ -10,10 +10,12 @@ from typer.testing import CliRunner
 
 from clients.device import command
 from clients.device.command import INTERVAL, Serving, main
+from clients.device.owner import Joining, Rotating
 from dprec.errors import InputError, RunError
 from simulation.console.command_line import app
 
 NEEDED = ["--superlink", "server.test:443", "--ca", "ca.crt"]
+JOIN = ["join", "invitation.json", "mine.csv", "me", "--user", "3"]
 
 
 def ended(*arguments: str) -> int:
@@ -33,6 +35,13 @@ def ended(*arguments: str) -> int:
         (["u0", *NEEDED, "--sup", "a:1"], "--sup"),
         (["u0", "--superlink", "server.test", "--ca", "ca.crt"], "accepted: HOST:PORT"),
         (["nowhere", *NEEDED], "no device.json"),
+        (["rotate", "nowhere"], "device.json"),
+        (["rotate"], "DIR"),
+        (JOIN, "invitation.json"),
+        (JOIN[:-2], "--user"),
+        ([*JOIN[:-1], "-1"], "--user"),
+        ([*JOIN[:-1], "99999999999"], "'99999999999'; accepted: the number of the user"),
+        ([*JOIN[:-1], "one"], "'one'; accepted: the number of the user"),
     ],
 )
 def test_what_cannot_be_used_is_one_line(
@@ -102,6 +111,49 @@ def test_both_commands_serve_alike(
     assert {name: getattr(served[0], name) for name in options} == options
 
 
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (
+            [*JOIN, "--class", "a:B", "--class", "c:D"],
+            Joining(
+                invitation=Path("invitation.json"),
+                ratings=Path("mine.csv"),
+                folder=Path("me"),
+                user=3,
+                classes=["a:B", "c:D"],
+            ),
+        ),
+        (["rotate", "me"], Rotating(folder=Path("me"))),
+    ],
+)
+def test_both_commands_make_devices_and_keys_alike(
+    arguments: list[str], wanted: Joining | Rotating, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+
+    def run(self: object) -> None:
+        done.append(self)
+
+    monkeypatch.setattr(type(wanted), "run", run)
+    assert ended(*arguments) == 0
+    assert CliRunner().invoke(app, ["device", *arguments]).exit_code == 0
+    assert done == [wanted, wanted]
+
+
+def test_a_folder_with_the_name_of_a_command_is_served_by_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[Serving] = []
+
+    def run(self: Serving) -> None:
+        served.append(self)
+
+    monkeypatch.setattr(Serving, "run", run)
+    for words in (["./join"], ["serve", "join"]):
+        ended(*words, *NEEDED)
+        assert CliRunner().invoke(app, ["device", *words, *NEEDED]).exit_code == 0
+    assert [list(each.folders) for each in served] == [[Path("join")]] * 4
+
+
 def test_every_option_is_one_of_both() -> None:
     typed = {action.dest for action in command.parser()._actions} - {"help", "version"}
     assert typed == set(command.HELP) == set(Serving.__dataclass_fields__)
@@ -109,7 +161,7 @@ def test_every_option_is_one_of_both() -> None:
 
 def test_neither_scipy_nor_what_only_a_simulation_needs_is_imported() -> None:
     code = (
-        "import sys, clients.device.command, clients.device.service, clients.device.fleet\n"
+        "import sys, clients.device.command, clients.device.service, clients.device.fleet, clients.device.joining\n"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -17,7 +17,7 @@ from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.proto.fleet_pb2 import PushMessagesResponse
 from flwr.proto.message_pb2 import ObjectTree
 
-from clients.device import fleet, service
+from clients.device import DeviceFolder, fleet, service
 from clients.device.device import LOG, Device
 from clients.device.fleet import BoundedTransport, Fleet, NodeKey, TooLargeError
 from clients.device.service import LONGEST_ONLINE, Served, Service, opened_devices
@@ -213,6 +213,34 @@ def test_a_device_that_was_removed_is_told_so_and_asks_more_and_more_seldom(
     pauses = [float(line.rpartition("next attempt in ")[2].removesuffix(" s")) for line in said]
     assert pauses[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
     assert again(device).node_id == NODE
+
+
+def test_the_next_key_takes_its_place_once_the_server_knows_it(
+    superlink: FakeSuperLink, device: Device, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, secret = device.folder, device.folder.secret
+    device.remember_node(3)
+    later = node_key(ec.generate_private_key(ec.SECP384R1()))
+    folder.next_node_key_file.write_bytes(later)
+    superlink.known, superlink.node = {NodeKey.read(folder.node_key_file).public}, 3
+    with opened_devices([folder.path], seeded=False) as served:
+        Service(Fleet(ADDRESS, Path("ca.crt")), served, threading.Event()).run_once()
+    assert superlink.paths == ["activate-node", "send-node-heartbeat", "pull-messages"]
+    assert folder.next_node_key_file.exists()
+    superlink.known, superlink.node = {NodeKey.read(folder.next_node_key_file).public}, NODE
+    superlink.paths.clear()
+    superlink.put(train(1))
+    with (
+        caplog.at_level(logging.INFO, logger=LOG.name),
+        opened_devices([folder.path], seeded=False) as served,
+    ):
+        Service(Fleet(ADDRESS, Path("ca.crt")), served, threading.Event()).run_once()
+    assert superlink.paths[:2] == ["activate-node", "pull-messages"]
+    assert caplog.records[0].getMessage() == "u0: online, by its next key"
+    assert (folder.node_key_file.read_bytes(), folder.next_node_key_file.exists()) == (later, False)
+    assert DeviceFolder(folder.path).secret == secret
+    assert again(device).node_id == NODE
+    assert len(again(device).charges) == 1
 
 
 def test_a_server_that_is_away_is_tried_again_and_then_given_up(

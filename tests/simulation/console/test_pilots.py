@@ -1,5 +1,6 @@
 """dprec deploy and dprec device: what they accept, and what a device lets a terminal see."""
 
+import io
 import logging
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from clients.device.command import OneLine
 from dprec.errors import InputError
 from simulation.console import command_line
 from simulation.console.command_line import app
+from tests.simulation.deployment.control import installed
 
 DATA = ["--set", "dataset={kind: synthetic, users: 4, items: 20, ratings: 40}"]
 
@@ -54,6 +56,16 @@ def test_prepare_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixt
         (["app", "."], "accepted: a new directory"),
         (["app", "/dev/null/app"], "/dev/null: "),
         (["enrol", "nowhere", "--superlink", "127.0.0.1:1"], "enrolment.csv: No such file"),
+        (["invite", "nowhere", "ann"], "enrolment.csv: No such file"),
+        (["admit", "nowhere", "0 key"], "enrolment.csv: No such file"),
+        (["remove", "nowhere", "ann", "--superlink", "127.0.0.1:1"], "enrolment.csv: No such file"),
+        (["renew", "nowhere"], "ca.key: No such file"),
+        (["renew", "nowhere", "--host", "a b"], "host: 'a b'"),
+        (["renew", "nowhere", "--days", "0"], "days: 0"),
+        (
+            ["prepare", "blp-mf", "pilot", "--devices", "0", "--seeded", *DATA],
+            "seeded: true, without devices",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_one_line(
@@ -68,6 +80,81 @@ def test_what_cannot_be_used_is_one_line(
     error = capsys.readouterr().err
     assert line in error
     assert error.count("\n") == 1
+
+
+def test_people_join_by_the_words_that_are_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pilot, mine = tmp_path / "pilot", tmp_path / "mine.csv"
+    server = str(pilot / "server")
+    assert typed("deploy", "prepare", "blp-mf", str(pilot), *DATA, "--devices", "0") == 0
+    said = capsys.readouterr().out
+    assert f"dprec deploy invite {server} NAME..." in said
+    assert f"{server}/invitation.json" in said
+    assert typed("deploy", "invite", server, "ann", "bob") == 0
+    assert capsys.readouterr().out == "0 ann\n1 bob\n"
+    item = (pilot / "server" / "catalogue.txt").read_text().split()[0]
+    mine.write_text(f"item,rating\n{item},3\nelsewhere,4\n")
+    words = [
+        "join",
+        str(pilot / "server" / "invitation.json"),
+        str(mine),
+        str(tmp_path / "me"),
+        "--user",
+        "1",
+    ]
+    assert typed("device", *words) == 0
+    out, err = capsys.readouterr()
+    (line,) = out.splitlines()
+    assert line.startswith("1 ecdsa-sha2-nistp384 ")
+    secret = (tmp_path / "me" / "secret.key").read_bytes()
+    assert (tmp_path / "me" / "node.key").read_text() not in out + err
+    assert secret.hex() not in out + err
+    assert "left out, as the catalogue lacks them: elsewhere" in err
+    assert typed("device", *words) == 2
+    assert "a folder that is not empty" in capsys.readouterr().err
+    for given, typed_in in ((line, ""), ("-", f"\n{line}\n\n")):
+        monkeypatch.setattr("sys.stdin", io.StringIO(typed_in))
+        assert typed("deploy", "admit", server, given) == 0
+        assert capsys.readouterr().out == "admitted bob\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{line}\n0 key\n"))
+    assert typed("deploy", "admit", server, "-") == 2
+    assert "standard input, line 2: 0 key" in capsys.readouterr().err
+    assert typed("deploy", "admit", server, f"{line}\n0 key") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_what_is_not_enrolled_is_an_error_and_what_is_removed_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control, server = installed(monkeypatch), str(tmp_path / "pilot" / "server")
+    where = ["--superlink", "127.0.0.1:8000"]
+    assert typed("deploy", "prepare", "blp-mf", str(tmp_path / "pilot"), *DATA, "--quiet") == 0
+    assert typed("deploy", "enrol", server, *where) == 0
+    assert capsys.readouterr().out == "4 devices are enrolled\n"
+    control.nodes[1].status = "unregistered"
+    assert typed("deploy", "enrol", server, *where) == 1
+    error = capsys.readouterr().err
+    assert "enrolment.csv:3: user " in error
+    assert error.count("\n") == 1
+    user = (tmp_path / "pilot" / "server" / "enrolment.csv").read_text().splitlines()[2].partition(",")[0]
+    assert typed("deploy", "remove", server, user, *where) == 0
+    assert capsys.readouterr().out == f"removed {user}\n"
+    assert typed("deploy", "enrol", server, *where) == 0
+    assert capsys.readouterr().out == "3 devices are enrolled\n"
+    assert typed("deploy", "remove", server, user, *where) == 2
+
+
+def test_a_certificate_is_renewed_beside_its_authority(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = str(tmp_path / "pilot" / "server")
+    words = ["--host", "pilot.example", "--devices", "2", "--quiet"]
+    assert typed("deploy", "prepare", "blp-mf", str(tmp_path / "pilot"), *DATA, *words) == 0
+    assert typed("deploy", "renew", server) == 0
+    assert "UTC, for pilot.example, localhost, 127.0.0.1\n" in capsys.readouterr().out
+    assert typed("deploy", "renew", server, "--host", "new.example", "--quiet") == 0
+    assert capsys.readouterr().out == ""
 
 
 def test_a_superlink_that_is_not_there_is_one_line(

@@ -10,14 +10,17 @@ import pytest
 
 from clients.device import DeviceFolder
 from clients.device.device import Device
+from clients.device.joining import join
 from dprec.accounting import PrivacyBudget
-from dprec.errors import InputError
+from dprec.errors import InputError, SettingError
 from simulation.configuration.models import parse_config
+from simulation.deployment.enrolment import read_enrolment
 from simulation.deployment.preparing import PilotOptions, limits_of, prepare
 from simulation.execution import load_ratings
 from tests.refusals import refused_at
 from tests.simulation.conftest import presets
 from tests.simulation.deployment.pilots import BLP, PG, USERS, WEEKLY, pilot
+from tests.simulation.deployment.test_secure_sums import secure
 
 
 def test_a_pilot_holds_what_each_side_needs(tmp_path: Path) -> None:
@@ -144,3 +147,45 @@ def test_limits_allow_the_runs_and_no_more(privacy: PrivacyBudget | None, limits
     allowed = limits_of(privacy, 3)
     found = allowed.per_rating, allowed.per_rating_lifetime, allowed.per_user, allowed.per_user_lifetime
     assert found == limits
+
+
+def test_a_pilot_that_all_join_has_nobodys_ratings_and_the_protocol_of_one_with_devices(
+    tmp_path: Path,
+) -> None:
+    _, empty = pilot(BLP, tmp_path / "empty", devices=0, seeded=False)
+    _, full = pilot(BLP, tmp_path / "full", seeded=False)
+    assert not (tmp_path / "empty" / "devices").exists()
+    assert read_enrolment(empty.enrolment_file) == []
+    assert empty.deployment.fingerprint == full.deployment.fingerprint
+    assert empty.protocol_file.read_text() == full.protocol_file.read_text()
+    with refused_at("enrolment.csv"):
+        empty.enrolled()
+
+
+def test_who_joins_agrees_to_the_same_as_those_whose_devices_were_made(tmp_path: Path) -> None:
+    _, server = pilot(BLP, tmp_path / "pilot", devices=2, runs=3, seeded=False)
+    (tmp_path / "mine.csv").write_text(f"item,rating\n{server.item_ids[4]},5\n")
+    joined = join(server.invitation_file, tmp_path / "mine.csv", tmp_path / "me", 2).folder
+    made = DeviceFolder(tmp_path / "pilot" / "devices" / "000000")
+    for name in ("protocol_file", "catalogue_file"):
+        assert getattr(joined, name).read_bytes() == getattr(made, name).read_bytes()
+    assert joined.options.limits == made.options.limits
+    assert (joined.path / "ca.crt").read_bytes() == (tmp_path / "pilot" / "ca.crt").read_bytes()
+    assert {path.name for path in joined.path.iterdir()} == {
+        *(path.name for path in made.path.iterdir()),
+        "ca.crt",
+    }
+
+
+def test_nobody_joins_devices_that_mask_together(tmp_path: Path) -> None:
+    _, server = pilot(secure("best-secret-set"), tmp_path / "pilot", seeded=False)
+    assert not server.invitation_file.exists()
+    with pytest.raises(SettingError) as caught:
+        pilot(secure("best-secret-set"), tmp_path / "other", devices=0, seeded=False)
+    assert caught.value.key == "devices"
+
+
+def test_a_pilot_that_all_join_is_not_seeded() -> None:
+    with pytest.raises(SettingError) as caught:
+        PilotOptions(devices=0, seeded=True)
+    assert caught.value.key == "seeded"
