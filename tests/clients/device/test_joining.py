@@ -13,9 +13,11 @@ from clients.device import Agreement, DeviceFolder, Limits
 from clients.device.device import Device
 from clients.device.joining import Invitation, join, read_invitation, read_ratings, rotate
 from clients.device.node_key import PublicLine, public_line, read_node_key
+from dprec.accounting import PrivacyBudget
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
-from dprec.exchange import to_json
+from dprec.exchange import OneShotSetup, to_json
+from dprec.mechanisms import BoundedLaplace
 from dprec.ratings import POSITIVE, RatingScale
 from simulation.deployment.certificates import Authority
 from tests.clients.device.devices import KEYS, agreement_on
@@ -153,11 +155,21 @@ def test_what_is_no_invitation_is_named(tmp_path: Path, contents: bytes, where: 
         read_invitation(tmp_path / "nowhere")
 
 
-def test_a_class_of_somebody_is_imported_only_where_the_owner_names_it(tmp_path: Path, ratings: Path) -> None:
-    path = tmp_path / "invitation.json"
-    path.write_text(to_json(invitation(protocol=protocol(setup={"kind": "os:PathLike"}))))
-    with refused_at("invitation.json, protocol, setup.kind"):
+def test_a_class_of_somebody_is_imported_only_where_the_owner_names_it(
+    tmp_path: Path, ratings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, path = tmp_path / "imported", tmp_path / "invitation.json"
+    (tmp_path / "prying.py").write_text(f"open({str(trace)!r}, 'w').close()\nclass Prying: ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    one_shot = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+    setup = {**json.loads(to_json(one_shot)), "mechanism": {"kind": "prying:Prying"}}
+    path.write_text(to_json(invitation(protocol=protocol(setup=setup))))
+    with refused_at("invitation.json, protocol, setup.mechanism.kind"):
         join(path, ratings, tmp_path / "me", 0)
+    assert not trace.exists()
+    with refused_at("invitation.json, protocol, setup.mechanism.kind"):
+        join(path, ratings, tmp_path / "me", 0, ["prying:Prying"])
+    assert trace.exists()
 
 
 def test_a_number_without_a_budget_of_its_own_is_refused(
