@@ -45,6 +45,9 @@ from dprec.secure_aggregation import Directory, SigningParty
 _DEVICE = "a folder of a device, as dprec deploy prepare makes them"
 _ACCEPTED = f"{SECRET_BYTES} random bytes that only their owner can read (mode 0600)"
 
+IGNORED = ".gitignore", b"*\n"
+"""The name of a file, and what it says, by which Git adds nothing of its folder."""
+
 _OPEN = 16
 """Agreements that a process holds: devices that agreed to the same share one."""
 
@@ -451,7 +454,9 @@ def write_device(
     check_catalogue(item_ids, agreement)
     device, (items, values) = DeviceFolder(folder), profile
     rated = [item_ids[position] for position in items.tolist()]
+    name, everything = IGNORED
     files = {
+        folder / name: everything,
         device.profile_file: profile_text(rated, values, agreement.scale).encode(),
         device.protocol_file: agreement.text.encode(),
         device.catalogue_file: "".join(f"{item}\n" for item in item_ids).encode(),

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from clients.device import Agreement, Limits, write_device
+from clients.device.folder import IGNORED
 from clients.device.joining import Invitation
 from clients.device.node_key import NodeKeyPair, new_node_key
 from dprec.accounting import PrivacyBudget
@@ -25,6 +26,7 @@ from simulation.deployment import server_folder
 from simulation.deployment.certificates import DAYS, MOST_DAYS, Authority, check_host
 from simulation.deployment.deadline_grid import check_quorum
 from simulation.deployment.enrolment import Enrolled, write_enrolment
+from simulation.deployment.private_files import check_untracked
 from simulation.execution import SideData, load_ratings
 from simulation.protocols import Protocol
 from simulation.protocols.base import check_suits
@@ -128,10 +130,12 @@ def prepare(
 ) -> server_folder.ServerFolder:
     """Prepare a pilot of a configuration in a new folder, as a whole; return what its server is given.
 
-    Raises InputError when the protocol does not deploy, the ratings cannot be used, or the folder exists.
+    Raises InputError when the protocol does not deploy, the ratings cannot be used, or the folder exists, or
+    Git tracks files of it.
     """
     if folder.exists():
         raise InputError(str(folder), "it exists", "a new directory")
+    check_untracked(folder)
     pilot = _pilot_of(config, options)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -199,6 +203,10 @@ def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> No
     authority, server = signing.issued, signing.issue(hosts, pilot.options.days)
     for name in ("authority", "server/flwr", *(["devices"] if pilot.node_keys else [])):
         (building / name).mkdir(mode=0o700, parents=True)
+    name, everything = IGNORED
+    # Those of devices are written with them.
+    for part in (".", "server", "authority"):
+        write_atomically(building / part / name, everything)
     write_atomically(building / "ca.crt", authority.certificate)
     write_atomically(building / "authority" / "ca.key", authority.key, mode=_SECRET)
     own = building / "server"

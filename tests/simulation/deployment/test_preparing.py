@@ -52,6 +52,7 @@ def test_secrets_are_for_their_owner_alone(tmp_path: Path) -> None:
 def test_no_rating_is_in_the_servers_folder(tmp_path: Path) -> None:
     _, server = pilot(BLP, tmp_path / "pilot")
     assert {path.name for path in server.path.rglob("*") if path.is_file()} == {
+        ".gitignore",
         "ca.crt",
         "catalogue.txt",
         "config.toml",
