@@ -7,6 +7,10 @@ and again. In each run, when its journal has so many lines, one thing is killed 
 the SuperLink or half of the devices, which is started again at once; a server goes on by `dprec deploy
 resume`. What comes of each run is held against the simulation: bytes and losses in the run directory, what
 devices predict, and what their ledgers say.
+
+    python benchmarks/kills.py --absent 1 --quorum 0.8 --deadline 30
+
+Says how long one run takes in which some devices never come, and nothing is killed.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from typing import Any
 import numpy as np
 
 DEVICES, ROUNDS = 6, 3
-POLL_SECONDS, LOOK_SECONDS, PATIENCE_SECONDS = 0.5, 0.01, 90.0
+POLL_SECONDS, LOOK_SECONDS, PATIENCE_SECONDS = 0.5, 0.01, 300.0
 SERVER_APP, SUPERLINK, HALF = "ServerApp", "SuperLink", "half of the devices"
 KINDS = (SERVER_APP, SUPERLINK, HALF)
 
@@ -57,6 +61,8 @@ class Stage:
 
     folder: Path
     port: int
+    absent: int
+    """Devices that never come."""
     superlink: subprocess.Popen[bytes] | None = None
     halves: list[subprocess.Popen[bytes] | None] = field(default_factory=lambda: [None, None])
 
@@ -79,7 +85,7 @@ class Stage:
     def start_half(self, half: int) -> None:
         """Start a half of the devices."""
         where = ["--superlink", f"127.0.0.1:{self.port}", "--ca", str(self.folder / "pilot" / "ca.crt")]
-        own = [str(path) for path in self.devices[half::2]]
+        own = [str(path) for path in self.devices[self.absent + half :: 2]]
         command = [sys.executable, "-m", "dprec", "device", *own, *where]
         flags = ["--interval", str(POLL_SECONDS), "--seeded"]
         self.halves[half] = self._started([*command, *flags], f"devices{half}")
@@ -138,7 +144,9 @@ class Stage:
 
 
 @contextmanager
-def staged(folder: Path, runs: int) -> Iterator[Stage]:
+def staged(
+    folder: Path, runs: int, absent: int = 0, quorum: float = 1.0, deadline: float = 600.0
+) -> Iterator[Stage]:
     """Prepare a pilot whose devices pay for so many runs, and start all its processes."""
     from dprec import load
     from simulation.verbs import enrol, prepare
@@ -146,10 +154,11 @@ def staged(folder: Path, runs: int) -> Iterator[Stage]:
     with socket() as found:
         found.bind(("127.0.0.1", 0))
         port = int(found.getsockname()[1])
-    server = prepare(load(CONFIG), folder / "pilot", host="127.0.0.1", port=port, seeded=True, runs=runs)
+    given: dict[str, Any] = {"seeded": True, "runs": runs, "quorum": quorum, "deadline": deadline}
+    server = prepare(load(CONFIG), folder / "pilot", host="127.0.0.1", port=port, **given)
     known = json.loads((server.path / "deployment.json").read_text())
     (server.path / "deployment.json").write_text(json.dumps({**known, "ask_again": 5.0}))
-    stage = Stage(folder, port)
+    stage = Stage(folder, port, absent)
     try:
         stage.start_superlink()
         enrol(server.path, f"127.0.0.1:{port}")
@@ -192,18 +201,19 @@ def _has_come_to(output: Path, lines: int) -> bool:
     return (output / "summary.json").exists() or lines_of(output / "journal.jsonl") >= lines
 
 
-def play(stage: Stage, output: Path, kills: Sequence[tuple[int, str]]) -> float:
+def play(stage: Stage, output: Path, kills: Sequence[tuple[int, tuple[str, ...]]]) -> float:
     """Start a run, kill something whenever its journal has so many lines; return how long it takes."""
     from simulation.deployment.starting import start_run
 
     began = time.monotonic()
     start_run(stage.server, output, page=False)
-    for lines, kind in kills:
+    for lines, kinds in kills:
         wait_for(partial(_has_come_to, output, lines))
         if (output / "summary.json").exists():
             break
-        stage.kill(kind)
-        if kind != HALF:
+        for kind in kinds:
+            stage.kill(kind)
+        if set(kinds) - {HALF}:
             resumed(stage, output)
     wait_for(lambda: (output / "summary.json").exists() and not (output / "journal.jsonl").exists())
     return time.monotonic() - began
@@ -255,17 +265,15 @@ class Expected:
         return found
 
 
-def main() -> None:
-    """Print a line for every moment, and end with 1 if anything differs."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--moments", type=int, default=20)
-    given, expected, failed = parser.parse_args(), Expected.simulated(), False
-    with tempfile.TemporaryDirectory() as folder, staged(Path(folder), given.moments + 1) as stage:
+def kill_at_moments(moments: int) -> bool:
+    """Print a line for every moment; return whether anything differs."""
+    expected, failed = Expected.simulated(), False
+    with tempfile.TemporaryDirectory() as folder, staged(Path(folder), moments + 1) as stage:
         print("| killed | at line of the journal | seconds until the end | differs from the simulation |")
         print("|---|---|---|---|")
-        for moment in range(given.moments + 1):
+        for moment in range(moments + 1):
             output, kind = Path(folder) / f"out{moment}", KINDS[moment % len(KINDS)]
-            kills = [(moment, kind)] if moment else []
+            kills = [(moment, (kind,))] if moment else []
             seconds = play(stage, output, kills)
             wait_for(lambda: all((path / "predictions.csv").exists() for path in stage.devices))
             wrong = expected.differences(stage, output, moment + 1)
@@ -274,7 +282,23 @@ def main() -> None:
             failed |= bool(wrong)
             what = f"{kind} | {moment}" if moment else "nothing | "
             print(f"| {what} | {seconds:.1f} | {', '.join(wrong) or 'nothing'} |", flush=True)
-    sys.exit(failed)
+    return failed
+
+
+def main() -> None:
+    """Do what is asked for, and end with 1 if anything differs."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--moments", type=int, default=20)
+    parser.add_argument("--absent", type=int, default=0)
+    parser.add_argument("--quorum", type=float, default=1.0)
+    parser.add_argument("--deadline", type=float, default=600.0)
+    given = parser.parse_args()
+    if not given.absent:
+        sys.exit(kill_at_moments(given.moments))
+    some = given.absent, given.quorum, given.deadline
+    with tempfile.TemporaryDirectory() as folder, staged(Path(folder), 1, *some) as stage:
+        seconds = play(stage, Path(folder) / "out", [])
+    print(f"{given.absent} of {DEVICES} devices absent: {seconds:.1f} s")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from flwr.serverapp import Grid
 from google.protobuf.message import DecodeError
 
 from clients.device.ledger import DELIVERIES
-from clients.device.profile import OWNER_ONLY, append_durably, as_bytes, kept
+from clients.device.profile import OWNER_ONLY, append_durably, as_bytes, kept, sync_folder
 from dprec.errors import InputError
 from dprec.exchange import is_run_key, new_run_key
 from simulation.deployment.deadline_grid import DeadlineGrid, Patience
@@ -93,6 +93,8 @@ class Journal:
         taking_part = [[each.user, each.node_id] for each in who]
         run = {"run": journal.begun.run_key, "protocol": fingerprint, "enrolled": taking_part}
         journal._append({"began": run})
+        # A new directory has no name after a power cut until that is on disk.
+        sync_folder(path.parent.parent)
         return journal
 
     @classmethod
@@ -141,7 +143,8 @@ class Journal:
         self.exchanges[-1].ended = True
 
     def delete(self) -> None:
-        """Delete the file."""
+        """Delete the file, when all else in its folder is on disk."""
+        sync_folder(self.path.parent)
         self.path.unlink(missing_ok=True)
 
     def _append(self, entry: dict[str, Any]) -> None:

@@ -70,7 +70,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         await_that(lambda: wire.log("superlink").count("Finished task") == 1, wire)
         wire.run(pg_server, folder / "pg-out")
         # Between rounds, when the last device of a turn has sent its reply: a question that dies with a
-        # device that is back at once is not asked again, and its round ends at the deadline.
+        # device that is back at once is asked again only after a while.
         await_that(lambda: wire.log("devices").count("answered train") >= USERS, wire)
         await_that(lambda: wire.log("superlink").count("Push replies") >= 3 * USERS, wire)
         kill(serving)
