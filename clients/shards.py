@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from clients.places import READABLE_BY_ALL, place_of, write_whole
+from dprec import formats
 from dprec.arrays import Floats, Int32s, Ints, Uint8s, blocks, offsets
 from dprec.components import Options, option
 from dprec.errors import InputError
@@ -109,9 +110,10 @@ class ShardedRatings:
 
     @classmethod
     def open(cls, folder: Path) -> ShardedRatings:
-        """Read the index of a folder; raises InputError when it is missing or damaged."""
+        """Read the index of a folder; raises InputError when it is missing, damaged or of another format."""
         path = folder / INDEX
-        return cls(folder, from_json(ShardIndex, contents_of(path).decode(errors="replace"), str(path)))
+        text = formats.SHARDS.body(contents_of(path).decode(errors="replace"), str(path))
+        return cls(folder, from_json(ShardIndex, text, str(path)))
 
     @cached_property
     def scale(self) -> RatingScale:
@@ -184,7 +186,7 @@ def write_shards(folder: Path, ratings: Ratings) -> ShardIndex:
         if present:
             _check_present(folder, index)
         else:
-            write_whole(folder / INDEX, to_json(index).encode())
+            write_whole(folder / INDEX, formats.SHARDS.stamped(to_json(index)).encode())
     except OSError as error:
         raise InputError(str(folder), f"cannot be written ({error.strerror})", READABLE_BY_ALL) from None
     return index

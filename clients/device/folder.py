@@ -31,7 +31,7 @@ from clients.device.profile import (
     write_durably,
     write_state,
 )
-from dprec import components
+from dprec import components, formats
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.errors import InputError
 from dprec.exchange import COMPUTES, AnySetup, Setup, from_json, group_of, is_integer, to_json
@@ -323,7 +323,8 @@ class DeviceFolder:
     @cached_property
     def options(self) -> DeviceOptions:
         """How the device is enrolled, and what it may spend."""
-        return from_json(DeviceOptions, self._text(self.options_file), str(self.options_file))
+        where = str(self.options_file)
+        return from_json(DeviceOptions, formats.DEVICE.body(self._text(self.options_file), where), where)
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -467,7 +468,9 @@ def write_device(
     if directory is not None:
         files[device.directory_file] = directory.text.encode()
     options = DeviceOptions(user=user, limits=limits, classes=agreement.classes)
-    _write_files(device, {**files, **seeds, device.options_file: to_json(options).encode()})
+    _write_files(
+        device, {**files, **seeds, device.options_file: formats.DEVICE.stamped(to_json(options)).encode()}
+    )
     return device
 
 

@@ -28,6 +28,7 @@ from google.protobuf.message import DecodeError
 
 from clients.population import Partition
 from clients.shards import StoredProfiles
+from dprec import formats
 from dprec.arrays import AnyInts, Floats, Int32s, Ints, Uint8s
 from dprec.errors import InputError
 from dprec.predictions import words_of_ties
@@ -128,6 +129,7 @@ def write_state(path: Path, state: State) -> None:
             "reply": state.reply,
             # The ids of Flower's nodes are wider than the numbers of its records.
             "node": str(state.node_id),
+            **formats.DEVICE_STATE.stamp,
         }
     )
     contents = kept(RecordDict({_DEVICE: own}))
@@ -135,7 +137,7 @@ def write_state(path: Path, state: State) -> None:
 
 
 def read_state(path: Path) -> State:
-    """Read the memory of a device; raises InputError when it is missing or damaged."""
+    """Read the memory of a device; raises InputError when it is missing, damaged or of another format."""
     accepted = "the file as the device wrote it; a device that has lost its memory has to be enrolled anew"
     try:
         data = path.read_bytes()
@@ -146,6 +148,7 @@ def read_state(path: Path) -> State:
         raise InputError(str(path), "damaged", accepted)
     try:
         own = recorddict_from_proto(RecordDictProto.FromString(contents)).config_records[_DEVICE]
+        formats.DEVICE_STATE.check(own, str(path))
         return State(
             answers=_bytes(own, "answers"),
             charges=int(str(own["charges"])),
@@ -153,8 +156,10 @@ def read_state(path: Path) -> State:
             reply=_bytes(own, "reply"),
             node_id=int(str(own["node"])),
         )
+    except InputError:
+        raise
     except (DecodeError, KeyError, ValueError):
-        raise InputError(str(path), "of another version", accepted) from None
+        raise InputError(str(path), "no memory of a device", accepted) from None
 
 
 def _bytes(record: ConfigRecord, key: str) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 
 from pydantic import ConfigDict, Field
 
+from dprec import formats
 from dprec.accounting import (
     COMPARABLE_UNITS,
     LEAST_TRUST_FIRST,
@@ -480,7 +481,8 @@ class _AuditBeside(Document):
 def _audits_in(directory: Path) -> list[_AuditBeside]:
     """Return the audits in the folder audits of a directory, by the names of theirs; refuse a damaged one."""
     files = sorted((directory / directories.AUDITS).glob(f"*/{directories.AUDIT}"))
-    return [parse_document(_AuditBeside, read_text(file), str(file)) for file in files]
+    texts = ((str(file), formats.AUDIT.checked(read_text(file), str(file))) for file in files)
+    return [parse_document(_AuditBeside, text, where) for where, text in texts]
 
 
 def _declared_in_words(declared_by: Sequence[OwnCode], audits: Iterable[_AuditBeside]) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dprec import formats
 from dprec.auditing import Sent, measured
 from dprec.components import sources_of
 from dprec.errors import InputError, within
@@ -22,7 +23,7 @@ from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from dprec.sent_symbols import SentSymbols
 from simulation.auditing import experiments, listening
-from simulation.auditing.experiments import SCHEMA, Audit, Experiment, Profile, Question
+from simulation.auditing.experiments import Audit, Experiment, Profile, Question
 from simulation.auditing.outputs import output_findings, release_findings
 from simulation.auditing.sums import sum_findings
 from simulation.configuration.loading import load
@@ -353,7 +354,7 @@ def audit_all(folder: Path, *, trials: int | None = None, **options: Any) -> tup
     check_unused(folder)
     results = audit_presets(trials=TRIALS if trials is None else trials, **options)
     values = [each.values() for each in results]
-    record = json.dumps({"schema": SCHEMA, "presets": values}, indent=2) + "\n"
+    record = json.dumps({**formats.AUDIT.stamp, "presets": values}, indent=2) + "\n"
     write_files(folder, {AUDIT: record, REPORT: presets_page(values)})
     return results
 

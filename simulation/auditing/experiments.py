@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dprec import formats
 from dprec.arrays import Uint8s, offsets
 from dprec.ratings import Ratings, RatingScale
 from simulation.protocols.base import Finding
@@ -125,8 +126,6 @@ def of_canaries(low: int, high: int) -> Experiment:
     return Experiment(tuple(map(Profile, profiles)), questions)
 
 
-SCHEMA = 2
-
 _LEAST = 1e-9
 
 
@@ -191,7 +190,7 @@ class Audit:
             for each in self.findings
         ]
         own = {**asdict(self), "findings": findings}
-        return {"schema": SCHEMA, **own, **self._conclusion()}
+        return {**formats.AUDIT.stamp, **own, **self._conclusion()}
 
     def _conclusion(self) -> dict[str, Any]:
         return {

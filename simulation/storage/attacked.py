@@ -11,10 +11,6 @@ from pydantic import Field, model_validator
 from simulation.storage.files import Document
 from simulation.storage.shown import Shown
 
-SCHEMA = 1
-"""Of attack.json; raised when a key changes its meaning or is removed."""
-
-
 _TITLES = {
     r"rounds_level": "levels recovered, all rounds",
     r"rounds_(level|sign)_half": r"\1s recovered, half of the rounds",

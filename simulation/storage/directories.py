@@ -5,12 +5,13 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dprec import formats
 from dprec.accounting import PrivacyUnit
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.errors import InputError
@@ -21,6 +22,7 @@ from simulation.storage.files import (
     Document,
     FileSummary,
     Row,
+    Stamped,
     check_recorded,
     csv_of_rows,
     parse_document,
@@ -167,7 +169,7 @@ def _columns(part: Ratings | Catalogue | UsersTable) -> tuple[NDArray[Any], ...]
     return part.user_ids, part.item_ids, part.indptr, part.items, part.levels, exact, *given
 
 
-class _TablesRecord(Document):
+class _TablesRecord(Stamped):
     """tables.json: rows and SHA-256 of the tables, so that one that was cut or changed is noticed."""
 
     files: dict[str, FileSummary] = Field(description="Every table, by the name of its file.")
@@ -200,8 +202,8 @@ class ComparisonDirectory(ClaimedDirectory):
             for name, table in ((TABLE, rows), (TIMINGS, timings), (GROUPS, groups))
             if table or name != GROUPS
         }
-        record = _TablesRecord(files=files).model_dump_json(indent=2) + "\n"
-        write_atomically(self.path / TABLES, record)
+        record = {**formats.TABLES.stamp, **_TablesRecord(files=files).model_dump(exclude_unset=True)}
+        write_atomically(self.path / TABLES, json.dumps(record, indent=2) + "\n")
 
 
 def check_table(path: Path) -> None:
@@ -215,7 +217,8 @@ def check_table(path: Path) -> None:
     record = path.parent / TABLES
     if not record.is_file():
         return
-    recorded = parse_document(_TablesRecord, read_text(record), str(record)).files.get(path.name)
+    text = formats.TABLES.checked(read_text(record), str(record))
+    recorded = parse_document(_TablesRecord, text, str(record)).files.get(path.name)
     if recorded is None:
         return
     try:
@@ -229,8 +232,6 @@ _Loss = Annotated[float, Field(ge=0, allow_inf_nan=True)]
 """A loss that was computed may be infinite."""
 
 _Probability = Annotated[float, Field(ge=0, le=1)]
-
-_Schema = Annotated[Literal[2], Field(alias="schema")]
 
 
 class _FindingRecord(Document):
@@ -246,10 +247,9 @@ class _FindingRecord(Document):
     strength: str
 
 
-class AuditRecord(Document):
+class AuditRecord(Stamped):
     """The audit of one configuration."""
 
-    schema_version: _Schema
     name: str
     protocol: str
     mechanism: str
@@ -273,10 +273,9 @@ class PresetRecord(Document):
     same_as: str | None
 
 
-class PresetsRecord(Document):
+class PresetsRecord(Stamped):
     """The audits of all presets."""
 
-    schema_version: _Schema
     presets: tuple[PresetRecord, ...] = Field(min_length=1)
 
     @property
@@ -291,6 +290,7 @@ def parse_audit(text: str, where: str) -> AuditRecord | PresetsRecord:
     Raises InputError naming the first key that is missing, unknown or of another type, or that contradicts
     the others.
     """
+    formats.AUDIT.checked(text, where)
     try:
         values: Any = json.loads(text)
     except (ValueError, RecursionError):
@@ -306,7 +306,9 @@ def parse_audit(text: str, where: str) -> AuditRecord | PresetsRecord:
 
 
 def _check_consistent(audit: AuditRecord, where: str) -> None:
-    """Refuse a conclusion that the findings do not have."""
+    """Refuse another format, or a conclusion that the findings do not have."""
+    stamp = audit.model_dump(include={"schema_version", "dprec"}, by_alias=True, exclude_none=True)
+    formats.AUDIT.check(stamp, where)
     found = [(each.promised, each.at_least) for each in audit.findings]
     if (audit.promised, audit.lower_bound) not in found:
         concluded = f"{audit.lower_bound:g} of {audit.promised:g}"

@@ -77,6 +77,13 @@ class Document(BaseModel):
     )
 
 
+class Stamped(Document):
+    """A whole file, which says its format, and which dprec wrote it; see `dprec.formats`."""
+
+    schema_version: int | None = Field(default=None, alias="schema")
+    dprec: str | None = None
+
+
 Count = Annotated[int, Field(ge=0)]
 
 

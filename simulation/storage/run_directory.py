@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec import formats
 from dprec.accounting import PrivacyAccountant
 from dprec.errors import InputError, RunError
 from dprec.randomness import ENTROPY_BYTES
@@ -66,7 +67,13 @@ class Checkpoints:
             [kind, up, own.messages, own.payload_bytes, own.message_bytes, own.example.hex()]
             for (kind, up), own in state.traffic.first_user.items()
         ]
-        values = {"depends": self.depends, "records": records, "first_user": told, **best}
+        values = {
+            **formats.CHECKPOINT.stamp,
+            "depends": self.depends,
+            "records": records,
+            "first_user": told,
+            **best,
+        }
         arrays[_VALUES] = np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
@@ -84,12 +91,14 @@ class Checkpoints:
         Raises
         ------
         InputError
-            When the file is truncated, damaged or from another run; the error names what differs.
+            When the file is truncated, damaged, from another run, or of another format; the error names what
+            differs, or the dprec that reads it.
         """
         if not self.path.exists():
             return fresh
         arrays = self._read()
         values = json.loads(arrays.pop(_VALUES).tobytes())
+        formats.CHECKPOINT.check(values, str(self.path))
         for key in sorted({**values["depends"], **self.depends}):
             before, now = values["depends"].get(key), self.depends.get(key)
             if before != now:

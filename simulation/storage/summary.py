@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from dprec import formats
 from dprec.accounting import Status, Trust
 from simulation.configuration.strict_yaml import flatten
-from simulation.storage.attacked import SCHEMA, AttackSummary
+from simulation.storage.attacked import AttackSummary
 from simulation.storage.directories import SUMMARY
 from simulation.storage.files import Count, Document, FileSummary, parse_document, read_text, write_atomically
 from simulation.storage.shown import HIGHER, IN_FILES, LOWER, TIMED, Amount, Shown, better, loss, on_pages
@@ -384,8 +385,8 @@ class Summary(Document):
     A field that is `Shown` is a column of comparison.csv, or of timing.csv.
     """
 
-    schema_version: Literal[2] = Field(
-        default=2, alias="schema", description="Raised when a key changes its meaning or is removed."
+    schema_version: int = Field(
+        default=formats.SUMMARY.number, alias="schema", description="Number of the format."
     )
     name: str = Field(description="Name of the configuration.")
     protocol: Annotated[str, IN_FILES] = Field(description="Kind of the protocol.")
@@ -428,8 +429,8 @@ class Summary(Document):
 
     def as_json(self) -> dict[str, Any]:
         """Return the contents of summary.json."""
-        dumped = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        return {"schema": self.schema_version, **dumped}
+        dumped = self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"schema_version"})
+        return {formats.SCHEMA: formats.SUMMARY.number, **dumped}
 
 
 def write_summary(directory: Path, summary: Summary) -> None:
@@ -442,7 +443,7 @@ def attack_file(summary: Summary) -> dict[str, Any]:
     """Return the contents of attack.json: every figure under its own key, as in comparison.csv."""
     assert summary.attacks is not None, "a run without attacks"
     return {
-        "schema": SCHEMA,
+        **formats.ATTACKS.stamp,
         "name": summary.name,
         "protocol": summary.protocol,
         "epsilon_per_rating": summary.privacy.epsilon_per_rating,
@@ -461,7 +462,7 @@ def read_summary(directory: Path) -> Summary:
     Raises
     ------
     InputError
-        Naming the first key that is missing, unknown or of another type.
+        Naming the first key that is missing, unknown or of another type, or the dprec that reads the file.
     """
     path = directory / SUMMARY
-    return parse_document(Summary, read_text(path), str(path))
+    return parse_document(Summary, formats.SUMMARY.checked(read_text(path), str(path)), str(path))

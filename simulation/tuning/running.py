@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import Field
 
+from dprec import formats
 from dprec.binarization import is_binary
 from dprec.components import Options, is_ours, option
 from dprec.errors import InputError, RunError, SettingError, listed, within
@@ -31,7 +32,7 @@ from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import dump_yaml, flatten, read_yaml
 from simulation.execution import load_ratings, run_prepared
 from simulation.storage.directories import COMPARISON, CONFIG, SUMMARY, TABLE, ClaimedDirectory
-from simulation.storage.files import Document, csv_of_rows, parse_document, read_text, write_files
+from simulation.storage.files import Document, Stamped, csv_of_rows, parse_document, read_text, write_files
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -101,7 +102,7 @@ def best_trial(trials: Sequence[Trial], *, lower_is_better: bool) -> Trial | Non
 TUNING, TRIALS, TABLE_OF_TRIALS = "tuning.yaml", "trials.json", "trials.csv"
 
 
-class _StoredTrials(Document):
+class _StoredTrials(Stamped):
     trials: dict[str, tuple[Trial, ...]] = Field(description="Those of every configuration, by its name.")
 
 
@@ -125,13 +126,15 @@ class TuningDirectory(ClaimedDirectory):
         path = self.path / TRIALS
         if not path.is_file():
             return {}
-        stored = parse_document(_StoredTrials, read_text(path), str(path))
+        text = formats.TRIALS.checked(read_text(path), str(path))
+        stored = parse_document(_StoredTrials, text, str(path))
         return {name: list(trials) for name, trials in stored.trials.items()}
 
     def write(self, trials: Mapping[str, Sequence[Trial]]) -> None:
         """Write all trials, as JSON and as a table."""
         stored = _StoredTrials(trials={name: tuple(own) for name, own in trials.items()})
-        text = stored.model_dump_json(indent=2) + "\n"
+        contents = {**formats.TRIALS.stamp, **stored.model_dump(mode="json", exclude_unset=True)}
+        text = json.dumps(contents, indent=2) + "\n"
         table = "".join(csv_of_rows(list(_rows(trials))))
         write_files(self.path, {TRIALS: text, TABLE_OF_TRIALS: table})
 

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from scipy.sparse import coo_array
 
-import simulation
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.mechanisms import RandomizedResponse
@@ -215,17 +214,6 @@ def test_an_unknown_argument_is_answered_with_the_setting(verb: Any, argument: A
 
 def _inside(setting: str) -> list[str]:
     return [setting.partition('["')[2].partition('"]')[0]]
-
-
-@pytest.mark.parametrize("name", simulation.__all__)
-def test_the_mathematics_says_where_the_verbs_are(name: str) -> None:
-    import dprec
-
-    with pytest.raises(ImportError, match=f"use: from simulation import {name}$"):
-        getattr(dprec, name)
-    with pytest.raises(ImportError, match=f"use: from simulation import {name}$"):
-        exec(f"from dprec import {name}")
-    assert not hasattr(dprec, "zork")
 
 
 def test_data_frames_without_pandas_name_what_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_the_page_of_an_audit_is_rebuilt_from_its_file(audited: Path, tmp_path: 
         (("holds",), False, "holds: false; accepted: what the findings say"),
         (("lower_bound",), 0.123, "lower_bound: 0.123"),
         (("power",), 2.0, "power: 2"),
-        (("schema",), 1, "schema"),
+        (("schema",), 1, "format 1, written by dprec .*; accepted: format 2"),
         (("findings",), [], "findings"),
         (("findings", 0, "unit"), "month", "findings.0.unit"),
         (("findings", 0, "at_least"), None, "findings.0.at_least"),

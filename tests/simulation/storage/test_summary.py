@@ -51,7 +51,7 @@ def test_what_is_beyond_the_paper_follows_from_the_configuration(
 @pytest.mark.parametrize(
     ("keys", "value", "complaint"),
     [
-        (["schema"], 1, "schema: 1; accepted: 2"),
+        (["schema"], 1, "format 1, written by dprec .*; accepted: format 2"),
         (["traffic", "users"], True, "traffic.users: true; accepted: an integer"),
         (["traffic", "users"], 4.5, "traffic.users: 4.5; accepted: "),
         (["traffic", "rounds"], -1, "traffic.rounds: -1; accepted: at least 0"),
