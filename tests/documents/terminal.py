@@ -43,7 +43,9 @@ NOT_RUN: Mapping[str, str] = {
 """Programs that are not run, with the reason."""
 
 PARSED: Mapping[str, str] = {
+    "deploy admit": "needs the line of a device",
     "deploy enrol": "needs a SuperLink",
+    "deploy remove": "needs a SuperLink",
     "device": "needs a SuperLink",
     "fetch": "needs a network",
     "tune": "takes long, and has tests of its own",

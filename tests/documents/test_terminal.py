@@ -20,10 +20,10 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
     ("typed", "error"),
     [
         ("dprec-run blp-mf", AssertionError),
-        ("dprec rum blp-mf", AssertionError),
+        ("dprec rum blp-mf", click.UsageError),
         ("dprec run blp-mf --outptu runs", click.UsageError),
         ("dprec device folder --superlink", click.UsageError),
-        ("dprec deploy enroll pilot/server", AssertionError),
+        ("dprec deploy enroll pilot/server", click.UsageError),
         ("dprec describe blp-fm", AssertionError),
         ("dprec compare compare-sedes", InputError),
         ("dprec compare compare-seeds --set epsilon=[1.0]", InputError),
