@@ -62,3 +62,42 @@ def test_every_file_that_the_page_names_is_there() -> None:
     named = set(re.findall(r"`(deployment/[\w./]+)`", page))
     assert {f"deployment/{name}" for name in ("compose.yaml", "nginx.conf", "Dockerfile")} <= named
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_every_service_is_confined(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        assert service["user"].startswith("${PILOT_USER:?"), name
+        assert service["read_only"] is True, name
+        assert service["tmpfs"] == ["/tmp"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert not {"privileged", "cap_add", "devices"} & service.keys(), name
+
+
+def test_the_image_is_made_of_locked_packages_and_runs_as_nobody_in_particular() -> None:
+    lines = (DEPLOYMENT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    commands = [step[1] for step in steps if step[0] == "RUN"]
+    assert all("--require-hashes" in command or "--no-deps" in command for command in commands)
+    names = [step[0] for step in steps]
+    assert names.index("USER") > max(place for place, name in enumerate(names) if name in ("RUN", "COPY"))
+    (user,) = (step[1] for step in steps if step[0] == "USER")
+    assert int(user.split(":")[0]) > 0
+    assert "HEALTHCHECK" in names
+
+
+def test_nothing_but_the_sources_is_sent_to_the_builder() -> None:
+    """What the image is made of has a line each; ratings, pilots and results have none."""
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    kept = {rule[1:] for rule in rules if rule.startswith("!")}
+    assert all((ROOT / path).exists() for path in kept)
+    packaged = {"clients", "dprec", "simulation", "strategies", "configs", "deployment"}
+    assert kept == packaged | {
+        "LICENSE",
+        "README.md",
+        "constraints.txt",
+        "pyproject.toml",
+        "requirements/run.txt",
+    }
