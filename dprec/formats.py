@@ -99,6 +99,7 @@ TRIALS = Format("trials.json", 1, "the directory of a tuning")
 SHARDS = Format("ratings.json", 1, "the directory of a population, with its shards")
 DEVICE = Format("device.json", 1, "the folder of a device, with catalogue.txt")
 DEVICE_STATE = Format("state", 1, "the folder of a device, with ledger.jsonl and profiles/")
+INVITATION = Format("invitation.json", 1, "the folder of a pilot's server")
 
-FORMATS = (SUMMARY, ATTACKS, CHECKPOINT, AUDIT, TABLES, TRIALS, SHARDS, DEVICE, DEVICE_STATE)
+FORMATS = (SUMMARY, ATTACKS, CHECKPOINT, AUDIT, TABLES, TRIALS, SHARDS, DEVICE, DEVICE_STATE, INVITATION)
 """All that there are."""

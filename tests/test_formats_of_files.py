@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clients.device.joining import read_invitation
 from clients.device.profile import State as Memory
 from clients.device.profile import read_state, write_state
 from clients.shards import ShardedRatings, write_shards
@@ -24,6 +25,7 @@ from simulation.storage.summary import read_summary
 from simulation.tuning.running import TuningDirectory
 from strategies.iterative import State
 from tests.clients.device.devices import install
+from tests.clients.device.test_joining import invitation
 from tests.simulation.conftest import TINY
 
 SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
@@ -72,6 +74,11 @@ def a_memory(folder: Path) -> ACCEPT:
     return lambda: read_state(folder / "state")
 
 
+def an_invitation(folder: Path) -> ACCEPT:
+    (folder / "invitation.json").write_text(invitation().text)
+    return lambda: read_invitation(folder / "invitation.json")
+
+
 WRITERS: dict[str, Callable[[Path], ACCEPT]] = {
     "SUMMARY": a_run,
     "AUDIT": an_audit,
@@ -81,6 +88,7 @@ WRITERS: dict[str, Callable[[Path], ACCEPT]] = {
     "SHARDS": shards,
     "DEVICE": a_device,
     "DEVICE_STATE": a_memory,
+    "INVITATION": an_invitation,
 }
 """By the name of the format: what writes such a file to a folder, and returns what reads it."""
 

@@ -28,13 +28,14 @@ from clients.device.folder import (
 from clients.device.ledger import Limits
 from clients.device.node_key import PublicLine, new_node_key, public_line, read_node_key
 from clients.device.profile import sync_folder, write_durably
+from dprec import formats
 from dprec.arrays import AnyArray
 from dprec.components import Options, option
 from dprec.datasets.base import Layout
 from dprec.datasets.columns import find_column, found_separator, split_line
 from dprec.datasets.delimited import Cells, first_lines, opened_lines, read_columns
 from dprec.errors import InputError
-from dprec.exchange import from_json
+from dprec.exchange import from_json, to_json
 from dprec.ratings import RatingScale
 
 _INVITATION = "an invitation, as dprec deploy prepare makes it"
@@ -50,6 +51,11 @@ class Invitation(Options):
     items: tuple[str, ...] = option("The ids of the items, in the order of the catalogue.")
     limits: Limits = option("What a device may spend, as the pilot suggests; its owner decides.")
     certificate: str = option("The certificate of the server's authority, as PEM.")
+
+    @property
+    def text(self) -> str:
+        """The contents."""
+        return formats.INVITATION.stamped(to_json(self))
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ def read_invitation(path: Path) -> Invitation:
         raise InputError(str(path), str(error.strerror), _INVITATION) from None
     except UnicodeDecodeError:
         raise InputError(str(path), "no UTF-8", _INVITATION) from None
-    invitation = from_json(Invitation, text, str(path))
+    invitation = from_json(Invitation, formats.INVITATION.body(text, str(path)), str(path))
     if len(set(invitation.items)) < len(invitation.items):
         raise InputError(f"{path}, items", "an id twice", "every item once")
     try:

@@ -16,7 +16,6 @@ from clients.device.node_key import NodeKeyPair, new_node_key
 from dprec.accounting import PrivacyBudget
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, within
-from dprec.exchange import to_json
 from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
@@ -254,7 +253,7 @@ def _write_invitation(pilot: _Pilot, folder: server_folder.ServerFolder) -> None
         limits=pilot.limits,
         certificate=folder.certificate.decode(),
     )
-    write_atomically(folder.invitation_file, to_json(invitation))
+    write_atomically(folder.invitation_file, invitation.text)
 
 
 def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> None:

@@ -44,7 +44,7 @@ def invitation(**changed: Any) -> Invitation:
 @pytest.fixture
 def invited(tmp_path: Path) -> Path:
     path = tmp_path / "invitation.json"
-    path.write_text(to_json(invitation()))
+    path.write_text(invitation().text)
     return path
 
 

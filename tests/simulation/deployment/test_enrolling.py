@@ -10,9 +10,11 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from clients.device.node_key import NodeKeyPair, PublicLine, new_node_key
 from dprec.errors import InputError, RunError
 from simulation.deployment import enrolling
+from simulation.deployment.certificates import Authority
 from simulation.deployment.enrolling import admit, enrol, invite, remove
 from simulation.deployment.enrolment import Enrolled, read_enrolment, write_enrolment
 from simulation.deployment.server_folder import ServerFolder
+from tests.clients.device.test_fleet import Listener, dated
 from tests.refusals import refused_at
 from tests.simulation.deployment.control import FIRST_NODE, FakeControl, installed, pem
 
@@ -246,3 +248,16 @@ def test_a_folder_that_is_no_servers_is_left_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"enrolment\.csv: No such file"):
         invite(ServerFolder(tmp_path), ["ann"])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_operator_reads_what_is_wrong_with_the_certificate(
+    server: ServerFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admitted(server, 0)
+    authority = Authority.new(3650)
+    (tmp_path / "ca.crt").write_bytes(authority.issued.certificate)
+    with dated(monkeypatch, -100.0):
+        listener = Listener(tmp_path, authority.issue(["127.0.0.1"], 1))
+    with pytest.raises(RunError, match="certificate has expired; dprec deploy renew"):
+        enrol(server, listener.address)
+    listener.close()
