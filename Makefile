@@ -27,7 +27,7 @@ test-all: test
 docs: $(VENV)/test.stamp
 	$(BIN)/sphinx-build -W --keep-going -n -q -E -b html docs docs/_build/html
 
-release: $(VENV)/release.stamp
+release: $(VENV)/run.stamp $(VENV)/release.stamp
 	$(BIN)/python -m release
 
 $(VENV)/bin/python:

@@ -1,17 +1,17 @@
 """`make release`: build what is committed, check it, try it on every supported Python, list what is in it.
 
-Nothing is uploaded. `dist/` then holds the sdist, the wheel, `sbom.json` and `SHA256SUMS`.
+Nothing is uploaded. `dist/` then holds the distributions, a bill of materials of each and `SHA256SUMS`.
 """
 
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from release.bill_of_materials import bill_of, hashes_in_report
-from release.building import Built, build, copy_sources, epoch_of, sha256_of, uncommitted
+from release.building import Built, build, build_device, copy_sources, epoch_of, sha256_of, uncommitted
 from release.readiness import lacking
 from release.trial import SUPPORTED, Environment, pythons, written_programs
 
@@ -28,26 +28,34 @@ def main() -> None:
     epoch, here = epoch_of(ROOT), "{}.{}".format(*sys.version_info)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        built = build_twice(work, epoch)
-        check_metadata((built.sdist, built.wheel))
+        whole, device = built = build_twice(work, epoch)
+        check_metadata(path for each in built for path in each.paths)
         tried = {version: _tried(built, work / version, python) for version, python in pythons().items()}
-        hashes = {**hashes_in_report(_report()), built.name: sha256_of(built.wheel)}
-        bill = bill_of(built.name, tried[here].packages, hashes, epoch)
-        _write(ROOT / "dist", built, bill)
+        hashes = {**hashes_in_report(_report()), **{each.name: sha256_of(each.wheel) for each in built}}
+        environments = zip(built, tried[here], ("sbom.json", "sbom-device.json"), strict=True)
+        bills = {
+            name: bill_of(each.name, environment.packages, hashes, epoch)
+            for each, environment, name in environments
+        }
+        _write(ROOT / "dist", [*whole.paths, *device.paths], bills)
     if untried := [version for version in SUPPORTED if version not in tried]:
         print(f"not tried, since there is none here: Python {', '.join(untried)}")
     if lacks := lacking(ROOT):
         print(f"dist/ is whole, and not to be published yet: {'; '.join(lacks)}")
 
 
-def build_twice(work: Path, epoch: int) -> Built:
-    """Build in two folders of different lengths; exits unless every bit is the same."""
-    first, second = (
-        build(copy_sources(ROOT, work / name), work / f"dist-of-{name}", epoch) for name in ("one", "another")
-    )
-    if first.digests != second.digests:
-        sys.exit(f"release: two builds differ: {first.digests} and {second.digests}")
+def build_twice(work: Path, epoch: int) -> tuple[Built, Built]:
+    """Build both distributions in two folders of different lengths; exits unless every bit is the same."""
+    first, second = (_built(copy_sources(ROOT, work / name), epoch) for name in ("one", "another"))
+    for one, another in zip(first, second, strict=True):
+        if one.digests != another.digests:
+            sys.exit(f"release: two builds differ: {one.digests} and {another.digests}")
     return first
+
+
+def _built(sources: Path, epoch: int) -> tuple[Built, Built]:
+    folder = sources.with_name(f"dist-of-{sources.name}")
+    return build(sources, folder / "whole", epoch), build_device(sources, folder / "device", epoch)
 
 
 def check_metadata(paths: Iterable[Path]) -> None:
@@ -56,16 +64,20 @@ def check_metadata(paths: Iterable[Path]) -> None:
     subprocess.run(command, stdout=sys.stderr, check=True)
 
 
-def _tried(built: Built, folder: Path, python: str) -> Environment:
-    """Install the wheel in an empty environment, and type what the README says in an empty directory."""
-    environment, empty = Environment.empty(folder / "environment", python), folder / "empty"
-    environment.install("--require-hashes", "--requirement", str(LOCKED))
-    environment.install("--no-deps", str(built.wheel))
+def _tried(built: tuple[Built, Built], folder: Path, python: str) -> tuple[Environment, Environment]:
+    """Install each wheel in an empty environment, and type what the README says in an empty directory."""
+    whole, device = (Environment.empty(folder / each.name, python) for each in built)
+    whole.install("--require-hashes", "--requirement", str(LOCKED))
+    whole.install("--no-deps", str(built[0].wheel))
+    device.install("--constraint", str(ROOT / "constraints.txt"), str(built[1].wheel))
+    empty = folder / "empty"
     empty.mkdir()
-    for words in (DEMO, *written_programs((ROOT / "README.md").read_text(encoding="utf-8"), empty)):
-        print(f"Python {folder.name}: {' '.join(words)}", flush=True)
-        environment.run(words, empty)
-    return environment
+    typed = written_programs((ROOT / "README.md").read_text(encoding="utf-8"), empty)
+    for environment, commands in ((whole, (DEMO, *typed)), (device, [["dprec-device", "--help"]])):
+        for words in commands:
+            print(f"Python {folder.name}: {' '.join(words)}", flush=True)
+            environment.run(words, empty)
+    return whole, device
 
 
 def _report() -> str:
@@ -75,14 +87,14 @@ def _report() -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def _write(folder: Path, built: Built, bill: str) -> None:
+def _write(folder: Path, distributions: Iterable[Path], bills: Mapping[str, str]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    for path in (built.sdist, built.wheel):
+    for path in distributions:
         shutil.copy(path, folder)
-    (folder / "sbom.json").write_text(bill, encoding="utf-8")
-    names = (built.sdist.name, built.wheel.name, "sbom.json")
-    sums = "".join(f"{sha256_of(folder / name)}  {name}\n" for name in names)
+    for name, bill in bills.items():
+        (folder / name).write_text(bill, encoding="utf-8")
+    sums = "".join(f"{sha256_of(path)}  {path.name}\n" for path in sorted(folder.iterdir()))
     (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
     print(sums, end="")
 

@@ -1,4 +1,4 @@
-"""The sdist and the wheel: built from what git knows of a checkout, bit by bit the same wherever that is."""
+"""The distributions: built from what git knows of a checkout, bit by bit the same wherever that is."""
 
 import hashlib
 import os
@@ -14,8 +14,9 @@ from pathlib import Path
 class Built:
     """The files of a distribution."""
 
-    sdist: Path
     wheel: Path
+    sdist: Path | None = None
+    """None where a wheel is built of several folders of the checkout."""
 
     @property
     def name(self) -> str:
@@ -28,9 +29,14 @@ class Built:
         return self.wheel.name.split("-")[1]
 
     @property
+    def paths(self) -> list[Path]:
+        """All files."""
+        return [path for path in (self.sdist, self.wheel) if path is not None]
+
+    @property
     def digests(self) -> dict[str, str]:
-        """The SHA-256 of both files, by their names."""
-        return {path.name: sha256_of(path) for path in (self.sdist, self.wheel)}
+        """The SHA-256 of all files, by their names."""
+        return {path.name: sha256_of(path) for path in self.paths}
 
 
 def sha256_of(path: Path) -> str:
@@ -72,7 +78,14 @@ def build(sources: Path, output: Path, epoch: int) -> Built:
     _hatch("wheel", unpacked / sdist.name.removesuffix(".tar.gz"), output, epoch)
     shutil.rmtree(unpacked)
     (wheel,) = output.glob("*.whl")
-    return Built(sdist, wheel)
+    return Built(wheel, sdist)
+
+
+def build_device(sources: Path, output: Path, epoch: int) -> Built:
+    """Build the wheel of dprec-device, with parts of the Flower that is installed; see `build`."""
+    _hatch("wheel", sources / "device", output, epoch)
+    (wheel,) = output.glob("*.whl")
+    return Built(wheel)
 
 
 def _hatch(target: str, sources: Path, output: Path, epoch: int) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from release.building import Built, build, copy_sources, epoch_of
+from release.building import Built, build, build_device, copy_sources, epoch_of
 from tests.paths import CONFIGS, ROOT
 
 pytest.importorskip("hatchling")
@@ -63,6 +63,7 @@ def test_nothing_else_is_in_the_wheel(contents: set[str]) -> None:
 
 def test_the_sdist_is_what_git_knows(built: Built, tmp_path: Path) -> None:
     known = copy_sources(ROOT, tmp_path / "sources")
+    assert built.sdist is not None
     with tarfile.open(built.sdist) as archive:
         paths = {name.partition("/")[2] for name in archive.getnames()}
     assert files(known, "*") - paths == set()
@@ -83,6 +84,15 @@ def test_the_time_is_part_of_a_build(built: Built, tmp_path: Path) -> None:
     later = build(copy_sources(ROOT, tmp_path / "sources"), tmp_path / "dist", EPOCH + 86_400)
     assert later.digests.keys() == built.digests.keys()
     assert {*later.digests.values()} & {*built.digests.values()} == set()
+
+
+def test_a_build_of_the_device_elsewhere_is_the_same(tmp_path: Path) -> None:
+    first, second = (
+        build_device(copy_sources(ROOT, tmp_path / name), tmp_path / f"dist-{name}", EPOCH)
+        for name in ("one", "another")
+    )
+    assert first.digests == second.digests
+    assert (first.name, first.paths) == ("dprec-device", [first.wheel])
 
 
 def test_git_says_when_the_last_commit_was_made() -> None:
