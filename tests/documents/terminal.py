@@ -33,19 +33,24 @@ NOT_RUN: Mapping[str, str] = {
     "flower-superlink": "stays until it is stopped",
     "flwr": "needs a SuperLink",
     "head": "of the shell",
+    "journalctl": "needs systemd",
     "mkdir": "of the shell",
+    "nginx": "stays until it is stopped",
     "pip": "installs",
     "ray": "starts a cluster",
     "sed": "needs the server's paths",
     "source": "of the shell",
     "sudo": "needs rights",
+    "systemctl": "needs systemd",
 }
 """Programs that are not run, with the reason."""
 
 PARSED: Mapping[str, str] = {
     "deploy admit": "needs the line of a device",
     "deploy enrol": "needs a SuperLink",
+    "deploy clean": "needs a SuperLink",
     "deploy remove": "needs a SuperLink",
+    "deploy status": "needs a SuperLink",
     "device": "needs a SuperLink",
     "fetch": "needs a network",
     "tune": "takes long, and has tests of its own",
