@@ -96,12 +96,24 @@ class RunError(RuntimeError):
 @contextmanager
 def interrupts_noted(note: Callable[[], str]) -> Iterator[None]:
     """Add a note to an interrupt of the block, such as how to go on; an empty one is left out."""
+    _NOTES.append(note)
     try:
         yield
     except KeyboardInterrupt as interrupted:
         if words := note():
             interrupted.add_note(words)
         raise
+    finally:
+        _NOTES.remove(note)
+
+
+_NOTES: list[Callable[[], str]] = []
+"""Of the blocks that this process is in."""
+
+
+def how_to_go_on() -> str:
+    """Return the note that an interrupt would have now, in whatever thread; empty without one."""
+    return _NOTES[-1]() if _NOTES else ""
 
 
 MAPPING = "a mapping of keys to values"

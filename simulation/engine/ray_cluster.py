@@ -42,6 +42,7 @@ from clients.places import place_of
 from dprec.errors import InputError, RunError, one_line
 from dprec.start import PACKAGES
 from simulation.configuration.models import SimulationOptions
+from simulation.engine.head_watch import head_watched
 
 TURN = threading.RLock()
 """Held by the thread that has a simulation open, or is connected to Ray."""
@@ -213,7 +214,8 @@ def connected_to_ray(
                 path = os.pathsep.join([*filter(None, sys.path), os.environ.get("PYTHONPATH", "")])
                 _connect(address, runtime_env={"env_vars": {"PYTHONPATH": path}})
                 check_nodes(folder, accepted)
-                yield _usable(workers)
+                with head_watched(ray.get_runtime_context().gcs_address):
+                    yield _usable(workers)
         finally:
             ray.shutdown()
 

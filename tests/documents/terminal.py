@@ -27,6 +27,7 @@ ONE_CELL_EACH = ["--set", "epsilons=[1.0]", "--set", "seeds=[1]"]
 NOT_RUN: Mapping[str, str] = {
     ".": "of the shell",
     "cd": "of the shell",
+    "chmod": "of the shell",
     "curl": "needs a network",
     "docker": "needs a daemon",
     "export": "of the shell",

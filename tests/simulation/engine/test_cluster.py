@@ -1,9 +1,12 @@
 """A cluster of two Ray nodes on one machine gives the bits of one process, also when a node dies."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -187,6 +190,60 @@ def test_an_audit_is_what_it_is_without_a_cluster(
     joined = simulation.audit(tiny, trials=200).values()
     monkeypatch.delenv(ADDRESS)
     assert joined == simulation.audit(tiny, trials=200).values()
+
+
+HEAD = """
+import sys, time
+from pathlib import Path
+from ray.cluster_utils import Cluster
+node = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}).head_node
+pids = [str(each.process.pid) for kind in node.all_processes.values() for each in kind]
+Path(sys.argv[1]).write_text(" ".join([node.address, *pids]))
+time.sleep(600)
+"""
+
+RUN_ON_A_MORTAL_CLUSTER = """
+from simulation.engine import head_watch
+head_watch.PATIENCE_SECONDS = 2.0
+from dprec.__main__ import main
+main()
+"""
+
+
+def test_a_run_whose_cluster_dies_ends_with_one_line_on_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, out = tmp_path / "told", tmp_path / "out"
+    changes = ["dataset={kind: synthetic, users: 40, items: 20, ratings: 300}", "protocol.rounds=4000"]
+    changes += ["split={kind: holdout}", "protocol.privacy.epsilon=100", "simulation.workers=1"]
+    command = ["run", "pg-mf", "-o", str(out), *(word for change in changes for word in ("--set", change))]
+    with subprocess.Popen([sys.executable, "-c", HEAD, str(told)]) as head:
+        try:
+            wait_until(lambda: told.exists() and told.read_text(), head)
+            address, *pids = told.read_text().split()
+            monkeypatch.setenv(ADDRESS, address)
+            script = [sys.executable, "-c", RUN_ON_A_MORTAL_CLUSTER, *command]
+            with subprocess.Popen(script, stderr=subprocess.PIPE, text=True) as run:
+                try:
+                    wait_until((out / "checkpoint.npz").exists, run)
+                finally:
+                    for pid in pids:
+                        os.kill(int(pid), signal.SIGKILL)
+                _, said = run.communicate(timeout=60)
+        finally:
+            head.kill()
+    assert run.returncode == 1
+    (line,) = (line for line in said.splitlines() if "is gone" in line)
+    assert line.startswith(f"dprec: the head of the Ray cluster at {address} is gone")
+    assert line.endswith(f"{out} holds the rounds that are finished; --resume -o {out} goes on")
+
+
+def wait_until(holds: Callable[[], object], process: "subprocess.Popen[Any]") -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_cell_whose_node_dies_runs_again_elsewhere(
