@@ -305,8 +305,9 @@ def resume(
     if forget:
         said = f"deleted what there was for {starting.forget(output)} devices"
     else:
+        complete = (output / "summary.json").exists()
         number = starting.resume_run(server, output, app=app, superlink=superlink, page=not no_page)
-        said = f"goes on as run {number}: {output}"
+        said = f"{'delivers' if complete else 'goes on'} as run {number}: {output}"
     if not quiet:
         typer.echo(said)
 

@@ -157,6 +157,29 @@ def test_a_certificate_is_renewed_beside_its_authority(
     assert capsys.readouterr().out == ""
 
 
+def test_a_superlink_that_starts_no_run_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pilot = tmp_path / "pilot"
+    assert typed("deploy", "prepare", "blp-mf", str(pilot), *DATA, "--devices", "2", "--quiet") == 0
+    started = ["deploy", "run", str(pilot / "server"), "--superlink", "127.0.0.1:1"]
+    assert typed(*started, "-o", str(tmp_path / "new")) == 1
+    error = capsys.readouterr().err
+    assert "the SuperLink at 127.0.0.1:1 starts no run: " in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_waits_for_devices_is_forgotten_when_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("summary.json", "undelivered.json"):
+        (tmp_path / name).write_text("{}")
+    assert typed("deploy", "resume", str(tmp_path), str(tmp_path), "--forget") == 0
+    assert capsys.readouterr().out == "deleted what there was for 0 devices\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
+
+
 def test_a_superlink_that_is_not_there_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
