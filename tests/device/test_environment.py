@@ -22,8 +22,9 @@ import pytest
 from flwr.app import Message
 from flwr.common.serde import message_to_proto
 
+from clients.device import DeviceFolder
 from clients.device.device import Device
-from clients.device.node_key import new_node_key
+from clients.device.node_key import PublicLine, new_node_key
 from clients.device.profile import as_bytes, kept
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms import FisherOptimal
@@ -32,6 +33,7 @@ from simulation.deployment.serving import serve
 from tests.clients.device.devices import DeviceGrid, install, report_in
 from tests.clients.device.fake_superlink import FakeSuperLink
 from tests.clients.device.test_device import RATINGS, ROUNDS_SETUP, train
+from tests.clients.device.test_joining import ITEMS, invitation
 from tests.dprec.test_scipy_or_numpy import BUDGET
 from tests.paths import ROOT
 from tests.simulation.conftest import presets
@@ -283,3 +285,24 @@ def test_a_protocol_that_needs_scipy_says_so(environment: Path, tmp_path: Path) 
     assert "protocol.json: 'fisher-optimal', which needs SciPy; accepted: " in done.stderr
     assert "dprec-device[scipy]" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_device_joins_and_gets_another_key(environment: Path, tmp_path: Path) -> None:
+    invited, mine, folder = tmp_path / "invitation.json", tmp_path / "mine.csv", tmp_path / "me"
+    invited.write_text(invitation().text)
+    mine.write_text(f"movieId,stars\n{ITEMS[2]},4\nelsewhere,1\n")
+    command = environment / "bin/dprec-device"
+    joined = run(command, "join", invited, mine, folder, "--user", "3")
+    assert joined.returncode == 0, joined.stderr
+    line = PublicLine.read(joined.stdout, "standard output")
+    device = Device(DeviceFolder(folder))
+    assert (device.folder.options.user, line.user) == (3, 3)
+    assert device.folder.profile_file.read_text() == f"item,rating\n{ITEMS[2]},4.0\n"
+    assert report_in(device.answer(train(1)))
+    rotated = run(command, "rotate", folder)
+    assert rotated.returncode == 0, rotated.stderr
+    assert PublicLine.read(rotated.stdout, "standard output").follows(line.key)
+    again = run(command, "join", invited, mine, folder, "--user", "3")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert again.stderr.startswith("dprec-device: ")
+    assert again.stderr.count("\n") == 1
