@@ -23,10 +23,9 @@ FLOWER = {
     "recorddict_pb2 run_pb2 transport_pb2",
     "supercore": "__init__ constant date fab run task_identity",
     "supercore/inflatable": "__init__ inflatable_object inflatable_utils",
-    "supercore/interceptors/http": "utils",
     "supercore/primitives": "__init__ asymmetric",
     "supercore/protobuf": "__init__ client constants",
-    "supernode": "__init__ fleet_http_client node_auth_http_interceptor",
+    "supernode": "__init__ fleet_http_client",
 }
 """The modules that are copied, by their packages."""
 

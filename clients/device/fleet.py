@@ -6,6 +6,7 @@ fill the memory of a device. The imports are internal: Flower's version is pinne
 
 import ssl
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,14 +15,17 @@ from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
 import httpx
+from cryptography.hazmat.primitives.asymmetric import ec
 from flwr.app import Message
 from flwr.app.message import make_message, remove_content_from_message
-from flwr.common.constant import SYSTEM_TIME_TOLERANCE, TIMESTAMP_TOLERANCE
+from flwr.common.constant import SYSTEM_TIME_TOLERANCE, TIMESTAMP_HEADER, TIMESTAMP_TOLERANCE
 from flwr.common.serde import message_from_proto, message_to_proto
 from flwr.proto import fleet_pb2, message_pb2
 from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
 from flwr.proto.node_pb2 import Node
 from flwr.supercore.constant import (
+    FLEET_HTTP_PUBLIC_KEY_HEADER,
+    FLEET_HTTP_SIGNATURE_HEADER,
     FLWR_COMPONENT_NAME_METADATA_KEY,
     FLWR_PACKAGE_NAME_METADATA_KEY,
     FLWR_PACKAGE_VERSION_METADATA_KEY,
@@ -34,11 +38,10 @@ from flwr.supercore.inflatable.inflatable_object import (
     iterate_object_tree,
 )
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
-from flwr.supercore.primitives.asymmetric import public_key_to_bytes
+from flwr.supercore.primitives.asymmetric import public_key_to_bytes, sign_message
 from flwr.supercore.protobuf.client import ProtobufCall, ProtobufRequestContext
 from flwr.supercore.version import package_name, package_version
 from flwr.supernode.fleet_http_client import FleetHttpClient
-from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from clients.device.node_key import read_node_key
 from dprec.errors import InputError
@@ -135,19 +138,38 @@ class NodeKey:
 
     public: bytes
     """As PEM."""
-    sign: NodeAuthHttpInterceptor
-    """Signs requests."""
+    private: ec.EllipticCurvePrivateKey
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a private key; raises InputError when that cannot be, or it is on no elliptic curve."""
         key = read_node_key(path)
-        public = key.public_key()
-        return cls(public_key_to_bytes(public), NodeAuthHttpInterceptor(key, public))
+        return cls(public_key_to_bytes(key.public_key()), key)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a request made now says of who makes it, as a SuperNode would say it."""
+        now = datetime.now(UTC).isoformat()
+        signature = sign_message(self.private, now.encode())
+        return {
+            FLEET_HTTP_PUBLIC_KEY_HEADER: b64encode(self.public).decode(),
+            TIMESTAMP_HEADER: now,
+            FLEET_HTTP_SIGNATURE_HEADER: b64encode(signature).decode(),
+        }
 
 
 class _Signature:
-    """Signs each request for the device that makes it: the devices of a process share a connection."""
+    """Says of each request which device makes it: the devices of a process share a connection.
+
+    And of which version of Flower it is. Flower's own way to do so imports a web server, and ends the process
+    if a server asks for it.
+    """
+
+    _VERSION: ClassVar[Mapping[str, str]] = {
+        FLWR_PACKAGE_NAME_METADATA_KEY: package_name,
+        FLWR_PACKAGE_VERSION_METADATA_KEY: package_version,
+        FLWR_COMPONENT_NAME_METADATA_KEY: "SuperNode",
+    }
 
     def __init__(self) -> None:
         self.key: NodeKey | None = None
@@ -155,21 +177,7 @@ class _Signature:
     def intercept(self, context: ProtobufRequestContext, call_next: ProtobufCall) -> httpx.Response:
         """Sign a request."""
         assert self.key is not None
-        return self.key.sign.intercept(context, call_next)
-
-
-class _Version:
-    """Says which version of Flower a request is of. Flower's own would end the process if a server asks."""
-
-    _HEADERS: ClassVar[Mapping[str, str]] = {
-        FLWR_PACKAGE_NAME_METADATA_KEY: package_name,
-        FLWR_PACKAGE_VERSION_METADATA_KEY: package_version,
-        FLWR_COMPONENT_NAME_METADATA_KEY: "SuperNode",
-    }
-
-    def intercept(self, context: ProtobufRequestContext, call_next: ProtobufCall) -> httpx.Response:
-        """Add the version to a request."""
-        context.request.headers.update(self._HEADERS)
+        context.request.headers.update({**self._VERSION, **self.key.headers})
         return call_next(context)
 
 
@@ -193,7 +201,7 @@ class Fleet:
             raise InputError(str(ca), reason, "the certificate of the server's authority, as PEM") from None
         self._signature = _Signature()
         url = f"https://{address}"
-        self._client = FleetHttpClient(url, interceptors=(_Version(), self._signature), verify=context)
+        self._client = FleetHttpClient(url, interceptors=(self._signature,), verify=context)
         self._client.close()
         self._client._client = httpx.Client(transport=BoundedTransport(context), timeout=_SECONDS)
 

@@ -1,1 +1,0 @@
-"""What adds headers to requests; nothing is imported from here."""

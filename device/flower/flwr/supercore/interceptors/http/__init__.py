@@ -1,1 +1,0 @@
-"""What adds headers to requests of HTTP; nothing is imported from here."""
