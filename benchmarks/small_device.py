@@ -2,11 +2,11 @@
 
     python benchmarks/small_device.py [ENVIRONMENT ...]
 
-Each environment is the folder of one in which dprec-device or dprec is installed; the one that runs this,
-which has to have dprec, is measured last. The size is that of all files, with pip and what Python has
+Each environment is the folder of one in which dprec-device or dprec is installed; by default, the one that
+runs this, which has to have dprec. The size is that of all files, with pip and what Python has
 compiled. The start is the processor time of the command until it has opened a device and tried to reach a
-server that is not there, the least of five. Answers are those of one seeded device to the questions of small
-runs, over a catalogue of 1,700 items: the time of all answers of a run, the least of three, and that of what
+server that is not there, the least of three. Answers are those of one seeded device to the questions of small
+runs, over a catalogue of 1,700 items: the time of all answers of a run, the least of two, and that of what
 it predicts from them. The answers of all environments are compared, byte by byte.
 """
 
@@ -37,7 +37,7 @@ from simulation.deployment.serving import serve
 from simulation.engine.grids import LocalGrid
 
 USERS, ITEMS, RATINGS = 4, 1_700, 600
-STARTS, REPEATS = 5, 3
+STARTS, REPEATS = 3, 2
 
 ANSWERING = """
 import hashlib, json, shutil, sys, time
@@ -147,7 +147,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("environments", nargs="*", type=Path, metavar="ENVIRONMENT")
-    environments = [*parser.parse_args().environments, Path(sys.prefix)]
+    environments = parser.parse_args().environments or [Path(sys.prefix)]
     with tempfile.TemporaryDirectory() as directory:
         work = Path(directory)
         devices = {preset: recorded(preset, work / preset) for preset in PRESETS}

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+from _thread import start_new_thread
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,7 @@ class Serving:
 
         _log_to_standard_error()
         stopped = threading.Event()
-        signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+        stop_at_termination(stopped)
         with opened_devices(self.folders, seeded=self.seeded) as served:
             service = Service(Fleet(self.superlink, self.ca), served, stopped, self.answer_after)
             if self.seeded:
@@ -89,6 +90,16 @@ class Serving:
                 service.run_once()
             else:
                 service.run(self.interval)
+
+
+def stop_at_termination(stopped: threading.Event) -> None:
+    """Set an event at SIGTERM."""
+
+    def stop(*_: object) -> None:
+        # By another thread: the signal may come while this one, about to wait, holds the lock of the event.
+        start_new_thread(stopped.set, ())
+
+    signal.signal(signal.SIGTERM, stop)
 
 
 def _say(line: str) -> None:

@@ -1,7 +1,9 @@
 """dprec-device: what it accepts, in one line each, and that both commands pass on the same."""
 
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +159,24 @@ def test_a_folder_with_the_name_of_a_command_is_served_by_its_path(monkeypatch: 
 def test_every_option_is_one_of_both() -> None:
     typed = {action.dest for action in command.parser()._actions} - {"help", "version"}
     assert typed == set(command.HELP) == set(Serving.__dataclass_fields__)
+
+
+def test_termination_waits_for_no_lock_of_the_thread_that_it_interrupts() -> None:
+    class Stopped(threading.Event):
+        def set(self) -> None:
+            by.append(threading.get_ident())
+            super().set()
+
+    by: list[int] = []
+    stopped, before = Stopped(), signal.getsignal(signal.SIGTERM)
+    try:
+        command.stop_at_termination(stopped)
+        signal.raise_signal(signal.SIGTERM)
+        assert stopped.wait(10)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert by
+    assert threading.get_ident() not in by
 
 
 def test_neither_scipy_nor_what_only_a_simulation_needs_is_imported() -> None:
