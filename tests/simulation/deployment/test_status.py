@@ -91,6 +91,7 @@ def test_runs_that_fail_go_on_or_are_killed_are_told_apart(tmp_path: Path) -> No
     assert states[1:] == [GOES_ON, KILLED]
 
 
+@pytest.mark.thorough
 def test_an_open_question_is_counted_while_devices_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
