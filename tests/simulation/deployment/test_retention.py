@@ -18,6 +18,8 @@ def database(tmp_path: Path) -> Path:
     path = tmp_path / "superlink.db"
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
+    # Some builds of SQLite overwrite what is deleted by themselves, others do not.
+    connection.execute("PRAGMA secure_delete = OFF")
     for table in ("message_ins", "message_res", "objects"):
         connection.execute(f"CREATE TABLE {table} (content BLOB)")
     connection.execute("CREATE TABLE task (finished_at TIMESTAMP)")
