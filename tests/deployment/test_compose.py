@@ -84,6 +84,9 @@ def test_the_image_is_made_of_locked_packages_and_runs_as_nobody_in_particular()
     (user,) = (step[1] for step in steps if step[0] == "USER")
     assert int(user.split(":")[0]) > 0
     assert "HEALTHCHECK" in names
+    # A command that starts among the sources refuses to: it would import them.
+    built, worked = (step[1] for step in steps if step[0] == "WORKDIR")
+    assert built != worked == "/tmp"
 
 
 def test_nothing_but_the_sources_is_sent_to_the_builder() -> None:
