@@ -25,13 +25,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 
-USERS, ROUNDS = 12, 2
+USERS, ROUNDS = 7, 2
 SECURE = {
     **GRAM_SECURE,
-    "dataset": {**GRAM_SECURE["dataset"], "users": USERS, "ratings": 200},
+    "dataset": {**GRAM_SECURE["dataset"], "users": USERS, "ratings": 140},
     "protocol": {
         **GRAM_SECURE["protocol"],
-        "aggregation": {"kind": "secure", "dropouts": 0.17, "colluders": 2},
+        "aggregation": {"kind": "secure", "dropouts": 0.2, "colluders": 2},
     },
 }
 
