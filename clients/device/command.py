@@ -197,7 +197,8 @@ def rotate_parser() -> argparse.ArgumentParser:
     return made
 
 
-def _read(arguments: Sequence[str]) -> Serving | owner.Joining | owner.Rotating:
+def read(arguments: Sequence[str]) -> Serving | owner.Joining | owner.Rotating:
+    """Return what the words after `dprec-device` ask for; exits with code 2 where they cannot be used."""
     first, rest = arguments[:1], arguments[1:]
     if first == ["join"]:
         return owner.Joining(**vars(join_parser().parse_args(rest)))
@@ -208,7 +209,7 @@ def _read(arguments: Sequence[str]) -> Serving | owner.Joining | owner.Rotating:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `dprec-device`, and exit: 0 done, 1 a device could not be served, 2 the input cannot be used."""
-    command = _read(sys.argv[1:] if arguments is None else list(arguments))
+    command = read(sys.argv[1:] if arguments is None else list(arguments))
     try:
         command.run()
         code = _DONE

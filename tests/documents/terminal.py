@@ -15,6 +15,7 @@ import click
 import pytest
 from typer.main import get_command
 
+from clients.device.command import read
 from simulation import load
 from simulation.comparison.planning import load_comparison
 from simulation.console.command_line import app, main
@@ -80,6 +81,8 @@ class Terminal:
         program, *arguments = words[len(surroundings) :]
         if program == "dprec":
             self._dprec(self._inside(arguments), parse_only=bool(surroundings))
+        elif program == "dprec-device":
+            _dprec_device(arguments)
         elif program == "make":
             rules = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
             assert set(arguments) <= set(rules)
@@ -147,6 +150,14 @@ def parse(arguments: Sequence[str]) -> None:
         context = click.Context(command, context, info_name=name)
     if not isinstance(command, click.Group):
         command.make_context(name, rest, parent=context.parent)
+
+
+def _dprec_device(arguments: Sequence[str]) -> None:
+    """Parse the arguments of a device's own command, and do nothing."""
+    try:
+        read(arguments)
+    except SystemExit as ended:
+        raise AssertionError(f"dprec-device {' '.join(arguments)}") from ended
 
 
 def ends_well(arguments: Sequence[str]) -> None:

@@ -23,6 +23,8 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
         ("dprec rum blp-mf", click.UsageError),
         ("dprec run blp-mf --outptu runs", click.UsageError),
         ("dprec device folder --superlink", click.UsageError),
+        ("dprec-device folder --superlink", AssertionError),
+        ("dprec-device folder --superlink server:443", AssertionError),
         ("dprec deploy enroll pilot/server", click.UsageError),
         ("dprec describe blp-fm", AssertionError),
         ("dprec compare compare-sedes", InputError),
