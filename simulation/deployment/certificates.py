@@ -83,7 +83,7 @@ class Authority:
         """Its own certificate and key."""
         return Issued(_pem(self._certificate), as_pem(self._key))
 
-    def issue(self, hosts: Sequence[str], days: int) -> Issued:
+    def issue(self, hosts: Sequence[str], days: float) -> Issued:
         """Make the certificate of a server on the curve P-256, valid for some days, while the authority is.
 
         The first host is the common name.
@@ -184,7 +184,7 @@ def _builder(
     )
 
 
-def _in_days(days: int) -> datetime:
+def _in_days(days: float) -> datetime:
     return datetime.now(UTC) + timedelta(days=days)
 
 
