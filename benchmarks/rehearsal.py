@@ -30,8 +30,8 @@ import numpy as np
 NEVER, LEAVE, LATE, PROCESSES = 5, 5, 5, 4
 """Devices that never come, that leave and that come late; processes that serve the others."""
 
-PATIENCE_SECONDS, VALID_SECONDS = 300.0, 110.0
-"""How long anything is waited for, and how long the first certificate of the server is valid."""
+PATIENCE_SECONDS = 300.0
+"""How long anything is waited for."""
 
 SETTINGS = {
     "pg-mf": ("protocol.rounds=4", "protocol.rank=4"),
@@ -155,29 +155,27 @@ def options(preset: str, devices: int) -> list[str]:
     return [part for setting in given for part in ("--set", setting)]
 
 
-def plant_certificate(server: Path) -> None:
+def plant_certificate(server: Path, seconds: float) -> None:
     """Give the server a certificate that expires soon."""
     from simulation.deployment.certificates import Authority, hosts_of, read_certificate
 
     authority = Authority.read(server / "ca.crt", server.parent / "authority" / "ca.key")
     hosts = hosts_of(read_certificate(server / "server.crt"))
-    issued = authority.issue(hosts, VALID_SECONDS / 86400)
+    issued = authority.issue(hosts, seconds / 86400)
     (server / "server.crt").write_bytes(issued.certificate)
     (server / "server.key").write_bytes(issued.key)
 
 
-def prepare(pilot: Rehearsal, preset: str, devices: int) -> list[Path]:
+def prepare(pilot: Rehearsal, preset: str, devices: int, valid: float) -> list[Path]:
     """Prepare the pilot, start its SuperLink and enrol everybody; return the folders of the devices."""
     where = ["--devices", str(devices), "--host", "127.0.0.1", "--port", str(pilot.port), "--seeded"]
     rounds = ["--deadline", "90", "--quorum", "0.8"]
     pilot.dprec(
         "deploy", "prepare", preset, pilot.folder / "pilot", *where, *rounds, *options(preset, devices)
     )
-    plant_certificate(pilot.server)
-    pilot.valid_until = time.monotonic() + VALID_SECONDS + 1
-    pilot.note(
-        f"prepared, {devices} devices, quorum 0.8", f"the certificate is valid for {VALID_SECONDS:.0f} s"
-    )
+    plant_certificate(pilot.server, valid)
+    pilot.valid_until = time.monotonic() + valid + 1
+    pilot.note(f"prepared, {devices} devices, quorum 0.8", f"the certificate is valid for {valid:g} s")
     pilot.start_superlink()
     said = pilot.dprec("deploy", "enrol", pilot.server, "--superlink", f"127.0.0.1:{pilot.port}")
     pilot.note("SuperLink started, `dprec deploy enrol`", said.splitlines()[-1])
@@ -225,17 +223,21 @@ def rehearse(pilot: Rehearsal, folders: Sequence[Path]) -> None:
 
 def differences(pilot: Rehearsal, preset: str, folders: Sequence[Path]) -> list[str]:
     """Return what is otherwise than in a simulation in which users answered in the same rounds."""
+    from dprec import run
     from simulation.storage.run_files import read_run
 
-    simulated = pilot.folder / "simulated"
-    attendance = ["--set", f"simulation.faults.attendance={pilot.output}"]
-    pilot.dprec("run", preset, "-o", simulated, "--no-page", *options(preset, len(folders)), *attendance)
-    here, there = read_run(simulated), read_run(pilot.output)
+    overrides = [*options(preset, len(folders))[1::2], f"simulation.faults.attendance={pilot.output}"]
+    here, there = run(preset, overrides=overrides, page=False), read_run(pilot.output)
     found = []
-    if [each.replies for each in here.rounds] != [each.replies for each in there.rounds]:
+    if [each.replies for each in here.record.rounds] != [each.replies for each in there.rounds]:
         found.append("answers of rounds")
-    for column in ("uplink_payload_bytes", "downlink_payload_bytes"):
-        if not np.array_equal(here.traffic[column], there.traffic[column]):
+    for column in (
+        "uplink_payload_bytes",
+        "downlink_payload_bytes",
+        "epsilon_per_rating",
+        "epsilon_per_user",
+    ):
+        if not np.array_equal(here.traffic[column], there.traffic[column], equal_nan=True):
             found.append(f"{column} of {(here.traffic[column] != there.traffic[column]).sum()} users")
     predicted, compared = _predictions(folders), 0
     users = {str(user): folder for user, folder in zip(here.traffic["user"].tolist(), folders, strict=True)}
@@ -273,12 +275,13 @@ def main() -> None:
     parser.add_argument("preset", choices=sorted(SETTINGS))
     parser.add_argument("--folder", type=Path, required=True, help="a new folder")
     parser.add_argument("--devices", type=int, default=100)
+    parser.add_argument("--valid", type=float, default=200, help="seconds until the certificate expires")
     parser.add_argument("--port", type=int, default=8123)
     given = parser.parse_args()
     given.folder.mkdir(parents=True)
     pilot = Rehearsal(given.folder.absolute(), given.port)
     try:
-        folders = prepare(pilot, given.preset, given.devices)
+        folders = prepare(pilot, given.preset, given.devices, given.valid)
         rehearse(pilot, folders)
     finally:
         for name in list(pilot.processes):
