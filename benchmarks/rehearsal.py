@@ -35,7 +35,10 @@ PATIENCE_SECONDS = 300.0
 
 SETTINGS = {
     "pg-mf": ("protocol.rounds=4", "protocol.rank=4"),
-    "dp-als": ("protocol.aggregation={kind: secure, dropouts: 0.25, colluders: 2}",),
+    "dp-als": (
+        "protocol.aggregation={kind: secure, dropouts: 0.25, colluders: 2}",
+        "protocol.factorization={rank: 2, bias_rounds: 2, factor_rounds: 2}",
+    ),
     "gram-secagg": ("protocol.aggregation={kind: secure, dropouts: 0.25, colluders: 2}",),
 }
 """What is set beside a preset, so that there are rounds enough and so many may drop out."""
