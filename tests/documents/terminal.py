@@ -52,6 +52,8 @@ PARSED: Mapping[str, str] = {
     "deploy enrol": "needs a SuperLink",
     "deploy clean": "needs a SuperLink",
     "deploy remove": "needs a SuperLink",
+    "deploy resume": "needs a SuperLink",
+    "deploy run": "needs a SuperLink",
     "deploy status": "needs a SuperLink",
     "device": "needs a SuperLink",
     "fetch": "needs a network",
