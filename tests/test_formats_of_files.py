@@ -19,6 +19,7 @@ from dprec.errors import InputError
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms.laplace import BoundedLaplace
 from simulation import audit, run
+from simulation.deployment.server_folder import ServerFolder
 from simulation.storage.directories import AUDIT, TABLE, ComparisonDirectory, check_table, parse_audit
 from simulation.storage.run_directory import Checkpoints
 from simulation.storage.summary import read_summary
@@ -27,6 +28,7 @@ from strategies.iterative import State
 from tests.clients.device.devices import install
 from tests.clients.device.test_joining import invitation
 from tests.simulation.conftest import TINY
+from tests.simulation.deployment.pilots import BLP, pilot
 
 SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
 SOME = Synthetic(users=5, items=12, ratings=30)
@@ -79,6 +81,11 @@ def an_invitation(folder: Path) -> ACCEPT:
     return lambda: read_invitation(folder / "invitation.json")
 
 
+def a_pilot(folder: Path) -> ACCEPT:
+    _, server = pilot(BLP, folder / "pilot")
+    return lambda: ServerFolder(server.path).deployment
+
+
 WRITERS: dict[str, Callable[[Path], ACCEPT]] = {
     "SUMMARY": a_run,
     "AUDIT": an_audit,
@@ -89,6 +96,7 @@ WRITERS: dict[str, Callable[[Path], ACCEPT]] = {
     "DEVICE": a_device,
     "DEVICE_STATE": a_memory,
     "INVITATION": an_invitation,
+    "DEPLOYMENT": a_pilot,
 }
 """By the name of the format: what writes such a file to a folder, and returns what reads it."""
 

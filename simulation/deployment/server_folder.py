@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.device.folder import Agreement, check_version
+from dprec import formats
 from dprec.catalogue import Catalogue
 from dprec.components import Options, as_values, option
 from dprec.errors import InputError, SettingError, within
@@ -124,7 +125,8 @@ class ServerFolder:
     def deployment(self) -> Deployment:
         """What the server knows beside protocol, catalogue and enrolment."""
         text = read_text(self._deployment_file, _PREPARED)
-        return from_json(Deployment, text, str(self._deployment_file))
+        where = str(self._deployment_file)
+        return from_json(Deployment, formats.DEPLOYMENT.body(text, where), where)
 
     @cached_property
     def item_ids(self) -> list[str]:
@@ -192,7 +194,8 @@ class ServerFolder:
             write_archive(self._public_data_file, _arrays(catalogue))
         if directory is not None:
             write_atomically(self._directory_file, directory.text)
-        text = json.dumps(as_values(deployment), indent=2) + "\n"
+        values = {**formats.DEPLOYMENT.stamp, **as_values(deployment)}
+        text = json.dumps(values, indent=2) + "\n"
         write_atomically(self._deployment_file, text, mode=0o600)
 
 

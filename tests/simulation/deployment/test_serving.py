@@ -191,14 +191,15 @@ def test_a_device_that_has_spent_its_budget_refuses_and_the_run_goes_on(tmp_path
     assert any("2 budget-spent" in note for note in files.summary.privacy.notes)
 
 
-@pytest.mark.parametrize("changed", ["config.yaml", "catalogue.txt", "deployment.json"])
-def test_a_folder_of_another_protocol_is_refused(tmp_path: Path, changed: str) -> None:
+@pytest.mark.parametrize(
+    ("changed", "old", "new"),
+    [("config.yaml", "1.0", "1.5"), ("catalogue.txt", "1\n", "31\n"), ("deployment.json", "1.0,", "1.5,")],
+)
+def test_a_folder_of_another_protocol_is_refused(tmp_path: Path, changed: str, old: str, new: str) -> None:
     _, server = pilot(BLP, tmp_path / "pilot")
     grid = grid_of(server)
     path = server.path / changed
-    path.write_text(
-        path.read_text().replace("1.0", "1.5", 1) + ("31\n" if changed == "catalogue.txt" else "")
-    )
+    path.write_text(path.read_text().replace(old, new, 1))
     with refused_at("server: config.yaml, catalogue.txt, directory.txt and deployment.json"):
         serve(grid, server, tmp_path / "out")
 
