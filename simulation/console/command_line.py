@@ -19,7 +19,7 @@ import dprec
 import simulation
 from dprec.errors import InputError
 from dprec.progress import unheard
-from simulation.console import devices, joining, parameters
+from simulation.console import devices, parameters, pilots
 from simulation.console.progress import progress_bar
 from simulation.console.terminal import exit_code, interrupts_explained
 
@@ -462,9 +462,7 @@ def tune(
         print_tuning(tuned, folder)
 
 
-for added in (joining.invite, joining.admit, joining.remove):
-    parameters.deploy.command(cls=parameters.PlainHelp)(added)
-app.add_typer(parameters.deploy, name="deploy")
+app.add_typer(pilots.deploy, name="deploy")
 app.add_typer(devices.device, name="device")
 
 
