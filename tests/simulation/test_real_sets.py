@@ -43,6 +43,7 @@ def test_films_with_four_stars(name: str, expected: float) -> None:
     assert ndcg(name, POSITIVES, 0.2) == pytest.approx(expected, abs=0.004)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not MOVIELENS.is_dir(), reason=f"the ratings are not in {MOVIELENS}")
 def test_content_beats_popularity_by_half() -> None:
     assert ndcg("popularity-by-content", {**POSITIVES, "items": True}, 0.2) > 0.21

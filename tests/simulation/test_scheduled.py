@@ -159,6 +159,7 @@ def test_a_schedule_is_given_as_any_other_part() -> None:
         run(values, schedule=7)  # type: ignore[arg-type]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "schedule",
     [{"kind": "increments", "answers_per_user": 5, "choose": "sampled"}, {"kind": "fresh", "every": 2}],

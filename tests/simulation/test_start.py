@@ -28,11 +28,13 @@ def test_starting_imports_nothing_heavy(program: str) -> None:
     assert imported_by(program).isdisjoint(HEAVY)
 
 
+@pytest.mark.thorough
 def test_a_configuration_is_described_without_flower() -> None:
     modules = imported_by(HELP.replace('"--help"', '"describe", "pg-mf"'))
     assert modules.isdisjoint({"flwr", "ray", "matplotlib", "pandas"})
 
 
+@pytest.mark.thorough
 def test_the_heavy_modules_are_seen_where_they_are_imported() -> None:
     assert imported_by("from simulation import RunConfig") >= {"numpy", "pydantic", "scipy"}
 

@@ -475,6 +475,7 @@ def recovered(folder: Path, setup: Setup) -> list[float]:
     return shares
 
 
+@pytest.mark.thorough
 def test_a_year_of_runs_reveals_no_more_than_the_first_unless_the_noise_is_fresh(tmp_path: Path) -> None:
     budget = PrivacyBudget(epsilon=1.0)
     repeated = recovered(tmp_path / "repeated", MemoisedSetup(mechanism=ThresholdBit(), privacy=budget))

@@ -155,6 +155,7 @@ def tables(draw: st.DrawFn) -> ItemTable:
     return ItemTable(cuts, *biases, places, item_factors, numbers, categories > 0.4, leanings)
 
 
+@pytest.mark.thorough
 @given(tables(), st.lists(st.integers(0, LEVELS), min_size=ITEMS, max_size=ITEMS))
 @settings(max_examples=150, deadline=None)
 def test_numerics_never_fail_for_a_table_that_was_taken(sent: ItemTable, levels: list[int]) -> None:

@@ -169,6 +169,7 @@ def test_arrays_that_do_not_belong_together_are_refused(name: str) -> None:
         PrivacyAccountant.from_arrays({**arrays, name: damaged})
 
 
+@pytest.mark.thorough
 def test_a_million_users_over_a_hundred_rounds_take_little_memory() -> None:
     n_users, rounds = 1_000_000, 100
     counts = np.arange(n_users) % 50

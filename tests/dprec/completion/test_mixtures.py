@@ -64,6 +64,7 @@ def error_of(completed: Completed, truth: np.ndarray) -> float:
 kinds = pytest.mark.parametrize("kind", ["mog-mf", "mog-mf-variational"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "near", "gain", "plain"),
     [("mog-mf", 0.2, 0.8, {"components": 1}), ("mog-mf-variational", 0.1, 0.95, {"kind": "mf"})],
@@ -195,6 +196,7 @@ def test_ratings_that_overflow_end_in_an_error_that_names_the_iteration() -> Non
         fit(huge)
 
 
+@pytest.mark.thorough
 def test_one_gaussian_collapses_says_so_and_equals_matrix_factorisation() -> None:
     observations, truth = planted(3, np.array([1.0]), np.array([0.7]))
     completed = fit(observations, "mog-mf-variational")

@@ -169,6 +169,7 @@ def error_of(users: int, epsilon: float) -> float:
     return float(np.sqrt(np.mean((estimate - clipped_mean(profiles)) ** 2)))
 
 
+@pytest.mark.thorough
 def test_the_error_falls_with_the_root_of_the_users() -> None:
     """48 coordinates: the error is within 45 % of its deviation but for 1e-6 of the seeds; one is fixed."""
     epsilon = 0.5

@@ -184,6 +184,7 @@ def test_lengths_that_depend_on_ratings_are_detected(monkeypatch: pytest.MonkeyP
     assert not audited("blp-mf", trials=2_000).holds
 
 
+@pytest.mark.thorough
 def test_noise_of_other_rounds_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     class Stale(DeviceDraws):
         def given(self, *_: Any) -> "Stale":

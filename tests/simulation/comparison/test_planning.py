@@ -333,6 +333,7 @@ def test_averages_of_noisy_ratings_or_on_devices_are_no_baseline() -> None:
     assert parse_config({**values, "protocol": protocol}).protocol.baseline is None
 
 
+@pytest.mark.thorough
 def test_the_table_names_baselines_and_an_interrupted_comparison_goes_on(tmp_path: Path) -> None:
     path, folder = write(tmp_path, ["blp-mf"]), tmp_path / "out"
     assert not compare(path, folder, page=False).failures
@@ -439,6 +440,7 @@ def test_given_data_are_populations_too() -> None:
     assert {(cell.population, cell.config.dataset.kind) for cell in cells} == {("synthetic-domains",) * 2}
 
 
+@pytest.mark.thorough
 def test_a_table_has_a_line_for_every_population_and_resumes(tmp_path: Path) -> None:
     values = {
         **VALUES,

@@ -341,6 +341,7 @@ def test_the_schema_is_printed(dprec: Any, options: tuple[str, ...], title: str)
     assert json.loads(dprec("schema", *options).out)["title"] == title
 
 
+@pytest.mark.thorough
 def test_a_terminal_without_epsilon_gets_the_table_all_the_same(config: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dprec", "run", str(config)]
     finished = subprocess.run(

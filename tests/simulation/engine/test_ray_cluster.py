@@ -143,6 +143,7 @@ def test_an_installation_names_everything_that_bits_depend_on() -> None:
     assert platform.python_version().startswith(own["Python"] + ".")
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the names are those of x86 processors")
 def test_another_kind_of_processor_is_another_installation() -> None:
     code = "import json; from simulation.engine import ray_cluster as r; print(json.dumps(r.installation()))"

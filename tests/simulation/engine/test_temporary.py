@@ -80,6 +80,7 @@ def test_what_a_killed_process_left_is_cleared_at_the_next_start() -> None:
         assert folder.exists()
 
 
+@pytest.mark.thorough
 def test_the_folder_of_another_process_is_kept_until_it_is_killed() -> None:
     with another_process() as (owner, folder):
         clear_abandoned()

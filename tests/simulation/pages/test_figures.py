@@ -339,6 +339,7 @@ def test_drawing_with_matplotlib_changes_no_setting_and_draws_the_same(run_direc
     assert {text.get_text() for text in figure.axes[3].texts} == {"nothing sent", "plain", "private"}
 
 
+@pytest.mark.thorough
 def test_no_page_loads_matplotlib(run_directory: Directories) -> None:
     check = (
         "import sys, simulation.pages; simulation.pages.report(sys.argv[1]);"

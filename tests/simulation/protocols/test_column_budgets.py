@@ -93,6 +93,7 @@ def test_without_a_table_there_is_no_column() -> None:
         run("own-budgets-on-device", overrides=["protocol.privacy.epsilon=chosen"], page=False)
 
 
+@pytest.mark.thorough
 def test_each_epsilon_of_a_column_is_audited(dataset: DelimitedTable) -> None:
     config = load("own-budgets-on-device", ["simulation.backend=local", "protocol.privacy.epsilon=chosen"])
     found = audit(config.model_copy(update={"dataset": dataset}), trials=200).findings

@@ -74,6 +74,7 @@ def test_newcomers_are_told_how_everybody_rates(result) -> None:
         assert abs(each.summary["completion_diagnostics"]["bias_of_item_means"]) < 0.15
 
 
+@pytest.mark.thorough
 def test_each_epsilon_is_audited_against_its_own_promise() -> None:
     found = audit(load("own-budgets-on-device", ["simulation.backend=local"]), trials=200).findings
     for epsilon in (0.1, 1.0, 3.0):

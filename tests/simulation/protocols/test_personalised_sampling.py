@@ -20,6 +20,7 @@ def test_a_run_says_what_is_claimed_and_what_a_seen_sample_loses() -> None:
     assert np.count_nonzero(sizes <= 3) > 0  # at .1, hardly any rating takes part
 
 
+@pytest.mark.thorough
 def test_an_audit_finds_that_no_smaller_epsilon_holds() -> None:
     found = audit(load("personalised-sampling", LOCAL), trials=200).findings
     exact = [each for each in found if each.exact and each.unit == "rating" and each.charged is None]

@@ -109,6 +109,7 @@ BOMB = b"user\n" + b"1\n" * 2_000_000
 """Four megabytes, which become four kilobytes."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("content", "found"),
     [
