@@ -174,7 +174,7 @@ def _version_in(text: str) -> int:
     """Return the version that an agreement names; this one if it names none."""
     try:
         version = json.loads(text)["computes"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return COMPUTES
     return version if is_integer(version) else COMPUTES
 
@@ -335,9 +335,10 @@ class DeviceFolder:
     def item_ids(self) -> list[str]:
         """The ids of the items; raises InputError when the catalogue is not that of the agreement."""
         *item_ids, rest = self._text(self.catalogue_file).split("\n")
-        if rest or _digest_of(item_ids) != self.agreement.catalogue:
+        agreed = self.agreement
+        if rest or _digest_of(item_ids) != agreed.catalogue or len(item_ids) != agreed.items:
             found = f"{len(item_ids)} items that are not those of {self.protocol_file.name}"
-            raise InputError(str(self.catalogue_file), found, f"its {self.agreement.items} items")
+            raise InputError(str(self.catalogue_file), found, f"its {agreed.items} items")
         return item_ids
 
     @cached_property
@@ -476,8 +477,9 @@ def write_device(
 
 def check_catalogue(item_ids: Sequence[str], agreement: Agreement, where: str = "item_ids") -> None:
     """Raise InputError unless the items are those of an agreement, each on a line of its own."""
-    if _digest_of(item_ids) != agreement.catalogue:
-        raise InputError(where, f"{len(item_ids)} items of another catalogue", "those of the agreement")
+    if _digest_of(item_ids) != agreement.catalogue or len(item_ids) != agreement.items:
+        found = f"{len(item_ids)} items of another catalogue"
+        raise InputError(where, found, f"the {agreement.items} of the agreement")
     if any("\n" in item or "\r" in item for item in item_ids):
         raise InputError(where, "an id of several lines", "ids of one line")
 

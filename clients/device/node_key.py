@@ -56,7 +56,7 @@ def read_node_key(path: Path) -> ec.EllipticCurvePrivateKey:
         key = load(data, password=None)
     except OSError as error:
         raise InputError(str(path), str(error.strerror), accepted) from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise InputError(str(path), f"no key ({error})", accepted) from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise InputError(str(path), f"a key of type {type(key).__name__}", accepted)

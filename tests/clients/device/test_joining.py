@@ -117,6 +117,8 @@ def agreed_on(items: list[str]) -> dict[str, Any]:
         ({"certificate": CERTIFICATE.replace("A", "B")}, "invitation.json, certificate"),
         ({"protocol": "{}"}, "invitation.json, protocol, setup"),
         ({"protocol": "no JSON"}, "invitation.json, protocol, JSON"),
+        pytest.param({"protocol": "[" * 100_000}, "invitation.json, protocol, JSON", id="deep"),
+        ({"protocol": protocol(items=len(ITEMS) + 1)}, "invitation.json, items"),
         ({"protocol": protocol(computes=9999)}, "invitation.json, protocol"),
         ({"protocol": protocol(directory="0" * 64)}, "invitation.json, protocol"),
         (

@@ -1,12 +1,13 @@
 """The line by which a device makes its key public: what is one, and whose signature it bears."""
 
 from base64 import b64encode
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from clients.device.node_key import PublicLine, new_node_key, public_line
+from clients.device.node_key import PublicLine, new_node_key, public_line, read_node_key
 from tests.refusals import refused_at
 
 KEY = new_node_key().public
@@ -32,6 +33,35 @@ def test_a_line_is_read_as_it_was_written() -> None:
         assert PublicLine.read(line.text, "LINE") == line
         assert PublicLine.read(f"  {line.text}\r\n".replace(" ", "\t"), "LINE") == line
     assert PublicLine(12, KEY).text == f"12 {KEY}"
+
+
+def sized(part: bytes) -> bytes:
+    return len(part).to_bytes(4, "big") + part
+
+
+def of_a_token() -> bytes:
+    """Return a private key in OpenSSH's format that stays in a token, which nobody can read."""
+    kind, check = sized(b"sk-ssh-ed25519@openssh.com"), bytes(8)
+    names = sized(b"none") + sized(b"none") + sized(b"")
+    key = b"openssh-key-v1\0" + names + bytes([0, 0, 0, 1]) + sized(kind) + sized(check + kind)
+    return b"\n".join(
+        [b"-----BEGIN OPENSSH PRIVATE KEY-----", b64encode(key), b"-----END OPENSSH PRIVATE KEY-----", b""]
+    )
+
+
+# OpenSSL made it, on secp160r1.
+_ON_AN_OLD_CURVE = """-----BEGIN EC PRIVATE KEY-----
+MFECAQEEFQCaeJbe66TQRepkAbbtsQ7XYANvbKAHBgUrgQQACKEsAyoABMOX/8hc
+WLBXVtzXY4xmjXtvlIHuTJOSA/pB1IQxTR0AC1YEaYwTPOw=
+-----END EC PRIVATE KEY-----
+"""
+
+
+@pytest.mark.parametrize("key", [b"", b"OPENSSH", of_a_token(), _ON_AN_OLD_CURVE.encode()])
+def test_a_file_without_a_key_that_can_be_used_is_named(tmp_path: Path, key: bytes) -> None:
+    (tmp_path / "node.key").write_bytes(key)
+    with refused_at("node.key"):
+        read_node_key(tmp_path / "node.key")
 
 
 KIND, ENCODED = KEY.split()
