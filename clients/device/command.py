@@ -18,6 +18,7 @@ from typing import NoReturn
 
 import dprec
 from clients.device import owner
+from clients.device.addresses import check_address
 from dprec.errors import InputError, RunError
 
 NAME = "dprec-device"
@@ -75,7 +76,7 @@ class Serving:
         """
         for name, value in _QUIET.items():
             os.environ.setdefault(name, value)
-        _check_address(self.superlink)
+        check_address(self.superlink)
         from clients.device.fleet import Fleet
         from clients.device.service import Service, opened_devices
 
@@ -104,12 +105,6 @@ def stop_at_termination(stopped: threading.Event) -> None:
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def _check_address(superlink: str) -> None:
-    host, _, port = superlink.rpartition(":")
-    if not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise InputError("--superlink", superlink, "HOST:PORT, such as recommend.example:443")
 
 
 def _log_to_standard_error() -> None:

@@ -82,11 +82,16 @@ def read_invitation(path: Path) -> Invitation:
     invitation = from_json(Invitation, formats.INVITATION.body(text, str(path)), str(path))
     if len(set(invitation.items)) < len(invitation.items):
         raise InputError(f"{path}, items", "an id twice", "every item once")
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=invitation.certificate)
-    except (ssl.SSLError, TypeError, ValueError):
-        raise InputError(f"{path}, certificate", "no certificate", "a certificate, as PEM") from None
+    check_authority(invitation.certificate, f"{path}, certificate")
     return invitation
+
+
+def check_authority(certificate: str, where: str) -> None:
+    """Raise InputError unless a text is the certificate of an authority, as PEM."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=certificate)
+    except (ssl.SSLError, TypeError, ValueError):
+        raise InputError(where, "no certificate", "a certificate, as PEM") from None
 
 
 def join(invitation: Path, ratings: Path, folder: Path, user: int, classes: Sequence[str] = ()) -> Joined:

@@ -2,12 +2,14 @@
 
 import csv
 import io
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dprec.errors import InputError
 from simulation.storage.files import read_text, write_atomically
 
+_NODE = re.compile("[0-9]{1,20}", re.ASCII)
 _COLUMNS = ["user", "public_key", "node_id"]
 _ENROLMENT = "an enrolment list, as dprec deploy prepare makes it"
 
@@ -50,7 +52,7 @@ def read_enrolment(path: Path) -> list[Enrolled]:
         if len(row) != len(_COLUMNS) or not row[0]:
             raise InputError(where, ",".join(row), "a user, a public key or nothing, a node id or nothing")
         user, key, node = row
-        if node and not (node.isascii() and node.isdigit() and 1 < int(node) < 2**64):
+        if node and not (_NODE.fullmatch(node) and 1 < int(node) < 2**64):
             raise InputError(where, f"node {node}", "the node id that Flower gave the device")
         again = {entry for entry in (f"user {user}", key, node and f"node {node}") if entry} & seen
         if again:

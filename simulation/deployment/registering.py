@@ -21,6 +21,7 @@ from flwr.supercore.constant import NodeStatus
 from flwr.supercore.control import ControlHttpClient
 from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 
+from clients.device.addresses import check_address
 from clients.device.fleet import certificate_error
 from dprec.errors import RunError, one_line
 
@@ -124,8 +125,8 @@ def _seen(node: NodeInfo) -> NodeSeen:
 def registry(address: str, certificate: bytes) -> Iterator[Registry]:
     """Open the registry of a SuperLink.
 
-    ``certificate``: of the authority that signed the SuperLink's, as PEM. Raises RunError when the SuperLink
-    cannot be reached, or refuses.
+    ``certificate``: of the authority that signed the SuperLink's, as PEM. Raises InputError when the address
+    is none, and RunError when the SuperLink cannot be reached, or refuses.
     """
     with _connected(address, certificate) as client:
         yield Registry(client)
@@ -133,6 +134,7 @@ def registry(address: str, certificate: bytes) -> Iterator[Registry]:
 
 @contextmanager
 def _connected(address: str, certificate: bytes) -> Iterator[ControlHttpClient]:
+    check_address(address)
     client = ControlHttpClient.from_server_address(
         server_address=address,
         insecure=False,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clients.device.folder import Agreement, check_version
+from clients.device.joining import check_authority
 from dprec import formats
 from dprec.catalogue import Catalogue
 from dprec.components import Options, as_values, option
@@ -89,8 +90,11 @@ class ServerFolder:
 
     @property
     def certificate(self) -> bytes:
-        """The authority's certificate, as PEM; raises InputError when it cannot be read."""
-        return read_text(self.path / "ca.crt", _PREPARED).encode()
+        """The authority's certificate, as PEM; raises InputError when it cannot be read, or is none."""
+        path = self.path / "ca.crt"
+        pem = read_text(path, _PREPARED)
+        check_authority(pem, str(path))
+        return pem.encode()
 
     @property
     def database(self) -> Path:
@@ -131,7 +135,8 @@ class ServerFolder:
     @cached_property
     def item_ids(self) -> list[str]:
         """The ids of the items."""
-        return read_text(self._catalogue_file, _PREPARED).splitlines()
+        # Ids may have characters at which str.splitlines cuts as well.
+        return read_text(self._catalogue_file, _PREPARED).removesuffix("\n").split("\n")
 
     def enrolled(self) -> list[Enrolled]:
         """Read who takes part; raises InputError when the list is damaged, or nobody does."""

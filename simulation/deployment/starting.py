@@ -17,6 +17,7 @@ from flwr.supercore.control import ControlHttpClient
 from flwr.supercore.fab import Fab
 from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 
+from clients.device.addresses import check_address
 from dprec.errors import InputError, RunError, one_line
 from simulation.deployment import deliveries
 from simulation.deployment.flower_app import app_folder
@@ -102,6 +103,7 @@ def _started(folder: ServerFolder, settings: Settings, app: Path | None, superli
     """Start a run of the app, and return its number."""
     bundle = _bundle(app or app_folder())
     address = superlink or _address(folder)
+    check_address(address, "--superlink" if superlink else str(_connection_file(folder)))
     client = ControlHttpClient.from_server_address(
         server_address=address,
         insecure=False,
@@ -134,8 +136,12 @@ def _bundle(app: Path) -> Fab:
 
 def _address(folder: ServerFolder) -> str:
     """Return where the SuperLink of a pilot is, as Flower's own commands are told."""
-    path = folder.path / "flwr" / "config.toml"
+    path = _connection_file(folder)
     try:
         return str(tomllib.loads(read_text(path, _CONNECTION))["superlink"]["pilot"]["address"])
     except (tomllib.TOMLDecodeError, KeyError, TypeError):
         raise InputError(str(path), "no superlink.pilot.address", _CONNECTION) from None
+
+
+def _connection_file(folder: ServerFolder) -> Path:
+    return folder.path / "flwr" / "config.toml"

@@ -36,6 +36,8 @@ def ended(*arguments: str) -> int:
         (["u0", *NEEDED, "--answer-after", "soon"], "'soon'; accepted: seconds from 0.01 to 600"),
         (["u0", *NEEDED, "--sup", "a:1"], "--sup"),
         (["u0", "--superlink", "server.test", "--ca", "ca.crt"], "accepted: HOST:PORT"),
+        (["u0", "--superlink", "a:b:1", "--ca", "ca.crt"], "accepted: HOST:PORT"),
+        (["u0", "--superlink", f"a:{'1' * 5000}", "--ca", "ca.crt"], "accepted: HOST:PORT"),
         (["nowhere", *NEEDED], "no device.json"),
         (["rotate", "nowhere"], "device.json"),
         (["rotate"], "DIR"),

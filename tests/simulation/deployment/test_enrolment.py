@@ -31,6 +31,7 @@ def test_nodes_are_found_by_their_keys() -> None:
         ("user,public_key,node_id\nu1,k,1\n", ":2: node 1"),
         ("user,public_key,node_id\nu1,k,-7\n", ":2: node -7"),
         ("user,public_key,node_id\nu1,k,18446744073709551616\n", ":2: node 1844"),
+        pytest.param(f"user,public_key,node_id\nu1,k,{'9' * 5000}\n", ":2: node 999", id="digits"),
         ("user,public_key,node_id\nu1,k,7\nu2,k,8\n", ":3: k again"),
         ("user,public_key,node_id\nu1,k,7\nu2,l,7\n", ":3: node 7 again"),
         ("user,public_key,node_id\nu1,,\nu1,,\n", ":3: user u1 again"),

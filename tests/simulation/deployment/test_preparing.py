@@ -67,6 +67,16 @@ def test_no_rating_is_in_the_servers_folder(tmp_path: Path) -> None:
     }
 
 
+def test_ids_may_have_marks_that_end_lines_elsewhere(tmp_path: Path) -> None:
+    ids = ["a\x0bb", "a\x85b", "a\u2028b", *map(str, range(9))]
+    rows = [f"{user},{item},{1 + user % 5}\n" for user in range(5) for item in ids]
+    (tmp_path / "ratings.csv").write_text("".join(["user,item,rating\n", *rows]))
+    dataset = {"kind": "csv", "path": str(tmp_path / "ratings.csv")}
+    _, server = pilot({**BLP, "dataset": dataset}, tmp_path / "pilot")
+    server.protocol()
+    assert set(ids[:3]) <= set(server.item_ids)
+
+
 def test_a_folder_that_exists_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pilot").mkdir()
     with refused_at("pilot"):
