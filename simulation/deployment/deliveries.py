@@ -113,7 +113,7 @@ def _read(run: Path) -> list[Delivery]:
         if not isinstance(entries, list):
             raise TypeError(entries)
         return [_delivery(entry) for entry in entries]
-    except (ValueError, KeyError, TypeError, DecodeError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError, DecodeError, RecursionError):
         raise InputError(str(path), "damaged", _ACCEPTED) from None
 
 

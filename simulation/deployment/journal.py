@@ -162,7 +162,12 @@ def waited_for(path: Path, fingerprint: str) -> tuple[int, int] | None:
 
     Of a journal that a run may be writing; raises InputError as `Journal.opened` does.
     """
-    journal = Journal._read(path, fingerprint) if path.exists() else None
+    try:
+        journal = Journal._read(path, fingerprint)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unusable(path, error) from None
     if journal is None or not journal.exchanges or journal.exchanges[-1].ended:
         return None
     exchange = journal.exchanges[-1]
@@ -230,7 +235,7 @@ def _told(entries: list[dict[str, Any]], path: Path) -> tuple[Begun, list[Exchan
                 exchanges[-1].ended = True
             else:
                 raise ValueError(kind)
-    except (ValueError, KeyError, IndexError, TypeError, DecodeError):
+    except (ValueError, KeyError, IndexError, TypeError, OverflowError, DecodeError):
         raise InputError(f"{path}:{number}", "something else than a journal says", _ACCEPTED) from None
     assert begun is not None
     return begun, exchanges

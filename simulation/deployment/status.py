@@ -69,6 +69,7 @@ class RunStatus:
     """A run of a pilot."""
 
     name: str
+    """That of its directory, or the whole path where another run has that name."""
     directory: str
     began: str | None
     state: str
@@ -119,7 +120,8 @@ def status_of(
     for directory in _directories(folder, elsewhere):
         exchanges = read_exchanges(directory)
         open_question = waited_for(directory / JOURNAL, fingerprint)
-        runs.append(_run(directory, exchanges, open_question))
+        name = str(directory) if directory.name in did else directory.name
+        runs.append(_run(name, directory, exchanges, open_question))
         did[runs[-1].name] = _by_user(exchanges, _losses(directory))
     users = []
     for each in folder.enrolled():
@@ -136,14 +138,17 @@ def _directories(folder: ServerFolder, elsewhere: Sequence[Path]) -> list[Path]:
         if not (path / CONFIG).exists():
             raise InputError(str(path), f"no {CONFIG}", "the directory of a run")
     inside = [path.parent for path in folder.path.glob(f"runs/*/{CONFIG}")]
-    return sorted({*inside, *elsewhere}, key=lambda path: ((path / CONFIG).stat().st_mtime, path))
+    known = {path.resolve(): path for path in (*elsewhere, *inside)}.values()
+    return sorted(known, key=lambda path: ((path / CONFIG).stat().st_mtime, path))
 
 
-def _run(directory: Path, exchanges: Sequence[Exchange], open_question: tuple[int, int] | None) -> RunStatus:
+def _run(
+    name: str, directory: Path, exchanges: Sequence[Exchange], open_question: tuple[int, int] | None
+) -> RunStatus:
     asked = [each for each in exchanges if each.round is not None]
     causes = sum((Counter(each.causes) for each in asked), Counter[str]())
     return RunStatus(
-        name=directory.name,
+        name=name,
         directory=str(directory),
         began=began_at(directory),
         state=_state(directory),

@@ -25,7 +25,9 @@ class Exchange(Document):
 
     exchange: Annotated[int, Field(ge=1)] = Field(description="Its number in the run, from 1.")
     asks: str = Field(description="Type of the messages.")
-    round: int | None = Field(description="The round that they name; null for what costs devices nothing.")
+    round: Annotated[int, Field(ge=1)] | None = Field(
+        description="The round that they name; null for what costs devices nothing."
+    )
     began: str = Field(description="When, in UTC.")
     seconds: float = Field(ge=0, description="How long it took.")
     answered: tuple[str, ...] = Field(description="Users whose answer came in time.")

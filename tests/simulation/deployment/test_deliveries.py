@@ -131,7 +131,12 @@ def test_what_is_not_delivered_is_forgotten_if_asked_for(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[", "{}", "[1]", '[{"message_type": "train", "group": "", "content": "", "nodes": []}]']
+    "text",
+    [
+        *("", "[", "{}", "[1]"),
+        '[{"message_type": "train", "group": "", "content": "", "nodes": []}]',
+        '[{"message_type": "query.deliver", "group": "", "content": "", "nodes": [Infinity]}]',
+    ],
 )
 def test_a_file_that_was_changed_is_refused(tmp_path: Path, text: str) -> None:
     _, server = pilot(BLP, tmp_path / "pilot")

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterable
@@ -257,7 +258,8 @@ def test_a_journal_that_was_changed_is_refused(
 
 
 @pytest.mark.parametrize(
-    "said", [{"reached": ["x"]}, {"asks": 1, "more": 2}, {"replies": ["AAA"]}, {"other": 1}]
+    "said",
+    [{"reached": ["x"]}, {"reached": [math.inf]}, {"asks": 1, "more": 2}, {"replies": ["AAA"]}, {"other": 1}],
 )
 def test_a_line_that_no_journal_has_is_refused(
     cut_off: tuple[ServerFolder, Path], said: dict[str, Any]

@@ -1,6 +1,7 @@
 """How a pilot is doing, from its folder, its runs and what a SuperLink knows."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,11 +13,12 @@ from flwr.proto.node_pb2 import NodeInfo
 
 from dprec.errors import RunError
 from simulation.deployment.enrolment import Enrolled, write_enrolment
-from simulation.deployment.journal import Journal
-from simulation.deployment.registering import NodeSeen, _seen
+from simulation.deployment.journal import JOURNAL, Journal, waited_for
+from simulation.deployment.registering import NodeSeen, _seen, seen_nodes
 from simulation.deployment.run_log import ENDED, FAILED, RUN_LOG, followed
 from simulation.deployment.server_folder import ServerFolder
 from simulation.deployment.serving import serve
+from simulation.deployment.starting import start_run
 from simulation.deployment.status import GOES_ON, KILLED, InRun, RunStatus, status_of
 from tests.refusals import refused_at
 from tests.simulation.console.test_pilots import typed
@@ -113,6 +115,42 @@ def test_an_open_question_is_counted_while_devices_answer(
 def test_a_directory_that_is_no_runs_is_named(server: ServerFolder, tmp_path: Path) -> None:
     with refused_at(tmp_path.name):
         status_of(server, elsewhere=[tmp_path])
+
+
+def test_a_journal_that_cannot_be_read_is_named_and_none_says_nothing(tmp_path: Path) -> None:
+    assert waited_for(tmp_path / JOURNAL, "") is None
+    (tmp_path / JOURNAL).mkdir()
+    with refused_at(JOURNAL):
+        waited_for(tmp_path / JOURNAL, "")
+
+
+def test_runs_of_one_name_are_told_apart_and_one_is_told_once(server: ServerFolder, tmp_path: Path) -> None:
+    first, other = server.path / "runs" / "7", tmp_path / "7"
+    shutil.copytree(first, other)
+    known = status_of(server)
+    found = status_of(server, elsewhere=[other, first.parent / ".." / "runs" / "7"])
+    names = [run.name for run in found.runs]
+    assert len(names) == len(set(names)) == len(known.runs) + 1
+    assert len(found.users[0].runs) == len(known.users[0].runs) + 1
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["[::1", "x:y:1", "::1:1", "host", "host:", "host:0", "host:65536", "a@b:1", "x/y:1", "https://x:1"],
+)
+def test_what_is_no_address_is_named(server: ServerFolder, address: str) -> None:
+    with refused_at("--superlink"):
+        seen_nodes(address, server.certificate)
+    with refused_at("--superlink"):
+        start_run(server.path, superlink=address)
+
+
+@pytest.mark.parametrize("text", ["", "x", "\0"])
+def test_an_authority_that_is_none_is_named(server: ServerFolder, tmp_path: Path, text: str) -> None:
+    shutil.copytree(server.path, tmp_path / "server")
+    (tmp_path / "server" / "ca.crt").write_text(text)
+    with refused_at("ca.crt"):
+        start_run(tmp_path / "server", superlink="127.0.0.1:1")
 
 
 @pytest.mark.parametrize(
