@@ -24,8 +24,10 @@ _SHOWN = 5
 def invite(folder: ServerFolder, names: Sequence[str]) -> list[int]:
     """Add lines for users whose devices are to join; return their numbers.
 
-    Raises InputError when a name is taken, or none that fits on a line, and then adds nobody.
+    Raises InputError when a name is taken, or none that fits on a line, and where devices mask together; then
+    adds nobody.
     """
+    _refuse_closed(folder)
     with _changing(folder) as enrolled:
         taken = {each.user for each in enrolled}
         for name in names:
@@ -43,14 +45,22 @@ def admit(folder: ServerFolder, lines: Iterable[tuple[str, str]]) -> list[str]:
     """Take in the public lines of devices; return the names of the users.
 
     ``lines``: where each is from, and its text. The first key of a user who has none is taken as it is; a
-    later one has to be signed by the one before. Raises InputError naming what is not, and then takes in
-    nobody.
+    later one has to be signed by the one before. Raises InputError naming what is not, and where devices mask
+    together; then takes in nobody.
     """
+    _refuse_closed(folder)
     with _changing(folder) as enrolled:
         admitted = list(enrolled)
         names = [_admit(admitted, where, PublicLine.read(text, where)) for where, text in lines]
         enrolled[:] = admitted
         return names
+
+
+def _refuse_closed(folder: ServerFolder) -> None:
+    """Refuse keys that other devices do not know, and would not mask with."""
+    if folder.closed:
+        found = "a pilot whose devices mask together, and know the keys of all others"
+        raise InputError(str(folder.path), found, "one that can be joined; prepare this one anew")
 
 
 def _admit(enrolled: list[Enrolled], where: str, line: PublicLine) -> str:

@@ -138,6 +138,11 @@ class ServerFolder:
         # Ids may have characters at which str.splitlines cuts as well.
         return read_text(self._catalogue_file, _PREPARED).removesuffix("\n").split("\n")
 
+    @property
+    def closed(self) -> bool:
+        """Whether nobody can join: devices that mask together know the keys of all others."""
+        return self._directory_file.exists()
+
     def enrolled(self) -> list[Enrolled]:
         """Read who takes part; raises InputError when the list is damaged, or nobody does."""
         enrolled = read_enrolment(self.enrolment_file)

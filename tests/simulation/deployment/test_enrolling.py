@@ -31,7 +31,7 @@ def server(tmp_path: Path) -> ServerFolder:
     """A pilot that all join, with three users invited."""
     folder = ServerFolder(tmp_path)
     write_enrolment(folder.enrolment_file, [])
-    (tmp_path / "ca.crt").write_text("")
+    (tmp_path / "ca.crt").write_bytes(Authority.new(10).issued.certificate)
     assert invite(folder, ["ann", "bob, the 2nd", "cy"]) == [0, 1, 2]
     return folder
 
@@ -60,6 +60,17 @@ def test_numbers_are_positions_and_are_given_once(server: ServerFolder) -> None:
     for names in (["eve", "ann"], ["eve", "eve"], ["eve", ""], ["eve", " "], ["eve", "a\nb"], ["\x1b[2J"]):
         with refused_at("NAME"):
             invite(server, names)
+    assert listed(server) == before
+
+
+def test_nobody_joins_where_devices_mask_together(server: ServerFolder) -> None:
+    line = PublicLine(0, new_node_key().public).text
+    (server.path / "directory.txt").write_text("")
+    before = listed(server)
+    with refused_at(str(server.path)):
+        invite(server, ["dee"])
+    with refused_at(str(server.path)):
+        admit(server, [("LINE", line)])
     assert listed(server) == before
 
 
