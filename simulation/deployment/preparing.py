@@ -37,7 +37,7 @@ _SUPERLINK = """\
 #!/bin/sh
 # Starts the SuperLink: superlink.sh [HOST] [PORT]. From outside, only /v1/fleet may be reached.
 cd "$(dirname "$0")" || exit 1
-host="${1:-127.0.0.1}" port="${2:-8000}"
+host="${1:-127.0.0.1}" port="${2:-AS_PREPARED}"
 # Nobody else reads what it keeps, and after each run it forgets the messages.
 umask 077
 for kept in superlink.db*; do [ ! -f "$kept" ] || chmod 600 "$kept"; done
@@ -212,7 +212,8 @@ def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> No
     write_atomically(own / "ca.crt", authority.certificate)
     write_atomically(own / "server.crt", server.certificate)
     write_atomically(own / "server.key", server.key, mode=_SECRET)
-    write_atomically(own / "superlink.sh", _SUPERLINK, mode=0o755)
+    script = _SUPERLINK.replace("AS_PREPARED", str(pilot.options.port))
+    write_atomically(own / "superlink.sh", script, mode=0o755)
     # Where runs are started: on the machine of the SuperLink itself.
     address, certificate = f"127.0.0.1:{pilot.options.port}", final / "server" / "ca.crt"
     connection = _CONNECTION.format(address=address, certificate=certificate)

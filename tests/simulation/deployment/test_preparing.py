@@ -1,7 +1,9 @@
 """What prepare writes: keys that only the owner reads, certificates that hold, devices that can be opened."""
 
 import csv
+import os
 import stat
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,21 @@ def test_secrets_are_for_their_owner_alone(tmp_path: Path) -> None:
     for path in {*secret, device / "profile.csv", tmp_path / "pilot" / "server" / "deployment.json"}:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
     assert stat.S_IMODE((tmp_path / "pilot").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(("arguments", "address"), [([], "127.0.0.1 8123"), (["::1", "9"], "::1 9")])
+def test_the_superlink_is_started_on_the_port_that_was_prepared(
+    tmp_path: Path, arguments: list[str], address: str
+) -> None:
+    _, server = pilot(BLP, tmp_path / "pilot", port=8123)
+    for program in ("dprec", "flower-superlink"):
+        (tmp_path / program).write_text('#!/bin/sh\n[ "$1" = deploy ] || echo "$@"\n')
+        (tmp_path / program).chmod(0o700)
+    command = [str(server.path / "superlink.sh"), *arguments]
+    found = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    said = subprocess.run(command, env=found, check=True, capture_output=True, text=True).stdout
+    host, port = address.split()
+    assert said.endswith(f"--host {host} --port {port}\n")
 
 
 def test_no_rating_is_in_the_servers_folder(tmp_path: Path) -> None:
