@@ -16,6 +16,7 @@ and round covers every answer that can leave.
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -360,7 +361,10 @@ class Device:
         self._remember(replace(state, charges=len(self._ledger.charges) + 1, last_charge=line))
         self._ledger = self._ledger.append(line)
         costs = charge.loss.per_rating, charge.loss.per_user
-        LOG.info("%s: charged epsilon %.4g per rating, %.4g per user", self.name, *costs)
+        if math.isinf(charge.loss.per_user):
+            LOG.info("%s: charged an answer that has no epsilon of its own", self.name)
+        else:
+            LOG.info("%s: charged epsilon %.4g per rating, %.4g per user", self.name, *costs)
 
     def _repeated(self, run: str, profile: Profile, record: Record) -> tuple[Profile, Charge | None]:
         """Return a profile as every run is answered from it, and the charge for what is new, if anything is.

@@ -251,9 +251,12 @@ class Service:
         self._worker.shutdown()
 
     def _go_online(self, one: Served, online: float) -> None:
-        if not self._rotated(one, online) and not self._still_known(one, online):
-            one.device.remember_node(self._activated(one, online))
-            LOG.info("%s: online", one.device.name)
+        if not self._rotated(one, online):
+            known = self._still_known(one, online)
+            if not known:
+                one.device.remember_node(self._activated(one, online))
+            if not known or not one.heartbeat_due:
+                LOG.info("%s: online", one.device.name)
         one.heartbeat_due = time.monotonic() + _HEARTBEAT_SHARE * online
 
     def _rotated(self, one: Served, online: float) -> bool:

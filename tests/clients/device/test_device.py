@@ -271,14 +271,20 @@ def test_no_limit_is_exceeded(tmp_path: Path, allowed: Limits, runs: list[int]) 
     assert len(again(device).charges) == sum(runs)
 
 
-def test_what_protects_nothing_is_sent_without_a_limit_only(tmp_path: Path) -> None:
+def test_what_protects_nothing_is_sent_without_a_limit_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     clear = replace(ROUNDS_SETUP, gradient=FullGradient(), epsilon_per_round=None)
     group = group_on(clear, RATINGS)
     for number, allowed in enumerate((limits(per_user_lifetime=1e9), UNLIMITED)):
         device = Device(install(tmp_path / f"u{number}", clear, RATINGS, limits=allowed))
-        reply = device.answer(request(TRAIN, group, round=1, factors=factors()))
+        caplog.clear()
+        with caplog.at_level(logging.INFO, logger=LOG.name):
+            reply = device.answer(request(TRAIN, group, round=1, factors=factors()))
         assert reply.has_content() is (allowed is UNLIMITED)
         assert [charge.loss.per_user for charge in again(device).charges] == [math.inf] * number
+        said = [record.getMessage() for record in caplog.records if "charged" in record.getMessage()]
+        assert said == ["u1: charged an answer that has no epsilon of its own"] * number
 
 
 def test_every_type_of_message_is_free_or_has_a_loss() -> None:

@@ -62,6 +62,16 @@ def serving(device: Device) -> Service:
     return Service(Fleet(ADDRESS, Path("ca.crt")), [Served(device, key)], threading.Event())
 
 
+def test_a_device_says_that_it_is_online_whenever_it_is_started(
+    superlink: FakeSuperLink, device: Device, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger=LOG.name):
+        serving(device).run_once()
+        serving(again(device)).run_once()
+    assert "send-node-heartbeat" in superlink.paths
+    assert [record.getMessage() for record in caplog.records] == [f"{device.name}: online"] * 2
+
+
 def test_a_device_wakes_answers_what_waits_and_leaves(superlink: FakeSuperLink, device: Device) -> None:
     superlink.put(train(1))
     superlink.put(train(2))
