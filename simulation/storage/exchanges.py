@@ -60,6 +60,8 @@ def attendance_in(directory: Path, user_ids: Sequence[str]) -> Attendance:
     Raises InputError when the run has asked for no report, or has other users than those.
     """
     path, exchanges = directory / EXCHANGES, read_exchanges(directory)
+    if not path.exists():
+        raise InputError(str(path), "no such file", "the directory of a deployed run")
     reports = [(each.round, each) for each in exchanges if each.round is not None and each.asks in _REPORTS]
     most = max((number for number, _ in reports), default=0)
     if not 1 <= most <= _MOST_ROUNDS:

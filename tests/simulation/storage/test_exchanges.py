@@ -66,6 +66,11 @@ def test_what_is_no_attendance_is_refused(
         attendance_in(asked(tmp_path, rounds, **more), ["a", "b"])
 
 
+def test_a_directory_without_exchanges_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        attendance_in(tmp_path / "run", ["a"])
+
+
 @pytest.mark.parametrize("name", ["blp-mf", "pg-mf", "dp-als"])
 def test_who_was_there_answers(tmp_path: Path, name: str) -> None:
     """Of 40 users, one is never asked, one leaves after the first round, and one is late in it."""
