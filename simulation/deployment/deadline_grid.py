@@ -96,8 +96,8 @@ class DeadlineGrid(WaitingGrid):
     is asked again when it is back. One that is back before that is noticed is asked again after a while; the
     first of its answers counts.
 
-    ``reached`` is told which nodes were asked anything, ``arrived`` the replies, both before anything else
-    happens.
+    ``reached`` is told which nodes are asked anything, before they are: one that has paid for an answer must
+    be known. ``arrived`` is told the replies, before anything else happens.
     """
 
     def __init__(
@@ -167,8 +167,8 @@ class DeadlineGrid(WaitingGrid):
             _living(going.unasked[node] if owed is None else owed.question, seconds)
             for node, owed in zip(here, known, strict=True)
         ]
+        self._reached(here)
         now, sent = time.monotonic(), list(self.push_messages(questions))
-        asked = []
         for node, owed, key, question in zip(here, known, sent, questions, strict=True):
             if not key:
                 continue
@@ -176,8 +176,6 @@ class DeadlineGrid(WaitingGrid):
             keys = {key} if owed is None else owed.identifiers | {key}
             going.owed[node] = _Owed(question, keys, now + pause, 2 * pause)
             going.unasked.pop(node, None)
-            asked.append(node)
-        self._reached(asked)
 
 
 def _is_lost(reply: Message) -> bool:

@@ -111,6 +111,18 @@ def test_a_lost_device_is_asked_again_and_no_question_outlives_its_round(clock: 
     assert {(metadata.message_type, metadata.group_id) for _, metadata in asked} == {(REPORT, "g")}
 
 
+def test_who_is_asked_is_noted_before_a_device_can_pay_for_it(clock: Clock) -> None:
+    class Killed(SuperLinkGrid):
+        def push_messages(self, messages: Iterable[Message]) -> Iterator[str]:
+            list(super().push_messages(messages))
+            raise KeyboardInterrupt
+
+    reached = list[int]()
+    with pytest.raises(KeyboardInterrupt):
+        ask(DeadlineGrid(Killed(clock, lambda node, now: node != SILENT), PATIENCE, reached.extend))
+    assert set(reached) == set(SECONDS) - {SILENT}
+
+
 def test_a_device_is_asked_when_it_comes_and_not_after_the_deadline(clock: Clock) -> None:
     comes = {PUNCTUAL: 50.0, SLOW: 0.0, LATE: 101.0, SILENT: 1e9, LOST: 1e9}
     grid = SuperLinkGrid(clock, lambda node, now: now >= comes[node])
