@@ -81,7 +81,9 @@ def prepare(
         server = prepare_pilot(config, folder, overrides=set_ or [], progress=progress, **at, **those)
     if not quiet:
         typer.echo(f"protocol: {server.deployment.fingerprint}")
-        where = {"server": server.path.absolute(), "folder": folder.absolute(), "host": host, "port": port}
+        # An address of version 6 stands in brackets where a port follows.
+        named = f"[{host}]" if ":" in host else host
+        where = {"server": server.path.absolute(), "folder": folder.absolute(), "host": named, "port": port}
         typer.echo(_next_steps(devices=devices != 0, **where, seeded=" --seeded" if seeded else ""))
 
 

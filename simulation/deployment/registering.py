@@ -1,10 +1,11 @@
 """What a SuperLink's control API is asked for: to register, take off and list keys of devices."""
 
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import httpx
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -25,9 +26,20 @@ from clients.device.addresses import check_address
 from clients.device.fleet import certificate_error
 from dprec.errors import RunError, one_line
 
+RequestT = TypeVar("RequestT")
+AnswerT = TypeVar("AnswerT")
+
 
 class NotRegisteredError(Exception):
     """Why the key of one device is not registered; others may be."""
+
+
+def answer_of(method: Callable[[RequestT], AnswerT], request: RequestT) -> AnswerT:
+    """Ask a SuperLink; raises RunError for an answer that is none of a SuperLink, and what httpx raises."""
+    try:
+        return method(request)
+    except ValueError:
+        raise RunError("what answers there is no SuperLink; another port, or a proxy?") from None
 
 
 class Registry:
@@ -35,7 +47,7 @@ class Registry:
 
     def __init__(self, client: ControlHttpClient) -> None:
         self._client = client
-        self._listed = client.ListNodes(ListNodesRequest()).nodes_info
+        self._listed = answer_of(client.ListNodes, ListNodesRequest()).nodes_info
         self._nodes = {node.public_key: int(node.node_id) for node in self._listed}
         self._off = {node.public_key for node in self._listed if node.status == NodeStatus.UNREGISTERED}
 
@@ -52,7 +64,7 @@ class Registry:
             raise NotRegisteredError(f"{reason}: dprec device rotate, then dprec deploy admit")
         if public not in self._nodes:
             try:
-                answer = self._client.RegisterNode(RegisterNodeRequest(public_key=public))
+                answer = answer_of(self._client.RegisterNode, RegisterNodeRequest(public_key=public))
             except httpx.HTTPStatusError as error:
                 if error.response.status_code != httpx.codes.PRECONDITION_FAILED:
                     raise
@@ -69,7 +81,7 @@ class Registry:
     def unregister(self, node_id: int) -> None:
         """Take a device off, unless the SuperLink does not know it."""
         try:
-            self._client.UnregisterNode(UnregisterNodeRequest(node_id=node_id))
+            answer_of(self._client.UnregisterNode, UnregisterNodeRequest(node_id=node_id))
         except httpx.HTTPStatusError as error:
             if error.response.status_code != httpx.codes.NOT_FOUND:
                 raise
@@ -108,16 +120,18 @@ def seen_nodes(address: str, certificate: bytes) -> list[NodeSeen]:
 def seen_runs(address: str, certificate: bytes) -> list[int]:
     """Return the ids of the runs of a SuperLink, which deletes the messages of those that have ended."""
     with _connected(address, certificate) as client:
-        return [int(run) for run in client.ListRuns(ListRunsRequest()).run_dict]
+        return [int(run) for run in answer_of(client.ListRuns, ListRunsRequest()).run_dict]
 
 
 def _seen(node: NodeInfo) -> NodeSeen:
     """Return what is known of a node; one that was lost was seen up to two heartbeats before."""
     at = None
-    if node.status == NodeStatus.ONLINE:
-        at = datetime.fromtimestamp(node.online_until - HEARTBEAT_PATIENCE * node.heartbeat_interval, UTC)
-    elif node.last_deactivated_at:
-        at = datetime.fromisoformat(node.last_deactivated_at)
+    with suppress(ValueError, OverflowError, OSError):  # of a time that is none
+        if node.status == NodeStatus.ONLINE:
+            beats = HEARTBEAT_PATIENCE * node.heartbeat_interval
+            at = datetime.fromtimestamp(node.online_until - beats, UTC)
+        elif node.last_deactivated_at:
+            at = datetime.fromisoformat(node.last_deactivated_at)
     return NodeSeen(node.node_id, node.status, at)
 
 

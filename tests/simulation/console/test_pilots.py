@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from clients.device.addresses import check_address
 from clients.device.command import OneLine
 from dprec.errors import InputError
 from simulation.console import command_line
@@ -35,6 +36,15 @@ def test_prepare_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixt
     ):
         assert command in said
     assert len(list((pilot / "devices").iterdir())) == 2
+
+
+def test_an_address_of_version_6_is_printed_as_it_is_to_be_typed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--devices", "2", "--host", "::1", "--port", "9000"]
+    assert typed("deploy", "prepare", "blp-mf", str(tmp_path / "pilot"), *DATA, *arguments) == 0
+    assert " --superlink [::1]:9000 " in capsys.readouterr().out
+    check_address("[::1]:9000")
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,23 @@
 """How a pilot is doing, from its folder, its runs and what a SuperLink knows."""
 
 import json
+import math
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import pytest
 from flwr.app import Message
 from flwr.proto.node_pb2 import NodeInfo
+from flwr.supercore.control import ControlHttpClient
 
 from dprec.errors import RunError
 from simulation.deployment.enrolment import Enrolled, write_enrolment
 from simulation.deployment.journal import JOURNAL, Journal, waited_for
-from simulation.deployment.registering import NodeSeen, _seen, seen_nodes
+from simulation.deployment.registering import NodeSeen, _seen, seen_nodes, seen_runs
 from simulation.deployment.run_log import ENDED, FAILED, RUN_LOG, followed
 from simulation.deployment.server_folder import ServerFolder
 from simulation.deployment.serving import serve
@@ -157,6 +160,9 @@ def test_an_authority_that_is_none_is_named(server: ServerFolder, tmp_path: Path
     ("given", "seen"),
     [
         ({"status": "registered"}, None),
+        ({"status": "offline", "last_deactivated_at": "soon"}, None),
+        ({"status": "online", "online_until": 1e300}, None),
+        ({"status": "online", "online_until": math.nan}, None),
         (
             {"status": "online", "online_until": LONG_AGO.timestamp() + 60, "heartbeat_interval": 30.0},
             LONG_AGO,
@@ -167,6 +173,19 @@ def test_an_authority_that_is_none_is_named(server: ServerFolder, tmp_path: Path
 def test_when_a_device_was_seen_follows_from_its_heartbeats(given: dict[str, object], seen: object) -> None:
     node = NodeInfo(node_id=7, **given)  # type: ignore[arg-type]
     assert _seen(node) == NodeSeen(7, str(given["status"]), seen)  # type: ignore[arg-type]
+
+
+def test_what_is_no_superlink_is_one_line(server: ServerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def page(self: object, context: object) -> httpx.Response:
+        return httpx.Response(200, text="<html>", request=httpx.Request("POST", "https://server.test"))
+
+    monkeypatch.setattr(ControlHttpClient, "_send", page)
+    with pytest.raises(RunError, match="no SuperLink"):
+        seen_nodes("server.test:1", server.certificate)
+    with pytest.raises(RunError, match="no SuperLink"):
+        seen_runs("server.test:1", server.certificate)
+    with pytest.raises(RunError, match="no SuperLink"):
+        start_run(server.path, superlink="server.test:1")
 
 
 def test_the_command_prints_a_table_or_json(server: ServerFolder, capsys: pytest.CaptureFixture[str]) -> None:
