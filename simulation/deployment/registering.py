@@ -158,14 +158,15 @@ def _connected(address: str, certificate: bytes) -> Iterator[ControlHttpClient]:
     try:
         yield client
     except httpx.ConnectError as error:
-        raise RunError(f"the SuperLink at {address} cannot be reached: {_why(error)}") from None
+        raise RunError(f"the SuperLink at {address} cannot be reached: {unreached(error)}") from None
     except (httpx.HTTPError, OSError) as error:
         raise RunError(f"the SuperLink at {address} refuses: {one_line(error)}") from None
     finally:
         client.close()
 
 
-def _why(error: httpx.ConnectError) -> str:
+def unreached(error: httpx.ConnectError) -> str:
+    """Say why a SuperLink cannot be reached, and what to do."""
     refused = certificate_error(error)
     if isinstance(refused, ssl.SSLCertVerificationError):
         return f"its certificate is refused, {refused.verify_message}; dprec deploy renew makes another one"

@@ -21,7 +21,7 @@ from clients.device.addresses import check_address
 from dprec.errors import InputError, RunError, one_line
 from simulation.deployment import deliveries
 from simulation.deployment.flower_app import app_folder
-from simulation.deployment.registering import answer_of
+from simulation.deployment.registering import answer_of, unreached
 from simulation.deployment.server_folder import ServerFolder
 from simulation.storage.directories import CONFIG, SUMMARY
 from simulation.storage.files import read_text
@@ -114,6 +114,8 @@ def _started(folder: ServerFolder, settings: Settings, app: Path | None, superli
     request = StartRunRequest(fab=fab_to_proto(bundle), override_config=user_config_to_proto(settings))
     try:
         started = answer_of(client.StartRun, request)
+    except httpx.ConnectError as error:
+        raise RunError(f"the SuperLink at {address} cannot be reached: {unreached(error)}") from None
     except (httpx.HTTPError, OSError) as error:
         raise RunError(f"the SuperLink at {address} starts no run: {one_line(error)}") from None
     finally:

@@ -175,7 +175,7 @@ def test_a_superlink_that_starts_no_run_is_one_line(
     started = ["deploy", "run", str(pilot / "server"), "--superlink", "127.0.0.1:1"]
     assert typed(*started, "-o", str(tmp_path / "new")) == 1
     error = capsys.readouterr().err
-    assert "the SuperLink at 127.0.0.1:1 starts no run: " in error
+    assert "the SuperLink at 127.0.0.1:1 cannot be reached: " in error
     assert error.count("\n") == 1
     assert not (tmp_path / "new").exists()
 
