@@ -109,7 +109,7 @@ def enrol(
 
     enrolled = enrol_devices(server, superlink)
     if not quiet:
-        typer.echo(f"{enrolled} devices are enrolled")
+        typer.echo(f"{enrolled} {'device is' if enrolled == 1 else 'devices are'} enrolled")
 
 
 _App = Annotated[

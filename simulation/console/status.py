@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from simulation.analysis.vocabulary import plural
 from simulation.console.listing import print_json, print_table, text_column, text_of
 from simulation.console.terminal import print_lines
 
@@ -43,12 +44,12 @@ def _pilot(status: PilotStatus) -> str:
     online = sum(each.device == "online" for each in status.users)
     here = "" if status.superlink is None else f", {online} online"
     name, count = text_of(status.name), len(status.users)
-    return f"{name}, protocol {status.protocol[:8]}: {count} users, {registered} registered{here}"
+    return f"{name}, protocol {status.protocol[:8]}: {plural(count, 'user')}, {registered} registered{here}"
 
 
 def _run(run: RunStatus) -> str:
     causes = "".join(f", {count} {cause}" for cause, count in run.causes.items())
-    told = f"{run.rounds} rounds, {run.answers} answers{causes}"
+    told = f"{plural(run.rounds, 'round')}, {plural(run.answers, 'answer')}{causes}"
     asked, answered = run.waited_for or (0, 0)
     waits = "" if run.waited_for is None else f", {answered} of {asked} have answered what is open"
     return f"run {text_of(run.name)}, {run.began or 'not begun'}: {told}; {text_of(run.state)}{waits}"

@@ -25,6 +25,7 @@ from flwr.serverapp import Grid
 from dprec.errors import one_line
 from dprec.exchange import COUNT, COUNT_ROUND, REPORT, REQUEST, is_integer, words_of
 from dprec.reports import REPORT_ROUND
+from simulation.analysis.vocabulary import plural
 from simulation.deployment.enrolment import Enrolled
 from simulation.engine.grids import WaitingGrid
 from simulation.storage.directories import ROUNDS
@@ -132,7 +133,7 @@ def followed(directory: Path, enrolled: Iterable[Enrolled]) -> Iterator[RunLog]:
     log = RunLog(directory, users, tuple(each.user for each in everybody), began)
     with _written_to(directory / RUN_LOG):
         log.exchanges += read_exchanges(directory)
-        goes_on = f"goes on after {len(log.exchanges)} questions" if log.exchanges else "begins"
+        goes_on = f"goes on after {plural(len(log.exchanges), 'question')}" if log.exchanges else "begins"
         LOG.info("the run %s: %d users, %d with a device", goes_on, len(everybody), len(users))
         try:
             yield log

@@ -22,7 +22,7 @@ from simulation.deployment.run_log import ENDED, FAILED, RUN_LOG, followed
 from simulation.deployment.server_folder import ServerFolder
 from simulation.deployment.serving import serve
 from simulation.deployment.starting import start_run
-from simulation.deployment.status import GOES_ON, KILLED, InRun, RunStatus, status_of
+from simulation.deployment.status import GOES_ON, KILLED, InRun, PilotStatus, RunStatus, status_of
 from tests.refusals import refused_at
 from tests.simulation.console.test_pilots import typed
 from tests.simulation.deployment.pilots import BLP, PG, USERS, grid_of, pilot
@@ -186,6 +186,14 @@ def test_what_is_no_superlink_is_one_line(server: ServerFolder, monkeypatch: pyt
         seen_runs("server.test:1", server.certificate)
     with pytest.raises(RunError, match="no SuperLink"):
         start_run(server.path, superlink="server.test:1")
+
+
+def test_one_of_a_kind_is_told_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    from simulation.console.status import print_status
+
+    run = RunStatus("7", "runs/7", None, "the run goes on", 1, 1, 1, {}, None)
+    print_status(PilotStatus("blp-mf", "0" * 64, None, (), (run,)), as_json=False)
+    assert "7, not begun: 1 round, 1 answer; the run goes on" in capsys.readouterr().out
 
 
 def test_the_command_prints_a_table_or_json(server: ServerFolder, capsys: pytest.CaptureFixture[str]) -> None:
