@@ -110,6 +110,7 @@ def load_ratings(
     with within("evaluation"):
         check_groups(config.evaluation, train, test, _tested(users, test))
     check_users(config.attacks, users)
+    _attendance(config, train)  # what is no attendance is refused before anything is written
     return train, test
 
 

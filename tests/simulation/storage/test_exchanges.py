@@ -94,6 +94,13 @@ def test_who_was_there_answers(tmp_path: Path, name: str) -> None:
     assert not later or sent[users == 1] < sent[(users > 2) & (users < 40)].min()
 
 
+def test_a_run_without_attendance_leaves_no_directory(tiny: dict[str, Any], tmp_path: Path) -> None:
+    tiny["simulation"]["faults"] = {"attendance": str(tmp_path / "nowhere")}
+    with pytest.raises(InputError, match="nowhere"):
+        run(tiny, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_attendance_goes_with_no_other_faults(tiny: dict[str, Any]) -> None:
     tiny["simulation"]["faults"] = {"attendance": "run", "dropout": 0.1}
     with pytest.raises((SettingError, InputError), match="attendance"):
