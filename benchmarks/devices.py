@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -238,7 +238,6 @@ def make_devices(superlink: SuperLink, folder: Path, devices: int) -> str:
     from dprec.randomness import RunKeys
     from simulation import load
     from simulation.deployment.preparing import limits_of
-    from simulation.deployment.registering import registered_nodes
 
     protocol: Any = load("blp-mf").protocol
     train = Synthetic(users=devices, items=1682, ratings=106 * devices).load()
@@ -257,9 +256,17 @@ def make_devices(superlink: SuperLink, folder: Path, devices: int) -> str:
             item_ids=items,
             node_key=key.private,
         )
-    address = f"127.0.0.1:{superlink.port}"
-    registered_nodes(address, superlink.certificate, [key.public for key in keys])
+    register(superlink, [key.public for key in keys])
     return agreement.group(new_run_key())
+
+
+def register(superlink: SuperLink, keys: Iterable[str]) -> None:
+    """Register public keys, as lines of OpenSSH."""
+    from simulation.deployment.registering import registry
+
+    with registry(f"127.0.0.1:{superlink.port}", superlink.certificate) as registered:
+        for key in keys:
+            registered.register(key)
 
 
 def supernodes(superlink: SuperLink, folder: Path, port: int, count: int) -> list[list[str]]:
@@ -271,8 +278,6 @@ def supernodes(superlink: SuperLink, folder: Path, port: int, count: int) -> lis
         PublicFormat,
     )
     from flwr.supercore.primitives.asymmetric import generate_key_pairs
-
-    from simulation.deployment.registering import registered_nodes
 
     commands, public = [], []
     for number in range(count):
@@ -287,7 +292,7 @@ def supernodes(superlink: SuperLink, folder: Path, port: int, count: int) -> lis
         ]
         command += ["--root-certificates", str(folder / "ca.crt"), "--auth-supernode-private-key", str(key)]
         commands.append([*command, "--port", str(port + 1 + number)])
-    registered_nodes(f"127.0.0.1:{superlink.port}", superlink.certificate, public)
+    register(superlink, public)
     return commands
 
 

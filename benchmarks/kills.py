@@ -55,6 +55,41 @@ CONFIG: dict[str, Any] = {
 }
 
 
+def environment() -> dict[str, str]:
+    """Return the environment of a process of the pilot, which finds the commands of this interpreter."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    quiet = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "OMP_NUM_THREADS": "1"}
+    return {**os.environ, **quiet, "PATH": path, "PYTHONPATH": str(Path(__file__).parents[1])}
+
+
+def listens(port: int) -> bool:
+    """Return whether anybody takes connections on a port."""
+    try:
+        create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def kill_server_apps(server: Path) -> None:
+    """Kill the processes in which the SuperLink of a server's folder runs its app."""
+    home = f"FLWR_HOME={server}/flwr".encode()
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            command = (entry / "cmdline").read_bytes().split(b"\0")
+            own = home in (entry / "environ").read_bytes().split(b"\0")
+            if own and any(part.endswith(b"flwr-serverapp") for part in command):
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def predicted(folders: Sequence[Path]) -> Iterator[tuple[int, str, float]]:
+    """Yield what devices predict: the number of the device, an item, and its rating."""
+    for number, folder in enumerate(folders):
+        with suppress(FileNotFoundError), (folder / "predictions.csv").open() as file:
+            for row in csv.DictReader(file):
+                yield number, row["item"], float(row["prediction"])
+
+
 @dataclass
 class Stage:
     """A pilot on this machine: its SuperLink, and its devices in two processes."""
@@ -80,7 +115,7 @@ class Stage:
         """Start the SuperLink, and wait until it listens."""
         command = [str(self.server / "superlink.sh"), "127.0.0.1", str(self.port)]
         self.superlink = self._started(command, "superlink")
-        wait_for(self._listens)
+        wait_for(lambda: listens(self.port))
 
     def start_half(self, half: int) -> None:
         """Start a half of the devices."""
@@ -99,21 +134,7 @@ class Stage:
             killed(self.superlink)
             self.start_superlink()
         else:
-            for process in self.server_apps():
-                os.kill(process, signal.SIGKILL)
-
-    def server_apps(self) -> list[int]:
-        """Return the processes that run the server's app."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            with suppress(OSError, ValueError):
-                command = (entry / "cmdline").read_bytes().split(b"\0")
-                environment = (entry / "environ").read_bytes().split(b"\0")
-                if f"FLWR_HOME={self.server}/flwr".encode() in environment and any(
-                    part.endswith(b"flwr-serverapp") for part in command
-                ):
-                    found.append(int(entry.name))
-        return found
+            kill_server_apps(self.server)
 
     def end(self) -> None:
         """Kill all processes, with what they have started."""
@@ -122,24 +143,12 @@ class Stage:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        for leftover in self.server_apps():
-            os.kill(leftover, signal.SIGKILL)
-
-    def _listens(self) -> bool:
-        try:
-            create_connection(("127.0.0.1", self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
+        kill_server_apps(self.server)
 
     def _started(self, command: Sequence[str], name: str) -> subprocess.Popen[bytes]:
-        programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        settings = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "OMP_NUM_THREADS": "1"}
-        root = str(Path(__file__).parents[1])
-        environment = {**os.environ, **settings, "PATH": programs, "PYTHONPATH": root}
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
-                command, env=environment, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
+                command, env=environment(), stdout=log, stderr=log, cwd=self.folder, start_new_session=True
             )
 
 
@@ -252,15 +261,13 @@ class Expected:
         found += [name for name, own in self.traffic.items() if not np.array_equal(files.traffic[name], own)]
         if [record.replies for record in files.rounds] != [DEVICES] * ROUNDS:
             found.append("replies")
-        predicted = dict[tuple[int, str], float]()
-        for user, folder in enumerate(stage.devices):
-            with (folder / "predictions.csv").open() as file:
-                predicted |= {(user, row["item"]): float(row["prediction"]) for row in csv.DictReader(file)}
+        given = {(user, item): rating for user, item, rating in predicted(stage.devices)}
+        for folder in stage.devices:
             charges = [json.loads(line) for line in (folder / "ledger.jsonl").read_text().splitlines()]
             rounds = [charge["round"] for charge in charges]
             if rounds != [*range(1, ROUNDS + 1)] * runs or len({charge["run"] for charge in charges}) != runs:
                 found.append(f"what {folder.name} paid")
-        if any(np.clip(predicted[cell], *self.scale) != own for cell, own in self.predictions.items()):
+        if any(np.clip(given[cell], *self.scale) != own for cell, own in self.predictions.items()):
             found.append("predictions")
         return found
 

@@ -12,7 +12,6 @@ payload and the losses of every user, and the predictions of every device.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import signal
 import subprocess
@@ -22,10 +21,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from socket import create_connection
 from typing import Any
 
 import numpy as np
+from kills import environment, kill_server_apps, listens, predicted
 
 NEVER, LEAVE, LATE, PROCESSES = 5, 5, 5, 4
 """Devices that never come, that leave and that come late; processes that serve the others."""
@@ -74,7 +73,7 @@ class Rehearsal:
     def dprec(self, *arguments: str | Path) -> str:
         """Run a command to its end; return what it says, or exit with it when it fails."""
         command = [sys.executable, "-m", "dprec", *map(str, arguments)]
-        done = subprocess.run(command, env=self._environment(), capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout.strip()
@@ -83,7 +82,7 @@ class Rehearsal:
         """Start a process in a group of its own, whose log is NAME.log."""
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                command, env=self._environment(), stdout=log, stderr=log, start_new_session=True
+                command, env=environment(), stdout=log, stderr=log, start_new_session=True
             )
 
     def serve(self, name: str, devices: Sequence[Path]) -> None:
@@ -95,7 +94,7 @@ class Rehearsal:
     def start_superlink(self) -> None:
         """Start the SuperLink, and wait until it listens."""
         self.start("superlink", [str(self.server / "superlink.sh"), "127.0.0.1", str(self.port)])
-        self.wait(self._listens, "the SuperLink listens")
+        self.wait(lambda: listens(self.port), "the SuperLink listens")
 
     def kill(self, name: str) -> None:
         """Kill a process, and what it has started."""
@@ -103,16 +102,6 @@ class Rehearsal:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-    def kill_server_app(self) -> None:
-        """Kill the process in which the SuperLink runs the server's app."""
-        for entry in Path("/proc").iterdir():
-            with suppress(OSError, ValueError):
-                own = f"FLWR_HOME={self.server}/flwr".encode() in (entry / "environ").read_bytes().split(
-                    b"\0"
-                )
-                if own and b"flwr-serverapp" in (entry / "cmdline").read_bytes():
-                    os.kill(int(entry.name), signal.SIGKILL)
 
     def log(self, name: str) -> str:
         """Return what a process has said."""
@@ -133,16 +122,6 @@ class Rehearsal:
         self.wait(
             lambda: rounds.exists() and rounds.read_text().count("\n") >= number, f"round {number} has ended"
         )
-
-    def _listens(self) -> bool:
-        with suppress(OSError):
-            create_connection(("127.0.0.1", self.port), timeout=1).close()
-            return True
-        return False
-
-    def _environment(self) -> dict[str, str]:
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
 
 
 def options(preset: str, devices: int) -> list[str]:
@@ -196,7 +175,7 @@ def rehearse(pilot: Rehearsal, folders: Sequence[Path]) -> None:
     pilot.note(f"{len(staying) + LEAVE} devices are served, `dprec deploy run`", f"{NEVER} never come")
     pilot.wait_for_round(1)
     pilot.kill("leaving")
-    pilot.kill_server_app()
+    kill_server_apps(pilot.server)
     pilot.note(f"round 1 has ended; {LEAVE} devices leave, the ServerApp is killed")
     pilot.dprec("deploy", "resume", pilot.server, pilot.output)
     pilot.note("`dprec deploy resume`")
@@ -246,17 +225,17 @@ def differences(pilot: Rehearsal, preset: str, folders: Sequence[Path]) -> list[
         differ = (here.traffic[column] != there.traffic[column]) & (there_always | (preset == "pg-mf"))
         if differ.any():
             found.append(f"{column} of {differ.sum()} users")
-    predicted, compared = _predictions(folders), 0
-    folder_of = dict(zip(users, folders, strict=True))
+    given, compared = {(number, item): rating for number, item, rating in predicted(folders)}, 0
+    number_of = {user: number for number, user in enumerate(users)}
     scale: Any = there.summary.dataset.scale
     wrong = set()
     for user, item, own in zip(
         *(here.predictions[name].tolist() for name in ("user", "item", "prediction")), strict=True
     ):
-        given = predicted.get((folder_of[str(user)], str(item)))
-        if given is not None:
+        rating = given.get((number_of[str(user)], str(item)))
+        if rating is not None:
             compared += 1
-            if np.clip(given, *scale) != own:
+            if np.clip(rating, *scale) != own:
                 wrong.add(user)
     if wrong:
         found.append(f"predictions of {len(wrong)} users")
@@ -264,15 +243,6 @@ def differences(pilot: Rehearsal, preset: str, folders: Sequence[Path]) -> list[
         "held against a simulation of the same attendance",
         f"{compared} predictions; {', '.join(found) or 'no difference'}",
     )
-    return found
-
-
-def _predictions(folders: Sequence[Path]) -> dict[tuple[Path, str], float]:
-    """Return what devices predict, by folder and item."""
-    found = dict[tuple[Path, str], float]()
-    for folder in folders:
-        with suppress(FileNotFoundError), (folder / "predictions.csv").open() as file:
-            found |= {(folder, row["item"]): float(row["prediction"]) for row in csv.DictReader(file)}
     return found
 
 
@@ -293,7 +263,7 @@ def main() -> None:
     finally:
         for name in list(pilot.processes):
             pilot.kill(name)
-        pilot.kill_server_app()
+        kill_server_apps(pilot.server)
     sys.exit(bool(differences(pilot, given.preset, folders)))
 
 

@@ -5,10 +5,7 @@ limits and the certificate of the server's authority. Keys, secret and profile a
 another public line gives the device another key.
 """
 
-import os
-import shutil
 import ssl
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +24,7 @@ from clients.device.folder import (
 )
 from clients.device.ledger import Limits
 from clients.device.node_key import PublicLine, new_node_key, public_line, read_node_key
-from clients.device.profile import sync_folder, write_durably
+from clients.device.profile import sync_folder, whole_folder, write_durably
 from dprec import formats
 from dprec.arrays import AnyArray
 from dprec.components import Options, option
@@ -145,16 +142,10 @@ def _built(folder: Path, certificate: str, made: dict[str, Any]) -> DeviceFolder
     try:
         if folder.exists() and any(folder.iterdir()):
             raise InputError(str(folder), "a folder that is not empty", "a new folder")
-        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix=".joining-", dir=folder.absolute().parent))
-        try:
+        with whole_folder(folder) as building:
             device = write_device(building, **made)
             write_durably(building / CERTIFICATE, certificate.encode())
             Device(device)
-            os.rename(building, folder)
-        except BaseException:
-            shutil.rmtree(building, ignore_errors=True)
-            raise
         sync_folder(folder.absolute().parent)
     except OSError as error:
         raise InputError(str(folder), str(error.strerror), accepted) from None

@@ -12,8 +12,10 @@ import csv
 import hashlib
 import io
 import os
+import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -66,6 +68,20 @@ def append_durably(path: Path, contents: bytes, *, after: int) -> None:
         file.flush()
         os.fsync(file.fileno())
     sync_folder(path.parent)
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Yield a folder, for its owner alone, that takes a place in the end: whole, or not at all."""
+    place = folder.absolute()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    try:
+        yield building
+        os.rename(building, place)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
 
 
 def sync_folder(folder: Path) -> None:

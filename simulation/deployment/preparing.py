@@ -1,8 +1,6 @@
 """Prepares a pilot: keys, certificates, what the server is given, and a folder for each device."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from clients.device import Agreement, Limits, write_device
 from clients.device.folder import IGNORED
 from clients.device.joining import Invitation
 from clients.device.node_key import NodeKeyPair, new_node_key
+from clients.device.profile import whole_folder
 from dprec.accounting import PrivacyBudget
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, within
@@ -137,14 +136,8 @@ def prepare(
     check_untracked(folder)
     pilot = _pilot_of(config, options)
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-        try:
+        with whole_folder(folder) as building:
             _write(pilot, building, folder.absolute(), progress)
-            os.rename(building, folder)
-        except BaseException:
-            shutil.rmtree(building, ignore_errors=True)
-            raise
     except OSError as error:
         raise unusable(folder, error) from None
     return server_folder.ServerFolder(folder / "server")

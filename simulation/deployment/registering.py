@@ -1,7 +1,7 @@
 """What a SuperLink's control API is asked for: to register, take off and list keys of devices."""
 
 import ssl
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -87,19 +87,6 @@ class Registry:
                 raise
 
 
-def registered_nodes(address: str, certificate: bytes, keys: Iterable[str]) -> dict[str, int]:
-    """Register public keys, as lines of OpenSSH, that are not yet; return the node ids of all that are.
-
-    See `registry`.
-    """
-    nodes = {}
-    with registry(address, certificate) as registered:
-        for key in keys:
-            with suppress(NotRegisteredError):
-                nodes[key] = registered.register(key)
-    return nodes
-
-
 @dataclass(frozen=True)
 class NodeSeen:
     """A device as the SuperLink knows it."""
@@ -119,7 +106,7 @@ def seen_nodes(address: str, certificate: bytes) -> list[NodeSeen]:
 
 def seen_runs(address: str, certificate: bytes) -> list[int]:
     """Return the ids of the runs of a SuperLink, which deletes the messages of those that have ended."""
-    with _connected(address, certificate) as client:
+    with connected(address, certificate) as client:
         return [int(run) for run in answer_of(client.ListRuns, ListRunsRequest()).run_dict]
 
 
@@ -142,13 +129,19 @@ def registry(address: str, certificate: bytes) -> Iterator[Registry]:
     ``certificate``: of the authority that signed the SuperLink's, as PEM. Raises InputError when the address
     is none, and RunError when the SuperLink cannot be reached, or refuses.
     """
-    with _connected(address, certificate) as client:
+    with connected(address, certificate) as client:
         yield Registry(client)
 
 
 @contextmanager
-def _connected(address: str, certificate: bytes) -> Iterator[ControlHttpClient]:
-    check_address(address)
+def connected(
+    address: str, certificate: bytes, *, where: str = "--superlink", fails: str = "refuses"
+) -> Iterator[ControlHttpClient]:
+    """Open a connection to a SuperLink's control API; see `registry`.
+
+    ``where``: what has named the address; ``fails``: what the SuperLink does when it answers with an error.
+    """
+    check_address(address, where)
     client = ControlHttpClient.from_server_address(
         server_address=address,
         insecure=False,
@@ -158,14 +151,14 @@ def _connected(address: str, certificate: bytes) -> Iterator[ControlHttpClient]:
     try:
         yield client
     except httpx.ConnectError as error:
-        raise RunError(f"the SuperLink at {address} cannot be reached: {unreached(error)}") from None
+        raise RunError(f"the SuperLink at {address} cannot be reached: {_unreached(error)}") from None
     except (httpx.HTTPError, OSError) as error:
-        raise RunError(f"the SuperLink at {address} refuses: {one_line(error)}") from None
+        raise RunError(f"the SuperLink at {address} {fails}: {one_line(error)}") from None
     finally:
         client.close()
 
 
-def unreached(error: httpx.ConnectError) -> str:
+def _unreached(error: httpx.ConnectError) -> str:
     """Say why a SuperLink cannot be reached, and what to do."""
     refused = certificate_error(error)
     if isinstance(refused, ssl.SSLCertVerificationError):

@@ -209,6 +209,13 @@ class ServerFolder:
         write_atomically(self._deployment_file, text, mode=0o600)
 
 
+def check_new(output: Path) -> None:
+    """Raise InputError where a run is to begin in a directory that holds something."""
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        accepted = "a new directory; dprec deploy resume goes on with a run"
+        raise InputError(str(output), "it holds something", accepted)
+
+
 def deployable(config: RunConfig) -> Protocol:
     """Return the protocol that is deployed, or raise SettingError if its server needs to know more."""
     protocol = config.protocol.picked

@@ -18,7 +18,7 @@ from simulation.deployment.deliveries import deliver, keep_deliveries
 from simulation.deployment.enrolment import Enrolled
 from simulation.deployment.journal import JOURNAL, Begun, Journal, JournalGrid
 from simulation.deployment.run_log import LOG, FollowedGrid, RunLog, followed, said_aloud
-from simulation.deployment.server_folder import ServerFolder
+from simulation.deployment.server_folder import ServerFolder, check_new
 from simulation.protocols.base import with_declared_losses
 from simulation.protocols.task import ServerOutcome, ServerTask
 from simulation.storage.directories import CONFIG, REPORT, SUMMARY
@@ -88,9 +88,7 @@ def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
     Until it is complete, it has the journal of the run. Raises InputError when a file of the folder is
     damaged, or the directory holds something, and RunError when no usable report came.
     """
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        accepted = "a new directory; dprec deploy resume goes on with a run"
-        raise InputError(str(output), "it holds something", accepted)
+    check_new(output)
     return _served(grid, folder, output)
 
 

@@ -9,20 +9,16 @@ from pathlib import Path
 from typing import TypeAlias
 
 import click
-import httpx
 from flwr.cli.build import build_fab_from_disk
 from flwr.common.serde import fab_to_proto, user_config_to_proto
 from flwr.proto.control_pb2 import StartRunRequest
-from flwr.supercore.control import ControlHttpClient
 from flwr.supercore.fab import Fab
-from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 
-from clients.device.addresses import check_address
 from dprec.errors import InputError, RunError, one_line
 from simulation.deployment import deliveries
 from simulation.deployment.flower_app import app_folder
-from simulation.deployment.registering import answer_of, unreached
-from simulation.deployment.server_folder import ServerFolder
+from simulation.deployment.registering import answer_of, connected
+from simulation.deployment.server_folder import ServerFolder, check_new
 from simulation.storage.directories import CONFIG, SUMMARY
 from simulation.storage.files import read_text
 
@@ -61,9 +57,8 @@ def start_run(
         When a file or folder cannot be used; when the SuperLink cannot be reached, or refuses.
     """
     folder = ServerFolder(server.absolute())
-    if output is not None and output.exists() and (not output.is_dir() or any(output.iterdir())):
-        accepted = "a new directory; dprec deploy resume goes on with a run"
-        raise InputError(str(output), "it holds something", accepted)
+    if output is not None:
+        check_new(output)
     settings: Settings = {"folder": str(folder.path), "page": page}
     if output is not None:
         settings["output"] = str(output.absolute())
@@ -104,22 +99,10 @@ def _started(folder: ServerFolder, settings: Settings, app: Path | None, superli
     """Start a run of the app, and return its number."""
     bundle = _bundle(app or app_folder())
     address = superlink or _address(folder)
-    check_address(address, "--superlink" if superlink else str(_connection_file(folder)))
-    client = ControlHttpClient.from_server_address(
-        server_address=address,
-        insecure=False,
-        root_certificates=folder.certificate,
-        interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
-    )
+    where = "--superlink" if superlink else str(_connection_file(folder))
     request = StartRunRequest(fab=fab_to_proto(bundle), override_config=user_config_to_proto(settings))
-    try:
+    with connected(address, folder.certificate, where=where, fails="starts no run") as client:
         started = answer_of(client.StartRun, request)
-    except httpx.ConnectError as error:
-        raise RunError(f"the SuperLink at {address} cannot be reached: {unreached(error)}") from None
-    except (httpx.HTTPError, OSError) as error:
-        raise RunError(f"the SuperLink at {address} starts no run: {one_line(error)}") from None
-    finally:
-        client.close()
     if not started.HasField("run_id"):
         raise RunError(f"the SuperLink at {address} starts no run: {started.note or 'it does not say why'}")
     return int(started.run_id)
