@@ -47,14 +47,14 @@ class World:
 def test_liars_never_raise_an_item_above_what_honest_reports_say(
     seed: int, honest: int, liars: int, epsilon: float
 ) -> None:
-    """Liars choose their symbols and their bin; one more may be assumed than there are."""
+    """Liars choose their symbols and their bin, and agree on few; one more may be assumed than there are."""
     draws = np.random.default_rng(seed)
     world = World(draws, epsilon)
     shape = (BINS, world.unrated.size)
     cells = BINS * world.unrated.size
     shares = draws.dirichlet(np.ones(cells))
     counts = draws.multinomial(honest, shares).reshape(shape).astype(float)
-    added = draws.multinomial(liars, draws.dirichlet(np.full(cells, 0.1))).reshape(shape)
+    added = draws.multinomial(liars, draws.dirichlet(np.full(cells, 0.01))).reshape(shape)
     alone = world.least(counts, 0)
     for assumed in (liars, liars + 1):
         assert world.least(counts + added, assumed) <= alone + CLOSE
