@@ -9,6 +9,7 @@ import tomllib
 import pytest
 
 from tests.paths import ROOT
+from tests.waiting import PATIENCE_SECONDS
 
 PACKAGES = ("clients", "dprec", "simulation", "strategies")
 
@@ -53,7 +54,7 @@ def linted(tmp_path_factory: pytest.TempPathFactory) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
     )
     assert finished.returncode == 1, finished.stderr
     return finished.stdout

@@ -357,7 +357,7 @@ def _one_process(config: RunConfig, key: str) -> RunConfig:
 _ATTEMPTS = 3
 """How often a cell is begun; one that needs more memory than there is loses every worker."""
 
-_START_SECONDS = 120.0
+_START_SECONDS = 300.0
 """Longest wait for a worker to start while none works."""
 
 

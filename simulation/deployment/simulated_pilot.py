@@ -52,7 +52,7 @@ SETTINGS = (
 _RUN = "00000001"
 """Run key: a node of the simulation runtime lives for one run."""
 
-_NODES_SECONDS = 120.0
+_NODES_SECONDS = 300.0
 _POLL_SECONDS = 0.05
 
 

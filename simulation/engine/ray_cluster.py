@@ -48,7 +48,7 @@ TURN = threading.RLock()
 """Held by the thread that has a simulation open, or is connected to Ray."""
 
 
-_NODE_SECONDS = 120.0
+_NODE_SECONDS = 300.0
 """Longest wait for a node to start a worker and answer."""
 
 _ATTEMPTS = 3
@@ -367,7 +367,7 @@ _ACTOR_ATTEMPTS = 3
 
 _IDLE_POLL_SECONDS = 0.05
 
-_PROCESSOR_SECONDS = 120.0
+_PROCESSOR_SECONDS = 300.0
 """Longest wait for an actor while none runs."""
 
 

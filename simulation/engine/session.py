@@ -119,7 +119,7 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 _POLL_SECONDS = 0.05
 
-_START_SECONDS = 120.0
+_START_SECONDS = 300.0
 _STOP_SECONDS = 10.0
 
 _ResultT = TypeVar("_ResultT")

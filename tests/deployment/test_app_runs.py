@@ -6,7 +6,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +15,9 @@ import pytest
 
 from simulation import run
 from simulation.storage.run_files import read_run
-from tests.deployment.wire import PATIENCE_SECONDS, PROGRAMS, free_port, listens
+from tests.deployment.wire import PROGRAMS, free_port
 from tests.paths import ROOT
+from tests.waiting import PATIENCE_SECONDS, listens, wait_until
 
 pytestmark = [
     pytest.mark.thorough,
@@ -72,10 +72,7 @@ class Flower:
         connection = f'[superlink.here]\naddress = "127.0.0.1:{self.port}"\ninsecure = true\n'
         (self.folder / "flwr").mkdir()
         (self.folder / "flwr" / "config.toml").write_text(connection)
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not listens(self.port):
-            assert time.monotonic() < deadline, (self.folder / "programs.log").read_text()
-            time.sleep(0.1)
+        wait_until(lambda: listens(self.port))
         command = ["flwr", "run", str(app), "here", "--stream", *options]
         done = subprocess.run(
             command,

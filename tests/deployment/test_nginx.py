@@ -17,6 +17,7 @@ import pytest
 from simulation.deployment.certificates import Authority
 from tests.deployment.wire import free_port
 from tests.paths import ROOT
+from tests.waiting import listens, wait_until
 
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
 
@@ -112,26 +113,13 @@ def proxied(folder: Path, **changes: str) -> Iterator[Proxied]:
     assert NGINX is not None
     nginx = subprocess.Popen([NGINX, "-e", "stderr", "-p", f"{folder}/", "-c", str(folder / "nginx.conf")])
     try:
-        _await_port(port, nginx)
+        wait_until(lambda: listens(port), nginx)
         yield proxy
     finally:
         nginx.terminate()
         nginx.wait()
         loop.call_soon_threadsafe(server.close)
         loop.call_soon_threadsafe(loop.stop)
-
-
-def _await_port(port: int, nginx: subprocess.Popen[bytes]) -> None:
-    import socket
-
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and nginx.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise AssertionError("nginx does not start")
 
 
 def test_a_household_that_is_asked_all_at_once_is_served_and_a_flood_is_not(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from socket import create_connection, socket
+from socket import socket
 
 from typer.testing import CliRunner
 
@@ -22,9 +22,9 @@ from clients.device.ledger import Charge
 from dprec.exchange import from_json
 from simulation.deployment.server_folder import ServerFolder
 from tests.paths import ROOT
+from tests.waiting import PATIENCE_SECONDS, listens
 
 PROGRAMS = Path(sys.executable).parent
-PATIENCE_SECONDS = 100.0
 POLL_SECONDS = 0.5
 _LOOK_SECONDS = 0.05
 
@@ -161,12 +161,3 @@ def _kill(wire: Wire) -> None:
         except ProcessLookupError:
             continue
         process.wait()
-
-
-def listens(port: int) -> bool:
-    """Return whether somebody listens to a port of this machine."""
-    try:
-        create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True

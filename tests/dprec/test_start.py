@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.paths import ROOT
+from tests.waiting import PATIENCE_SECONDS
 
 START = """
 import runpy, signal, sys
@@ -54,7 +55,7 @@ def interrupted(
     for line, end in ends:
         assert command.stdout.readline() == f"{line}\n"
         command.send_signal(end)
-    output, errors = command.communicate(timeout=30)
+    output, errors = command.communicate(timeout=PATIENCE_SECONDS)
     return command.returncode, output, errors
 
 

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from simulation.comparison.running import run_comparison
 from simulation.comparison.tabulation import Pauses
 from simulation.console.command_line import main
 from tests.refusals import refused_at
+from tests.waiting import wait_until
 
 DATASET = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300}
 SPLIT = {"kind": "holdout", "test_fraction": 0.2}
@@ -116,11 +116,7 @@ def test_a_killed_comparison_resumes_to_the_same_table(pair: Path, tmp_path: Pat
     start = "from simulation.console.command_line import main; main()"
     command = [sys.executable, "-c", start, "compare", str(pair), "-o", str(tmp_path / "killed"), "--no-page"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("killed/cells/*/summary.json")):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.005)
+    wait_until(lambda: list(tmp_path.glob("killed/cells/*/summary.json")), process)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert len(list(tmp_path.glob("killed/cells/*/summary.json"))) < 24

@@ -24,6 +24,7 @@ from simulation.configuration.strict_yaml import presets
 from simulation.console.command_line import LISTINGS, main
 from simulation.console.parameters import integer
 from simulation.protocols import PROTOCOLS
+from tests.waiting import PATIENCE_SECONDS
 
 
 class Finished:
@@ -349,7 +350,7 @@ def test_a_terminal_without_epsilon_gets_the_table_all_the_same(config: Path, tm
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )
     assert finished.returncode == 0
@@ -359,7 +360,12 @@ def test_a_terminal_without_epsilon_gets_the_table_all_the_same(config: Path, tm
 def test_the_installed_command(config: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dprec", "run", str(config)]
     bad = subprocess.run(
-        [*command, "--set", "seed=x"], capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path
+        [*command, "--set", "seed=x"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
+        cwd=tmp_path,
     )
     assert (bad.returncode, bad.stdout) == (2, "")
     assert bad.stderr == f"dprec: {config}: seed: 'x'; accepted: an integer\n"

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import yaml
 
 from simulation import run
 from tests.paths import ROOT
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 ROUNDS = 150
 
@@ -45,11 +45,9 @@ def ended_by_sigterm(config: Path, output: Path, backend: str) -> tuple[int, lis
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    deadline = time.monotonic() + 60
-    while not (output / "checkpoint.npz").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until((output / "checkpoint.npz").exists, command)
     command.send_signal(signal.SIGTERM)
-    _, errors = command.communicate(timeout=60)
+    _, errors = command.communicate(timeout=PATIENCE_SECONDS)
     return command.returncode, errors.splitlines()
 
 

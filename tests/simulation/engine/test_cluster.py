@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,6 +29,7 @@ from simulation.engine.session import Session, open_session
 from tests.simulation.conftest import TINY
 from tests.simulation.divisions import bits, compare, divided, written
 from tests.simulation.engine.faults_on_nodes import DISKLESS, ENDS, EndingWorker, FaultyApp
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 QUICK_TO_NOTICE = {
     "health_check_initial_delay_ms": 0,
@@ -178,7 +178,7 @@ def test_a_run_that_shared_the_cluster_ends_with_its_bits(
 ) -> None:
     """Its worker may have died with the second node; then it has waited for a processor of the first."""
     process, folder = other
-    _, complaint = process.communicate(timeout=100)
+    _, complaint = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, complaint) == (0, "")
     compare(bits(None, divided(tiny, "local", 1, "all"), tmp_path / "local"), written(folder))
 
@@ -229,21 +229,13 @@ def test_a_run_whose_cluster_dies_ends_with_one_line_on_how_to_go_on(
                 finally:
                     for pid in pids:
                         os.kill(int(pid), signal.SIGKILL)
-                _, said = run.communicate(timeout=60)
+                _, said = run.communicate(timeout=PATIENCE_SECONDS)
         finally:
             head.kill()
     assert run.returncode == 1
     (line,) = (line for line in said.splitlines() if "is gone" in line)
     assert line.startswith(f"dprec: the head of the Ray cluster at {address} is gone")
     assert line.endswith(f"{out} holds the rounds that are finished; --resume -o {out} goes on")
-
-
-def wait_until(holds: Callable[[], object], process: "subprocess.Popen[Any]") -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_cell_whose_node_dies_runs_again_elsewhere(
