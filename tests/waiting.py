@@ -1,28 +1,25 @@
 """How long the tests wait for another process: only what hangs takes so long, however busy the machine."""
 
-import socket
 import subprocess
 import time
 from collections.abc import Callable
+from typing import Any
 
 PATIENCE_SECONDS = 600.0
+"""More than the limits of dprec's own, so that a test sees what is said at their end."""
+
+_LOOK_SECONDS = 0.02
 
 
 def wait_until(
-    holds: Callable[[], object], *processes: "subprocess.Popen[str] | subprocess.Popen[bytes]"
+    holds: Callable[[], object],
+    *processes: "subprocess.Popen[Any]",
+    patience: float = PATIENCE_SECONDS,
+    logs: Callable[[], str] = lambda: "",
 ) -> None:
-    """Wait until something holds, which processes that must not end meanwhile bring about."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    """Wait until something holds, which processes bring about; fail with their logs if they end or hang."""
+    deadline = time.monotonic() + patience
     while not holds():
-        assert all(process.poll() is None for process in processes), "a process has ended"
-        assert time.monotonic() < deadline, f"waited for {PATIENCE_SECONDS:g} seconds"
-        time.sleep(0.01)
-
-
-def listens(port: int) -> bool:
-    """Return whether somebody listens to a port of this machine."""
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
+        assert all(process.poll() is None for process in processes), logs()
+        assert time.monotonic() < deadline, logs()
+        time.sleep(_LOOK_SECONDS)

@@ -25,6 +25,7 @@ from dprec.splits import Predefined, Split
 from simulation.analysis.vocabulary import plural
 from simulation.comparison.templates import Cell, middle
 from simulation.configuration.models import RunConfig
+from simulation.engine.patience import START_SECONDS
 from simulation.engine.ray_cluster import cluster_address, connected_to_ray
 from simulation.execution import SideData, prepared_ratings, run_prepared
 from simulation.storage.directories import CONFIG, SUMMARY
@@ -357,9 +358,6 @@ def _one_process(config: RunConfig, key: str) -> RunConfig:
 _ATTEMPTS = 3
 """How often a cell is begun; one that needs more memory than there is loses every worker."""
 
-_START_SECONDS = 300.0
-"""Longest wait for a worker to start while none works."""
-
 
 class CellWorker:
     """The actor."""
@@ -397,7 +395,7 @@ class _Pool:
             self._start()
         while self._running or (self._schedule and self._starting):
             awaited = [*self._running, *self._starting]
-            done, _ = ray.wait(awaited, timeout=None if self._running else _START_SECONDS)
+            done, _ = ray.wait(awaited, timeout=None if self._running else START_SECONDS)
             if not done:
                 break
             worker, cell = self._running.pop(done[0], None) or (self._starting.pop(done[0]), None)

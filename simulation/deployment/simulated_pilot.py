@@ -31,6 +31,7 @@ from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import presets
 from simulation.engine.grids import SupervisedGrid
+from simulation.engine.patience import START_SECONDS
 from simulation.engine.session import Session
 from simulation.execution import load_ratings, run_in, suited
 from simulation.storage.run_directory import RunDirectory
@@ -52,7 +53,6 @@ SETTINGS = (
 _RUN = "00000001"
 """Run key: a node of the simulation runtime lives for one run."""
 
-_NODES_SECONDS = 300.0
 _POLL_SECONDS = 0.05
 
 
@@ -187,10 +187,10 @@ def _nodes(grid: Grid) -> tuple[int, ...]:
     The runtime begins to register nodes after the server has begun, and none of them answers before all are
     registered: so one of them is asked first.
     """
-    deadline = time.monotonic() + _NODES_SECONDS
+    deadline = time.monotonic() + START_SECONDS
     while not (known := list(grid.get_node_ids())):
         if time.monotonic() > deadline:
-            raise RunError(f"Flower's simulation runtime had no node after {_NODES_SECONDS:g} s")
+            raise RunError(f"Flower's simulation runtime had no node after {START_SECONDS:g} s")
         time.sleep(_POLL_SECONDS)
     supervised = SupervisedGrid(grid)
     supervised.send_and_receive([Message(RecordDict(), known[0], IDENTIFY)])

@@ -19,6 +19,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from dprec.errors import RunError
 from dprec.exchange import RefusalCode
+from simulation.engine.patience import START_SECONDS
 
 
 class WaitingGrid(Grid):
@@ -155,9 +156,6 @@ _POLL_SECONDS = 0.05
 _WRAPPED = re.compile(r"^<class '[\w.]*(?:\([\w.]*\))?'>:<'(.*)'>$")
 """A reason as Flower writes it: the type of an exception, then its text."""
 
-_FIRST_ANSWER_SECONDS = 300.0
-"""Longest wait for the very first answer, to a question that takes no work."""
-
 _NEXT_ANSWER_SECONDS = 3600.0
 """Longest wait for the next answer; the work of one node has to fit into it."""
 
@@ -167,7 +165,7 @@ class SupervisedGrid(WaitingGrid):
 
     def __init__(self, grid: Grid, check: Callable[[], None] = lambda: None) -> None:
         super().__init__(grid)
-        self._check, self._patience = check, _FIRST_ANSWER_SECONDS
+        self._check, self._patience = check, START_SECONDS
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         """Return the replies that have arrived; raises RunError, with its reason, when a node failed."""

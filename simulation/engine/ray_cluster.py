@@ -43,13 +43,11 @@ from dprec.errors import InputError, RunError, one_line
 from dprec.start import PACKAGES
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.head_watch import head_watched
+from simulation.engine.patience import START_SECONDS
 
 TURN = threading.RLock()
 """Held by the thread that has a simulation open, or is connected to Ray."""
 
-
-_NODE_SECONDS = 300.0
-"""Longest wait for a node to start a worker and answer."""
 
 _ATTEMPTS = 3
 """How often a node is asked whose workers fail."""
@@ -140,10 +138,10 @@ def _answer(
     for attempt in range(_ATTEMPTS):
         try:
             answer: tuple[dict[str, str], bool] = ray.get(
-                reference if attempt == 0 else ask(node), timeout=_NODE_SECONDS
+                reference if attempt == 0 else ask(node), timeout=START_SECONDS
             )
         except ray.exceptions.GetTimeoutError as error:
-            raise RunError(f"the Ray node {name} did not answer within {_NODE_SECONDS:g} s") from error
+            raise RunError(f"the Ray node {name} did not answer within {START_SECONDS:g} s") from error
         except ray.exceptions.RayError as error:
             if node not in working_nodes():
                 return None
@@ -367,9 +365,6 @@ _ACTOR_ATTEMPTS = 3
 
 _IDLE_POLL_SECONDS = 0.05
 
-_PROCESSOR_SECONDS = 300.0
-"""Longest wait for an actor while none runs."""
-
 
 @contextmanager
 def pool_of_at_most(workers: int) -> Iterator[Callable[[], None]]:
@@ -513,8 +508,8 @@ class ActorPool:
                     return actor
                 if self._busy:
                     since = time.monotonic()
-            if time.monotonic() - since > _PROCESSOR_SECONDS:
-                raise RunError(f"Ray had no free processor within {_PROCESSOR_SECONDS:g} s")
+            if time.monotonic() - since > START_SECONDS:
+                raise RunError(f"Ray had no free processor within {START_SECONDS:g} s")
             time.sleep(_IDLE_POLL_SECONDS)
 
     def _admit(self) -> None:

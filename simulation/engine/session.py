@@ -53,6 +53,7 @@ from dprec.randomness import InstalledKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.grids import LocalGrid, SupervisedGrid
+from simulation.engine.patience import START_SECONDS
 from simulation.engine.ray_cluster import TURN, connected_to_ray, pool_of_at_most
 from strategies.roster import Roster, identify
 
@@ -119,7 +120,6 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 _POLL_SECONDS = 0.05
 
-_START_SECONDS = 300.0
 _STOP_SECONDS = 10.0
 
 _ResultT = TypeVar("_ResultT")
@@ -201,13 +201,13 @@ def _simulation_runtime(app: ClientApp, nodes: int, workers: int) -> Iterator[Gr
 
 def _awaited(attempt: Callable[[], _ResultT | None], check: Callable[[], None]) -> _ResultT:
     """Return the first result that is not None, while the check passes."""
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if (result := attempt()) is not None:
             return result
         check()
         time.sleep(_POLL_SECONDS)
-    raise RunError(f"Flower's simulation runtime did not start within {_START_SECONDS:g} s")
+    raise RunError(f"Flower's simulation runtime did not start within {START_SECONDS:g} s")
 
 
 def _reason(failures: Queue[BaseException]) -> str:

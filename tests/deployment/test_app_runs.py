@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.kills import listens
 from simulation import run
 from simulation.storage.run_files import read_run
 from tests.deployment.wire import PROGRAMS, free_port
 from tests.paths import ROOT
-from tests.waiting import PATIENCE_SECONDS, listens, wait_until
+from tests.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = [
     pytest.mark.thorough,
@@ -72,7 +73,7 @@ class Flower:
         connection = f'[superlink.here]\naddress = "127.0.0.1:{self.port}"\ninsecure = true\n'
         (self.folder / "flwr").mkdir()
         (self.folder / "flwr" / "config.toml").write_text(connection)
-        wait_until(lambda: listens(self.port))
+        wait_until(lambda: listens(self.port), logs=(self.folder / "programs.log").read_text)
         command = ["flwr", "run", str(app), "here", "--stream", *options]
         done = subprocess.run(
             command,

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.kills import listens
 from simulation.deployment.certificates import Authority
 from tests.deployment.wire import free_port
 from tests.paths import ROOT
-from tests.waiting import listens, wait_until
+from tests.waiting import wait_until
 
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
 

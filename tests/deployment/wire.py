@@ -7,7 +7,6 @@ import signal
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -17,16 +16,18 @@ from socket import socket
 from typer.testing import CliRunner
 
 from benchmarks.counting_proxy import Passed, counting_proxy
+from benchmarks.kills import listens
 from clients.device import DeviceFolder
 from clients.device.ledger import Charge
 from dprec.exchange import from_json
 from simulation.deployment.server_folder import ServerFolder
 from tests.paths import ROOT
-from tests.waiting import PATIENCE_SECONDS, listens
+from tests.waiting import wait_until
 
 PROGRAMS = Path(sys.executable).parent
 POLL_SECONDS = 0.5
-_LOOK_SECONDS = 0.05
+PATIENCE_SECONDS = 100.0
+"""Far less than the deadline of a round: one that has to be waited out is a fault."""
 
 
 @dataclass
@@ -128,12 +129,12 @@ def wired(folder: Path, port: int) -> Iterator[Wire]:
 
 def await_that(holds: Callable[[], bool], wire: Wire) -> None:
     """Wait until something holds; fail with the end of every log if it does not."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        if time.monotonic() > deadline:
-            logs = {path.stem: wire.log(path.stem)[-2000:] for path in wire.folder.glob("*.log")}
-            raise AssertionError("\n".join(f"{name}: {text}" for name, text in logs.items()))
-        time.sleep(_LOOK_SECONDS)
+
+    def logs() -> str:
+        names = (path.stem for path in wire.folder.glob("*.log"))
+        return "\n".join(f"{name}: {wire.log(name)[-2000:]}" for name in names)
+
+    wait_until(holds, patience=PATIENCE_SECONDS, logs=logs)
 
 
 def charges(folder: Path) -> list[Charge]:

@@ -20,17 +20,17 @@ sys.argv[0] = "dprec"
 runpy.run_module("dprec", run_name="__main__")
 """
 
-SLOW = """
+SLOW = f"""
 import time
 print("importing", flush=True)
-time.sleep(60)
+time.sleep({2 * PATIENCE_SECONDS})
 """
 
-ENDING = """
+ENDING = f"""
 import time
 try:
     print("importing", flush=True)
-    time.sleep(60)
+    time.sleep({2 * PATIENCE_SECONDS})
 finally:
     print("ending", flush=True)
     time.sleep(0.3)

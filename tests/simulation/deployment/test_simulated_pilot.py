@@ -161,7 +161,7 @@ def test_a_node_that_fails_ends_the_run_and_says_nothing() -> None:
 
 
 def test_a_runtime_without_nodes_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulated_pilot, "_NODES_SECONDS", 0.1)
+    monkeypatch.setattr(simulated_pilot, "START_SECONDS", 0.1)
     with identity_restored(), pytest.raises(RunError):
         serve_made_up(LocalGrid(Node(GIVEN), 0), GIVEN)
 

@@ -56,7 +56,7 @@ def test_nodes_that_do_not_answer_end_the_wait(
     monkeypatch: pytest.MonkeyPatch, heard: int, silent: int
 ) -> None:
     grid = Silent(heard)
-    monkeypatch.setattr(grids, "_FIRST_ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(grids, "START_SECONDS", 0.0)
     monkeypatch.setattr(grids, "_NEXT_ANSWER_SECONDS", 0.01)
     with pytest.raises(RunError, match=f"^{silent} nodes did not answer, and none did for 0"):
         SupervisedGrid(grid).send_and_receive(questions(grid))
@@ -149,7 +149,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[ActorPool, list
         ray, "nodes", lambda: [{"NodeID": n, "NodeName": f"the {n}"} for n in ("node", "other")]
     )
     monkeypatch.setattr(actor_pool, "working_nodes", lambda: {"node": "the node"})
-    monkeypatch.setattr(actor_pool, "_PROCESSOR_SECONDS", 0.1)
+    monkeypatch.setattr(actor_pool, "START_SECONDS", 0.1)
     monkeypatch.setattr(actor_pool, "_IDLE_POLL_SECONDS", 0.01)
 
     def make(size: int, *behaviours: tuple[Answer | None, Answer]) -> tuple[ActorPool, list[Actor]]:
