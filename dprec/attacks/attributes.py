@@ -3,6 +3,13 @@
 Who likes what tells who somebody is (Kosinski, Stillwell and Graepel [kosinski2013]; from ratings of films,
 Weinsberg et al. [weinsberg2012]). As in these, a regularised logistic regression learns from users whose
 attribute is known, by the principal components of what was seen of everybody, and guesses the others'.
+
+Bounds are `dprec.attacks.bounds.between_users`: of any attack that learns from the other folds, and knows
+nothing of those it guesses but what they sent. Areas are "pairs", and right guesses "yes or no", of who has
+the attribute and who has it not. Within a fold an area is a U-statistic of as many decisions as those of whom
+there are fewer, and a share of right guesses one of as many pairs. Folds learn from each other, so that no
+more than one of them counts for what chance adds to their mean. Where nothing is seen of single users, all
+are guessed alike, and chance adds nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +26,7 @@ from scipy.special import expit
 
 from dprec.arrays import AnyArray, Bools, Float32s, Floats, Ints
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.bounds import Roc, allowed_by_chance
+from dprec.attacks.bounds import Roc, above_by_chance, between_users, on_bounds
 from dprec.attacks.seen import Seen
 from dprec.catalogue import UsersTable
 from dprec.components import as_tuple, option
@@ -91,17 +98,20 @@ class Attributes(Attack):
             return Attacked({}, ("Of no attribute is it public which users have it.",))
         seen = Seen.of(game.transcript, game.truth)
         features = _components(seen, game.transcript.vectors, rows, random)
-        hidden = game.hides_item_sets and (seen is None or seen.hides_items)
-        allowed = Roc.allowed_by(game.accountant) if hidden else None
+        curve = between_users(game) if seen is None or seen.hides_items else None
+        allowed: dict[str, tuple[float, float]] = {}
         areas, rights = {}, {}
         for name, each in known.items():
             area, right = self._guessed(features, each, random)
-            most = (None, None) if allowed is None else each.allowed(allowed)
-            areas[f"attribute_auc_{name}"] = Figure(area, 0.5, most[0])
-            rights[f"attribute_accuracy_{name}"] = Figure(right, each.majority, most[1])
+            figures = f"attribute_auc_{name}", f"attribute_accuracy_{name}"
+            if curve is not None:
+                allowed |= zip(figures, each.allowed(curve, self.folds, told=features.size > 0), strict=True)
+            bounds = [allowed[figure][1] if figure in allowed else None for figure in figures]
+            areas[figures[0]] = Figure(area, 0.5, bounds[0])
+            rights[figures[1]] = Figure(right, each.majority, bounds[1])
         largest = max(areas.values(), key=lambda figure: figure.value or 0.0)
         notes = tuple(f"The attribute {name}: {each.text}." for name, each in known.items())
-        return Attacked({"attribute_auc": largest, **areas, **rights}, notes)
+        return Attacked({"attribute_auc": largest, **areas, **rights}, (*notes, *on_bounds(allowed)))
 
     def _columns(self, users: UsersTable | None) -> Iterator[tuple[str, AnyArray]]:
         """Yield the columns; raises SettingError for one that was asked for and is not there."""
@@ -113,10 +123,7 @@ class Attributes(Attack):
     def _guessed(
         self, seen: Floats, attribute: Attribute, random: np.random.Generator
     ) -> tuple[float, float]:
-        """Return the mean area under the folds' curves, and the share of right guesses.
-
-        A curve compares users of one fold, whom the same users judge: so its area keeps the bound.
-        """
+        """Return the mean area under the folds' curves, and the share of right guesses."""
         features, labels = seen[attribute.known], attribute.labels[attribute.known]
         folds = np.empty(labels.size, dtype=np.int64)
         for label in (False, True):
@@ -169,16 +176,24 @@ class Attribute:
         """Share of right guesses if all are guessed alike."""
         return 1 - self.fewest / int(np.count_nonzero(self.known))
 
-    def allowed(self, curve: Roc) -> tuple[float, float]:
-        """Return the largest area, and share of right guesses, along a curve that nothing exceeds.
+    def allowed(
+        self, curve: Roc, folds: int, *, told: bool
+    ) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return the largest area, and share of right guesses, in the mean and with chance; see the module.
 
-        The variance of an area is at most that of a share of as many users as have it or have it not,
-        whichever are fewer (Bamber [bamber1975]).
+        ``curve``: what is allowed of two users; ``told``: whether anything is seen of single ones.
         """
-        have = float(np.mean(self.labels[self.known]))
-        rights = float((have * curve.true_positives + (1 - have) * (1 - curve.false_positives)).max())
-        variances = curve.auc * (1 - curve.auc) / self.fewest, rights * (1 - rights) / self.known.sum()
-        return allowed_by_chance(curve.auc, variances[0]), allowed_by_chance(rights, variances[1])
+        have = int(np.count_nonzero(self.labels))
+        sizes = np.array([have, int(np.count_nonzero(self.known)) - have])
+        # Of those who have it, and have it not, in each fold.
+        parts = sizes[:, None] // folds + (np.arange(folds) < sizes[:, None] % folds)
+        weights = parts.sum(axis=0) / sizes.sum()
+        rights = np.array([curve.right_of(float(one)) for one in parts[0] / parts.sum(axis=0)])
+        pairs, right = float(parts.min()) if told else math.inf, float(weights @ rights)
+        return (
+            (curve.auc, above_by_chance(curve.auc, pairs)),
+            (right, above_by_chance(float(rights.max()), pairs)),
+        )
 
 
 def _even(values: Floats) -> float:

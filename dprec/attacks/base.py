@@ -3,7 +3,7 @@
 An attack is a class derived from `Attack`: one file, and one line in the registry. It is given a `Game`: what
 its adversary has seen, what the adversary knows besides, ways to run the protocol again, and the truth, which
 is for judging alone. It returns figures, each beside what the same attack reaches with nothing sent, and
-beside what epsilon allows.
+beside what epsilon allows where that is proved (`dprec.attacks.bounds`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ class Figure:
     baseline: float | None = None
     """What the same attack reaches with nothing sent."""
     bound: float | None = None
-    """What no attack exceeds under the proved losses; None where nothing is proved."""
+    """What an attack on these data exceeds with probability 1e-6 at most, under the proved losses and
+    whatever the data are: what is allowed in the mean over the noise, and what chance adds to as many
+    decisions. None where no theorem says so; see `dprec.attacks.bounds`.
+    """
 
 
 @dataclass(frozen=True)

@@ -1,86 +1,114 @@
-"""What epsilon allows any attack: how often it guesses right, and how well it ranks.
+"""What epsilon allows an attack that is told nothing else of those whom it compares, and what chance adds.
 
-All bounds are exact optima: over the mechanisms whose loss is at most (epsilon, delta), over what an attacker
-makes of their reports, and with what it knows before. Of two inputs, every such mechanism follows from one:
-with probability delta it tells the input, otherwise it is the randomised response of one bit (Kairouz, Oh and
-Viswanath [kairouz2015], section 3). So the bound of an attack that ranks with prior knowledge is the same
-attack against that pair, and what is allowed of one pair is a trade-off of false and true positives (Dong,
-Roth and Su [dong2022], section 2).
+A bound is printed where it is proved for every attack and all data, and nowhere else. Data are taken as they
+are, and reports as random. No loss bounds what an attacker knows without the reports it covers: who else
+rated an item, or that a user's cells go along with each other, may tell any of them. So there is no bound of
+a figure into which such knowledge goes: of levels and signs, of cells ranked by popularity too, of who took
+part and which item is in a sum, where runs are too few to say what chance does.
 
-A loss is about one rating, or one user, given all others. Where an attacker learns from a user's other
-reports what to expect of a rating, that belongs to its prior knowledge, and not to the loss.
+**What is allowed of two.** Let any two users' messages be told apart with true positives of at most R(x) at
+x false ones (Dong, Roth and Su [dong2022], section 2): R is `Roc.allowed_by`, of the replacement of one
+profile by any other. Users have the same mechanism, and the attack knows of two of them, u and v, what they
+sent and nothing else: were their messages exchanged, so would be its scores.
+
+*Pairs.* If users draw their noise by themselves, u scores above v with probability p = the area under R at
+most, equal scores counted half; and u_i above v_i for all of m pairs of different users with p^m at most.
+For the attack guesses which way round each pair is, and with all 2^m ways equally likely it is right as often
+as in the true one. What devices send follows from m independent pairs of draws from the two distributions
+that R belongs to, even where the server chooses what it asks by what it was sent (Vadhan and Zhang
+[vadhan2023]), and of these each is guessed with p. What is the same whoever of two holds which profile, as a
+sum over both or a shuffled batch, adds nothing.
+
+*Yes or no.* With c the probability of a yes about either if u, too, had the profile of v, a yes about u has
+the probability R(c) at most, and a no about v R(1 - c), whatever else is compared: of shares a and 1 - a of
+these, the largest a R(c) + (1 - a) R(1 - c) are right (`Roc.right_of`). Of m pairs, all answers about one of
+each are right with that to the power of m at most, as above, where the first is asked about with probability
+a.
+
+*One among n.* The report with the highest of n scores is that of a given user with probability
+integral of (1 - x)^(n - 1) dR(x) at most: where it scores as high as in a share R(x) of cases, each of the
+n - 1 others scores as high with probability x at least. Of randomised response this is attained.
+
+**What chance adds.** Of k decisions, of which any m are all right with probability p^m at most, a share above
+t is right with probability exp(-k KL(t, p)) at most (Hoeffding [hoeffding1963], Theorem 1, whose proof
+needs no more); and of all pairs of k and more of one kind with those of another as well (section 5, on
+U-statistics). A mean of shares of other decisions, whatever depends on whom, has the largest of their bounds,
+as exp is convex. All figures with a bound exceed it with a probability of one in a million at most.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.special import expit, rel_entr
 
-from dprec.accounting import PrivacyAccountant, PrivacyUnit
-from dprec.arrays import AnyArray, AnyInts, Floats
+from dprec.accounting import PrivacyAccountant
+from dprec.arrays import AnyArray, Floats
+from dprec.attacks.base import Game
 
 _DELTAS = (1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.07, 0.15, 0.25, 0.4)
 """Deltas at which an accountant is asked: each makes two lines that the trade-off is not above."""
 
-_DEVIATIONS = 3.0
-"""By how many standard deviations a measured share exceeds its expectation in one of 740 cases."""
+FAILURE = 1e-6
+"""How likely a measured figure exceeds its bound, at most."""
 
 _LARGEST = 700.0
 """Epsilon from which on nothing is excluded that floating point can tell."""
 
 
-def allowed_guess(
-    shares: Floats, epsilon: ArrayLike, delta: float = 0.0, truth: AnyInts | None = None
-) -> Floats:
-    """Return how likely a report is to be guessed right, at most, given the probabilities of its inputs.
+def above_by_chance(mean: float, decisions: float, failure: float = FAILURE) -> float:
+    """Return what a share of right decisions exceeds with probability ``failure`` at most.
 
-    The best mechanism answers by randomised response among the k likeliest inputs, for the best k, and is
-    right with probability
-
-        delta + (1 - delta) (sum of the k largest shares) e^epsilon / (e^epsilon + k - 1)
-
-    Parameters
-    ----------
-    shares : ndarray of float64, shape (cells, inputs)
-        Probability of each input of each cell, to one who has not seen the report. Rows sum to 1.
-    epsilon : float, or ndarray of shape (cells,)
-        From 0 to infinity.
-    truth : ndarray of int, shape (cells,), optional
-        The input of each cell, from 0. The same mechanism and guess are then judged by what is true, and not
-        by what the shares promise.
-
-    Returns
-    -------
-    ndarray of float64, shape (cells,)
+    ``mean``: how likely each of so many is right, at most; see the module. Nothing is added to 0.
     """
-    order = np.argsort(-shares, axis=1, kind="stable")
-    ranked = np.take_along_axis(shares, order, axis=1)
-    inverse = np.broadcast_to(np.exp(-np.asarray(epsilon, dtype=np.float64)), len(shares))
-    rights = 1 / (1 + np.arange(shares.shape[1]) * inverse[:, None])
-    chances = ranked.cumsum(axis=1) * rights
-    best = chances.argmax(axis=1)
-    cells = np.arange(len(shares))
-    if truth is None:
-        right = chances[cells, best]
-    else:
-        place = (order == truth[:, None]).argmax(axis=1)
-        right = np.where(place <= best, rights[cells, best], 0.0)
-    guessed: Floats = delta + (1 - delta) * right
-    return guessed
+    return _bisected(mean, lambda share: decisions * _divergence(share, mean) < math.log(1 / failure))
 
 
-def allowed_by_chance(expected: float, variance: float) -> float:
-    """Return what a share that was measured exceeds in one of a thousand cases, at most 1.
+def mean_above(share: float, decisions: float, failure: float = FAILURE) -> float:
+    """Return the mean from which on so small a share has probability ``failure`` at most."""
+    return _bisected(share, lambda mean: decisions * _divergence(share, mean) < math.log(1 / failure))
 
-    ``expected``, ``variance``: of the share; bounds are of expectations.
+
+def _divergence(share: float, mean: float) -> float:
+    return float(rel_entr(share, mean) + rel_entr(1 - share, 1 - mean))
+
+
+def _bisected(low: float, likely: Callable[[float], bool]) -> float:
+    """Return from where on, up to 1, something is no longer likely; rounded up."""
+    high = 1.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if likely(middle) else (low, middle)
+    return high
+
+
+def between_users(game: Game) -> Roc | None:
+    """Return what is allowed of any two users' messages; see the module.
+
+    None where nothing is proved of whole profiles, the server is given them, or users lose differently, so
+    that their mechanisms are not the same.
     """
-    return min(1.0, expected + _DEVIATIONS * math.sqrt(variance))
+    if game.transcript.trusted or not game.hides_item_sets:
+        return None
+    losses = game.accountant.between_profiles(game.delta)
+    curve = Roc.allowed_by(game.accountant)
+    return curve if curve.auc < 1 and (losses == losses[:1]).all() else None
+
+
+def on_bounds(means: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
+    """Say of some bounds what they are without chance, and with it; nothing of none."""
+    said = (f"{name} at most {mean:.4g} ({bound:.4g})" for name, (mean, bound) in means.items())
+    if not means:
+        return ()
+    return (
+        f"In the mean over the noise, no attack has {', '.join(said)}; in parentheses, what one run "
+        "exceeds by chance once in a million.",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,20 +146,16 @@ class Roc:
         return cls(corners, 1 - corners[::-1])
 
     @classmethod
-    def allowed_by(
-        cls,
-        accountant: PrivacyAccountant,
-        deltas: Sequence[float] = _DELTAS,
-        per: PrivacyUnit = "user",
-    ) -> Self:
-        """Return the curve that nothing exceeds which is told of the user who loses most.
+    def allowed_by(cls, accountant: PrivacyAccountant) -> Self:
+        """Return the curve that nothing exceeds which is told of any two profiles of who loses most.
 
-        The accountant's epsilon at every delta, and by basic composition, is a bound by itself; the curve is
-        the least of all. Two profiles are compared as the accountant does.
+        The accountant's epsilon of a replacement, at every delta and by basic composition, is a bound by
+        itself; the curve is the least of all.
         """
         lines = [(0.0, 1.0)]
-        for delta in (0.0, *deltas):
-            epsilon = float(np.nanmax(accountant.get_epsilon(delta, per), initial=0.0))
+        for delta in (0.0, *_DELTAS):
+            losses = accountant.get_epsilon(delta, "user", "replace-one")
+            epsilon = float(np.max(losses, initial=0.0))
             if epsilon < _LARGEST:
                 grown, shrunk = math.exp(epsilon), math.exp(-epsilon)
                 lines += [(grown, delta), (shrunk, 1 - (1 - delta) * shrunk)]
@@ -145,41 +169,6 @@ class Roc:
         corners = np.unique(np.concatenate([[0.0, 1.0], meet[(meet > 0) & (meet < 1)]]))
         least = (slopes * corners[:, None] + heights).min(axis=1)
         return cls(np.append(0.0, corners), np.append(0.0, least))
-
-    @classmethod
-    def allowed_with_priors(
-        cls,
-        log_odds: Floats,
-        members: AnyArray,
-        others: AnyArray,
-        epsilon: ArrayLike,
-        delta: float = 0.0,
-    ) -> Self:
-        """Return the best ranking of many cells by a report on each and prior knowledge, in expectation.
-
-        Cells that are told rank first or last; others move up or down by epsilon.
-
-        Parameters
-        ----------
-        log_odds : ndarray of float64, shape (kinds,)
-            What is known before of being a member; any score of which an epsilon is one.
-        members, others : ndarray, shape (kinds,)
-            As in `of_scores`.
-        epsilon : float, or ndarray of shape (kinds,)
-            Of each report, from 0 to infinity.
-        """
-        losses = np.broadcast_to(np.asarray(epsilon, dtype=np.float64), log_odds.shape)
-        lies, before, told = expit(-losses), np.nan_to_num(log_odds), np.full(log_odds.size, np.inf)
-        untold = 1 - delta
-        return cls.of_scores(
-            np.concatenate([before + losses, before - losses, told, -told]),
-            np.concatenate(
-                [untold * (1 - lies) * members, untold * lies * members, delta * members, 0 * members]
-            ),
-            np.concatenate(
-                [untold * lies * others, untold * (1 - lies) * others, 0 * others, delta * others]
-            ),
-        )
 
     def at(self, false_positives: ArrayLike) -> Floats:
         """Return the true positives at shares of false positives, 0 to 1; where it jumps, after the jump."""
@@ -197,3 +186,21 @@ class Roc:
     def auc(self) -> float:
         """The area below: how likely a member is to score above another, half of equal scores counted."""
         return float(np.trapezoid(self.true_positives, self.false_positives))
+
+    def found_among(self, users: int) -> float:
+        """Return how likely a user's report is found among those of so many; "one among n" in the module."""
+        width, left = np.diff(self.false_positives), 1 - self.false_positives[:-1]
+        part = np.divide(width, left, out=np.zeros_like(width), where=left > 0)
+        with np.errstate(divide="ignore"):
+            of_all = -np.expm1(users * np.log1p(-part))
+        # Of those whose scores end between two corners, the mean share that is above all others.
+        above = np.divide(of_all, users * part, out=np.ones_like(width), where=part > 0)
+        return float(np.diff(self.true_positives) @ (left ** (users - 1) * above))
+
+    def right_of(self, share: float) -> float:
+        """Return the largest share of right guesses at who has something that a share of users has.
+
+        "Yes or no" in the module; it is reached at a corner of one of two terms, as both are concave.
+        """
+        yes = np.concatenate([self.false_positives, 1 - self.false_positives])
+        return float((share * self.at(yes) + (1 - share) * self.at(1 - yes)).max())

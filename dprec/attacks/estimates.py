@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from dprec.attacks.bounds import Roc, allowed_by_chance
+from dprec.attacks.bounds import Roc
 from dprec.auditing import proportion_above, proportion_below
 
 _FAILURE, _DEVIATIONS = 0.025, 1.96
@@ -53,21 +53,6 @@ class Estimate:
 def on_confidence(decisions: int) -> str:
     """Say what intervals rest on."""
     return f"In parentheses: 95 % confidence, were {decisions:,} decisions independent."
-
-
-def allowed_area(allowed: Roc, members: int, others: int) -> float:
-    """Return what an area under a measured curve hardly exceeds, given the curve that nothing exceeds."""
-    return allowed_by_chance(allowed.auc, _variance_of_area(members, others))
-
-
-def allowed_true_positives(allowed: Roc, false_positives: float, members: int, others: int) -> float:
-    """Return what true positives hardly exceed at a measured share of false positives.
-
-    The threshold is measured as well: it may let through more false positives than were counted.
-    """
-    passed = allowed_by_chance(false_positives, false_positives * (1 - false_positives) / others)
-    share = float(allowed.at(passed))
-    return allowed_by_chance(share, share * (1 - share) / members)
 
 
 def _variance_of_area(members: int, others: int) -> float:

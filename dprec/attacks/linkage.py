@@ -7,8 +7,7 @@ share of users whom k items single out is their unicity (de Montjoye et al. [dem
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -16,10 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import BeforeValidator, Field
 
-from dprec.accounting import PrivacyAccountant, PrivacyUnit
 from dprec.arrays import Ints, Uint8s, blocks, places_of, rows_of
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.bounds import allowed_by_chance
+from dprec.attacks.bounds import FAILURE, Roc, above_by_chance, between_users, on_bounds
 from dprec.attacks.seen import Answers, Seen
 from dprec.components import as_tuple, option
 from dprec.randomness import generator
@@ -30,38 +28,36 @@ _EQUAL = 1e-9
 
 _PAIRS_AT_ONCE = 1 << 22
 
-_LARGEST = 700.0
-"""Loss beyond which nothing is excluded that floating point can tell."""
+_THRESHOLDS = 64
+"""Of which the best is taken for a bound."""
 
 Numbers = Annotated[
     tuple[Annotated[int, Field(ge=1, le=1_000_000)], ...], Field(min_length=1), BeforeValidator(as_tuple)
 ]
 
 
-def allowed_to_link(users: int, epsilon: float, delta: float = 0.0) -> float:
-    """Return how likely the report of one of some users is to be found, at most.
+def allowed_to_find(curve: Roc, users: int, people: int) -> tuple[float, float]:
+    """Return the largest share of people who are found among users' reports: in the mean, and by chance.
 
-    What is known of the person makes its report a draw from p, and anybody else's is one from q, such that
-    (epsilon, delta) holds between p and q. Each of n users is as likely to be the person, and users are
-    independent, so the best guess is the report with the largest ratio r = p / q, and it is right with
-    probability E[max r] / n, the mean over n reports from q.
+    The attack gives all reports a score for each person, by what it knows of that person, and takes the
+    highest; it knows nothing else of whose a report is. Reports are independent, and the scores of any two
+    users' are told apart by ``curve`` at most. Profiles are any, and cells may correlate as they like: the
+    known ratings may tell a whole profile, so that a loss per cell bounds nothing here.
 
-    With delta = 0, r is between a = exp(-epsilon) and b = 1 / a, with mean 1 under q. If F is its
-    distribution, the integral of 1 - F from a to b is 1 - a, and E[max r] is a plus the integral of 1 - F^n.
-    This is concave in F, and so largest if F is the same all the way (Jensen): r is b with probability s =
-    1 / (1 + b), and else a, as the randomised response of one bit has it. The same holds, one F after the
-    other (Chebyshev's inequality for integrals), if users have different q. With delta, a report also tells
-    with that probability that it is the person's, or that it is not (Kairouz, Oh and Viswanath
-    [kairouz2015]). Together, with s = (1 - delta) / (1 + b),
-
-        delta + (b (1 - (1 - s)^n) + a ((1 - s)^n - delta^n)) / n
+    The mean is "one among n" of `dprec.attacks.bounds`. As all people are looked for among the same reports,
+    hits are not independent. But of each person take the threshold that its own report passes with
+    probability R(x), so that each of the n - 1 others passes it with x at least. Who is found passes it,
+    which people do independently of each other, or nobody else does, which has probability (1 - x)^(n - 1) at
+    most, so that the share of such people is above 2 / failure times this with half of the failure at most
+    (Markov). The best x is taken.
     """
-    if epsilon > _LARGEST:
-        return 1.0
-    ratio = math.exp(epsilon)
-    none_up = math.exp(users * math.log1p(-(1 - delta) / (1 + ratio)))
-    at_least_one = -math.expm1(users * math.log1p(-(1 - delta) / (1 + ratio)))
-    return delta + (ratio * at_least_one + (none_up - delta**users) / ratio) / users
+    best = 1.0
+    for passed in np.geomspace(1 / users, 1.0, _THRESHOLDS):
+        alone = (1 - passed) ** (users - 1) * 2 / FAILURE
+        if alone < best:
+            own = above_by_chance(float(curve.at(passed)), people, FAILURE / 2)
+            best = min(best, own + alone)
+    return curve.found_among(users), best
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,18 +113,25 @@ class Linkage(Attack):
 
     def perform(self, game: Game) -> Attacked:
         """Look for everybody; people with too few ratings are left out."""
-        seen = Seen.of(game.transcript, game.truth)
+        seen, users = Seen.of(game.transcript, game.truth), game.truth.n_users
         looked_for = {
             number: Known.drawn(game.truth, number, self.people, game.seed)
             for number in {*self.known, *self.unique}
         }
+        parts = {f"linkage_top1_at_{number}": looked_for[number] for number in self.known}
+        sizes = {name: part.people.size for name, part in parts.items() if part.people.size}
+        curve = between_users(game) if seen is None or seen.hides_items else None
         if seen is None:
-            return self._blind(game, looked_for)
-        parts = [looked_for[number] for number in self.known]
-        one_of_all = 1 / game.truth.n_users
+            return self._blind(game, sizes, curve)
+        found = zip(parts, _found(seen, list(parts.values())), strict=True)
+        allowed = (
+            {}
+            if curve is None
+            else {name: allowed_to_find(curve, users, size) for name, size in sizes.items()}
+        )
         figures = {
-            f"linkage_top1_at_{known.items.shape[1]}": Figure(share, one_of_all, _bound(game, seen, known))
-            for known, share in zip(parts, _found(seen, parts), strict=True)
+            name: Figure(share, 1 / users, allowed[name][1] if name in allowed else None)
+            for name, share in found
             if share is not None
         }
         figures |= {
@@ -136,20 +139,19 @@ class Linkage(Attack):
             for number in self.unique
             if not seen.hides_items and looked_for[number].people.size
         }
-        return Attacked(self._with_headline(figures))
+        return Attacked(self._with_headline(figures), on_bounds(allowed))
 
-    def _blind(self, game: Game, looked_for: Mapping[int, Known]) -> Attacked:
-        """Guess, where no message that can be linked with anybody is about single ratings."""
+    def _blind(self, game: Game, names: Iterable[str], curve: Roc | None) -> Attacked:
+        """Guess, where no message that can be linked with anybody is about single ratings.
+
+        That guess is right with a probability that is known, so nothing is measured.
+        """
         if game.transcript.vectors is not None:
             note = "Linkage is not tried with messages that are not about single ratings."
             return Attacked({}, (note,))
-        chance = 1 / game.truth.n_users
-        guessed = {
-            f"linkage_top1_at_{number}": Figure(chance, chance, _bound(game, None, looked_for[number]))
-            for number in self.known
-            if looked_for[number].people.size
-        }
-        return Attacked(self._with_headline(guessed))
+        users = game.truth.n_users
+        bound = None if curve is None else curve.found_among(users)
+        return Attacked(self._with_headline({name: Figure(1 / users, 1 / users, bound) for name in names}))
 
     def _with_headline(self, figures: dict[str, Figure]) -> dict[str, Figure]:
         middle = sorted(self.known)[len(self.known) // 2]
@@ -195,21 +197,3 @@ def _unique(shown: Answers, known: Known, n_items: int) -> float:
         holders = np.bincount(rows, minlength=known.people[people].size)
         single += int(np.count_nonzero((users == known.people[people][rows]) & (holders[rows] == 1)))
     return single / known.people.size
-
-
-def _bound(game: Game, seen: Seen | None, known: Known) -> float | None:
-    """Return what losses allow: of the known cells, given all others, and of all that a user sends.
-
-    Nothing is proved of sets that are seen as they are.
-    """
-    if not (game.hides_item_sets and (seen is None or seen.hides_items)):
-        return None
-    users, (people, number) = game.truth.n_users, known.items.shape
-    allowed = [allowed_to_link(users, number * _largest(game.accountant, 0.0, "rating"))]
-    for delta in (0.0, game.delta):
-        allowed.append(allowed_to_link(users, _largest(game.accountant, delta, "user"), delta))
-    return allowed_by_chance(min(allowed), min(allowed) * (1 - min(allowed)) / people)
-
-
-def _largest(accountant: PrivacyAccountant, delta: float, per: PrivacyUnit) -> float:
-    return float(np.nanmax(accountant.get_epsilon(delta, per), initial=0.0))

@@ -5,6 +5,15 @@ no rating. The ratio of the two likelihoods ranks the cells: by itself, with lev
 all ratings, as if all cells were alike before; or with what is public of the item, its popularity and how
 others rate it, and with how much the user's other reports say that it rates.
 
+The ranking by the report alone has a bound, where everybody reports all cells through one channel: reports on
+a cell that is rated and on one that is not are compared by the same score, and each follows from its own cell
+alone. So "pairs" of `dprec.attacks.bounds` holds of cells, with R the curve of a cell's loss, and the area
+is a U-statistic of as many decisions as there are rated cells, or others if these are fewer. As to true
+positives at a share x of false ones: the threshold that passes a share y > x of the others in the mean, so
+large that it passes no more than x with half the failure, is below the one that is taken, and passes R(y) of
+the rated in the mean. Of the ranking beside popularity there is no bound: who rated what may be known without
+any report.
+
 From lists that were delivered, an item that most users are shown and one is not was probably rated by that
 one: lists leave out what their users know.
 """
@@ -12,7 +21,7 @@ one: lists leave out what their users know.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -22,8 +31,7 @@ from scipy.special import expit, logit, softmax
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s, blocks, rows_of
 from dprec.attacks.background import Background
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.bounds import Roc, allowed_by_chance
-from dprec.attacks.reconstruction import losses_of_ratings
+from dprec.attacks.bounds import FAILURE, Roc, above_by_chance, mean_above, on_bounds
 from dprec.attacks.seen import Seen
 from dprec.components import option
 from dprec.ratings import Ratings
@@ -132,32 +140,52 @@ class Membership(Attack):
         if not 0 < asked < users * truth.n_items:
             return Attacked(figures, ("Nothing is rated, or everything.",))
         seen = Seen.of(game.transcript, truth)
-        public, known, both, alone = rankings = [_Ranking() for _ in range(4)]
+        public, both, alone = rankings = [_Ranking() for _ in range(3)]
         for rated, odds in _weighed(seen, truth, users):
             for ranking, own in zip(rankings, odds, strict=True):
                 ranking.add(own, rated)
-        losses, delta = losses_of_ratings(game)
-        epsilon = float(losses.max(initial=0.0))
-        hidden = math.isfinite(epsilon) and seen is not None and seen.hides_items
-        others = float(users * truth.n_items - asked)
-        indifferent = np.zeros(1), np.array([float(asked)]), np.array([others])
-        for name, ranking, start, prior in (
-            ("membership", alone, indifferent, indifferent),
-            ("membership_posterior", both, public.classes, known.classes),
-        ):
-            odds, of_rated, of_others = prior
-            allowed = Roc.allowed_with_priors(odds, of_rated, of_others, epsilon, delta) if hidden else None
-            figures |= _compared(name, Roc.of_scores(*ranking.classes), Roc.of_scores(*start), allowed, asked)
+        epsilon, others = _proved(game, seen), users * truth.n_items - asked
+        allowed = {} if epsilon is None else allowed_by_reports(epsilon, asked, others)
+        reached, start = Roc.of_scores(*both.classes), Roc.of_scores(*public.classes)
+        for end, of in _ENDS.items():
+            name, bound = f"membership_{end}", allowed.get(f"membership_{end}", (0.0, None))[1]
+            figures[name] = Figure(of(Roc.of_scores(*alone.classes)), of(_INDIFFERENT), bound)
+            figures[f"membership_posterior_{end}"] = Figure(of(reached), of(start))
         notes = () if users == truth.n_users else (f"Asked of the first {users} users.",)
-        return Attacked(figures, notes)
+        return Attacked(figures, (*notes, *on_bounds(allowed)))
+
+
+_INDIFFERENT = Roc.allowed(0.0)
+_ENDS: dict[str, Callable[[Roc], float]] = {
+    "auc": lambda roc: roc.auc,
+    "tpr": lambda roc: float(roc.at(_FALSE_POSITIVES)),
+}
+
+
+def _proved(game: Game, seen: Seen | None) -> float | None:
+    """Return the loss of a cell, where everybody reports all cells through one channel with a loss."""
+    losses = game.accountant.get_epsilon(0.0, "rating")
+    alike = bool((losses == losses[:1]).all()) and math.isfinite(losses[0])
+    return float(losses[0]) if alike and seen and seen.hides_items and seen.of_everybody else None
+
+
+def allowed_by_reports(epsilon: float, rated: int, others: int) -> dict[str, tuple[float, float]]:
+    """Return what is allowed of reports alone, in the mean and with chance; see the module.
+
+    ``rated``, ``others``: how many cells are, and are not.
+    """
+    curve, half = Roc.allowed(epsilon), FAILURE / 2
+    passed = float(curve.at(mean_above(_FALSE_POSITIVES, others, half)))
+    areas = curve.auc, above_by_chance(curve.auc, min(rated, others))
+    positives = float(curve.at(_FALSE_POSITIVES)), above_by_chance(passed, rated, half)
+    return {"membership_auc": areas, "membership_tpr": positives}
 
 
 def _weighed(seen: Seen | None, truth: Ratings, n_users: int) -> Iterator[tuple[Bools, Floats]]:
-    """Yield which cells of some users are rated, and four log odds that they are, shape (4, cells).
+    """Yield which cells of some users are rated, and three log odds that they are, shape (3, cells).
 
-    By what is public of the item; given what is said of the user's other cells as well; given all; and the
-    log likelihood ratio of what is said of the cell, whatever its item and user. What is public leaves the
-    user's own ratings out.
+    By what is public of the item; given all that is said of the user as well; and the log likelihood ratio of
+    what is said of the cell, whatever its item and user. What is public leaves the user's own ratings out.
     """
     popularity = Popularity.of(truth)
     mixing = _Mixing(Background.of(truth), truth.histogram()) if truth.scale.levels > 1 else None
@@ -168,16 +196,15 @@ def _weighed(seen: Seen | None, truth: Ratings, n_users: int) -> Iterator[tuple[
         before[cells] = popularity.log_odds[1, cells[1]]
         rated = np.zeros(before.shape, dtype=np.bool_)
         rated[cells] = True
-        odds = np.stack([before, before, before, np.zeros_like(before)])
+        odds = np.stack([before, before, np.zeros_like(before)])
         if seen is not None:
             logs = seen.log_likelihoods(users)
             of_items, alone = mixing.given_rated(logs, truth.levels[own], cells) if mixing else logs[[1, 1]]
-            ratio, odds[3] = (
+            ratio, odds[2] = (
                 np.clip(each, *_RANGE) - np.clip(logs[0], *_RANGE) for each in (of_items, alone)
             )
-            odds[1] = popularity.given_others(before, ratio)
-            odds[2] = odds[1] + ratio
-        yield rated.ravel(), odds.reshape(4, -1)
+            odds[1] = popularity.given_others(before, ratio) + ratio
+        yield rated.ravel(), odds.reshape(3, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,17 +227,6 @@ class _Mixing:
         with np.errstate(divide="ignore"):
             alone = logs[1:] + np.log(self.overall)[:, None, None]
         return np.logaddexp.reduce(of_items, axis=0), np.logaddexp.reduce(alone, axis=0)
-
-
-def _compared(name: str, reached: Roc, start: Roc, allowed: Roc | None, rated: int) -> dict[str, Figure]:
-    """Return the figures of a ranking of cells, of which so many are rated and more are not."""
-    figures = {}
-    for end, of in (("auc", lambda roc: roc.auc), ("tpr", lambda roc: float(roc.at(_FALSE_POSITIVES)))):
-        bound = None if allowed is None else of(allowed)
-        if bound is not None:
-            bound = allowed_by_chance(bound, bound * (1 - bound) / rated)
-        figures[f"{name}_{end}"] = Figure(of(reached), of(start), bound)
-    return figures
 
 
 def omission(lists: Ints | None, truth: Ratings) -> Figure:

@@ -5,10 +5,16 @@ read as one. Of what devices upload about gradients, the adversary compares each
 made-up profiles, with an item and without, on the model that it sent down, as in interaction-level membership
 inference (Yuan et al. [yuan2023]): a coordinate that is sent in the clear says at once which items
 were rated, and one with noise adds a little in every round.
+
+Of reports on ratings there is no bound, as in `dprec.attacks.reconstruction`. By gradients users are compared
+within an item by the same score, so the area has the bound of "pairs" in `dprec.attacks.bounds`: two users
+who differ in an item may differ in all. What chance adds is of users, however many items they are compared
+about (`pairs_of`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, cast
@@ -18,7 +24,7 @@ from scipy.stats import rankdata
 
 from dprec.arrays import Bools, Floats, Ints, offsets
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.bounds import Roc
+from dprec.attacks.bounds import FAILURE, between_users, on_bounds
 from dprec.attacks.reconstruction import Reconstruction
 from dprec.attacks.seen import ItemShares
 from dprec.attacks.transcript import Transcript
@@ -92,12 +98,8 @@ class Rounds(Attack):
         chosen = np.sort(random.permutation(truth.n_users)[: self.users])
         made_up = profiles_like(truth, self.made_up, random)
         rated = truth.to_sets()[chosen].toarray() > 0
-        allowed = (
-            1.0
-            if game.transcript.trusted
-            else Roc.allowed_by(replace(game.accountant, adjacency="replace-one")).auc
-        )
-        bound = allowed if allowed < 1 else None
+        curve, pairs = between_users(game), pairs_of(rated)
+        bound = None if curve is None else min(1.0, curve.auc + math.sqrt(-math.log(FAILURE) / (2 * pairs)))
         evidence = np.zeros((chosen.size, truth.n_items))
         figures: dict[str, Figure] = {}
         for upload in uploads:
@@ -106,6 +108,8 @@ class Rounds(Attack):
             figures.setdefault("rounds_membership_auc_first", reached)
             figures["rounds_membership_auc"] = reached
         notes.append(_ANSWERS.format(100 * np.count_nonzero(evidence) / max(evidence.size, 1)))
+        if curve is not None and bound is not None:
+            notes += on_bounds({"rounds_membership_auc": (curve.auc, bound)})
         return figures
 
 
@@ -226,6 +230,23 @@ def _told(upload: Upload, moments: _Moments | None, numbers: Ints, answers: Floa
         for means, variances in zip(moments.means, moments.variances, strict=True)
     )
     return with_item - without
+
+
+def pairs_of(rated: Bools) -> float:
+    """Return how many independent pairs of users tell as much of an area within items as all of them do.
+
+    Two users are compared about the c items that one of them rated. All pairs fall into n - 1 rounds (n, if
+    odd) in each of which nobody is in two. So the mean of all comparisons is above its expectation by t with
+    probability exp(-2 t^2 (sum of c)^2 / (rounds (sum of c^2))) at most (Janson [janson2004], Theorem 2.1):
+    as that of (sum of c)^2 / (rounds (sum of c^2)) decisions, which is n / 2 if all c are alike.
+
+    ``rated``, shape (users, items).
+    """
+    own = rated.astype(np.float64)
+    counts, users = own.sum(axis=1), len(own)
+    compared = counts[:, None] + counts - 2 * (own @ own.T)
+    squared, rounds = float((compared**2).sum()) / 2, users - 1 + users % 2
+    return (float(compared.sum()) / 2) ** 2 / (rounds * squared) if squared else 1.0
 
 
 def within_items(scores: Floats, rated: Bools) -> float | None:

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from dprec.arrays import Bools
 from dprec.attacks.attributes import Attribute, Attributes, learned, principal
-from dprec.attacks.bounds import Roc, allowed_by_chance
+from dprec.attacks.bounds import Roc, above_by_chance
 from dprec.catalogue import UsersTable
 from dprec.randomness import generator
 from dprec.ratings import Ratings
@@ -50,11 +50,14 @@ def test_bounds_are_those_of_one_user_and_hold_for_hidden_sets_alone() -> None:
     reports = hidden_rows(truth, 0.01, seed=2)[0]
     played = Played(truth, seen_by_all(truth, reports), table(own), 0.01, 0.5)
     figures = Attributes().perform(played).figures
-    least = Roc.allowed(0.5).auc
-    area = allowed_by_chance(least, least * (1 - least) / 40)
-    rights = allowed_by_chance(2 / 3, 2 / 9 / 120)
-    assert figures["attribute_auc_gender"].bound == pytest.approx(area, rel=1e-4)
-    assert figures["attribute_accuracy_gender"].bound == pytest.approx(rights, rel=1e-4)
+    # Each of ten folds has four people with it, and eight without.
+    curve = Roc.allowed(0.5)
+    rights = max(curve.at(c) / 3 + curve.at(1 - c) * 2 / 3 for c in np.linspace(0, 1, 10001))
+    assert figures["attribute_auc_gender"].bound == pytest.approx(above_by_chance(curve.auc, 4), rel=1e-4)
+    assert figures["attribute_accuracy_gender"].bound == pytest.approx(above_by_chance(rights, 4), rel=1e-3)
+    for folds, pairs in ((2, 20), (3, 13)):
+        bound = Attributes(folds=folds).perform(played).figures["attribute_auc_gender"].bound
+        assert bound == pytest.approx(above_by_chance(curve.auc, pairs))
     shown = Attributes().perform(Played(truth, seen_by_all(truth, trusted=True), table(own), 0.01, 0.5))
     assert shown.figures["attribute_auc_gender"].bound is None
 
@@ -64,8 +67,9 @@ def test_nothing_seen_is_the_baseline() -> None:
     figures = Attributes().perform(Played(truth, seen_by_all(truth), table(own), 0.0, 0.0)).figures
     for figure in figures.values():
         assert figure.value == pytest.approx(figure.baseline)
-    bound = allowed_by_chance(0.5, 0.25 / 40)
-    assert figures["attribute_auc"].bound == pytest.approx(bound)
+    # Nothing is measured, so chance adds nothing.
+    assert figures["attribute_auc"].bound == pytest.approx(0.5)
+    assert figures["attribute_accuracy_gender"].bound == pytest.approx(2 / 3)
 
 
 def test_vectors_are_read_whether_sparse_or_not() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprec.arrays import Floats
-from dprec.attacks.bounds import allowed_by_chance
-from dprec.attacks.linkage import Known, Linkage, allowed_to_link
+from dprec.attacks.bounds import Roc
+from dprec.attacks.linkage import Known, Linkage, allowed_to_find
 from dprec.attacks.seen import Seen
 from dprec.observations import Observations
 from tests.dprec.attacks.played import Played, hidden_rows, seen_by_all
@@ -37,7 +37,7 @@ def test_the_bound_is_what_the_worst_mechanism_allows(users: int, epsilon: float
     lie = (1 - delta) / (1 + math.exp(epsilon))
     one = np.array([delta, 1 - delta - lie, lie, 0.0])
     best = found_by_the_best(one, one[::-1], users)
-    assert allowed_to_link(users, epsilon, delta) == pytest.approx(best)
+    assert Roc.allowed(epsilon, delta).found_among(users) == pytest.approx(best)
 
 
 @settings(max_examples=40, deadline=None)
@@ -49,14 +49,13 @@ def test_no_mechanism_allows_more(weights: list[tuple[float, float]], users: int
     one, other = np.array(weights).T
     one, other = one / one.sum(), other / other.sum()
     epsilon = float(np.abs(np.log(one / other)).max())
-    assert found_by_the_best(one, other, users) <= allowed_to_link(users, epsilon) + 1e-12
+    assert found_by_the_best(one, other, users) <= Roc.allowed(epsilon).found_among(users) + 1e-12
 
 
 def test_the_bound_of_no_loss_is_chance_and_of_a_large_one_certainty() -> None:
-    assert allowed_to_link(1000, 0.0) == pytest.approx(1 / 1000)
-    assert allowed_to_link(1000, 60.0) == pytest.approx(1.0)
-    assert allowed_to_link(1000, math.inf) == 1.0
-    assert allowed_to_link(10**6, 2.0) == pytest.approx(math.exp(2) / 10**6)
+    for users, epsilon, share in ((1000, 0.0, 1 / 1000), (1000, 60.0, 1.0), (1000, math.inf, 1.0)):
+        assert Roc.allowed(epsilon).found_among(users) == pytest.approx(share)
+    assert Roc.allowed(2.0).found_among(10**6) == pytest.approx(math.exp(2) / 10**6)
 
 
 def test_more_known_ratings_of_one_seed_contain_fewer() -> None:
@@ -89,20 +88,19 @@ def test_hidden_sets_are_found_as_by_a_search() -> None:
     assert figures["linkage_top1"].value == pytest.approx(hits / known.people.size)
     assert figures["linkage_top1"].value > 0.3
     assert figures["linkage_top1"].baseline == pytest.approx(1 / 30)
-    assert figures["linkage_top1"].bound == 1.0
+    assert figures["linkage_top1"].bound is None
     assert "unique_at_3" not in figures
 
 
-def test_the_loss_of_a_user_bounds_what_many_cells_allow() -> None:
+def test_the_loss_of_a_user_bounds_what_is_found_and_that_of_cells_nothing() -> None:
     truth = ratings(30, 40)
     seen = seen_by_all(truth, hidden_rows(truth, 0.02, seed=1)[0])
     played = Played(truth, seen, epsilon=0.5, epsilon_per_user=0.8)
     figure = Linkage(known=(1, 8), unique=(3,)).perform(played).figures
-    for number, epsilon in ((1, 0.5), (8, 0.8)):
-        share = allowed_to_link(30, epsilon)
-        people = np.count_nonzero(truth.counts >= number)
-        bound = allowed_by_chance(share, share * (1 - share) / people)
+    for number in (1, 8):
+        mean, bound = allowed_to_find(Roc.allowed(0.8), 30, np.count_nonzero(truth.counts >= number))
         assert figure[f"linkage_top1_at_{number}"].bound == pytest.approx(bound)
+        assert mean == pytest.approx(Roc.allowed(0.8).found_among(30))
     shown = Linkage(known=(1,), unique=(3,)).perform(replace(played, hides_item_sets=False)).figures
     assert shown["linkage_top1"].bound is None
 
@@ -136,7 +134,7 @@ def test_nothing_seen_is_a_guess_and_too_few_ratings_are_nothing() -> None:
     nothing = Played(truth, seen_by_all(truth), None, 0.0, 0.0)
     guess = Linkage(known=(2,), unique=(2,)).perform(nothing).figures
     assert guess["linkage_top1"].value == pytest.approx(1 / 7)
-    assert guess["linkage_top1"].bound == pytest.approx(allowed_by_chance(1 / 7, 6 / 49 / 7))
+    assert guess["linkage_top1"].bound == pytest.approx(1 / 7)
     seen = seen_by_all(truth, hidden_rows(truth, 1.0, seed=1)[0])
     none = Linkage(known=(50,), unique=(50,)).perform(Played(truth, seen, epsilon=1.0)).figures
     assert none["linkage_top1"].value is None

@@ -86,8 +86,8 @@ def test_bits_that_are_drawn_anew_add_up() -> None:
     assert 0.942 - slack < sign.value < 0.99
     for figure in (sign, half, first):
         assert figure.baseline is not None
-        assert figure.bound is not None
-        assert figure.baseline < figure.value < figure.bound + slack  # type: ignore[operator]
+        assert figure.bound is None
+        assert figure.baseline < figure.value
 
 
 def test_reports_on_one_permanent_answer_say_what_the_first_does() -> None:
@@ -194,7 +194,7 @@ def test_noise_hides_less_with_every_round_and_never_less_than_epsilon_allows() 
     assert first.value is not None
     assert every.value is not None
     assert every.bound is not None
-    assert first.value < every.value <= every.bound + 0.02
+    assert first.value < every.value <= every.bound < 1
     assert first.value == pytest.approx(0.5 + scale / 8, abs=0.02)
     trusted = Rounds().perform(replace(played, transcript=replace(played.transcript, trusted=True)))
     assert trusted.figures["rounds_membership_auc"].bound is None

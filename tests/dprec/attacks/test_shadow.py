@@ -86,9 +86,9 @@ def test_a_sum_is_not_told_beyond_what_its_noise_allows() -> None:
     1,920 decisions have a standard error of .013 at most.
     """
     auc = ShadowModels(pairs=PAIRS).perform(FakeGame(TRUTH, released_sum)).figures["shadow_auc"]
-    # With three standard errors.
-    assert auc.bound == pytest.approx(norm.cdf(1 / np.sqrt(2)) + 0.04, abs=0.02)
-    assert 0.6 < value_of(auc) < auc.bound
+    # With five standard errors.
+    assert auc.bound is None
+    assert 0.6 < value_of(auc) < norm.cdf(1 / np.sqrt(2)) + 0.065
 
 
 def test_noise_tells_nothing() -> None:

@@ -54,8 +54,9 @@ def test_true_positives_are_not_above_what_the_noise_allows_users_with_few_items
         return {"sums": (ReleasedSum(total + 2 * noise, 2.0, normalised),)}
 
     figure = SumsMembership().perform(FakeGame(small, said, distance=0.5)).figures["sums_membership_tpr"]
-    assert figure.bound is not None
-    assert 0.001 < value_of(figure) <= figure.bound
+    # Two normal distributions one deviation apart: .018, and .025 in one of a million cases of 16,000.
+    assert figure.bound is None
+    assert 0.001 < value_of(figure) <= 0.025
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
@@ -75,8 +76,7 @@ def test_the_attack_is_as_good_as_the_noise_allows(rounds: int) -> None:
     expected = best_with(apart).auc
     assert expected == pytest.approx(float(norm.cdf(apart / np.sqrt(2)).mean()), abs=0.02)
     assert figure.value == pytest.approx(expected, abs=0.025)
-    assert figure.bound is not None
-    assert value_of(figure) < figure.bound
+    assert figure.bound is None
 
 
 def test_the_exact_curve_of_one_distance_is_that_of_normal_deviates() -> None:
