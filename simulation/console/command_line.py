@@ -186,7 +186,8 @@ def attack(
 ) -> None:
     """Run CONFIG, or a comparison, and attack it: what is recovered of what was sent, and what liars move.
 
-    Every figure stands beside what the same attack reaches with nothing sent, and what epsilon allows.
+    Every figure stands beside what the same attack reaches with nothing sent, and, where that is proved,
+    what epsilon allows.
     """
     folder = parameters.output_folder(output, f"{config.stem}-attack", resume, quiet)
     with interrupts_explained(), progress_bar(quiet) as progress:

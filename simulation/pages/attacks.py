@@ -31,9 +31,10 @@ from simulation.storage.columns import column
 
 _WORDS = (
     "Epsilon bounds what anybody can learn; this is what attacks did learn. Beside each figure stands what "
-    "the same attack reaches by what is public alone, with nothing sent, and what no attack exceeds under "
-    "the proved losses; where nothing is proved, there is no bound. Of targets that liars promote, the "
-    "baseline is without liars."
+    "the same attack reaches by what is public alone, with nothing sent, and what epsilon allows: what it "
+    "exceeds once in a million under the proved losses, with what chance adds to so few decisions. Where no "
+    "theorem says so of all data, there is no bound. Of targets that liars promote, the baseline is without "
+    "liars."
 )
 
 _DIGITS = 3

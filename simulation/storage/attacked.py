@@ -47,7 +47,7 @@ class Reached(Document):
         description="By the same attack with nothing sent."
     )
     bound: Annotated[float | None, Shown("{of}", "at most", 3, where="files")] = Field(
-        description="What no attack exceeds under the proved losses; null where nothing is proved."
+        description="What is exceeded once in a million under the proved losses; null without a theorem."
     )
 
     def flat(self, name: str) -> dict[str, float | None]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprec.arrays import Floats
-from dprec.attacks.bounds import Roc
+from dprec.attacks.bounds import FAILURE, Roc, above_by_chance
 from dprec.attacks.linkage import Known, Linkage, allowed_to_find
 from dprec.attacks.seen import Seen
 from dprec.observations import Observations
@@ -56,6 +56,17 @@ def test_the_bound_of_no_loss_is_chance_and_of_a_large_one_certainty() -> None:
     for users, epsilon, share in ((1000, 0.0, 1 / 1000), (1000, 60.0, 1.0), (1000, math.inf, 1.0)):
         assert Roc.allowed(epsilon).found_among(users) == pytest.approx(share)
     assert Roc.allowed(2.0).found_among(10**6) == pytest.approx(math.exp(2) / 10**6)
+
+
+@pytest.mark.parametrize("users", [300, 5000])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_chance_counts_people_beside_whom_nobody_scores_high(users: int, epsilon: float) -> None:
+    """Whatever threshold is taken, these are few: so the others pass it often enough, and so does the own."""
+    curve = Roc.allowed(epsilon)
+    mean, bound = allowed_to_find(curve, users, users)
+    others = -math.expm1(math.log(bound * FAILURE / 2) / (users - 1))
+    least = above_by_chance(float(curve.at(others)), users, FAILURE / 2)
+    assert mean < least <= bound < 1.2 * least
 
 
 def test_more_known_ratings_of_one_seed_contain_fewer() -> None:

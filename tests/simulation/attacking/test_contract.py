@@ -10,6 +10,8 @@ from simulation.storage.attacked import Reached
 from tests.simulation.conftest import presets
 
 KINDS = list(ATTACKS)
+PROVED = "attribute_", "linkage_top1", "membership_auc", "membership_tpr", "rounds_membership_auc"
+"""How the names of figures begin that have a bound; see `dprec.attacks.bounds`."""
 LATER = [
     *("best-hidden-set", "one-bit-on-device", "shuffled-on-device", "user-level-bit", "item-average"),
     *("dp-item-effects", "pg-mf", "fmf-ldp", "x-map", "one-bit-input"),
@@ -43,4 +45,8 @@ class TestEveryAttack:
 
     @pytest.mark.parametrize("name", ["blp-mf", *map(_later, LATER)])
     def test_it_finds_its_way_under_every_kind_of_protocol(self, attack: type[Attack], name: str) -> None:
-        reached(name, attack)
+        for figure, each in reached(name, attack).items():
+            if each.bound is not None:
+                assert figure.startswith(PROVED)
+                assert each.value is not None
+                assert each.value <= each.bound
