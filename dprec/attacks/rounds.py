@@ -237,8 +237,9 @@ def pairs_of(rated: Bools) -> float:
 
     Two users are compared about the c items that one of them rated. All pairs fall into n - 1 rounds (n, if
     odd) in each of which nobody is in two. So the mean of all comparisons is above its expectation by t with
-    probability exp(-2 t^2 (sum of c)^2 / (rounds (sum of c^2))) at most (Janson [janson2004], Theorem 2.1):
-    as that of (sum of c)^2 / (rounds (sum of c^2)) decisions, which is n / 2 if all c are alike.
+    probability exp(-2 t^2 (sum of c)^2 / (rounds (sum of c^2))) at most (Janson [janson2004], Theorem 2.1, in
+    whose proof "pairs" take the place of independence): as that of (sum of c)^2 / (rounds (sum of c^2))
+    decisions, which is n / 2 if all c are alike.
 
     ``rated``, shape (users, items).
     """

@@ -1,11 +1,13 @@
 """What epsilon allows and chance adds: against known curves, and mechanisms that reach them."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit
 from scipy.stats import binom, norm
 
 from dprec.accounting import ChannelDraws, NoisySum, PrivacyAccountant, dominating_channel
@@ -86,3 +88,35 @@ def test_right_guesses_are_the_best_of_all_shares_of_yes(epsilon: float, delta: 
     every = share * curve.at(yes) + (1 - share) * curve.at(1 - yes)
     assert every.max() <= curve.right_of(share) + 1e-12
     assert curve.right_of(share) <= every.max() + 0.2
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.7])
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
+def test_no_answer_about_either_of_two_who_answer_at_random_is_right_more_often(
+    share: float, epsilon: float
+) -> None:
+    """All rules that read the bits of both, of whom one says the truth with 1 and the other with 0."""
+    said = np.array([expit(-epsilon), expit(epsilon)])
+    of_first, of_second = said, said[::-1]
+    best = 0.0
+    for yes in itertools.product((0.0, 1.0), repeat=4):
+        rule = np.reshape(yes, (2, 2))
+        first, second = of_first @ rule @ of_second, of_second @ rule @ of_first
+        best = max(best, share * first + (1 - share) * (1 - second))
+    allowed = Roc.allowed(epsilon).right_of(share)
+    assert max(share, 1 - share) <= best <= allowed + 1e-12
+    assert Roc.allowed(epsilon).auc <= best if share == 0.5 else best < 1
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+def test_all_of_two_pairs_are_ordered_right_no_more_often_than_if_they_were_independent(
+    epsilon: float,
+) -> None:
+    """All four bits may be read: which way round both pairs are is guessed as well as anybody can."""
+    bits = np.array(list(itertools.product((0, 1), repeat=4)))
+    lie = float(expit(-epsilon))
+    likely = []
+    for first, second in itertools.product((0, 1), repeat=2):
+        true = np.array([first, 1 - first, second, 1 - second])
+        likely.append(np.where(bits == true, 1 - lie, lie).prod(axis=1))
+    assert np.max(likely, axis=0).sum() / 4 == pytest.approx(Roc.allowed(epsilon).auc ** 2)
