@@ -96,6 +96,8 @@ class Finding:
     """Whether the loss was computed from a matrix rather than bounded by samples."""
     power: float
     """Probability that a leak of twice the promise would have been detected, or noise that is reused."""
+    covers: str = ""
+    """What an exact loss is that of, in words, where it is not that of all cases."""
 
     @property
     def defect(self) -> str | None:
@@ -118,7 +120,7 @@ class Finding:
     def strength(self) -> str:
         """How strong the test was, in words."""
         if self.exact:
-            return "exact"
+            return f"exact, {self.covers}" if self.covers else "exact"
         leak = "a twofold leak" if self.promised else "noise that is reused"
         return f"{leak} would be seen with probability {self.power:.2f} or more"
 
@@ -150,8 +152,15 @@ class CrossDomainOutputs:
     similarity: SimilarityKind
 
 
+Moved = Callable[[int, RatingScale, int], float | None]
+"""From a number of users, a scale and a seed to how far one of them moves what is computed of others."""
+
+
 class Auditor(typing.Protocol):
     """What performs an audit: a protocol says which of its tests there are to do."""
+
+    def of_groups(self, moved: Moved, loss: Callable[[float], float]) -> Iterator[Finding]:
+        """Have users move others in groups of several sizes, and return the loss of the farthest move."""
 
     def of_devices(self) -> Iterator[Finding]:
         """Compare what the devices of people send whose profiles differ, in runs of the protocol."""

@@ -11,9 +11,14 @@ from dprec.gradients import RoundDraws
 from dprec.lists import ials
 from dprec.randomness import DeviceDraws
 from dprec.ratings import POSITIVE
+from dprec.testing import contract
+from tests.models import Means
 
 USERS, ITEMS = 9, 7
 MODEL = CollaborativeFiltering(rank=3, confidence=4.0, ridge=0.5, step_size=0.2, item_ridge=0.1)
+
+
+TestModels = contract(CollaborativeFiltering(), MODEL, Means())
 
 
 def some_sets(seed: int = 0) -> sp.csr_array:
