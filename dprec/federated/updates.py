@@ -50,6 +50,7 @@ class FederatedModel(Options):
     """
 
     kind: str = ""
+    without_loss: ClassVar[frozenset[str] | None] = None
     predicted: ClassVar[Literal["ratings", "lists"]] = "ratings"
     """What predictions are: of ratings, or scores that order lists, from sets of items."""
 

@@ -39,6 +39,7 @@ from dprec.personalization import OrdinalProcess
 from dprec.ratings import ColdRatings, Ratings, RatingScale
 from dprec.renamed import first_names
 from dprec.reports import ReportFamily
+from dprec.schedules import Schedule
 from dprec.sums import Aggregation, SummedMethod
 from dprec.wire import ReportCodec
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
@@ -489,9 +490,10 @@ def check_suits(protocol: Protocol, train: Ratings, test: Ratings | None = None)
 OutcomeT = TypeVar("OutcomeT", bound=ServerOutcome)
 
 
-def declaring(protocol: Protocol) -> tuple[type[Options], ...]:
-    """Return the classes from outside on whose word alone the losses of a protocol rest."""
-    own = dict.fromkeys([*user_defined_classes(protocol), *user_defined_classes(protocol.picked)])
+def declaring(protocol: Protocol, schedule: Schedule | None = None) -> tuple[type[Options], ...]:
+    """Return the classes from outside on whose word alone the losses of a protocol rest, on a schedule."""
+    parts = (protocol, protocol.picked, schedule)
+    own = dict.fromkeys(each for part in parts for each in user_defined_classes(part))
     return tuple(each for each in own if each.declares_loss())
 
 
@@ -500,11 +502,13 @@ def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:
     return _as_declared(protocol.guarantee(shape), declaring(protocol))
 
 
-def with_declared_losses(outcome: OutcomeT, protocol: Protocol) -> OutcomeT:
+def with_declared_losses(outcome: OutcomeT, protocol: Protocol, schedule: Schedule | None = None) -> OutcomeT:
     """Return an outcome whose accountant holds what is proved: losses only declared stand as claims."""
-    own = declaring(protocol)
+    own = declaring(protocol, schedule)
     if type(protocol) in own:
         _check_charged(outcome, protocol)
+    if outcome.guarantee.status == "declared":  # of each collection already
+        return outcome
     guarantee = _as_declared(outcome.guarantee, own)
     if guarantee.status != "declared":
         return outcome

@@ -247,3 +247,21 @@ def test_the_page_draws_the_periods(tmp_path: Path) -> None:
         assert words in drawn
     names = [name.get_text() for name in result.plot().findobj(Text)]
     assert "users present" in names
+
+
+def test_what_a_policy_of_ones_own_costs_is_declared_unless_it_changes_what_is_read_alone() -> None:
+    free, last = (
+        run(weekly({"kind": f"tests.policies:{name}", "days": 60}), page=False).summary["privacy"]
+        for name in ("Free", "Last")
+    )
+    assert free["status"] == "declared"
+    assert free["epsilon_per_rating"] is None
+    assert [each["component"] for each in free["declared_by"]] == ["tests.policies:Free"]
+    assert last["status"] == "proved"
+    assert last["epsilon_per_rating"] == pytest.approx(1.0)
+
+
+def test_reports_of_ones_own_are_declared_on_a_schedule_too() -> None:
+    values = weekly({"kind": "fresh", "days": 60}, mechanism={"kind": "tests.policies:OwnBits"})
+    privacy = run(values, page=False).summary["privacy"]
+    assert privacy["status"] == "declared"

@@ -1,0 +1,381 @@
+"""What histories of small cases cost, by enumerating all that can be sent, beside what ledgers charge.
+
+The mathematics is written here anew, in fractions: epsilon is log 4, so that every probability is one. Of the
+project, runs are read: which ratings devices answer about in which collection, what they send, and ledgers.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dprec.schedules import Collection
+from simulation import run, scheduled
+from simulation.protocols.one_shot import Learned, OneShotProtocol
+from simulation.result import RunResult
+from tests.histories import Histories
+from tests.refusals import refused_at
+
+RATIO = 4
+"""e^epsilon."""
+EPSILON = math.log(RATIO)
+COLLECTIONS = 2
+LOW, HIGH = 1, 5
+"""Levels on either side of a bit."""
+
+Rows = Mapping[int, Sequence[Fraction]]
+"""Of each level, or answer, the probabilities of what follows."""
+Law = dict[tuple[Any, ...], Fraction]
+
+
+def response(ratio: int | Fraction) -> Rows:
+    """Return two answers, of which the true one is ``ratio`` times as likely."""
+    true = Fraction(ratio) / (ratio + 1)
+    return {0: (true, 1 - true), 1: (1 - true, true)}
+
+
+AS_IT_IS: Rows = {0: (Fraction(1), Fraction(0)), 1: (Fraction(0), Fraction(1))}
+
+
+def side(level: int) -> int:
+    return int(level > 3)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that answers about the bit of every level that a rating has, for good, and reports on it."""
+
+    answer: Rows
+    report: Rows
+    once: bool = False
+    """Whether only what was not answered about is reported."""
+    changes: bool = True
+    """Whether it is told then that a rating has changed."""
+
+    def asked(self, levels: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the collections in which a rating is reported, and its level then; 0 is not rated."""
+        held = [(at, level) for at, level in enumerate(levels) if level]
+        if not self.once:
+            return held
+        told: list[tuple[int, int]] = []
+        for at, level in held:
+            if not told or (self.changes and told[-1][1] != level):
+                told.append((at, level))
+        return told
+
+    def law(self, levels: Sequence[int]) -> Law:
+        """Return the probability of everything that can be seen of a rating with these levels."""
+        asked, law = self.asked(levels), defaultdict[tuple[Any, ...], Fraction](Fraction)
+        about = list(dict.fromkeys(level for _, level in asked))
+        for answers in product((0, 1), repeat=len(about)):
+            answer_of = dict(zip(about, answers, strict=True))
+            chance = math.prod(self.answer[side(level)][answer_of[level]] for level in about)
+            for said in product((0, 1), repeat=len(asked)):
+                pairs = zip(asked, said, strict=True)
+                sent = math.prod(self.report[answer_of[level]][symbol] for (_, level), symbol in pairs)
+                law[tuple((at, symbol) for (at, _), symbol in zip(asked, said, strict=True))] += chance * sent
+        return law
+
+
+@dataclass(frozen=True)
+class Forgetful(Device):
+    """A device that draws another answer every time."""
+
+    def law(self, levels: Sequence[int]) -> Law:
+        asked, law = self.asked(levels), Law()
+        for said in product((0, 1), repeat=len(asked)):
+            pairs = list(zip(asked, said, strict=True))
+            seen = tuple((at, symbol) for (at, _), symbol in pairs)
+            law[seen] = Fraction(math.prod(self.answer[side(level)][symbol] for (_, level), symbol in pairs))
+        return law
+
+
+def loss(one: Law, other: Law) -> float:
+    """Return the largest log ratio of two laws, either way; infinite where only one says something."""
+    ratios = [Fraction(1)]
+    for seen in {*one, *other}:
+        first, second = one.get(seen, Fraction(0)), other.get(seen, Fraction(0))
+        if (first > 0) != (second > 0):
+            return math.inf
+        if first:
+            ratios += [first / second, second / first]
+    return math.log(max(ratios))
+
+
+def histories(collections: int = COLLECTIONS) -> Iterator[tuple[int, ...]]:
+    """Yield all levels of a rating by collection: made in some period, and changed at most once later."""
+    for made, level in product(range(collections), (LOW, HIGH)):
+        yield (0,) * made + (level,) * (collections - made)
+        for at in range(made + 1, collections):
+            yield (0,) * made + (level,) * (at - made) + (LOW + HIGH - level,) * (collections - at)
+
+
+def times(levels: Sequence[int]) -> tuple[int, ...]:
+    """Return when a rating was made and changed."""
+    return tuple(at for at, level in enumerate(levels) if level != (levels[at - 1] if at else 0))
+
+
+# First reports of two layers are at log 2, by responses at (e^(epsilon + first) - 1) / (e^epsilon - e^first).
+ONCE = {
+    "keep": Device(response(RATIO), AS_IT_IS, once=True, changes=False),
+    "update": Device(response(RATIO), AS_IT_IS, once=True),
+}
+POLICIES: dict[str, tuple[Device, dict[str, Any]]] = {
+    "keep": (ONCE["keep"], {"kind": "increments"}),
+    "update": (ONCE["update"], {"kind": "increments", "on_change": "update"}),
+    "shared": (Forgetful(response(2), AS_IT_IS), {"kind": "fresh"}),
+    "each": (Forgetful(response(RATIO), AS_IT_IS), {"kind": "fresh", "budget": "each"}),
+    "two-layers": (Device(response(RATIO), response(Fraction(7, 2))), {"kind": "two-layers"}),
+    "one bucket": (Device(response(2), AS_IT_IS), {"kind": "d-bit-flip"}),
+}
+FROM_TIMES = {
+    "keep": 1.0,
+    "update": math.inf,
+    "shared": 1.0,
+    "each": 2.0,
+    "two-layers": None,
+    "one bucket": math.inf,
+}
+"""In epsilons, the loss between any histories of a rating that is there from the first collection on; of two
+layers, it grows with their number."""
+
+
+def ran(cells: Sequence[tuple[int, int, int]], monkeypatch: Any = None, **given: Any) -> RunResult:
+    """Run a schedule of a day each on users who have these ratings."""
+    named = {key: given.pop(key) for key in ("again", "users", "days", "idle") if key in given}
+    own = {key: given.pop(key) for key in ("protocol", "simulation", "privacy") if key in given}
+    data = Histories(cells=tuple(cells), **{"days": COLLECTIONS + 1, **named})
+    one_shot = {
+        "kind": "one-shot",
+        "privacy": own.get("privacy", {"epsilon": EPSILON, "per": "rating"}),
+        "mechanism": {"kind": "threshold-bit"},
+        "completion": {"kind": "calibrated", "sweeps": 1, "dimensions": 2, "features": 1},
+        "personalization": "on-device",
+    }
+    values = {
+        "name": "enumerated",
+        "dataset": data,
+        "schedule": {"days": 1, **given},
+        "protocol": {**one_shot, **own.get("protocol", {})},
+        "simulation": {"backend": "local", **own.get("simulation", {})},
+    }
+    return run(values, page=False)
+
+
+def as_data(levels: Sequence[int]) -> tuple[list[tuple[int, int, int]], tuple[tuple[int, int, int], ...]]:
+    """Return the rating of a history, and its change."""
+    made, *changed = times(levels)
+    return [(0, made, levels[made])], tuple((0, at, levels[at]) for at in changed)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Collection]:
+    """Return the collections of the last run."""
+    collections: list[Collection] = []
+    outcome = scheduled._ReadTogether.outcome
+
+    def noted(self: Any, rounds: Any) -> Any:
+        collections[:] = self.made
+        return outcome(self, rounds)
+
+    monkeypatch.setattr(scheduled._ReadTogether, "outcome", noted)
+    return collections
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_no_two_values_that_a_rating_had_at_the_same_times_cost_more_than_is_charged(name: str) -> None:
+    device, policy = POLICIES[name]
+    for levels in histories():
+        cells, again = as_data(levels)
+        charged = ran(cells, again=again, **policy).traffic["epsilon_per_rating"][0]
+        alike = [other for other in histories() if times(other) == times(levels)]
+        exact = max(loss(device.law(levels), device.law(other)) for other in alike)
+        assert exact <= charged + 1e-9, levels
+        # Two reports on an answer say less than it does: half of it alone is what one of them may say.
+        assert exact >= charged * (0.5 if name == "two-layers" else 1) - 1e-9, levels
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_that_a_rating_changed_costs_what_the_policies_say(name: str) -> None:
+    """Nothing where changes are kept; where answers are permanent, no bound, as they say themselves."""
+    device, _ = POLICIES[name]
+    there = [levels for levels in histories() if levels[0]]
+    farthest = max(loss(device.law(one), device.law(other)) for one, other in combinations(there, 2))
+    expected = FROM_TIMES.get(name)
+    if expected is not None:
+        assert farthest == pytest.approx(expected * EPSILON)
+        return
+    longer = [device.law(levels) for levels in histories(4) if levels[0]]
+    grown = max(loss(one, other) for one, other in combinations(longer, 2))
+    assert farthest < grown
+    assert grown > 1.5 * EPSILON
+
+
+@pytest.mark.parametrize("name", ["keep", "each"])
+def test_composed_losses_bound_what_is_enumerated(name: str) -> None:
+    """Two ratings at once: by the probability beyond e^epsilon of everything that can be sent about both."""
+    device, policy = POLICIES[name]
+    composed = ran([(0, 0, LOW), (1, 0, HIGH)], **policy).traffic["epsilon_composed"][0]
+    delta = Fraction(1, 10**6)
+
+    def both(first: int, second: int) -> Law:
+        laws = (device.law((level,) * COLLECTIONS).items() for level in (first, second))
+        return {(one, other): p * q for (one, p), (other, q) in product(*laws)}
+
+    one, other = both(LOW, HIGH), both(HIGH, LOW)
+
+    def beyond(epsilon: float) -> Fraction:
+        ratio = Fraction(math.exp(epsilon))
+        return sum((max(Fraction(0), one[seen] - ratio * other[seen]) for seen in one), Fraction(0))
+
+    assert beyond(composed) <= delta < beyond(composed * 0.999)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("levels", [(LOW, LOW), (LOW, HIGH), (HIGH, LOW), (0, HIGH)])
+@pytest.mark.parametrize("name", [name for name in POLICIES if name != "one bucket"])
+def test_devices_send_what_is_enumerated(name: str, levels: tuple[int, ...], made: list[Collection]) -> None:
+    """Chi-square of 3,000 devices with one history: false alarm 1e-8 each, 2e-7 in all."""
+    device, policy = POLICIES[name]
+    cells, again = as_data(levels)
+    users = 3000
+    ran(cells, again=again, users=users, **policy)
+    said: list[list[tuple[int, int]]] = [[] for _ in range(users)]
+    for each in made:
+        seen = each.observations
+        assert seen.symbols is not None
+        for user, item, symbol in zip(seen.users, seen.items, seen.symbols.symbols, strict=True):
+            if item == 0:
+                said[user].append((each.number, int(symbol)))
+    counts, law = Counter(map(tuple, said)), device.law(levels)
+    assert set(counts) <= {seen for seen, chance in law.items() if chance}
+    likely = [(counts[seen], float(chance) * users) for seen, chance in law.items() if chance]
+    observed, expected = (np.array(column, dtype=float) for column in zip(*likely, strict=True))
+    assert stats.chisquare(observed, expected).pvalue > 1e-8
+
+
+@pytest.mark.parametrize("on_change", ["keep", "update"])
+@pytest.mark.parametrize("cap", [1, 2])
+def test_a_cap_chooses_by_no_value_and_is_kept_to(cap: int, on_change: str, made: list[Collection]) -> None:
+    """Three ratings over two collections, the first of which changes: all values, beside their ledgers."""
+    chosen = set()
+    for levels in product((LOW, HIGH), repeat=3):
+        cells = [(0, 0, levels[0]), (1, 0, levels[1]), (2, 1, levels[2])]
+        again = ((0, 1, LOW + HIGH - levels[0]),)
+        result = ran(cells, again=again, kind="increments", answers_per_user=cap, on_change=on_change)
+        answers = [(each.number, int(each.counts[0]), int(each.again[0])) for each in made]
+        told = []
+        for each in made:
+            seen = each.observations
+            assert seen.symbols is not None
+            own = (seen.users == 0) & (seen.symbols.channel_of == 0)
+            told.append(tuple(seen.items[own].tolist()))
+        chosen.add((tuple(answers), tuple(told)))
+        number = sum(map(len, told))
+        assert number == cap + (on_change == "update")
+        assert result.traffic["epsilon_per_user"][0] == pytest.approx(number * EPSILON)
+        worst = 2 if on_change == "update" else 1
+        assert result.traffic["epsilon_per_rating"][0] == pytest.approx(worst * EPSILON)
+    assert len(chosen) == 1
+
+
+@pytest.mark.parametrize(("leave_after", "forget_after"), list(product([None, 1], [None, 1, 2])))
+@pytest.mark.parametrize("kind", ["increments", "fresh"])
+def test_a_noisy_table_costs_everybody_whose_reports_it_is_learned_from(
+    kind: str, leave_after: int | None, forget_after: int | None, made: list[Collection]
+) -> None:
+    """A user rates on the first day alone: how many of three tables have its item, counted by hand."""
+    release = {"item_embeddings": {"epsilon": 1.0, "least_raters": 1}}
+    policy = {"kind": kind, "leave_after": leave_after, "forget_after": forget_after}
+    if kind == "fresh":
+        policy["budget"] = "each"
+    result = ran([(0, 0, LOW)], days=4, protocol=release, **policy)
+    there = [True, leave_after is None, leave_after is None]
+    kept = [3 if forget_after is None else forget_after] * 3
+    tables = sum(any(there[max(0, at + 1 - kept[at]) : at + 1]) for at in range(3))
+    answers = sum(there) if kind == "fresh" else 1
+    assert result.traffic["epsilon_per_user"][0] == pytest.approx(answers * EPSILON + tables)
+    assert [bool(each.sent[0]) for each in made] == there
+
+
+@pytest.mark.parametrize("epsilon", [None, 5.0])
+def test_the_noise_of_a_table_is_drawn_again_where_no_item_set_has_changed(
+    epsilon: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal noise would say that nobody has rated anything, whoever it is that could have."""
+    tables: list[Learned] = []
+    learned = OneShotProtocol.learned
+
+    def noted(*given: Any, **named: Any) -> Learned:
+        tables.append(learned(*given, **named))
+        return tables[-1]
+
+    monkeypatch.setattr(OneShotProtocol, "learned", noted)
+    cells = [(0, 0, LOW), (1, 0, HIGH)]
+    ran(cells, idle=(1,), users=30, kind="increments", protocol={"item_embeddings": {"epsilon": epsilon}})
+    first, second = (each.sent_table.encode() for each in tables if each.sent_table is not None)
+    assert (first == second) == (epsilon is None)
+
+
+def test_leaving_would_make_a_hidden_cell_cost_as_much_as_all_others_of_its_user() -> None:
+    """One rating more keeps a device in a collection: then all of its cells are reported as rated."""
+    cell = {0: response(RATIO)[0], 1: response(RATIO)[1]}
+
+    def row(rated: Sequence[int]) -> Law:
+        return {
+            seen: Fraction(math.prod(cell[own][symbol] for own, symbol in zip(rated, seen, strict=True)))
+            for seen in product((0, 1), repeat=len(rated))
+        }
+
+    assert loss(row((1, 1, 1, 0)), row((1, 1, 1, 1))) == pytest.approx(EPSILON)
+    assert loss(row((0, 0, 0, 0)), row((1, 1, 1, 1))) == pytest.approx(4 * EPSILON)
+    hidden = {
+        "mechanism": {"kind": "hidden-threshold"},
+        "personalization": "none",
+        "completion": {"kind": "item-average"},
+    }
+    cells = [(0, 0, LOW), (1, 1, HIGH)]
+    privacy = {"epsilon": EPSILON, "per": "cell"}
+    result = ran(cells, kind="fresh", protocol=hidden, privacy=privacy)
+    assert result.traffic["epsilon_per_rating"].max() == pytest.approx(EPSILON)
+    with refused_at("schedule.leave_after"):
+        ran(cells, kind="fresh", leave_after=1, protocol=hidden, privacy=privacy)
+
+
+@pytest.mark.parametrize("kind", ["increments", "fresh", "two-layers"])
+def test_users_with_epsilons_of_their_own_are_asked_once(kind: str) -> None:
+    mixed = {"epsilon": {"0": 0.5, "1": 0.5}, "per": "rating"}
+    with refused_at("schedule.kind"):
+        ran([(0, 0, LOW)], kind=kind, privacy=mixed)
+
+
+@pytest.mark.parametrize("budget", ["lifetime", "each"])
+def test_a_summary_gives_no_epsilon_of_one_collection_for_that_of_all(budget: str) -> None:
+    privacy = {"epsilon": 2.0, "per": "user", "composition": "pld", "delta": 1e-6}
+    protocol = {"kind": "federated", "model": {"kind": "tests.models:Means"}, "rounds": 2}
+    data = Histories(cells=((0, 0, LOW), (1, 1, HIGH)), users=3, days=4)
+    values = {
+        "name": "whole",
+        "dataset": data,
+        "schedule": {"kind": "fresh", "days": 1, "budget": budget},
+        "protocol": {**protocol, "privacy": privacy},
+        "simulation": {"backend": "local"},
+    }
+    told = run(values, page=False).summary["privacy"]
+    # By Gaussian DP: three collections of mu are one of sqrt(3) mu.
+    all_three, rest = (
+        told["epsilon_composed"]["max"],
+        [note for note in told["notes"] if "Epsilon = " in note],
+    )
+    assert (all_three <= 2.0) == (budget == "lifetime")
+    assert all_three == pytest.approx(1.1366 if budget == "lifetime" else 3.6727, abs=1e-4)
+    for note in rest:
+        whole = "in each collection" not in note and not note.startswith("Of one collection of 3: ")
+        assert not whole or budget == "lifetime", note
