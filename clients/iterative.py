@@ -183,8 +183,8 @@ def _hold(factors: Factors, setup: exchange.IterativeSetup, memory: Memory) -> N
 _NUMBERS_AT_ONCE = 1 << 22
 """Bounds the memory of a worker, whatever the size of its partitions and of the model."""
 
-_CHECKED_OF = 64
-"""Users of whom the updates of one or two are computed alone in a round: a twelfth of the work at most."""
+_CHECKED_OF = 128
+"""Users of whom the updates of one or two are computed alone in a round: a twentieth of the work."""
 
 
 def update_reports(

@@ -49,11 +49,12 @@ def check_updates(
 
     ``updates``: of the whole partition; ``users``: their places in it.
     """
-    rows, precision = code.scaled(updates), _precision(updates)
+    precision = _precision(updates)
     for chosen in _groups(users):
+        rows = code.scaled(tuple(each[chosen] for each in updates))
         again = code.scaled(model.updates(parameters, profiles.of_users(chosen)))
-        apart = _largest_norm(rows[chosen] - again)
-        if apart > precision:
+        apart = _largest_norm(rows - again)
+        if not apart <= precision:
             _refuse(model, "updates", chosen, f"{apart:.3g} clips")
 
 

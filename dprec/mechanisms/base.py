@@ -197,7 +197,7 @@ def _checked_channel(channel: Callable[..., Channel], *, ours: bool) -> Callable
                 raise InputError(self.kind, found, accepted) from error
         if not ours:
             _check_made(self, made, scale)
-            if not np.array_equal(made.weights, getattr(again, "weights", None)):
+            if type(again) is not Channel or not np.array_equal(made.weights, again.weights):
                 found = "its channel is another whenever it is asked for"
                 raise InputError(reference_of(type(self)), found, "one channel for a scale and a budget")
         return made

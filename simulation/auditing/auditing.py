@@ -170,13 +170,12 @@ class _Tests:
         """Have users move others in groups of several sizes."""
         promise, seeds = self.auditor.promise, range(self._seed, self._seed + _GROUPS)
         cases = [(size, moved(size, self.auditor.scale, seed)) for size in _GROUP_SIZES for seed in seeds]
-        tried = {size: each for size, each in cases if each is not None}
-        farthest = max((each for _, each in cases if each is not None), default=0.0)
-        number = sum(each is not None for _, each in cases)
-        share = 1 - (1 - _SEEN) ** (1 / max(number, 1))
+        tried = [(size, far) for size, far in cases if far is not None]
+        most, farthest = (max(column) for column in zip((0, 0.0), *tried, strict=True))
+        number, share = len(tried), 1 - (1 - _SEEN) ** (1 / max(len(tried), 1))
         covers = (
-            f"in {number} groups of up to {max(tried, default=0)} made-up users: code that mixes users in "
-            f"{share:.0%} of such groups would be seen with probability {_SEEN:g}, other code would not"
+            f"in {number} groups of up to {most} made-up users: mixing in {share:.0%} of such "
+            f"groups would be seen with probability {_SEEN:g}, mixing of others would not"
         )
         test = "one user beside others, whose updates must not move"
         yield Finding(test, "user", promise.epsilon, loss(farthest), None, True, 1.0, covers)

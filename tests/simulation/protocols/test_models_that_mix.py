@@ -25,7 +25,7 @@ def values(kind: str, users_per_node: int | str = "all", **protocol: Any) -> dic
     return {
         "name": "mixed",
         "seed": 1,
-        "dataset": {"kind": "synthetic", "users": 80, "items": 20, "ratings": 900},
+        "dataset": {"kind": "synthetic", "users": 140, "items": 20, "ratings": 1500},
         "split": {"kind": "holdout"},
         "simulation": {"backend": "local", "users_per_node": users_per_node},
         "protocol": own,
@@ -44,18 +44,18 @@ def test_a_model_that_mixes_or_draws_or_remembers_is_refused_in_one_line(kind: s
 
 @pytest.mark.parametrize("trust", ["central", "local"])
 def test_what_only_a_whole_node_mixes_is_seen_there(trust: str) -> None:
-    """Of 64 users or more, every round of a node has two computed alone."""
+    """Of 128 users or more, every round of a node has two computed alone."""
     with pytest.raises(ContractError) as caught:
-        run(values("Mixing 64", trust=trust), page=False)
+        run(values("Mixing 128", trust=trust), page=False)
     assert caught.value.where == "tests.models:Mixing"
     assert caught.value.found.startswith("updates of ")
     # Where no node has so many users, nothing is mixed.
-    assert run(values("Mixing 64", 7, trust=trust), page=False).summary["privacy"]["status"] == "proved"
+    assert run(values("Mixing 128", 7, trust=trust), page=False).summary["privacy"]["status"] == "proved"
 
 
 def test_an_audit_mixes_more_users_than_the_run_has_and_says_what_it_would_not_see() -> None:
-    assert run(values("Mixing 100"), page=False).summary["privacy"]["status"] == "proved"
-    result = audit(values("Mixing 100"), trials=400)
+    assert run(values("Mixing 200"), page=False).summary["privacy"]["status"] == "proved"
+    result = audit(values("Mixing 200"), trials=400)
     assert not result.findings[0].holds
     assert result.findings[0].at_least > 1.5
     assert result.findings[0].test in result.verdict
@@ -63,13 +63,13 @@ def test_an_audit_mixes_more_users_than_the_run_has_and_says_what_it_would_not_s
     assert fair.holds
     assert fair.findings[0].at_least == pytest.approx(1.0, rel=1e-6)
     # None of 72 groups is one of those in which a model mixes with probability .938^72 = .01.
-    covers = "in 72 groups of up to 256 made-up users: code that mixes users in 6% of such groups"
+    covers = "in 72 groups of up to 256 made-up users: mixing in 6% of such groups"
     assert covers in fair.verdict
 
 
 def test_where_devices_add_the_noise_an_audit_refuses_what_its_nodes_mix() -> None:
     with pytest.raises(ContractError):
-        audit(values("Mixing 100", trust="local"), trials=400)
+        audit(values("Mixing 200", trust="local"), trials=400)
     assert audit(values("Means", trust="local"), trials=400).findings[0].at_least == pytest.approx(
         1.0, rel=1e-6
     )
