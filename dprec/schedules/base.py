@@ -91,7 +91,7 @@ class Schedule(Options):
     )
     leave_after: int | None = option(
         "Periods without a rating after which a user is neither asked nor sent anything until the next one; "
-        "what was reported stays. By default never.",
+        "what was reported stays. By default never; only where reports are of single ratings.",
         None,
         ge=1,
     )

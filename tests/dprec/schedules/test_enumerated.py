@@ -271,6 +271,36 @@ def test_devices_send_what_is_enumerated(name: str, levels: tuple[int, ...], mad
     assert stats.chisquare(observed, expected).pvalue > 1e-8
 
 
+@pytest.mark.parametrize("name", ["keep", "update", "each", "two-layers"])
+@pytest.mark.parametrize("limits", [{}, {"leave_after": 1}])
+def test_no_report_that_arrives_is_free_where_others_are_lost(
+    name: str, limits: dict[str, int], made: list[Collection]
+) -> None:
+    """Sixty devices with three ratings, two of which change, while reports are dropped, late and damaged."""
+    _, policy = POLICIES[name]
+    cells, again = [(0, 0, LOW), (1, 0, LOW), (2, 1, HIGH)], ((0, 2, HIGH), (1, 1, HIGH))
+    faults = {"faults": {"dropout": 0.4, "corrupt": 0.25, "straggle": 0.2}}
+    users, level = 60, {(item, at): value for item, day, value in cells for at in range(day, 5)}
+    level |= {(item, at): value for item, day, value in again for at in range(day, 5)}
+    result = ran(cells, again=again, users=users, days=6, simulation=faults, **policy, **limits)
+    answers = [defaultdict[int, set[Any]](set) for _ in range(users + 1)]
+    said: dict[Any, int] = {}
+    for each in made:
+        seen = each.observations
+        assert seen.symbols is not None
+        rows = zip(seen.users.tolist(), seen.items.tolist(), seen.symbols.symbols.tolist(), strict=True)
+        for user, item, symbol in ((user, item, symbol) for user, item, symbol in rows if item < 3):
+            about = {"keep": 0, "each": each.number}.get(name, level[item, each.number])
+            answers[user][item].add(about)
+            if policy["kind"] == "increments":
+                assert said.setdefault((user, item, about), symbol) == symbol
+    per_user, per_rating = (result.traffic[f"epsilon_per_{unit}"] for unit in ("user", "rating"))
+    for user, of_items in enumerate(answers[:users]):
+        numbers = [len(about) for about in of_items.values()]
+        assert sum(numbers) * EPSILON <= per_user[user] + 1e-6
+        assert max(numbers, default=0) * EPSILON <= np.nan_to_num(per_rating[user]) + 1e-6
+
+
 @pytest.mark.parametrize("on_change", ["keep", "update"])
 @pytest.mark.parametrize("cap", [1, 2])
 def test_a_cap_chooses_by_no_value_and_is_kept_to(cap: int, on_change: str, made: list[Collection]) -> None:
