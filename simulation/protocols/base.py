@@ -497,9 +497,9 @@ def declaring(protocol: Protocol, schedule: Schedule | None = None) -> tuple[typ
     return tuple(each for each in own if each.declares_loss())
 
 
-def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:
-    """Return what a protocol promises, which is declared if it rests on code from outside."""
-    return _as_declared(protocol.guarantee(shape), declaring(protocol))
+def guarantee_of(protocol: Protocol, shape: tuple[int, int], schedule: Schedule | None = None) -> Guarantee:
+    """Return what a protocol promises, on a schedule; declared if it rests on code from outside."""
+    return _as_declared(protocol.guarantee(shape), declaring(protocol, schedule))
 
 
 def with_declared_losses(outcome: OutcomeT, protocol: Protocol, schedule: Schedule | None = None) -> OutcomeT:

@@ -14,6 +14,7 @@ from dprec.errors import InputError
 from dprec.observations import Observations
 from dprec.schedules import Collection, Increments, Periods, Schedule
 from simulation import run
+from simulation.analysis.description import describe
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
 from simulation.storage.summary import Summary
@@ -255,6 +256,7 @@ def test_what_a_policy_of_ones_own_costs_is_declared_unless_it_changes_what_is_r
         for name in ("Free", "Last")
     )
     assert free["status"] == "declared"
+    assert describe(parse_config(weekly({"kind": "tests.policies:Free"}))).guarantee.status == "declared"
     assert free["epsilon_per_rating"] is None
     assert [each["component"] for each in free["declared_by"]] == ["tests.policies:Free"]
     assert last["status"] == "proved"

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from dprec.schedules import Collection
 from simulation import run, scheduled
@@ -248,6 +248,26 @@ def test_composed_losses_bound_what_is_enumerated(name: str) -> None:
     assert beyond(composed) <= delta < beyond(composed * 0.999)
 
 
+def test_a_budget_of_a_whole_user_is_kept_to_by_all_collections_together(made: list[Collection]) -> None:
+    """One rating and then two: three bits, by the channels that devices were installed with."""
+    privacy = {"epsilon": 2.0, "per": "user", "composition": "pld", "delta": 1e-4}
+    result = ran([(0, 0, LOW), (1, 1, LOW)], privacy=privacy, kind="fresh")
+    draws = [(each.family.channel(int(each.counts[0])), int(each.counts[0])) for each in made]
+    bits = [channel.probabilities for channel, number in draws for _ in range(number)]
+    assert len(bits) == 3
+    exact = [
+        [math.prod(rows[level, symbol] for rows, symbol in zip(bits, seen, strict=True)) for level in (0, -1)]
+        for seen in product((0, 1), repeat=3)
+    ]
+
+    def left(epsilon: float) -> float:
+        return sum(max(0.0, low - math.exp(epsilon) * high) for low, high in exact)
+
+    composed = result.traffic["epsilon_composed"][0]
+    assert composed <= 2.0
+    assert left(composed) <= 1e-4 * (1 + 1e-9) < left(0.99 * composed)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("levels", [(LOW, LOW), (LOW, HIGH), (HIGH, LOW), (0, HIGH)])
 @pytest.mark.parametrize("name", ["keep", "update", "shared", "each", "two-layers"])
@@ -396,6 +416,12 @@ def test_users_with_epsilons_of_their_own_are_asked_once(kind: str) -> None:
         ran([(0, 0, LOW)], kind=kind, privacy=mixed)
 
 
+def beyond(mu: float, epsilon: float) -> float:
+    """Return the delta of two normal distributions whose means are mu deviations apart."""
+    tails = stats.norm.cdf([mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu])
+    return float(tails[0] - math.exp(epsilon) * tails[1])
+
+
 @pytest.mark.parametrize("budget", ["lifetime", "each"])
 def test_a_summary_gives_no_epsilon_of_one_collection_for_that_of_all(budget: str) -> None:
     privacy = {"epsilon": 2.0, "per": "user", "composition": "pld", "delta": 1e-6}
@@ -409,13 +435,15 @@ def test_a_summary_gives_no_epsilon_of_one_collection_for_that_of_all(budget: st
         "simulation": {"backend": "local"},
     }
     told = run(values, page=False).summary["privacy"]
-    # By Gaussian DP: three collections of mu are one of sqrt(3) mu.
     all_three, rest = (
         told["epsilon_composed"]["max"],
         [note for note in told["notes"] if "Epsilon = " in note],
     )
     assert (all_three <= 2.0) == (budget == "lifetime")
-    assert all_three == pytest.approx(1.1366 if budget == "lifetime" else 3.6727, abs=1e-4)
+    # Three collections whose means are mu deviations apart are one in which they are sqrt(3) mu apart.
+    parts = 3 if budget == "lifetime" else 1
+    mu = optimize.brentq(lambda apart: beyond(apart, 2.0 / parts) - 1e-6 / parts, 1e-3, 9)
+    assert beyond(math.sqrt(3) * mu, all_three) == pytest.approx(1e-6, rel=1e-4)
     for note in rest:
         whole = "in each collection" not in note and not note.startswith("Of one collection of 3: ")
         assert not whole or budget == "lifetime", note
