@@ -26,14 +26,15 @@ from clients.faults import ABSENT, DAMAGED, LATE, damaged
 from clients.memory import Memory
 from clients.population import Partition, Population, draws_of_rounds, lasting_words
 from dprec import exchange
-from dprec.arrays import Bools, Floats, Pieces, Uint64s, offsets
+from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, offsets
 from dprec.completion import Profiles, products_of_rows
 from dprec.errors import SettingError
 from dprec.exchange.setups import FederatedSetup
-from dprec.federated import Parameters, UpdateCode, code_of
+from dprec.federated import Parameters, UpdateCode, check_updates, code_of
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.lists.model import ListModel
 from dprec.personalization import OrdinalProcess
+from dprec.randomness import uniform_below, words
 from dprec.sums import Aggregation, DeviceHalf, Layout, PartOfContributions
 from dprec.wire import Factors, decode_broadcast
 
@@ -182,6 +183,9 @@ def _hold(factors: Factors, setup: exchange.IterativeSetup, memory: Memory) -> N
 _NUMBERS_AT_ONCE = 1 << 22
 """Bounds the memory of a worker, whatever the size of its partitions and of the model."""
 
+_CHECKED_OF = 128
+"""Users of whom the updates of one or two are computed alone in a round: a twentieth of the work."""
+
 
 def update_reports(
     partition: Partition, request: exchange.GradientRequest, context: Context
@@ -189,7 +193,7 @@ def update_reports(
     """Return the report of every user of a partition, and what validates and adds them up.
 
     Raises Refusal when the parameters are malformed, the setup has fewer rounds, the round has been answered
-    for other parameters, or a later one has been answered.
+    for other parameters, or a later one has been answered; and ContractError where the model mixes users.
     """
     population, setup = partition.population, partition.population.installed(FederatedSetup)
     code = _code(population)
@@ -202,8 +206,22 @@ def update_reports(
         part = Partition(population, start, min(start + users, partition.stop))
         devices = draws_of_rounds(part, "model update").asked(request.factors)
         draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
-        reports += code.encode(setup.model.updates(parameters, profiles_of(part)), draws)
+        profiles = profiles_of(part)
+        updates = setup.model.updates(parameters, profiles)
+        if (checked := _checked(part, request.round_index)) is not None:
+            check_updates(setup.model, code, parameters, profiles, updates, checked)
+        reports += code.encode(updates, draws)
     return reports, code.decode
+
+
+def _checked(partition: Partition, round_index: int) -> Ints | None:
+    """Return up to two users whose updates are computed alone, too: in a round, of one user in so many."""
+    seed, size = partition.population.keys.public_seed, partition.size
+    drawn = words(seed, "whose updates are checked", 3 * partition.start, 3, round_index=round_index)
+    if uniform_below(_CHECKED_OF, drawn[:1])[0] >= size:
+        return None
+    first, further = uniform_below(size, drawn[1:])
+    return np.unique([first, further if further != first else (first + 1) % size])
 
 
 def receive_parameters(partition: Partition, final: exchange.FinalFactors, context: Context) -> Parameters:

@@ -36,7 +36,8 @@ from dprec.wire import TrafficLedger
 from simulation.configuration.models import RunConfig
 from simulation.engine.installing import Installer, run_protocol
 from simulation.evaluation import Evaluator, Judged
-from simulation.protocols import Outcome, Protocol
+from simulation.protocols import Outcome, Protocol, Task
+from simulation.protocols.base import with_declared_losses
 from simulation.protocols.one_shot import Learned, OneShotProtocol, notes_on_catalogue
 from simulation.protocols.sharing import notes_on_failures
 from strategies.participation import RoundRecord
@@ -80,7 +81,14 @@ def check_kind(schedule: Schedule, protocol: Protocol) -> None:
             schedule.installed(alone.setup())
             if alone.guard is not None:
                 raise SettingError("guard", "one, with a schedule", "none")
-    elif schedule.reads_ratings_alone:
+        return
+    if schedule.leave_after is not None:
+        # Of one cell it would depend, then, whether devices hold any of the others.
+        found = f"{schedule.leave_after}, with {protocol.picked.kind}, which runs as a whole with all users"
+        raise SettingError(
+            "schedule.leave_after", found, "none, or a one-shot protocol that reports on each rating alone"
+        )
+    if schedule.reads_ratings_alone:
         found = f"{schedule.kind!r}, with {protocol.picked.kind} and mechanism {protocol.mechanism_name}"
         accepted = "a one-shot protocol that reports on each rating alone, or a schedule of kind fresh"
         raise SettingError("schedule.kind", found, accepted)
@@ -152,7 +160,7 @@ class _ReadTogether(_Collections):
     reported: Bools = field(init=False)
     said: Uint8s = field(init=False)
     tables: list[Bools] = field(default_factory=list, init=False)
-    """Whose reports arrived just before each table was sent; shape (users,)."""
+    """Whose reports each table that was sent is learned from; shape (users,)."""
     latest: Learned = field(init=False)
 
     def __post_init__(self) -> None:
@@ -205,12 +213,23 @@ class _ReadTogether(_Collections):
         if number % self.schedule.refresh == 0 and collected.accepted.any():
             kept = self.schedule.remembered(self.made, number)
             observed = everything if len(kept) == len(self.made) else self.schedule.joined(kept)
-            self.tables.append(collected.sent)
-            self.latest = self.asking.learned(grid, task, observed, observed, collected.traffic)
+            self.latest = self.asking.learned(
+                grid, self._releasing(task), observed, observed, collected.traffic
+            )
+            self.tables.append(np.any([each.sent for each in kept], axis=0))
             record = record.with_traffic(self.latest.spent)
         self.traffic.add(collected.traffic)
         said = ratings.at_levels(self.said)
         return record, {"recovered": recovered(everything, said)}
+
+    def _releasing(self, task: Task) -> Task:
+        """Return the task with a seed of its own for the noise of a table, if it has any.
+
+        Noise that follows from the item sets alone would be the same again as long as these are.
+        """
+        if self.asking.embedding_release.epsilon is None:
+            return task
+        return replace(task, server_seed=self.keys(f"{self.identity} table {len(self.tables)}").server)
 
     def predicting(self, held: Ratings, newcomers: int | None = None) -> _Predictors | None:
         """Return what the last table says to devices, or the server, which knows nothing of newcomers."""
@@ -222,10 +241,14 @@ class _ReadTogether(_Collections):
         """Return what came of all collections."""
         ratings, completed = self.periods.ratings, self.latest.completed
         protocol, accountant = self.installer.config.protocol, self.schedule.accountant(self.made)
-        release = self.asking.embedding_release
+        release, notes = self.asking.embedding_release, completed.notes
         if release.epsilon is not None:
             for number, sent in enumerate(self.tables, start=1):
                 accountant.step(number, sent, 0.0, release.epsilon, release.released)
+            notes += (
+                f"{len(self.tables)} tables of the items were sent: that epsilon is for each of them, and a "
+                "user loses it by each that its reports are in.",
+            )
         predict, rows = self.latest.predicting(self.protocol.process, ratings)
         return Outcome(
             predict=predict,
@@ -295,11 +318,14 @@ class _WholeRuns(_Collections):
         return None if newcomers else (last.predict, last.predict_rows)
 
     def outcome(self, rounds: tuple[RoundRecord, ...]) -> Outcome:
-        """Return what came of all runs; notes and diagnostics are those of the last."""
+        """Return what came of all runs; notes and diagnostics are those of the last, and of one run each."""
         accountant = PrivacyAccountant.of_all([each.accountant for each in self.outcomes])
         said = [each.transcript for each in self.outcomes if each.transcript is not None]
+        guarantee, number = self.outcomes[-1].guarantee, len(self.outcomes)
+        notes = tuple(f"Of one collection of {number}: {note}" for note in guarantee.notes)
         return replace(
             self.outcomes[-1],
+            guarantee=replace(guarantee, notes=notes) if number > 1 else guarantee,
             traffic=self.traffic,
             accountant=accountant,
             rounds=rounds,
@@ -362,6 +388,7 @@ class _Weeks:
             self.installer.ended(rounds[-1])
             self.installer.progress("collecting and predicting", period + 1, periods.count - 1)
         outcome = collections.outcome(tuple(rounds))
+        outcome = with_declared_losses(outcome, self.installer.config.protocol, schedule)
         notes = (*self._notes(), *schedule.notes(collections.horizon), *outcome.notes)
         outcome = replace(outcome, notes=notes, seconds=time.perf_counter() - started)
         mask = periods.all_judged

@@ -83,6 +83,7 @@ class Completion(Options):
     """
 
     kind: str = ""
+    without_loss: ClassVar[frozenset[str] | None] = None
     needs_likelihood: ClassVar[bool] = False
     needs_symbols: ClassVar[bool] = False
     works_unlinked: ClassVar[bool] = False

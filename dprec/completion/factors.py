@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import AnyInts, Floats, Int32s, Ints, rows_of
+from dprec.arrays import AnyInts, Floats, Int32s, Ints, offsets, rows_of, segments
 from dprec.completion.base import Completed
 from dprec.scipy_or_numpy import sparse_rows
 
@@ -136,6 +136,21 @@ class Profiles:
     def users(self) -> Ints:
         """The user of each rating, shape (ratings,)."""
         return rows_of(np.diff(self.indptr))
+
+    def of_users(self, users: AnyInts) -> Self:
+        """Return the ratings of some users, in the order given."""
+        counts = np.diff(self.indptr)[users]
+        cells = segments(self.indptr[users], counts)
+        return type(self)(offsets(counts), self.items[cells], self.values[cells], self.n_items)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Profiles]) -> Self:
+        """Return the ratings of the users of several parts of a catalogue, one part after the other."""
+        counts = np.concatenate([np.diff(part.indptr) for part in parts])
+        items, values = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("items", "values")
+        )
+        return cls(offsets(counts), items, values, parts[0].n_items)
 
     def to_sets(self) -> sp.csr_array:
         """Return which items each user has, as a users x items CSR array of ones."""

@@ -93,9 +93,9 @@ class Options:
     """Base of everything that is configured; a subclass adds ``kind`` and its own fields.
 
     `papers` are the keys, in docs/references.bib, of the papers that a component is part of. The kind of a
-    user-defined component that declares none is ``module:Class``. Where privacy losses rest on components of
-    a kind, `without_loss` has the names that a user-defined class may define anew all the same, since no loss
-    follows from them; None where no loss rests on a kind.
+    user-defined component that declares none is ``module:Class``. Privacy losses rest on whatever a protocol
+    consists of; `without_loss` has the names that a user-defined class may define anew all the same, since no
+    loss follows from them, and is None for the kinds on which no loss rests.
 
     Raises
     ------
@@ -107,7 +107,7 @@ class Options:
     """
 
     papers: ClassVar[tuple[str, ...]] = ()
-    without_loss: ClassVar[frozenset[str] | None] = None
+    without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True

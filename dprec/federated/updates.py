@@ -45,10 +45,12 @@ class FederatedModel(Options):
     """Base of the models: what devices compute, how the server learns, and how predictions follow.
 
     Methods are given whole partitions, for speed; what they return of a user may depend on that user's
-    ratings alone, as it does on a device.
+    ratings alone, as it does on a device. Clipping bounds what a user moves only then: a sample of rows is
+    held to it (`dprec.federated.alone`).
     """
 
     kind: str = ""
+    without_loss: ClassVar[frozenset[str] | None] = None
     predicted: ClassVar[Literal["ratings", "lists"]] = "ratings"
     """What predictions are: of ratings, or scores that order lists, from sets of items."""
 
@@ -132,12 +134,17 @@ class UpdateCode:
         """Return every user's update in clips, as it is before any noise, shape (users, size)."""
         return self._steps(updates) / STEPS
 
-    def _steps(self, updates: Parameters) -> Floats:
+    def scaled(self, updates: Parameters, unit: float = 1.0) -> Floats:
+        """Return every user's update, clipped, where a clip is so many units, shape (users, size)."""
         rows = np.concatenate([each.reshape(len(each), -1) for each in updates], axis=1)
         rows = np.where(np.isfinite(rows).all(axis=1)[:, None], rows, 0.0)
         longest = np.maximum(np.linalg.norm(rows, axis=1), self.clip)
+        scaled: Floats = rows * (unit / longest)[:, None]
+        return scaled
+
+    def _steps(self, updates: Parameters) -> Floats:
         # Rounded towards 0, no update becomes longer.
-        steps: Floats = np.trunc(rows * (_WITHIN * STEPS / longest)[:, None])
+        steps: Floats = np.trunc(self.scaled(updates, _WITHIN * STEPS))
         return steps
 
     def decode(self, reports: Sequence[bytes]) -> tuple[Bools, Aggregate]:

@@ -189,6 +189,7 @@ def _checked_channel(channel: Callable[..., Channel], *, ours: bool) -> Callable
         with naming(self, accepted):
             try:
                 made = channel(self, scale, epsilon)
+                again = made if ours else channel(self, scale, epsilon)
             except InputError:
                 raise
             except ValueError as error:
@@ -196,6 +197,9 @@ def _checked_channel(channel: Callable[..., Channel], *, ours: bool) -> Callable
                 raise InputError(self.kind, found, accepted) from error
         if not ours:
             _check_made(self, made, scale)
+            if type(again) is not Channel or not np.array_equal(made.weights, again.weights):
+                found = "its channel is another whenever it is asked for"
+                raise InputError(reference_of(type(self)), found, "one channel for a scale and a budget")
         return made
 
     return checked

@@ -5,7 +5,8 @@ every collection asks about all ratings that devices hold, at the whole budget, 
 losses add up. It redefines what differs: `reported`, which ratings devices report on; `share`, the budget of
 one collection; `installed`, what else is installed on devices, such as another mechanism or memory;
 `joined`, how a server reads the reports of several collections together; `accountant`, what all of them
-cost. `reads_ratings_alone` says that it has no meaning for other reports than those of single ratings.
+cost. `reads_ratings_alone` says that it has no meaning for other reports than those of single ratings. What a
+user-defined policy costs is declared, unless it redefines only when the server asks and what it reads.
 """
 
 from __future__ import annotations
@@ -75,6 +76,10 @@ class Schedule(Options):
     """Base of the schedules: collections at the ends of periods, in which ratings are made."""
 
     kind: str = ""
+    # What is asked when, by which setup, and what that costs, are the word of who defines it anew.
+    without_loss: ClassVar[frozenset[str] | None] = frozenset(
+        {"papers", "notes", "joined", "remembered", "periods_each", "horizon", "division", "periods"}
+    )
     reads_ratings_alone: ClassVar[bool] = True
     draws_anew: ClassVar[bool] = True
     """Whether devices draw other noise in every collection."""
@@ -86,7 +91,7 @@ class Schedule(Options):
     )
     leave_after: int | None = option(
         "Periods without a rating after which a user is neither asked nor sent anything until the next one; "
-        "what was reported stays. By default never.",
+        "what was reported stays. By default never; only where reports are of single ratings.",
         None,
         ge=1,
     )

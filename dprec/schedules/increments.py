@@ -25,8 +25,8 @@ class Increments(Schedule):
     kind: Literal["increments"] = "increments"
     draws_anew: ClassVar[bool] = False
     answers_per_user: int | None = option(
-        "Answers that a device gives at most in its life; the other ratings are reported as rated, and "
-        "nothing is said of their values. By default, one for each rating.",
+        "Ratings that a device answers about at most in its life, where changes are told up to twice; the "
+        "others are reported as rated, and nothing is said of their values. By default, all.",
         None,
         ge=1,
     )
@@ -93,7 +93,7 @@ class Increments(Schedule):
 
     def notes(self, collections: int) -> tuple[str, ...]:
         """Say what is asked."""
-        most = "" if self.answers_per_user is None else f", and {self.answers_per_user} of a user at most"
+        most = "" if self.answers_per_user is None else f", and {self.answers_per_user} of a user's at most"
         once = (
             f"Each rating is answered once{most}: what it loses does not grow with the number of "
             "collections. That a device reports tells in which period the user rated those items."

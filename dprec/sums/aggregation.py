@@ -56,7 +56,6 @@ class Aggregation(Options):
     """Base of the ways to add up contributions."""
 
     kind: str = ""
-    without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
     trust: ClassVar[accounting.Trust] = "central"
     reason: ClassVar[str] = ""
     """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""

@@ -1,4 +1,4 @@
-"""Contract tests: what every mechanism, family of reports, completion, gradient report and data set must do.
+"""Contract tests: what mechanisms, families of reports, completions, gradients, models and data sets must do.
 
 They are for authors of such components, here or in their own projects. In a file that pytest collects, one
 line runs every test of the contract on a component::
@@ -25,16 +25,18 @@ import pytest
 from dprec.completion import Completion
 from dprec.components import Options
 from dprec.datasets import Dataset
+from dprec.federated import FederatedModel
 from dprec.gradients import GradientReport
 from dprec.mechanisms import Mechanism
 
 # Before the contracts are imported: a failing assertion then shows its values, as in a test file.
 pytest.register_assert_rewrite(
-    *(f"{__name__}.{module}" for module in ("completions", "datasets", "gradients", "mechanisms", "reports"))
+    *(f"{__name__}.{module}" for module in ("completions", "datasets", "models", "reports"))
 )
 
 from dprec.testing.completions import CompletionContract, GradientContract  # noqa: E402
 from dprec.testing.datasets import DatasetContract, FileDatasetContract, Sample  # noqa: E402
+from dprec.testing.models import ModelContract  # noqa: E402
 from dprec.testing.reports import FamilyContract, MechanismContract  # noqa: E402
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "FileDatasetContract",
     "GradientContract",
     "MechanismContract",
+    "ModelContract",
     "Sample",
     "contract",
 ]
@@ -52,6 +55,7 @@ _CONTRACTS: dict[type[Options], tuple[type[Any], str]] = {
     Mechanism: (MechanismContract, "mechanism"),
     Completion: (CompletionContract, "completion"),
     GradientReport: (GradientContract, "gradient"),
+    FederatedModel: (ModelContract, "model"),
     Dataset: (DatasetContract, "dataset"),
 }
 """The tests of each kind of component, and the fixture that gives them the component."""
@@ -62,7 +66,7 @@ def contract(*components: Options, **attributes: Any) -> type[Any]:
 
     Parameters
     ----------
-    *components : Mechanism, Completion, GradientReport or Dataset
+    *components : Mechanism, Completion, GradientReport, FederatedModel or Dataset
         Instances, all of one of these kinds; each is tested.
     **attributes
         Attributes of the contract to replace, such as ``prior="middle"`` of `CompletionContract`.

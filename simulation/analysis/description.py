@@ -97,7 +97,7 @@ def describe(config: RunConfig) -> Description:
     further = [part for part in _parts(picked, "") if part.key] if picked != protocol else []
     parts = (*_parts(protocol, ""), *further)
     with within("protocol"):
-        sent, guarantee = protocol.sent(example), guarantee_of(protocol, example.shape)
+        sent, guarantee = protocol.sent(example), guarantee_of(protocol, example.shape, config.schedule)
     settings = tuple(_lines(type(protocol), protocol, "", components=True))
     return Description(config.name, parts, example, sent, guarantee, settings, kinds.deviations(picked))
 

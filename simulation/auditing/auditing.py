@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,12 @@ from simulation.protocols.base import (
 )
 from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
 from simulation.storage.files import write_files
+
+_GROUP_SIZES, _GROUPS = (2, 3, 4, 8, 16, 32, 64, 128, 256), 8
+"""Sizes of groups in which a user moves others, and how many there are of each."""
+
+_SEEN = 0.99
+"""Probability with which what is said to be seen is seen."""
 
 _LEAST_TRIALS = 100
 _SUSPICIONS = 6
@@ -159,6 +165,20 @@ class _Tests:
         """Compare what a trusted server releases of two small data sets, many times."""
         own = self.auditor
         return release_findings(complete, own.promise, own.scale, own.trials, self._seed, self._failure)
+
+    def of_groups(self, moved: base.Moved, loss: Callable[[float], float]) -> Iterator[Finding]:
+        """Have users move others in groups of several sizes."""
+        promise, seeds = self.auditor.promise, range(self._seed, self._seed + _GROUPS)
+        cases = [(size, moved(size, self.auditor.scale, seed)) for size in _GROUP_SIZES for seed in seeds]
+        tried = [(size, far) for size, far in cases if far is not None]
+        most, farthest = (max(column) for column in zip((0, 0.0), *tried, strict=True))
+        number, share = len(tried), 1 - (1 - _SEEN) ** (1 / max(len(tried), 1))
+        covers = (
+            f"in {number} groups of up to {most} made-up users: mixing in {share:.0%} of such "
+            f"groups would be seen with probability {_SEEN:g}, mixing of others would not"
+        )
+        test = "one user beside others, whose updates must not move"
+        yield Finding(test, "user", promise.epsilon, loss(farthest), None, True, 1.0, covers)
 
     def of_samples(self, test: str, sample: base.Sample) -> Iterator[Finding]:
         """Compare what is seen with a user and without."""

@@ -179,9 +179,9 @@ class Audit:
         if worst.defect:
             budget = f"epsilon = {worst.promised:.4g} per {worst.unit}"
             return f"{worst.test}: {budget} is promised, but {worst.defect}"
-        return (
-            f"no evidence against it; a twofold leak would be seen with probability {self.power:.2f} or more"
-        )
+        partly = "".join(f"; {each.test}: {each.strength}" for each in self.findings if each.covers)
+        seen = f"a twofold leak would be seen with probability {self.power:.2f} or more"
+        return f"no evidence against it; {seen}{partly}"
 
     def values(self) -> dict[str, Any]:
         """Return the contents of audit.json."""
@@ -189,6 +189,8 @@ class Audit:
             {**asdict(each), "holds": each.holds, "defect": each.defect, "strength": each.strength}
             for each in self.findings
         ]
+        for each in findings:
+            del each["covers"]  # its strength has it
         own = {**asdict(self), "findings": findings}
         return {**formats.AUDIT.stamp, **own, **self._conclusion()}
 

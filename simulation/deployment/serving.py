@@ -172,7 +172,9 @@ def _outcome(grid: JournalGrid, folder: ServerFolder, begun: Begun, log: RunLog)
     with within("protocol"), threadpool_limits(limits=1):
         protocol.check(task)
         outcome = with_declared_losses(
-            protocol.served(task, protocol.serve(FollowedGrid(grid, log), task)), protocol
+            protocol.served(task, protocol.serve(FollowedGrid(grid, log), task)),
+            protocol,
+            folder.config.schedule,
         )
     reached = grid.reached
     never = np.array([node not in reached for node in nodes])

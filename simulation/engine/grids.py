@@ -19,6 +19,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from dprec.errors import RunError
 from dprec.exchange import RefusalCode
+from dprec.federated import ContractError
 from simulation.engine.patience import START_SECONDS
 
 
@@ -198,11 +199,15 @@ class SupervisedGrid(WaitingGrid):
 
 
 def _refuse_failures(replies: Sequence[Message]) -> None:
-    """Raise a `RunError` if there are error replies, with the reason that the first one gives."""
+    """Raise a `RunError` if there are error replies, with the reason that the first one gives.
+
+    Where that is code from outside which does what it must not, it is that which is raised.
+    """
     errors = [reply.error for reply in replies if reply.has_error()]
     if errors:
         others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        raise RunError(f"a node{others} failed: {_reason(errors[0])}")
+        reason = _reason(errors[0])
+        raise ContractError.in_words(reason) or RunError(f"a node{others} failed: {reason}")
 
 
 def _reason(error: Error) -> str:

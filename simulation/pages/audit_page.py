@@ -68,7 +68,13 @@ def _audit_sentence(values: _Values) -> str:
         f"No evidence against the promise of {_promise(nearest)}: what devices sent proves a loss of at "
         f"least {loss(nearest['at_least'])} ({nearest['test']}). The audit is {_word(power)}: it would see "
         f"a leak of twice the promise with probability {_probability(power)}."
+        + "".join(f" {each['test']}: {each['strength']}." for each in _partly_exact(values))
     )
+
+
+def _partly_exact(values: _Values) -> list[_Values]:
+    """Return the findings whose exact loss is not that of all cases."""
+    return [each for each in values["findings"] if each["exact"] and each["strength"] != "exact"]
 
 
 def _presets_sentence(audits: Sequence[_Values], presets: int) -> str:
@@ -125,7 +131,7 @@ _COLUMNS: tuple[TableColumn[_Values], ...] = (
     TableColumn(
         *_STRENGTH,
         lambda finding: 1.0 if finding["exact"] else finding["power"],
-        lambda finding: "exact" if finding["exact"] else _strength(finding["power"]),
+        lambda finding: finding["strength"] if finding["exact"] else _strength(finding["power"]),
         numeric=False,
     ),
 )

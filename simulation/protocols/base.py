@@ -39,6 +39,7 @@ from dprec.personalization import OrdinalProcess
 from dprec.ratings import ColdRatings, Ratings, RatingScale
 from dprec.renamed import first_names
 from dprec.reports import ReportFamily
+from dprec.schedules import Schedule
 from dprec.sums import Aggregation, SummedMethod
 from dprec.wire import ReportCodec
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
@@ -96,6 +97,8 @@ class Finding:
     """Whether the loss was computed from a matrix rather than bounded by samples."""
     power: float
     """Probability that a leak of twice the promise would have been detected, or noise that is reused."""
+    covers: str = ""
+    """What an exact loss is that of, in words, where it is not that of all cases."""
 
     @property
     def defect(self) -> str | None:
@@ -118,7 +121,7 @@ class Finding:
     def strength(self) -> str:
         """How strong the test was, in words."""
         if self.exact:
-            return "exact"
+            return f"exact, {self.covers}" if self.covers else "exact"
         leak = "a twofold leak" if self.promised else "noise that is reused"
         return f"{leak} would be seen with probability {self.power:.2f} or more"
 
@@ -150,8 +153,15 @@ class CrossDomainOutputs:
     similarity: SimilarityKind
 
 
+Moved = Callable[[int, RatingScale, int], float | None]
+"""From a number of users, a scale and a seed to how far one of them moves what is computed of others."""
+
+
 class Auditor(typing.Protocol):
     """What performs an audit: a protocol says which of its tests there are to do."""
+
+    def of_groups(self, moved: Moved, loss: Callable[[float], float]) -> Iterator[Finding]:
+        """Have users move others in groups of several sizes, and return the loss of the farthest move."""
 
     def of_devices(self) -> Iterator[Finding]:
         """Compare what the devices of people send whose profiles differ, in runs of the protocol."""
@@ -480,22 +490,25 @@ def check_suits(protocol: Protocol, train: Ratings, test: Ratings | None = None)
 OutcomeT = TypeVar("OutcomeT", bound=ServerOutcome)
 
 
-def declaring(protocol: Protocol) -> tuple[type[Options], ...]:
-    """Return the classes from outside on whose word alone the losses of a protocol rest."""
-    own = dict.fromkeys([*user_defined_classes(protocol), *user_defined_classes(protocol.picked)])
+def declaring(protocol: Protocol, schedule: Schedule | None = None) -> tuple[type[Options], ...]:
+    """Return the classes from outside on whose word alone the losses of a protocol rest, on a schedule."""
+    parts = (protocol, protocol.picked, schedule)
+    own = dict.fromkeys(each for part in parts for each in user_defined_classes(part))
     return tuple(each for each in own if each.declares_loss())
 
 
-def guarantee_of(protocol: Protocol, shape: tuple[int, int]) -> Guarantee:
-    """Return what a protocol promises, which is declared if it rests on code from outside."""
-    return _as_declared(protocol.guarantee(shape), declaring(protocol))
+def guarantee_of(protocol: Protocol, shape: tuple[int, int], schedule: Schedule | None = None) -> Guarantee:
+    """Return what a protocol promises, on a schedule; declared if it rests on code from outside."""
+    return _as_declared(protocol.guarantee(shape), declaring(protocol, schedule))
 
 
-def with_declared_losses(outcome: OutcomeT, protocol: Protocol) -> OutcomeT:
+def with_declared_losses(outcome: OutcomeT, protocol: Protocol, schedule: Schedule | None = None) -> OutcomeT:
     """Return an outcome whose accountant holds what is proved: losses only declared stand as claims."""
-    own = declaring(protocol)
+    own = declaring(protocol, schedule)
     if type(protocol) in own:
         _check_charged(outcome, protocol)
+    if outcome.guarantee.status == "declared":  # of each collection already
+        return outcome
     guarantee = _as_declared(outcome.guarantee, own)
     if guarantee.status != "declared":
         return outcome

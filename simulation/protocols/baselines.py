@@ -16,7 +16,7 @@ from dprec.attacks import Transcript
 from dprec.binarization import is_binary
 from dprec.catalogue import Catalogue
 from dprec.completion import Averages, CalibratedNoise, Observations, OneBit, one_mean_per_user, own_averages
-from dprec.components import option
+from dprec.components import is_ours, option
 from dprec.errors import SettingError, within
 from dprec.exchange import OneShotSetup, SilentSetup
 from dprec.mechanisms.randomized_response import Raw
@@ -285,6 +285,9 @@ class TrustedServerProtocol(Protocol):
         """Refuse a budget, calibration, completion and ratings that do not fit together."""
         shape = (train.n_users, train.n_items)
         with within("completion"):
+            if not is_ours(type(self.completion)):
+                found = f"{self.completion.kind!r}, on whose steps the noise would rest"
+                raise SettingError("kind", found, "'one-bit'")
             self.completion.check_scale(train.scale)
             self.completion.check(shape)
         sharing.check_unit(self.privacy, "rating", "the noise is calibrated to one sign")

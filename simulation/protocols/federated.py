@@ -20,7 +20,16 @@ from dprec.completion import Profiles
 from dprec.components import naming, option
 from dprec.errors import SettingError, within
 from dprec.exchange.setups import FederatedSetup
-from dprec.federated import STEPS, Parameters, UpdateCode, code_of
+from dprec.federated import (
+    STEPS,
+    Parameters,
+    UpdateCode,
+    check_predictions,
+    check_updates,
+    code_of,
+    moved_by_others,
+    some_people,
+)
 from dprec.predictions import Predict
 from dprec.randomness import ReleaseDraws, generator
 from dprec.ratings import Ratings, RatingScale
@@ -44,6 +53,12 @@ _MARGIN = 1 + 1e-9
 
 _PER_DEVIATION, _CLASSES = 4, 120
 """Classes by which an audit tells sums apart: as many in each deviation of the noise, and in all."""
+
+_FEW = 4
+"""Made-up users whose updates are computed before anything runs."""
+
+_ITEMS, _MOST_NUMBERS = 40, 1 << 22
+"""Items of the made-up users of an audit, and numbers of all of their updates at most."""
 
 Evaluate = Callable[[Parameters], dict[str, float | None]]
 
@@ -117,17 +132,23 @@ class FederatedProtocol(Protocol):
             self._check_model(train)
 
     def _check_model(self, train: Sizes) -> None:
-        """Have the model compute an update, take a step and predict, for a device with one rating."""
-        parameters = self._start(train.n_items, train.scale, 0)
-        items = np.zeros(1, dtype=np.int32)
-        value = np.nan if train.scale.implicit else train.scale.high
-        one = Profiles(np.array([0, 1]), items, np.array([value]), train.n_items)
-        updates = self.model.updates(parameters, one)
+        """Have the model compute updates, take a step and predict, for each of a few made-up users alone."""
+        parameters, model = self._start(train.n_items, train.scale, 0), self.model
+        people, code = (
+            some_people(_FEW, train.n_items, train.scale, 0),
+            self._code(train.n_items, train.scale),
+        )
         shapes = [each.shape for each in parameters]
-        _check_shapes("updates", updates, [(1, *shape) for shape in shapes])
-        moved = self.model.step(parameters, tuple(each[0] for each in updates), 1)
-        _check_shapes("step", moved, shapes)
-        _check_shapes("predictor", [self.model.predictor(parameters, one)(items, items)], [(1,)])
+        for _ in range(2):
+            updates = model.updates(parameters, people)
+            _check_shapes("updates", updates, [(_FEW, *shape) for shape in shapes])
+            predict = model.predictor(parameters, people)
+            _check_shapes("predictor", [predict(*np.zeros((2, 1), dtype=np.int64))], [(1,)])
+            for users in np.arange(_FEW).reshape(-1, 2):
+                check_updates(model, code, parameters, people, updates, users)
+                check_predictions(model, parameters, people, predict, users)
+            parameters = model.step(parameters, tuple(each.mean(axis=0) for each in updates), 1)
+            _check_shapes("step", parameters, shapes)
 
     def _start(self, n_items: int, scale: RatingScale, seed: int) -> Parameters:
         return self.model.start(n_items, scale, generator(seed, "parameters of a model"))
@@ -141,10 +162,40 @@ class FederatedProtocol(Protocol):
         return self if self.private else super().audited()
 
     def audit(self, auditor: Auditor) -> Iterator[Finding]:
-        """Compare what devices send, or where the server adds the noise, sums with the longest update."""
+        """Compare what devices send, or where the server adds the noise, sums with the longest update.
+
+        And measure what a user moves of other users' updates, which is nothing if the model mixes nobody.
+        """
+        yield from auditor.of_groups(self._moved, self._loss)
         if self.trust == "local":
-            return auditor.of_devices()
-        return auditor.of_samples("the longest update, in the sums of all rounds", self._sampled)
+            yield from auditor.of_devices()
+        else:
+            yield from auditor.of_samples("the longest update, in the sums of all rounds", self._sampled)
+
+    def _loss(self, moved: float) -> float:
+        """Return what all rounds cost where a user moves updates of others by so many clips."""
+        assert self.privacy is not None, "a protocol without a budget"
+        distance = (self.sensitivity + moved) * float(np.sqrt(self.rounds)) / self.deviation
+        return accounting.gaussian_epsilon(distance, self.privacy.delta)
+
+    def _moved(self, users: int, scale: RatingScale, seed: int) -> float | None:
+        """Return by how many clips the first of made-up users moves others' updates; None for too many.
+
+        What is moved is their sum; where each adds its own noise, all of their updates side by side.
+        """
+        parameters, code = self._start(_ITEMS, scale, seed), self._code(_ITEMS, scale)
+        if users * code.size > _MOST_NUMBERS:
+            return None
+        people = some_people(users, _ITEMS, scale, seed)
+        if seed % 2:
+            updates = self.model.updates(parameters, people)
+            parameters = self.model.step(parameters, tuple(each.mean(axis=0) for each in updates), 1)
+        others = people.of_users(np.arange(1, users))
+        if self.sensitivity > 1:
+            instead = some_people(1, _ITEMS, scale, seed + 1)
+            others = Profiles.joined([instead, others])
+        moved = moved_by_others(self.model, code, parameters, people, others)
+        return float(np.linalg.norm(moved if self.trust == "local" else moved.sum(axis=0)))
 
     def _sampled(self, present: bool, trials: int, seed: int) -> Ints:
         """Return sums of numbers, each a trial, of which a user changes each by as much as can be."""
@@ -222,7 +273,12 @@ class FederatedProtocol(Protocol):
             return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
 
     def _predictor(self, held: Ratings, parameters: Parameters) -> Predict:
-        return self.model.predictor(parameters, held_profiles(held, np.arange(held.n_users)))
+        """Return what devices predict, once it was seen that two of them alone predict the same."""
+        profiles = held_profiles(held, np.arange(held.n_users))
+        predict = self.model.predictor(parameters, profiles)
+        pair = np.unique(np.linspace(0, held.n_users - 1, 2).astype(np.int64))
+        check_predictions(self.model, parameters, profiles, predict, pair)
+        return predict
 
     def _facts(self, held: FederatedRounds, task: ServerTask) -> dict[str, Any]:
         return {

@@ -13,7 +13,7 @@ from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s
 from dprec.attacks import Broadcast, Transcript
 from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Completion, Guard, ItemAverage
-from dprec.components import option
+from dprec.components import is_ours, option
 from dprec.errors import SettingError, within
 from dprec.exchange import OneShotSetup, OwnBudgetsSetup
 from dprec.mechanisms import Mechanism
@@ -303,6 +303,11 @@ class OneShotProtocol(Protocol):
         if self.personalization == "none":
             found, accepted = f"{epsilon:g}, where the server predicts", "none, or personalization: on-device"
             raise SettingError("epsilon", found, accepted)
+        if self.completion.knows_items and not is_ours(type(self.completion)):
+            found = f"{epsilon:g}, with places of the items that {self.completion.kind} computes"
+            raise SettingError(
+                "epsilon", found, "none, or a completion of dprec, which computes them with noise"
+            )
         unread = self.completion.knows_items and not self.completion.reads_item_sets
         if unread or self.mechanism.report_family.hides_items:
             found = f"{epsilon:g}, where the server does not know who rated which items"

@@ -190,7 +190,7 @@ def _privacy(
 
 
 def _declared_by(config: RunConfig) -> tuple[OwnCode, ...]:
-    sources = sources_of(declaring(config.protocol))
+    sources = sources_of(declaring(config.protocol, config.schedule))
     return tuple(OwnCode(component=name, source=source) for name, source in sources.items())
 
 
@@ -227,8 +227,10 @@ def _notes_on_composition(config: RunConfig, users: int) -> tuple[str, ...]:
     privacy = config.protocol.privacy
     if privacy is None or privacy.composition == "sum":
         return ()
+    shared = config.schedule is None or config.schedule.share(privacy, 2) != privacy
+    where = "" if shared else " in each collection"
     holds = (
-        f"Epsilon = {privacy.epsilon:g} per user holds with delta = {privacy.delta:g}: it bounds the "
+        f"Epsilon = {privacy.epsilon:g} per user holds with delta = {privacy.delta:g}{where}: it bounds the "
         "composed loss, not the sum."
     )
     too_large = note_on_delta(privacy.delta, users)

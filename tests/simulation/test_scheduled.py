@@ -14,6 +14,7 @@ from dprec.errors import InputError
 from dprec.observations import Observations
 from dprec.schedules import Collection, Increments, Periods, Schedule
 from simulation import run
+from simulation.analysis.description import describe
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
 from simulation.storage.summary import Summary
@@ -247,3 +248,22 @@ def test_the_page_draws_the_periods(tmp_path: Path) -> None:
         assert words in drawn
     names = [name.get_text() for name in result.plot().findobj(Text)]
     assert "users present" in names
+
+
+def test_what_a_policy_of_ones_own_costs_is_declared_unless_it_changes_what_is_read_alone() -> None:
+    free, last = (
+        run(weekly({"kind": f"tests.policies:{name}", "days": 60}), page=False).summary["privacy"]
+        for name in ("Free", "Last")
+    )
+    assert free["status"] == "declared"
+    assert describe(parse_config(weekly({"kind": "tests.policies:Free"}))).guarantee.status == "declared"
+    assert free["epsilon_per_rating"] is None
+    assert [each["component"] for each in free["declared_by"]] == ["tests.policies:Free"]
+    assert last["status"] == "proved"
+    assert last["epsilon_per_rating"] == pytest.approx(1.0)
+
+
+def test_reports_of_ones_own_are_declared_on_a_schedule_too() -> None:
+    values = weekly({"kind": "fresh", "days": 60}, mechanism={"kind": "tests.policies:OwnBits"})
+    privacy = run(values, page=False).summary["privacy"]
+    assert privacy["status"] == "declared"

@@ -193,6 +193,19 @@ def test_a_channel_that_loses_more_than_its_budget_is_refused_in_one_line() -> N
         Loses().channel(RatingScale.evenly(1, 5, 1), 1.0)
 
 
+def test_a_channel_that_is_another_each_time_is_refused_in_one_line() -> None:
+    asked = iter((0.5, 1.0))
+
+    class Wavers(Mechanism):
+        def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+            return RandomizedResponse().channel(scale, next(asked) * epsilon)
+
+    with pytest.raises(
+        InputError, match=r"Wavers: its channel is another whenever it is asked for; accepted"
+    ):
+        Wavers().channel(RatingScale.evenly(1, 5, 1), 1.0)
+
+
 @pytest.mark.parametrize(("name", "other"), [("theirs", "own_fifth:Plain"), ("laplace", "dprec")])
 def test_two_packages_cannot_claim_a_name(monkeypatch: pytest.MonkeyPatch, name: str, other: str) -> None:
     points = [Point(name, "own_fifth:Plain"), Point(name, "own_fifth:Named")]

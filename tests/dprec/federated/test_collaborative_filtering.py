@@ -6,14 +6,19 @@ import scipy.sparse as sp
 
 from dprec.arrays import Floats
 from dprec.completion import Profiles
-from dprec.federated import CollaborativeFiltering, code_of
+from dprec.federated import CollaborativeFiltering, ContractError, code_of
 from dprec.gradients import RoundDraws
 from dprec.lists import ials
 from dprec.randomness import DeviceDraws
 from dprec.ratings import POSITIVE
+from dprec.testing import ModelContract, contract
+from tests.models import Drawing, Guessing, Means, Mixing, Remembering
 
 USERS, ITEMS = 9, 7
 MODEL = CollaborativeFiltering(rank=3, confidence=4.0, ridge=0.5, step_size=0.2, item_ridge=0.1)
+
+
+TestModels = contract(CollaborativeFiltering(), MODEL, Means())
 
 
 def some_sets(seed: int = 0) -> sp.csr_array:
@@ -110,3 +115,9 @@ def test_scores_are_products_of_factors() -> None:
     users, items = np.indices((USERS, ITEMS))
     own = MODEL.user_factors(factors, profiles_of(sets))
     np.testing.assert_allclose(predict(users.ravel(), items.ravel()).reshape(users.shape), own @ factors.T)
+
+
+@pytest.mark.parametrize("model", [Mixing(least=60), Drawing(), Remembering(), Guessing()])
+def test_the_contract_of_models_finds_those_that_mix_draw_or_remember(model: Means) -> None:
+    with pytest.raises(ContractError, match=r"tests.models:"):
+        ModelContract().test_what_is_computed_of_users_is_that_of_each_alone(model, None)

@@ -9,10 +9,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pytest
 
-from dprec.accounting import Guarantee, PrivacyAccountant
+from dprec.accounting import Guarantee, PrivacyAccountant, PrivacyBudget
+from dprec.completion import Calibrated, OneBit
 from dprec.errors import InputError
 from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import BoundedLaplace, Channel, RandomizedResponse, SetOnly
+from dprec.observations import EmbeddingRelease
 from dprec.ratings import RatingScale
 from simulation import audit, compare, load, run
 from simulation.analysis.advice import AdviceLimits, advice_lines, advise
@@ -253,3 +255,40 @@ def test_an_audit_sees_through_whole_floats() -> None:
     found = audit(iterative(WholeFloats()), trials=2000)
     assert not found.holds
     assert found.lower_bound > 2 * EPSILON
+
+
+class OwnSigns(OneBit):
+    """Our own completion, of which somebody else has changed a step."""
+
+
+class OwnPlaces(Calibrated):
+    """Our own completion, which could place items by the sets as they are."""
+
+
+class LargeBudget(PrivacyBudget):
+    """A budget whose draws share more than it has."""
+
+    def share(self, *given: Any, **named: Any) -> float:
+        return 10 * super().share(*given, **named)
+
+
+def test_noise_rests_on_no_completion_from_outside() -> None:
+    trusted = load(
+        "one-bit-objective", overrides=["dataset.users=40", "dataset.items=20", "dataset.ratings=400"]
+    )
+    protocol = replace(trusted.protocol, completion=OwnSigns(alpha=0.25, rank=2, bounded=True))
+    with refused_at("protocol.completion.kind"):
+        run(trusted.model_copy(update={"protocol": protocol}), page=False)
+    places = load(
+        "one-bit-on-device", overrides=["dataset.users=40", "dataset.items=20", "dataset.ratings=400"]
+    )
+    release = EmbeddingRelease(epsilon=1.0)
+    protocol = replace(places.protocol, completion=OwnPlaces(), item_embeddings=release)
+    with refused_at("protocol.item_embeddings.epsilon"):
+        run(places.model_copy(update={"protocol": protocol}), page=False)
+
+
+def test_a_part_of_a_protocol_from_outside_declares_what_rests_on_it() -> None:
+    protocol = load("blp-mf").protocol
+    assert declaring(protocol) == ()
+    assert declaring(replace(protocol, privacy=LargeBudget(epsilon=1.0))) == (LargeBudget,)
