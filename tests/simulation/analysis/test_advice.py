@@ -289,7 +289,7 @@ def test_sending_nothing_is_an_answer_and_no_error(table: Table, capsys: pytest.
         assert ended.value.code == 0
         printed = capsys.readouterr()
         assert "send nothing" in printed.out
-        assert "nothing within these limits beats nothing sent" in printed.out
+        assert "of the protocols within these limits, none beats nothing sent" in printed.out
         assert printed.err == ""
 
 

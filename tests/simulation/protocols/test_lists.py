@@ -339,7 +339,8 @@ def test_a_file_of_pairs_has_a_comparison_of_its_own(tmp_path: Path) -> None:
     )
     for file, more in (("pairs.csv", []), ("plays.csv", ["dataset.positive='>= 1'"])):
         plan = load_comparison(str(tmp_path / file), more)
-        assert {cell.protocol for cell in plan.cells} == {*LISTS, "popularity-secagg", "gram-secagg"}
+        private = {"popularity-secagg", "gram-local", "pairs-in-blanket", "gram-secagg", "gram-central"}
+        assert {cell.protocol for cell in plan.cells} == {*LISTS} | private
         assert {cell.config.split.kind for cell in plan.cells} == {"user-holdout"}
     assert "best-server" in {cell.protocol for cell in load_comparison(str(tmp_path / "plays.csv")).cells}
     with pytest.raises(InputError, match=r"a kind that ranks by sets: .*gram"):
