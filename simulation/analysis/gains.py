@@ -226,10 +226,11 @@ def from_best(result: ProtocolResult) -> Gain | None:
 def plain_gain(result: ProtocolResult) -> Gain | None:
     """Return how much better a result is than the baseline that knows nothing either; None where no other."""
     row, evaluation = result.rows[0], result.evaluation
-    mean, *ends = (row.get(column) for column in PLAIN[1:])
+    base, mean, *ends = (row.get(column) for column in PLAIN)
     if evaluation is None or not isinstance(mean, float):
         return None
-    return Gain(mean, *_interval(*ends), gain_digits(evaluation.metric), str(row[PLAIN[0]]))
+    low, high = _interval(*ends)
+    return Gain(mean, low, high, gain_digits(evaluation.metric), str(base))
 
 
 def is_best(result: ProtocolResult) -> bool:

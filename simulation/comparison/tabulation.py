@@ -81,7 +81,7 @@ def _figures(cell: Cell, summary: Summary) -> Row:
     row["scale_low"], row["scale_high"] = summary.dataset.scale or (None, None)
     row["total_message_bytes"] = summary.traffic.total_message_bytes
     row["baseline"] = cell.baseline
-    row |= {PUBLIC: public} if (public := cell.config.dataset.public_items) else {}
+    row |= {PUBLIC: cell.public} if cell.public else {}
     return {**_identity(cell), **row}
 
 

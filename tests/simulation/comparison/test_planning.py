@@ -350,10 +350,10 @@ def test_every_comparison_holds_the_strongest_baseline_that_its_public_data_perm
         group = yaml.safe_dump([dataset, split, values["binarization"], cell.panel, cell.population])
         predicts.setdefault((group,), []).append(cell)
     for cells in predicts.values():
-        knows = [bool(cell.config.dataset.public_items) for cell in cells if cell.baseline is None]
+        knows = [bool(cell.public) for cell in cells if cell.baseline is None]
         lists = cells[0].config.protocol.predicted == "lists"
         for most in {max(knows), min(knows)} if knows else ():
-            of = [each for each in cells if bool(each.config.dataset.public_items) == most]
+            of = [each for each in cells if bool(each.public) == most]
             assert "nothing-sent" in {each.baseline for each in of}
             assert not (most and lists) or "popularity-by-content" in {each.protocol for each in of}
 
