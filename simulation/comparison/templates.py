@@ -149,7 +149,7 @@ class ComparisonConfig(BaseModel):
         default=True,
         description="Whether it also shows what is reached without any of its protocols: nothing-sent, "
         "global-mean, item-average and sets-only, or of lists random-list and popularity, for everything "
-        "that the protocols predict.",
+        "that the protocols predict, with what is public about the items wherever any of them reads that.",
     )
     populations: PopulationOptions | None = Field(
         default=None, description="Other numbers of users, at which every protocol runs as well."
