@@ -237,6 +237,7 @@ BASELINE_PRESETS: dict[Predicted, dict[str, str]] = {
 INFORMED_BASELINES = {
     "nothing-sent": "nothing-sent",
     "sets-only": "sets-only",
+    "random-list": "content-list",
     "popularity": "popularity-by-content",
 }
 """What stands for a preset of `BASELINE_PRESETS` where something is public about the items."""

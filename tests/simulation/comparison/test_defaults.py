@@ -3,7 +3,7 @@
 from simulation.comparison.planning import load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import presets, read_yaml
-from simulation.protocols.base import BASELINE_PRESETS
+from simulation.protocols.base import BASELINE_PRESETS, INFORMED_BASELINES
 
 DEFAULT_COMPARISONS = {
     "ratings": ("compare-seeds", "compare-per-user", "compare-systems", "compare-weekly"),
@@ -31,7 +31,7 @@ def test_every_preset_stands_in_a_default_comparison_of_its_kind_of_data_or_says
     runs = {name: parse_config(values).protocol for name, values in held.items() if "protocol" in values}
     missing = set()
     for kind, comparisons in DEFAULT_COMPARISONS.items():
-        listed = set(BASELINE_PRESETS[kind].values()) | {
+        listed = {*BASELINE_PRESETS[kind].values(), *INFORMED_BASELINES.values()} | {
             entry if isinstance(entry, str) else entry.get("preset", entry["name"])
             for name in comparisons
             for entry in held[name]["protocols"]

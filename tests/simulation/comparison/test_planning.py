@@ -308,10 +308,11 @@ def test_popularity_is_weighed_by_what_is_public_of_the_items(tmp_path: Path) ->
     dataset, split = {**FILMS, "positive": ">= 4"}, {"kind": "user-holdout", "test_fraction": 0.2}
     lists = known(planned(tmp_path, ["ease"], dataset=dataset, split=split))
     assert lists["popularity-by-content"] == ("popularity", True)
+    assert lists["content-list"] == ("nothing-sent", True)
     assert {"random-list", "popularity"} <= set(lists)
     dataset = {**dataset, "items": False}
     lists = known(planned(tmp_path, ["ease"], dataset=dataset, split=split))
-    assert "popularity-by-content" not in lists
+    assert set(lists) == {"ease", "random-list", "popularity"}
 
 
 def test_numbers_of_items_that_are_drawn_are_no_public_data(tmp_path: Path) -> None:
@@ -355,7 +356,8 @@ def test_every_comparison_holds_the_strongest_baseline_that_its_public_data_perm
         for most in {max(knows), min(knows)} if knows else ():
             of = [each for each in cells if bool(each.public) == most]
             assert "nothing-sent" in {each.baseline for each in of}
-            assert not (most and lists) or "popularity-by-content" in {each.protocol for each in of}
+            if most and lists:
+                assert {"content-list", "popularity-by-content"} <= {each.protocol for each in of}
 
 
 def test_a_panel_has_its_baselines_in_it(tmp_path: Path) -> None:
