@@ -185,6 +185,7 @@ def decision(part: EvaluationPart) -> Markup:
     if not competing or files.waiting:
         return Markup("")
     base, users = nothing_sent(part.results), part.results[0].mean("users")
+    known = "" if base is None else baseline_in_words(base).removeprefix("nothing sent")
     reached = None if base is None else base.mean(metric.column)
     offers = [_offer(each, part) for each in preferred(competing, metric)]
     kept = [key for each in offers for key, loss in each["losses"].items() if loss]
@@ -200,9 +201,7 @@ def decision(part: EvaluationPart) -> Markup:
                 "protect": asked if asked in kept else next(iter(kept), asked),
                 "epsilon": reference_budget(part.results) or 1,
             },
-            "base": ""
-            if base is None or reached is None
-            else f" ({baseline_in_words(base)}: {_reached(metric, reached)})",
+            "base": "" if base is None or reached is None else f" ({_reached(metric, reached)}{known})",
             "users": None if users is None else round(users),
             "offers": offers,
         },
