@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from docs.tables import column_table
-from docs.tables.leaderboard import PRICE, gain_column, gained, rounded
+from docs.tables.leaderboard import PRICE, gain_columns, gained, rounded
 from docs.tables.results import Committed, summary
-from dprec.accounting import LEAST_TRUST_FIRST, Trust
+from dprec.accounting import Trust
+from simulation.analysis.answer import decision_grid
 from simulation.analysis.columns import ANY_TWO, TableColumn, accuracy_column, text_column
-from simulation.analysis.gains import SETS_ONLY, gain, nothing_sent
+from simulation.analysis.gains import (
+    SETS_ONLY,
+    Gain,
+    baseline_in_words,
+    gain,
+    nothing_sent,
+    plain_gain,
+    plain_nothing_sent,
+    strongest,
+)
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, number, plural
 
@@ -42,9 +50,9 @@ def choices(name: str, item_set: str, *budgets: str) -> str:
         text_column("ε", lambda choice: f"{choice.epsilon:g}"),
     ]
     taken: list[TableColumn[ProtocolResult]] = [
-        text_column("take", lambda each: "nothing sent" if each.baseline else f"`{each.name}`"),
+        text_column("take", lambda each: baseline_in_words(each) if each.baseline else f"`{each.name}`"),
         accuracy_column(rounded(evaluation.metric)),
-        gain_column(evaluation.metric, results),
+        *gain_columns(evaluation.metric, results)[:1],
         ANY_TWO,
         *PRICE,
     ]
@@ -59,20 +67,16 @@ def chosen(
     held: Committed, results: Sequence[ProtocolResult], metric: Metric, hides: Sequence[bool],
     epsilons: Sequence[float],
 ) -> Iterator[Choice]:  # fmt: skip
-    """Yield what to take among results that predict the same, of those that protect alike.
+    """Yield what to take among results that predict the same, as `dprec advise` and pages decide.
 
-    That is the most accurate protocol that is proved to keep the budget, if it is significantly better than
-    nothing sent; otherwise nothing sent.
+    Where no protocol is better than the strongest baseline that sends nothing, that is taken.
     """
     baseline = nothing_sent(results)
     assert baseline is not None  # every comparison holds it
-    for hidden, trust, epsilon in product(hides, LEAST_TRUST_FIRST, epsilons):
-        alike = [each for each in results if (each.flag("hides_rated_items"), each.trust) == (hidden, trust)]
-        within = [each for each in alike if _keeps(held, each, epsilon)]
-        if within:
-            best = _best(within, metric)
-            better = gain(best, baseline, metric)
-            yield Choice(hidden, trust, epsilon, best if better and better.significantly_better else baseline)
+    for cell in decision_grid(results, metric, held.made.unit, None, epsilons=epsilons):
+        if cell.best and cell.hides in hides:
+            best = baseline if cell.nothing_sent_wins else cell.best
+            yield Choice(cell.hides, cell.trust, cell.epsilon, best)
 
 
 def references(
@@ -83,36 +87,37 @@ def references(
     def reached(result: ProtocolResult) -> str:
         return f"{number(result.mean(metric.column), rounded(metric).digits)} (`{result.name}`)"
 
-    baseline = nothing_sent(results)
+    baseline, plain = nothing_sent(results), plain_nothing_sent(results)
     assert baseline is not None
-    yield f"A device alone, with nothing sent, reaches {reached(baseline)}"
-    for own in (result for result in results if result.baseline == SETS_ONLY):
-        yield f"the item set alone, and no value, {reached(own)}"
+    yield f"A device alone, with {baseline_in_words(baseline)}, reaches {reached(baseline)}"
+    if plain:
+        yield f"with {baseline_in_words(plain)}, {reached(plain)}"
+    if sets := strongest(results, SETS_ONLY):
+        yield f"the item set alone, and no value, {reached(sets)}"
     if clear := [result for result in results if result.reference]:
         yield f"the true ratings, without privacy, {reached(_best(clear, metric))}"
     published = [result for result in results if held.published(result) and result.budget == epsilon]
+    if published:
+        count = plural(len(published), "preset")
+        said = [_better(published, baseline, lambda each: gain(each, baseline, metric), metric)]
+        said += [_better(published, plain, plain_gain, metric)] if plain else []
+        yield f"of {count} of published systems at ε = {epsilon:g}, {listed(said)}"
+
+
+def _better(
+    results: Sequence[ProtocolResult],
+    base: ProtocolResult,
+    held: Callable[[ProtocolResult], Gain | None],
+    metric: Metric,
+) -> str:
+    """Say which results are significantly better than a baseline."""
     better = [
         f"`{each.name}` ({gained(against, metric)})"
-        for each in published
-        if (against := gain(each, baseline, metric)) and against.significantly_better
+        for each in results
+        if (against := held(each)) and against.significantly_better
     ]
-    if published:
-        count, verb = plural(len(published), "preset"), "are" if len(better) > 1 else "is"
-        said = f"{listed(better) or 'none'} {verb} significantly better than nothing sent"
-        yield f"of {count} of published systems at ε = {epsilon:g}, {said}"
-
-
-def _keeps(held: Committed, result: ProtocolResult, epsilon: float) -> bool:
-    """Return whether a result is proved to keep a budget, its own or a larger one.
-
-    Of a whole user, it keeps what it composes to as well. Beside budgets per rating, one that holds for a
-    whole user is left out: the two protect different things.
-    """
-    if result.budget is None or result.status != "proved":
-        return False
-    if held.made.unit == "user":
-        return min(result.budget, math.inf if result.composed is None else result.composed) <= epsilon
-    return result.budget <= epsilon and (result.epsilon("user") or math.inf) > result.budget
+    verb = "are" if len(better) > 1 else "is"
+    return f"{listed(better) or 'none'} {verb} significantly better than {baseline_in_words(base)}"
 
 
 def _best(results: Sequence[ProtocolResult], metric: Metric) -> ProtocolResult:

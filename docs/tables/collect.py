@@ -17,7 +17,7 @@ import yaml
 
 from docs.tables.results import Provenance
 from dprec import __version__
-from simulation.analysis.gains import AGAINST, gain_columns
+from simulation.analysis.gains import AGAINST, PLAIN, PUBLIC, gain_columns
 from simulation.analysis.protocol_results import ComparisonFiles, ProtocolResult, read_comparison
 from simulation.analysis.vocabulary import Metric
 from simulation.console.terminal import exit_code
@@ -65,7 +65,8 @@ def _row(result: ProtocolResult, metric: Metric) -> Row:
     row |= {name: _figure(result, name) for name in _FIGURES} | {"runs": len(accuracy.figures)}
     row |= {"deviation": accuracy.deviation if accuracy.seeds or accuracy.folds else None}
     # The interval over users is of all runs, and the same in each of their lines.
-    row |= {key: result.rows[0].get(key) for key in (AGAINST, *gain_columns(metric)[1:])}
+    across = (PUBLIC, AGAINST, *gain_columns(metric)[1:], *PLAIN)
+    row |= {key: result.rows[0].get(key) for key in across}
     return {key: float(f"{each:.8g}") if isinstance(each, float) else each for key, each in row.items()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from docs.tables import column_table
@@ -18,7 +18,15 @@ from simulation.analysis.columns import (
     composed_column,
     text_column,
 )
-from simulation.analysis.gains import Gain, gain, gain_digits, nothing_sent
+from simulation.analysis.gains import (
+    Gain,
+    baseline_in_words,
+    gain,
+    gain_digits,
+    nothing_sent,
+    plain_gain,
+    plain_nothing_sent,
+)
 from simulation.analysis.protocol_results import Evaluation, ProtocolResult, by_evaluation, by_protocol
 from simulation.analysis.vocabulary import DASH, METRICS, Metric, listed, number
 
@@ -107,7 +115,7 @@ def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolRe
     columns = [
         text_column("protocol", lambda result: f"`{result.name}` ({held.source(result)})"),
         accuracy_column(rounded(metric)),
-        gain_column(metric, by_evaluation(held.results)[evaluation]),
+        *gain_columns(metric, by_evaluation(held.results)[evaluation]),
         *PRICE,
         replace(LOSSES[1], hint="sum"),
         replace(composed, title="composed", hint=composed.hint.removeprefix("largest, ")),
@@ -121,15 +129,24 @@ def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolRe
     return f"{caption}\n\n{column_table(columns, ranked)}{chosen if tuned else ''}"
 
 
-def gain_column(metric: Metric, results: Sequence[ProtocolResult]) -> ResultColumn:
-    """Return the column that holds every result against nothing sent, with the interval over users."""
-    baseline = nothing_sent(results)
+def gain_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
+    """Return the columns that hold results against nothing sent, with the interval over users.
 
-    def text(result: ProtocolResult) -> str:
-        against = None if baseline in (None, result) else gain(result, baseline, metric)
-        return DASH if against is None else gained(against, metric)
+    That of lines that know nothing of the items, beside others that do, is a column of its own.
+    """
+    baseline, plain = nothing_sent(results), plain_nothing_sent(results)
 
-    return replace(text_column("against nothing sent", text), numeric=True)
+    def against(result: ProtocolResult) -> Gain | None:
+        return None if baseline in (None, result) else gain(result, baseline, metric)
+
+    def column(base: ProtocolResult, held: Callable[[ProtocolResult], Gain | None]) -> ResultColumn:
+        def text(result: ProtocolResult) -> str:
+            return DASH if (found := held(result)) is None else gained(found, metric)
+
+        return replace(text_column(f"against {baseline_in_words(base)}", text), numeric=True)
+
+    first = [column(baseline, against)] if baseline else []
+    return [*first, column(plain, plain_gain)] if plain else first
 
 
 def gained(against: Gain, metric: Metric) -> str:

@@ -140,6 +140,11 @@ class Dataset(Options):
         """
         return None
 
+    @property
+    def public_items(self) -> str:
+        """The settings of what is read that is public about the items; empty where nothing is."""
+        return "" if type(self).catalogue is Dataset.catalogue else "items"
+
     def users_table(self, user_ids: AnyArray) -> UsersTable | None:
         """Return the public data about the users; None without any.
 

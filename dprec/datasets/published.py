@@ -169,6 +169,11 @@ class MovieLens(DelimitedDataset):
         folder = locate(self.path, self.file).parent
         return _film_rows(locate(str(folder), self.films)).catalogue(item_ids)
 
+    @property
+    def public_items(self) -> str:
+        """Years and genres, if they are asked for; see `Dataset.public_items`."""
+        return "items" if self.items else ""
+
     def item_names(self) -> dict[str, str]:
         """Return the titles of the films; empty if their file is not there or is damaged."""
         try:

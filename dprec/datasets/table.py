@@ -1,5 +1,6 @@
 """Ratings in any delimited text file or Parquet table, and public data about items in one."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import numpy as np
 
 from dprec.arrays import AnyArray, Bools, Floats
 from dprec.catalogue import Catalogue, ItemRows
-from dprec.components import Options, option
+from dprec.components import Options, as_values, option
 from dprec.datasets.base import GIVEN, Layout, locate, read_fold, typed, united
 from dprec.datasets.columns import (
     ROLES,
@@ -365,6 +366,11 @@ class DelimitedTable(DelimitedColumns):
             missing = "test_path" if train else "train_path"
             raise SettingError(missing, "missing", "train_path and test_path, or path alone")
         return ()
+
+    @property
+    def public_items(self) -> str:
+        """The columns of the file of items, if there is one; see `Dataset.public_items`."""
+        return "" if self.items is None else json.dumps(as_values(self.items))
 
     def catalogue(self, item_ids: AnyArray) -> Catalogue | None:
         """Return the data about the items if there is a file of them; see `Dataset.catalogue`."""

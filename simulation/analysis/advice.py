@@ -17,7 +17,7 @@ from simulation.analysis.answer import (
     preferred,
     price,
 )
-from simulation.analysis.gains import NOTHING_SENT, Gain, not_significant, nothing_sent
+from simulation.analysis.gains import NOTHING_SENT, Gain, baseline_in_words, not_significant, nothing_sent
 from simulation.analysis.populations import courses, users_needed
 from simulation.analysis.protocol_results import ProtocolResult, metrics_of, read_comparison
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, loss, number
@@ -175,7 +175,8 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     comparable = [result for result in results if result.data == data]
     every, baseline = candidates(comparable, chosen), nothing_sent(comparable)
     quiet = next((each for each in every if each.result is baseline), None)
-    allowed = [each for each in every if each is not quiet and limits.allow(each.result)]
+    sending = (each for each in every if each.result.baseline != NOTHING_SENT)
+    allowed = [each for each in sending if limits.allow(each.result)]
     worthwhile = [each for each in allowed if quiet is None or each.better]
     inside = [each for each in allowed if limits.keep(each.result) and limits.carry(each.result)]
     beating = [each for each in inside if quiet is None or each.better]
@@ -279,13 +280,14 @@ def _against_baseline(advice: Advice) -> Iterator[str]:
     names = _names(each.result for each in others)
     if advice.best.result.baseline != NOTHING_SENT:
         if against:
-            yield f"  against nothing sent: {against.written}{_rule(against)}"
-            yield from [f"  not better than nothing sent: {names}"] if names else []
+            yield f"  against {against.base}: {against.written}{_rule(against)}"
+            yield from [f"  not better than {against.base}: {names}"] if names else []
         return
     if not names:
-        yield "  nothing else is within these limits"
+        yield "  no other protocol of this comparison is within these limits"
         return
-    yield f"  nothing within these limits beats nothing sent: {names}"
+    quiet = baseline_in_words(advice.best.result)
+    yield f"  of the protocols within these limits, none beats {quiet}: {names}"
     compared = [(own.mean, each.result.title, own) for each in others if (own := each.against)]
     if compared:
         _, title, nearest = max(compared, key=lambda each: each[:2])
@@ -315,7 +317,7 @@ def _next_better(advice: Advice) -> Iterator[str]:
     if traffic:
         yield f"next better for bytes: {_named(traffic, advice)}: costs {_more_bytes(traffic.result, limits)}"
     if not (privacy or traffic):
-        yield "nothing in this comparison is more accurate within either limit"
+        yield "no protocol of this comparison is more accurate within either limit"
 
 
 def _price_in_privacy(result: ProtocolResult, limits: AdviceLimits) -> str:

@@ -18,6 +18,7 @@ from simulation.analysis.gains import (
     not_significant,
     nothing_sent,
     shown_from,
+    strongest,
 )
 from simulation.analysis.populations import Course, users_needed
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
@@ -225,7 +226,10 @@ def answer_to(
     """Return the answer of one evaluation, with the unit and the delta in which protocols were matched."""
     budget, every = reference_budget(results), candidates(results, metric)
     unproved = [each for each in every if each.result.budget == budget and each.result.baseline is None]
-    reached = {each.result.baseline: each.accuracy for each in reversed(every)}
+
+    def reached(baseline: str) -> float | None:
+        form = strongest(results, baseline)
+        return None if form is None else form.mean(metric.column)
 
     def of(unit: ComparableUnit, *hiding: bool) -> list[Choice]:
         epsilons = [] if budget is None else [budget]
@@ -238,7 +242,7 @@ def answer_to(
     choices = whole if unit == "user" else _with_user(of("rating", False, True), whole)
     named = None if choices else next(iter(preferred(unproved, metric)), None)
     return Answer(
-        *(metric, unit, budget, reached.get(NOTHING_SENT), reached.get(SETS_ONLY), tuple(choices)),
+        *(metric, unit, budget, reached(NOTHING_SENT), reached(SETS_ONLY), tuple(choices)),
         unproved=named.result if named else None,
         waiting=waiting,
     )
@@ -346,8 +350,9 @@ def _chosen(choice: Choice, answer: Answer, *, first: bool) -> str:
     model = TRUST_IN_WORDS[best.trust]
     named = f"{best.title} in the {model if model.endswith('model') else f'model of {model}'}"
     if cell.against and not cell.against.better:
-        return f"{lead}nothing beats sending nothing{base}; nearest, {named}, {cell.against.written}."
-    gained = "" if cell.against is None else f", {cell.against.written} than nothing sent"
+        none = f"none of these protocols beats {cell.against.base}"
+        return f"{lead}{none}{base}; nearest, {named}, {cell.against.written}."
+    gained = "" if cell.against is None else f", {cell.against.written} than {cell.against.base}"
     unsure = " (uncertainty unknown)" if first and cell.against and cell.against.low is None else ""
     reached = f"{_alike(cell)}, {_reached(best, metric)}"
     return f"{lead}{named}{reached}{gained}{base}{unsure}; {price(best)}{_without_trust(choice)}."
@@ -380,10 +385,10 @@ def _without_trust(choice: Choice) -> str:
     if choice.cell.trust == "local":
         return ""
     if local is None or local.best is None:
-        return "; in the local model nothing protects it"
+        return "; in the local model none of these protocols protects it"
     gained = f", {local.against.written}" if local.against else ""
-    instead = "nothing beats sending nothing" if local.nothing_sent_wins else f"{local.best.title}{gained}"
-    return f"; in the local model {instead}"
+    instead = f"none beats {local.against.base}" if local.against and local.nothing_sent_wins else ""
+    return f"; in the local model {instead or f'{local.best.title}{gained}'}"
 
 
 def _guesses(answer: Answer) -> str:

@@ -8,7 +8,18 @@ from operator import attrgetter, methodcaller
 from typing import Any, Generic, TypeVar
 
 from dprec.accounting import ComparableUnit
-from simulation.analysis.gains import NOTHING_SENT, Gain, from_best, gain, gain_digits, is_best, nothing_sent
+from simulation.analysis.gains import (
+    NOTHING_SENT,
+    Gain,
+    baseline_in_words,
+    from_best,
+    gain,
+    gain_digits,
+    is_best,
+    nothing_sent,
+    plain_gain,
+    plain_nothing_sent,
+)
 from simulation.analysis.protocol_results import (
     ProtocolResult,
     at_reference,
@@ -151,13 +162,16 @@ GAIN_IN_BRIEF = "gain"
 def baseline_columns(
     metric: Metric, results: Sequence[ProtocolResult], *, brief: bool = False
 ) -> list[ResultColumn]:
-    """Return the column that holds every result against nothing sent; none where that was not run."""
+    """Return the columns that hold results against nothing sent; none where that was not run.
+
+    That of lines that know nothing of the items, beside others that do, is a column of its own.
+    """
     baseline = nothing_sent(results)
     if baseline is None:
         return []
 
     def gained(result: ProtocolResult) -> Gain | None:
-        return None if result.baseline == NOTHING_SENT else gain(result, baseline, metric)
+        return None if result.name == baseline.name else gain(result, baseline, metric)
 
     def in_brief(against: Gain) -> str:
         doubtful = against.low is not None and not against.significant
@@ -165,9 +179,21 @@ def baseline_columns(
 
     if brief:
         return [_column(GAIN_IN_BRIEF, "", gained, attrgetter("mean"), in_brief)]
+    plain = plain_nothing_sent(results)
+    first = _gain_column(baseline, gained, metric, results)
+    return [first, _gain_column(plain, plain_gain, metric, results)] if plain else [first]
+
+
+def _gain_column(
+    base: ProtocolResult,
+    gained: Callable[[ProtocolResult], Gain | None],
+    metric: Metric,
+    results: Sequence[ProtocolResult],
+) -> ResultColumn:
+    """Return the column that holds results against a baseline, which its title names."""
     intervals = dict.fromkeys(against.interval for result in results if (against := gained(result)))
-    hint = _hint(metric.label, *intervals)
-    return [_column("against nothing sent", hint, gained, attrgetter("mean"), attrgetter("written"))]
+    title, hint = f"against {baseline_in_words(base)}", _hint(metric.label, *intervals)
+    return _column(title, hint, gained, attrgetter("mean"), attrgetter("written"))
 
 
 def best_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:

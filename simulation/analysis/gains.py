@@ -1,5 +1,8 @@
 """Paired differences of results: from nothing sent, and from the most accurate protocol of the same budget.
 
+Nothing sent is the strongest baseline that sends nothing: with what is public about the items, wherever any
+protocol beside it reads that. A line that does not read it also stands beside the one that reads as little.
+
 Every ± is half of a 95 % interval over users, who are drawn again with replacement, the same for both
 protocols (`dprec.metrics`). An interval holds for one pair: of twenty rivals as good as the best, one is
 expected to differ significantly by chance. The best is chosen by the same ratings, so that it looks a little
@@ -27,6 +30,14 @@ POPULARITY = "popularity"
 AGAINST = "against"
 """Column of comparison.csv: the name of the baseline that a line is held against."""
 
+PUBLIC = "public_items"
+"""Column of comparison.csv: what a line reads that is public about the items."""
+
+PLAIN = ("against_plain", "plain_gain", "plain_gain_low", "plain_gain_high")
+"""Columns of comparison.csv of lines that read nothing public where others do: the baseline that does not
+either, how much better than it in the main metric, and the interval over users.
+"""
+
 _ROUNDED = 1e-6
 """Tables hold the ends of intervals with fewer digits than figures."""
 
@@ -45,6 +56,8 @@ class Gain:
     """Ends of the 95 % interval over users; None where the table has none: nothing is significant then."""
     digits: int
     """Decimals that are shown."""
+    base: str = "nothing sent"
+    """What it is better than, in words."""
 
     @property
     def half_width(self) -> float | None:
@@ -93,14 +106,34 @@ def shown_from(digits: int) -> float:
     return 0.5 * 10.0**-digits
 
 
+def strongest(results: Sequence[ProtocolResult], baseline: str) -> ProtocolResult | None:
+    """Return the most accurate form of a baseline among results that predict the same; None without any."""
+    own = [each for each in results if each.baseline == baseline]
+    metric = next((each.evaluation.metric for each in own if each.evaluation), None)
+    return next(iter(by_accuracy(own, metric) if metric else own), None)
+
+
 def nothing_sent(results: Sequence[ProtocolResult]) -> ProtocolResult | None:
-    """Return the baseline with nothing sent among results that predict the same; None if there is none."""
-    return next((result for result in results if result.baseline == NOTHING_SENT), None)
+    """Return the strongest baseline that sends nothing, among results that predict the same."""
+    return strongest(results, NOTHING_SENT)
+
+
+def plain_nothing_sent(results: Sequence[ProtocolResult]) -> ProtocolResult | None:
+    """Return the strongest baseline that neither sends nor knows anything; None where it is nothing sent."""
+    plain = nothing_sent([each for each in results if not each.has(PUBLIC)])
+    return None if plain is nothing_sent(results) else plain
 
 
 def to_beat(results: Sequence[ProtocolResult]) -> ProtocolResult | None:
     """Return the baseline that makes a number of users worth it: popularity of lists, else nothing sent."""
-    return next((each for each in results if each.baseline == POPULARITY), None) or nothing_sent(results)
+    return strongest(results, POPULARITY) or nothing_sent(results)
+
+
+def baseline_in_words(baseline: ProtocolResult) -> str:
+    """Name a baseline: nothing sent, and whether it knows what is public about the items; or its name."""
+    if baseline.baseline != NOTHING_SENT:
+        return baseline.name
+    return f"nothing sent{', items known' if baseline.has(PUBLIC) else ''}"
 
 
 def gain_columns(metric: Metric) -> tuple[str, str, str]:
@@ -127,7 +160,7 @@ def gain(result: ProtocolResult, baseline: ProtocolResult, metric: Metric) -> Ga
     # An interval of other runs than these says nothing of their mean.
     if low is None or high is None or not low - _ROUNDED <= mean <= high + _ROUNDED:
         low = high = None
-    return Gain(mean, low, high, gain_digits(metric))
+    return Gain(mean, low, high, gain_digits(metric), baseline_in_words(baseline))
 
 
 def paired_rows(result: ProtocolResult, baseline: ProtocolResult) -> Pairs:
@@ -188,6 +221,16 @@ def from_best(result: ProtocolResult) -> Gain | None:
     if evaluation is None or not isinstance(behind, float) or low is None or high is None:
         return None
     return Gain(-behind, -high, -low, gain_digits(evaluation.metric))
+
+
+def plain_gain(result: ProtocolResult) -> Gain | None:
+    """Return how much better a result is than the baseline that knows nothing either; None where no other."""
+    row, evaluation = result.rows[0], result.evaluation
+    base, mean, *ends = (row.get(column) for column in PLAIN)
+    if evaluation is None or not isinstance(mean, float):
+        return None
+    low, high = _interval(*ends)
+    return Gain(mean, low, high, gain_digits(evaluation.metric), str(base))
 
 
 def is_best(result: ProtocolResult) -> bool:

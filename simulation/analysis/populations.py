@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from dprec.errors import InputError
-from simulation.analysis.gains import NOTHING_SENT, Gain, gain, shown_from, to_beat
+from simulation.analysis.gains import Gain, gain, shown_from, to_beat
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import Metric, grouped_by, short
 
@@ -94,7 +94,7 @@ def courses(results: Sequence[ProtocolResult], metric: Metric, base: str | None 
 
     ``base``: the name of a protocol that is to be beaten; by default `simulation.analysis.gains.to_beat`.
     """
-    points: list[tuple[tuple[str, float | None, str, str], Point]] = []
+    points: list[tuple[tuple[str, float | None, str], Point]] = []
     for evaluation, own in by_evaluation(results).items():
         baseline = to_beat(own) if base is None else next((each for each in own if each.name == base), None)
         if evaluation.metric != metric or baseline is None:
@@ -104,15 +104,14 @@ def courses(results: Sequence[ProtocolResult], metric: Metric, base: str | None 
             against = None if result.baseline or result.budget is None else gain(result, baseline, metric)
             users, accuracy = result.mean("represents") or result.mean("users"), result.mean(metric.column)
             if against and users and accuracy is not None:
-                key = result.name, result.budget, kind, _in_words(baseline)
+                key = result.name, result.budget, kind
                 points.append((key, Point(users, result, accuracy, against)))
     by_users = grouped_by(sorted(points, key=lambda each: each[1].users))
     ordered = {key: by_users[key] for key, _ in points}
-    return [Course(*key, tuple(each)) for key, each in ordered.items() if len(each) > 1]
-
-
-def _in_words(base: ProtocolResult) -> str:
-    return "nothing sent" if base.baseline == NOTHING_SENT else base.name
+    # Which form of a baseline is the strongest may change with users; that with the most of them is named.
+    return [
+        Course(*key, each[-1].against.base, tuple(each)) for key, each in ordered.items() if len(each) > 1
+    ]
 
 
 def course_of(every: Sequence[Course], result: ProtocolResult) -> Course | None:

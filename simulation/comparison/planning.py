@@ -38,7 +38,7 @@ from simulation.comparison.templates import (
 from simulation.configuration import strict_yaml
 from simulation.configuration.loading import changed, needs_fitting_split, replaces_dataset
 from simulation.configuration.models import SOURCES, RunConfig, parse_config, validated, with_sources
-from simulation.protocols.base import BASELINE_PRESETS
+from simulation.protocols.base import BASELINE_PRESETS, INFORMED_BASELINES
 
 _LONGEST_PANEL = 40
 """Characters of a panel in a name; the names of runs are limited."""
@@ -60,14 +60,36 @@ def _added_baselines(
     for group, words in zip(
         groups.values(), _distinguishing([own[0] for own in groups.values()]), strict=True
     ):
-        listed = {template.run.protocol.baseline for template in group}
-        for baseline, preset in BASELINE_PRESETS[group[0].run.protocol.predicted].items():
-            if baseline not in listed and (baselines is None or baseline in baselines):
-                kind = group[0].run.dataset.kind
-                name = next(name for name in _names_of_baseline(preset, words, kind) if name not in names)
+        for baseline, preset, like, form in _wanted_baselines(group):
+            if baselines is None or baseline in baselines:
+                named = _names_of_baseline(preset, [*form, *words], group[0].run.dataset.kind)
+                name = next(name for name in named if name not in names)
                 names.add(name)
-                added.append(_baseline(preset, name, group[0]))
+                added.append(_baseline(preset, name, like))
     return added
+
+
+def _wanted_baselines(group: Sequence[Template]) -> Iterator[tuple[str, str, Template, Sequence[str]]]:
+    """Yield the baselines that entries which predict the same lack: name, preset, what it is like, words.
+
+    A baseline knows of the items what the entries know. Where only some know something, one stands beside
+    them that knows nothing. What is listed with other settings than those of the preset replaces none.
+    """
+    protocols = [each for each in group if each.run.protocol.baseline is None] or group
+    knowing: dict[str, Template] = {}
+    for each in sorted(protocols, key=lambda each: not each.run.dataset.public_items):
+        knowing.setdefault(each.run.dataset.public_items, each)
+    first = next(iter(knowing.values()))
+    for baseline, preset in BASELINE_PRESETS[group[0].run.protocol.predicted].items():
+        informed = INFORMED_BASELINES.get(preset)
+        forms = [(preset, first)] if informed != preset else []
+        forms += [(informed, like) for known, like in knowing.items() if informed and (known or not forms)]
+        for form, like in forms:
+            public, made = like.run.dataset.public_items, _baseline(form, form, like).run.protocol
+            same = [each for each in group if each.run.protocol == made]
+            if not any(form != informed or each.run.dataset.public_items == public for each in same):
+                without = informed == form and not public and len(knowing) > 1
+                yield baseline, form, like, ["without-items"] if without else []
 
 
 def predicted(config: RunConfig, panel: str | None, *, folds: bool) -> str:

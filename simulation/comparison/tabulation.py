@@ -20,10 +20,14 @@ from simulation.analysis.gains import (
     AGAINST,
     BEHIND,
     BEST,
+    NOTHING_SENT,
+    PLAIN,
+    PUBLIC,
     Pairs,
     gain_columns,
     nothing_sent,
     paired_rows,
+    plain_nothing_sent,
     rivals,
 )
 from simulation.analysis.groups import GroupedRun, over_folds, row_of
@@ -77,6 +81,7 @@ def _figures(cell: Cell, summary: Summary) -> Row:
     row["scale_low"], row["scale_high"] = summary.dataset.scale or (None, None)
     row["total_message_bytes"] = summary.traffic.total_message_bytes
     row["baseline"] = cell.baseline
+    row |= {PUBLIC: cell.public} if cell.public else {}
     return {**_identity(cell), **row}
 
 
@@ -152,7 +157,7 @@ def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]
     ``errors``: returns the errors of a line, given the key of its cell; called for lines that are compared.
     With the columns of `gain_columns` for the metrics that are sums over users, where nothing sent was run on
     the same ratings; and with those of `simulation.analysis.gains` for the main metric, where several
-    protocols were. Other lines are as they were.
+    protocols were, and for lines that know less of the items than nothing sent. Other lines are as they were.
     """
     added: dict[str, Row] = {}
     for evaluation, results in by_evaluation(results_of(rows)).items():
@@ -161,14 +166,22 @@ def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]
         against = (
             [] if baseline is None else [_Pairing.of(own, baseline) for own in results if own is not baseline]
         )
+        plain = plain_nothing_sent(results) if measured else None
+        alike = [
+            _Pairing.of(own, plain)
+            for own in results
+            if plain and own.baseline != NOTHING_SENT and not own.has(PUBLIC)
+        ]
         behind = [(best, [_Pairing.of(each, best) for each in others]) for best, others in groups]
-        pairings = against + [pairing for _, own in behind for pairing in own]
+        pairings = against + alike + [pairing for _, own in behind for pairing in own]
         used = {_key(row) for pairing in pairings for two in pairing.both for row in two}
         if not used:
             continue
         drawn = DrawnUsers.of({key: errors(key) for key in sorted(used)})
         for pairing in against:
             pairing.add(added, _gains(pairing, drawn))
+        for pairing in alike:
+            pairing.add(added, _from_plain(pairing, evaluation.metric, drawn))
         for best, own in behind:
             if any(pairing.both for pairing in own):
                 for row in best.rows:
@@ -259,6 +272,13 @@ def _gains(pairing: _Pairing, drawn: DrawnUsers) -> Row:
         if metric.column in METRICS_OF_USERS and pairing.result.average(metric.column):
             columns |= zip(gain_columns(metric), pairing.better_by(metric, drawn), strict=True)
     return columns
+
+
+def _from_plain(pairing: _Pairing, metric: Metric, drawn: DrawnUsers) -> Row:
+    """Return the columns that hold a result against what knows as little of the items."""
+    if not pairing.pairs:
+        return {}
+    return dict(zip(PLAIN, (pairing.other.name, *pairing.better_by(metric, drawn)), strict=True))
 
 
 def _from_best(pairing: _Pairing, metric: Metric, drawn: DrawnUsers) -> Row:

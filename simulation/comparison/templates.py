@@ -149,7 +149,7 @@ class ComparisonConfig(BaseModel):
         default=True,
         description="Whether it also shows what is reached without any of its protocols: nothing-sent, "
         "global-mean, item-average and sets-only, or of lists random-list and popularity, for everything "
-        "that the protocols predict.",
+        "that the protocols predict, with what is public about the items wherever any of them reads that.",
     )
     populations: PopulationOptions | None = Field(
         default=None, description="Other numbers of users, at which every protocol runs as well."
@@ -215,6 +215,8 @@ class Cell:
     panel: str | None = None
     baseline: str | None = None
     """Name of the baseline that it is; None for any other protocol."""
+    public: str = ""
+    """What it reads that is public about the items; empty for nothing."""
     population: str | None = None
     """Of which population it is; None for the comparison's own ratings."""
     quick: bool = False
@@ -280,6 +282,7 @@ class Template:
             config=self.run.model_copy(update={"seed": seed, "protocol": protocol, "split": split}),
             panel=self.entry.panel,
             baseline=protocol.baseline,
+            public=self.run.dataset.public_items,
             where=self.where,
             population=self.population,
         )

@@ -22,7 +22,7 @@ from simulation.analysis.columns import (
     run_table,
     tables_of_comparison,
 )
-from simulation.analysis.gains import same_figures, worse_than_nothing
+from simulation.analysis.gains import baseline_in_words, nothing_sent, same_figures, worse_than_nothing
 from simulation.analysis.populations import METHOD, Projection
 from simulation.analysis.protocol_results import (
     ProtocolResult,
@@ -165,8 +165,8 @@ def _fitted_results(
     names = Column(small.first, tuple(titles), numeric=False)
     ordered = [names, *(_of_column(column, small.results, brief=brief) for column in columns)]
     ranked = [replace(column, rank=place) for place, column in enumerate(ordered)]
-    gained = brief and any(column.title == GAIN_IN_BRIEF for column in columns)
-    notes = ["gain: over nothing sent; n.s.: not significant"] if gained else []
+    base = nothing_sent(small.results) if any(column.title == GAIN_IN_BRIEF for column in columns) else None
+    notes = [f"gain: over {baseline_in_words(base)}; n.s.: not significant"] if brief and base else []
     notes += ["*: named above"] if any(cell.endswith(" *") for cell in names.cells) else []
     return fitted(ranked, width, small.title, "; ".join(notes))
 

@@ -29,7 +29,7 @@ from simulation.analysis.columns import (
     headline_rows,
     text_column,
 )
-from simulation.analysis.gains import NOTHING_SENT, gain_digits, nothing_sent, to_beat
+from simulation.analysis.gains import NOTHING_SENT, baseline_in_words, gain_digits, nothing_sent, to_beat
 from simulation.analysis.populations import Point, course_of, users_needed
 from simulation.analysis.protocol_results import (
     ComparisonFiles,
@@ -185,6 +185,7 @@ def decision(part: EvaluationPart) -> Markup:
     if not competing or files.waiting:
         return Markup("")
     base, users = nothing_sent(part.results), part.results[0].mean("users")
+    known = "" if base is None else baseline_in_words(base).removeprefix("nothing sent")
     reached = None if base is None else base.mean(metric.column)
     offers = [_offer(each, part) for each in preferred(competing, metric)]
     kept = [key for each in offers for key, loss in each["losses"].items() if loss]
@@ -200,7 +201,7 @@ def decision(part: EvaluationPart) -> Markup:
                 "protect": asked if asked in kept else next(iter(kept), asked),
                 "epsilon": reference_budget(part.results) or 1,
             },
-            "base": "" if reached is None else f" ({_reached(metric, reached)})",
+            "base": "" if base is None or reached is None else f" ({_reached(metric, reached)}{known})",
             "users": None if users is None else round(users),
             "offers": offers,
         },
@@ -232,7 +233,7 @@ def _offer(each: Candidate, part: EvaluationPart) -> dict[str, Any]:
             {
                 "users": point.users,
                 "of": "" if _data(point.result) == _data(result) else f" ({_data(point.result)})",
-                **_figures_of(point, part.metric, course.base),
+                **_figures_of(point, part.metric),
                 "key": part.metric.sort_key(reached) - point.against.mean,
             }
             for point in course.points
@@ -255,9 +256,10 @@ def _loss(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> 
     return kept, f" with δ = {result.delta or 0:g}"
 
 
-def _figures_of(each: Candidate | Point, metric: Metric, base: str = "nothing sent") -> dict[str, Any]:
+def _figures_of(each: Candidate | Point, metric: Metric) -> dict[str, Any]:
     """Return what a result reaches and what it costs: to be sorted and limited by, and in words."""
-    held = f"against {base}: {each.against.written}" if each.against else "nothing sent was not run"
+    against = each.against
+    held = f"against {against.base}: {against.written}" if against else "nothing sent was not run"
     return {
         "key": metric.sort_key(each.accuracy),
         "messages": each.result.bytes_per_user,

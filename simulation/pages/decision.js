@@ -60,7 +60,7 @@ if (form) {
     }
     if (nearest) return ["", "Send nothing", `${offer.users ? "" : base}: the nearest, ${nearest.name}, reaches ${nearest.says}.${needs}`];
     if (asked.protocol && offer) return ["Not ", offer.name, ` (${obstacle(offer, asked)}): it reaches ${offer.says}.${needs}`];
-    return ["", "Nothing", " here is proved to keep these limits."];
+    return ["", "No protocol", " here is proved to keep these limits."];
   }
 
   // The row of what is taken, from the table of all results if the headline has the protocol at another budget.

@@ -8,7 +8,7 @@ from operator import attrgetter
 from markupsafe import Markup
 
 from simulation.analysis.columns import TableColumn, text_column, written_column
-from simulation.analysis.gains import to_beat
+from simulation.analysis.gains import POPULARITY, to_beat
 from simulation.analysis.populations import Course, Point, courses, population_sentence
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, grouped_by, loss, number, size
 from simulation.pages.comparison_plots import seen
@@ -51,9 +51,8 @@ def _table(part: EvaluationPart) -> Markup:
     results = [*part.results, *part.files.populations]
     counts = sorted({point.users for course in lines for point in course.points})
     bases = dict.fromkeys([course.base for course in lines])
-    # A list that weighs popularity by public data needs no more than popularity does.
-    names = [each.name for each in results if each.text("completion") == _BY_CONTENT and each.budget is None]
-    further = {name: courses(results, metric, name) for name in dict.fromkeys(names) if name not in bases}
+    names = dict.fromkeys(each.name for each in results if each.baseline == POPULARITY)
+    further = {name: courses(results, metric, name) for name in names if name not in bases}
 
     def needed(base: str, every: Sequence[Course]) -> TableColumn[Course]:
         own = {(each.name, each.budget, each.ratings): each for each in every}
@@ -73,9 +72,6 @@ def _table(part: EvaluationPart) -> Markup:
         *map(partial(_reached_with, metric=metric), counts),
     ]
     return table(f"From how many users on: {metric.label}, and bytes of messages up", columns, lines)
-
-
-_BY_CONTENT = "popularity-by-content"
 
 
 def _reached_with(users: float, metric: Metric) -> TableColumn[Course]:

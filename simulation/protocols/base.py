@@ -244,6 +244,14 @@ BASELINE_PRESETS: dict[Predicted, dict[str, str]] = {
 }
 """The presets that are baselines of ratings or of lists, by what they are called in tables."""
 
+INFORMED_BASELINES = {
+    "nothing-sent": "nothing-sent",
+    "sets-only": "sets-only",
+    "random-list": "content-list",
+    "popularity": "popularity-by-content",
+}
+"""What stands for a preset of `BASELINE_PRESETS` where something is public about the items."""
+
 _AFTER_REPORTS = frozenset({"delivery", "guard", "shuffler", "item_embeddings"})
 """Settings with and without which devices draw and send the same."""
 

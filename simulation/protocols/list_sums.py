@@ -122,8 +122,8 @@ class PopularityProtocol(SummedProtocol):
 
     @property
     def baseline(self) -> str | None:
-        """Popularity alone, in the clear."""
-        return None if self.content or self.private else "popularity"
+        """Popularity in the clear, with public data or without."""
+        return None if self.private else "popularity"
 
     @property
     def method(self) -> ListMethod:

@@ -18,6 +18,7 @@ from dprec.components import option
 from dprec.errors import SettingError
 from dprec.exchange import OneShotSetup, Setup, SilentSetup
 from dprec.lists import ease, ials
+from dprec.lists.model import ItemTable, ListModel
 from dprec.mechanisms import Mechanism, SetOnly
 from dprec.observations import Observations
 from dprec.predictions import cells_from_rows
@@ -68,9 +69,13 @@ class ListProtocol(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RandomListProtocol(ListProtocol):
-    """Every user gets items in a random order, drawn from what is public; nothing is sent."""
+    """Every user gets items in a random order, drawn from what is public; nothing is sent.
+
+    With content, a device orders them by how like they are to its user's own; only equals are in that order.
+    """
 
     kind: Literal["random-list"] = "random-list"
+    content: bool = option("Whether devices order items by public data that their users' items share.", False)
 
     @property
     def baseline(self) -> str:
@@ -96,15 +101,28 @@ class RandomListProtocol(ListProtocol):
         """Draw the orders; the grid is not used, and there is no round."""
         accountant = PrivacyAccountant(rated=task.train.counts > 0)
         accountant.step(0, task.train.counts >= 0, 0.0, 0.0)
-        seed = task.public_seed % (1 << 64)
         return Outcome(
-            predict=lambda users, items: uniforms(public_words(seed, users, items)),
+            **self._orders(task),
             traffic=TrafficLedger(task.n_users),
             accountant=accountant,
             guarantee=self.guarantee((task.n_users, task.n_items)),
             rounds=(),
             transcript=transcript_of(task) if task.attacked else None,
         )
+
+    def _orders(self, task: Task) -> dict[str, Any]:
+        """Return the fields of an `Outcome` by which items are ordered."""
+        seed = task.public_seed % (1 << 64)
+        if not self.content or task.catalogue is None:
+            return {"predict": lambda users, items: uniforms(public_words(seed, users, items))}
+        model = ListModel.of(np.ones(task.n_items), task.catalogue, ItemTable.nothing())
+        sets, items = task.judged.to_sets(), np.arange(task.n_items)
+
+        def predict_rows(users: AnyInts, n_items: int) -> Floats:
+            order = uniforms(public_words(seed, np.repeat(users, n_items), np.tile(items, len(users))))
+            return np.round(model.scores(sets[users]), 9) + 1e-9 * order.reshape(-1, n_items)
+
+        return {"predict": cells_from_rows(predict_rows, task.n_items), "predict_rows": predict_rows}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -191,8 +191,18 @@ ACROSS = (
         Literal[*BASELINES, *BASELINE_PRESETS["lists"]],
         "Which baseline the line is; empty otherwise.",
     ),
-    Column("against", str, "The baseline that the line is held against: `nothing-sent`."),
+    Column("public_items", str, "What the line reads that is public about the items; empty for nothing."),
+    Column("against", str, "The baseline that the line is held against: the strongest that sends nothing."),
     *_GAINS,
+    Column(
+        "against_plain",
+        str,
+        "The baseline that knows nothing of the items either; only for lines that read nothing public beside "
+        "others that do.",
+    ),
+    Column("plain_gain", float, f"How much better than that in the main metric, {_UNIT}."),
+    Column("plain_gain_low", float, "Lower end of its 95 % interval over users."),
+    Column("plain_gain_high", float, "Upper end of its 95 % interval over users."),
     Column("best_at_budget", str, "The most accurate protocol at the line's ε."),
     Column(
         "behind_best",

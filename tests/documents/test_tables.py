@@ -14,10 +14,11 @@ from docs.tables.__main__ import documents, filled
 from docs.tables.answer import choices, chosen, references
 from docs.tables.collect import provenance_of, rows_of
 from docs.tables.figures import figures
-from docs.tables.leaderboard import accuracies
+from docs.tables.leaderboard import accuracies, gain_columns
 from docs.tables.results import RESULTS, Committed, Provenance, papers, summary, systems
 from dprec.accounting import ComparableUnit
 from dprec.accounting.events import gaussian_epsilon, largest_mu
+from simulation.analysis.gains import PLAIN
 from simulation.analysis.protocol_results import ProtocolResult, read_comparison
 from simulation.analysis.vocabulary import METRICS
 from simulation.configuration.strict_yaml import presets
@@ -210,7 +211,7 @@ def test_a_loss_that_is_only_claimed_is_not_taken() -> None:
 
 def test_a_smaller_budget_is_carried_forward_among_what_protects_alike() -> None:
     smaller = result("smaller", 0.9, gain=BETTER, epsilon=0.5)
-    larger = result("larger", 0.8, gain=BETTER, epsilon=2.0)
+    larger = result("larger", 0.8, gain=BETTER, epsilon=2.0, epsilon_per_rating=2.0)
     hidden = result("hidden", 0.7, gain=BETTER, hides_rated_items="True")
     trusting = result("trusting", 0.6, gain=BETTER, trust="central")
     assert taken(result(gain=BETTER), smaller, larger, hidden) == ["smaller"]
@@ -218,13 +219,40 @@ def test_a_smaller_budget_is_carried_forward_among_what_protects_alike() -> None
     assert taken(smaller, trusting) == ["smaller", "trusting"]
 
 
-def test_what_protects_a_whole_user_is_not_compared_with_budgets_per_rating() -> None:
+def test_what_protects_a_whole_user_protects_each_rating_as_well() -> None:
     whole = result("whole", 0.5, gain=BETTER, epsilon_per_user_max=1.0)
-    assert taken(whole, result(gain=BETTER)) == ["ours"]
+    assert taken(whole, result(gain=BETTER)) == ["whole"]
     assert taken(whole, result(gain=BETTER), unit="user") == ["whole"]
-    composed = result("composed", 0.4, gain=BETTER, epsilon=2.0, epsilon_composed_max=0.6)
+    losses = {"epsilon_per_rating": None, "epsilon_per_user_max": None, "epsilon_composed_max": 0.6}
+    composed = result("composed", 0.4, gain=BETTER, epsilon=2.0, **losses)
     assert taken(whole, composed, unit="user") == ["composed"]
-    assert taken(whole, composed) == []
+    assert taken(whole, composed) == ["whole"]
+
+
+def test_a_table_holds_protocols_against_the_strongest_baseline_and_names_it() -> None:
+    """What beats a device that knows nothing, and not one that knows the items, is not taken."""
+    known = result("nothing-sent", 1.0, baseline="nothing-sent", public_items="items")
+    plain = result("nothing-sent-without-items", 1.1, baseline="nothing-sent")
+    low, high = "rmse_gain_low", "rmse_gain_high"
+    ours = result("ours", 0.98, public_items="items", against=known.name, **{low: -0.02, high: 0.06})
+    beside = dict(zip(PLAIN, (plain.name, 0.05, 0.02, 0.08), strict=True))
+    theirs = result("zheng-rr", 1.05, against=known.name, **{low: -0.09, high: -0.01}, **beside)
+    held = Committed(MADE, [plain, ours, theirs, known])
+    assert [each.take for each in chosen(held, held.results, RMSE, [False], [1.0])] == [known]
+    first, second = gain_columns(RMSE, held.results)
+    assert first.title == "against nothing sent, items known"
+    assert [first.text(each) for each in (ours, theirs, plain)] == [
+        "0.020 ± 0.040, not significant",
+        "0.050 ± 0.040 worse",
+        "0.100 worse",
+    ]
+    assert second.title == "against nothing sent"
+    assert [second.text(each) for each in (ours, theirs)] == ["–", "0.050 ± 0.030 better"]
+    *_, said = references(held, held.results, RMSE, 1.0)
+    assert said == (
+        "of 1 preset of published systems at ε = 1, none is significantly better than nothing sent, items "
+        "known and `zheng-rr` (0.050 ± 0.030 better) is significantly better than nothing sent"
+    )
 
 
 def test_a_protocol_that_a_summary_lacks_is_refused() -> None:

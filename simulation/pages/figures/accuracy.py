@@ -8,7 +8,7 @@ import numpy as np
 
 from dprec.accounting import ComparableUnit
 from dprec.arrays import Floats
-from simulation.analysis.gains import NOTHING_SENT, POPULARITY, to_beat
+from simulation.analysis.gains import NOTHING_SENT, POPULARITY, baseline_in_words, nothing_sent, to_beat
 from simulation.analysis.populations import Course
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.analysis.vocabulary import Metric, loss, loss_per, size, with_spread
@@ -78,13 +78,16 @@ def _series(
 
 
 def _across(
-    results: Iterable[ProtocolResult], metric: Metric, x: Axis, beaten: str = NOTHING_SENT
+    results: Sequence[ProtocolResult], metric: Metric, x: Axis, beaten: ProtocolResult | None = None
 ) -> list[Series]:
-    """Return lines across a panel: of baselines and protocols without privacy, first the one to beat."""
-    lines = []
-    for result in sorted(results, key=lambda result: result.baseline != beaten):
-        label = "nothing sent" if result.baseline == NOTHING_SENT else shortened(result.name)
-        baseline, solid = result.baseline is not None, result.baseline == beaten
+    """Return lines across a panel: of baselines and protocols without privacy, first the one to beat.
+
+    That is ``beaten``; by default, nothing sent.
+    """
+    beaten, lines = beaten or nothing_sent(results), []
+    for result in sorted(results, key=lambda result: result is not beaten):
+        baseline, solid = result.baseline is not None, result is beaten
+        label = baseline_in_words(result) if solid else shortened(result.name)
         for line in _series(label, [(x.low, result), (x.high, result)], metric):
             lines.append(replace(line, deviation=None, flat=True, baseline=baseline, solid=solid))
     return lines
@@ -283,7 +286,7 @@ def draw_accuracy_against_bytes(
         if points:
             x = log_axis([float(each.x[0]) for each in points], "bytes per user, both ways", in_bytes=True)
             across = _across([result for result in results if result.baseline], metric, x)
-            steps, legend = _frontier(points, x, metric), [Entry("nothing better for as few bytes", MUTED)]
+            steps, legend = _frontier(points, x, metric), [Entry("none here better for as few bytes", MUTED)]
             title = f"{metric.heading}, by bytes of {what}"
             panels.append(_panel(title, x, [*across, *points], metric, looks, [steps], legend))
     return panels
@@ -312,8 +315,7 @@ def draw_accuracy_against_tau(
         curves += _series(shortened(name), points, metric)
     values = [value for curve in curves for value in curve.x.tolist()]
     x = log_axis(values, "1 / τ: users over the noise of a sum")
-    name = NOTHING_SENT if beaten is None else beaten.baseline or beaten.name
-    lines = [*_across(held, metric, x, name), *curves]
+    lines = [*_across(held, metric, x, beaten), *curves]
     return _panel(metric.heading, x, lines, metric, looks, faint=False)
 
 

@@ -48,6 +48,24 @@ def test_what_predicts_other_ratings_is_not_weighed(table: Table) -> None:
     assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).best.result.name == "stars"
 
 
+def test_what_beats_only_a_device_that_knows_nothing_of_the_items_is_not_advised(table: Table) -> None:
+    """Decisions are held against the strongest baseline that sends nothing, whichever comes first."""
+    quiet: dict[str, Any] = {"baseline": "nothing-sent", "up": 0.0, "epsilon_per_rating": 0.0}
+    plain = line("plain", None, 1.06, **quiet)
+    knowing = line("knowing", None, 1.02, public_items="items", **quiet)
+    ends = {"against": "knowing", "rmse_gain_low": -0.02, "rmse_gain_high": 0.0}
+    for rows in ([plain, knowing], [knowing, plain]):
+        advice = advise(
+            table([*rows, line("ours", 1.0, 1.03, public_items="items", **ends)]),
+            AdviceLimits(1.0, "rating", 1000),
+        )
+        assert advice.best.result.name == "knowing"
+        assert [each.result.name for each in advice.not_better] == ["ours"]
+        said = "\n".join(advice_lines(advice))
+        assert "of the protocols within these limits, none beats nothing sent, items known: ours" in said
+        assert "plain" not in said
+
+
 def test_units_are_distinguished(table: Table) -> None:
     assert advise(table(), AdviceLimits(2.0, "user", 1000)).best.result.name == "whole"
 
@@ -289,7 +307,7 @@ def test_sending_nothing_is_an_answer_and_no_error(table: Table, capsys: pytest.
         assert ended.value.code == 0
         printed = capsys.readouterr()
         assert "send nothing" in printed.out
-        assert "nothing within these limits beats nothing sent" in printed.out
+        assert "of the protocols within these limits, none beats nothing sent" in printed.out
         assert printed.err == ""
 
 

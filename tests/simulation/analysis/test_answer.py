@@ -197,7 +197,7 @@ CASES: dict[str, tuple[list[Lines], str]] = {
         ],
         "rating",
     ),
-    "nothing beats sending nothing": ([QUIET, lines("values", 1.0, "local", 1.05, 1.06)], "rating"),
+    "none beats sending nothing": ([QUIET, lines("values", 1.0, "local", 1.05, 1.06)], "rating"),
     "trust that is worth it": (
         [QUIET, whole("local", 4.0, "local", 1.05, 1.05), whole("sums", 4.0, "secure-aggregation", 0.9, 0.9)],
         "user",

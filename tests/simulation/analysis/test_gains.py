@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from simulation.analysis.columns import baseline_columns
-from simulation.analysis.gains import Gain, gain, nothing_sent, same_figures, worse_than_nothing
+from simulation.analysis.gains import (
+    Gain,
+    gain,
+    nothing_sent,
+    plain_nothing_sent,
+    same_figures,
+    to_beat,
+    worse_than_nothing,
+)
 from simulation.analysis.protocol_results import ProtocolResult, results_of
 from simulation.analysis.vocabulary import METRICS, Metric
 
@@ -88,6 +96,26 @@ def test_runs_on_other_ratings_are_not_compared() -> None:
     assert gain(other, baseline, RMSE) is None
     other.rows[0]["test_ratings"] = 100
     assert gain(other, baseline, RMSE) is not None
+
+
+def test_the_strongest_form_of_a_baseline_is_what_others_are_held_against() -> None:
+    plain = result("plain", {(None, 1): 1.06}, "nothing-sent")
+    knowing = result("knowing", {(None, 1): 1.02}, "nothing-sent")
+    knowing.rows[0]["public_items"] = "items"
+    for both in ([plain, knowing], [knowing, plain]):
+        assert nothing_sent(both) is knowing
+        assert plain_nothing_sent(both) is plain
+        assert to_beat(both) is knowing
+    # Public data that mislead do not make a protocol look better.
+    knowing.rows[0]["rmse"] = 1.1
+    assert nothing_sent([knowing, plain]) is plain
+    assert plain_nothing_sent([knowing, plain]) is None
+    ours = result("ours", {(None, 1): 1.0})
+    assert gain(ours, plain, RMSE).base == "nothing sent"  # type: ignore[union-attr]
+    assert gain(ours, knowing, RMSE).base == "nothing sent, items known"  # type: ignore[union-attr]
+    popular = [result(name, {(None, 1): 0.9}, "popularity") for name in ("popularity", "by-content")]
+    popular[1].rows[0]["rmse"] = 0.8
+    assert to_beat([plain, *popular]) is popular[1]
 
 
 def test_nothing_to_compare() -> None:

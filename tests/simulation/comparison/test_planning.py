@@ -14,7 +14,7 @@ from simulation.analysis.vocabulary import METRICS
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import presets, read_yaml
-from simulation.protocols.base import BASELINE_PRESETS, BASELINES
+from simulation.protocols.base import BASELINE_PRESETS, BASELINES, INFORMED_BASELINES
 from tests.paths import CONFIGS
 from tests.refusals import refused_at
 
@@ -275,24 +275,89 @@ def test_everything_that_is_predicted_has_its_baselines(tmp_path: Path) -> None:
     assert cells["nothing-sent-synthetic-domains"].split == cells["nx-map"].split
 
 
-def test_public_data_about_the_items_change_no_rating(tmp_path: Path) -> None:
-    films = {"kind": "movielens-100k", "path": "nowhere", "items": True}
+FILMS = {"kind": "movielens-100k", "path": "nowhere", "items": True}
+
+
+def known(comparison: Comparison) -> dict[str, tuple[str | None, bool]]:
+    """Return which baseline each protocol is, and whether it knows the items."""
+    return {
+        cell.protocol: (cell.baseline, bool(getattr(cell.config.dataset, "items", False)))
+        for cell in comparison.cells
+    }
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_baseline_knows_of_the_items_what_the_protocols_beside_it_know(tmp_path: Path, first: bool) -> None:
+    """Whichever protocol comes first; and where only some know them, one that does not stands beside."""
     entries = ["blp-mf", {"name": "without", "preset": "blp-mf", "set": {"dataset.items": False}}]
-    assert names(planned(tmp_path, entries, dataset=films)) == ["blp-mf", "without", *BASELINES]
+    mixed = known(planned(tmp_path, entries if first else entries[::-1], dataset=FILMS))
+    assert mixed["nothing-sent"] == ("nothing-sent", True)
+    assert mixed["nothing-sent-without-items"] == ("nothing-sent", False)
+    assert mixed["sets-only"] == ("sets-only", True)
+    assert mixed["sets-only-without-items"] == ("sets-only", False)
+    assert list(mixed)[2:] == [
+        *("nothing-sent", "nothing-sent-without-items", "global-mean", "item-average"),
+        *("sets-only", "sets-only-without-items"),
+    ]
+    alike = known(planned(tmp_path, entries[:1], dataset=FILMS))
+    assert alike["nothing-sent"] == ("nothing-sent", True)
+    assert list(alike)[1:] == list(BASELINES)
+
+
+def test_popularity_is_weighed_by_what_is_public_of_the_items(tmp_path: Path) -> None:
+    dataset, split = {**FILMS, "positive": ">= 4"}, {"kind": "user-holdout", "test_fraction": 0.2}
+    lists = known(planned(tmp_path, ["ease"], dataset=dataset, split=split))
+    assert lists["popularity-by-content"] == ("popularity", True)
+    assert lists["content-list"] == ("nothing-sent", True)
+    assert {"random-list", "popularity"} <= set(lists)
+    dataset = {**dataset, "items": False}
+    lists = known(planned(tmp_path, ["ease"], dataset=dataset, split=split))
+    assert set(lists) == {"ease", "random-list", "popularity"}
+
+
+def test_numbers_of_items_that_are_drawn_are_no_public_data(tmp_path: Path) -> None:
     fewer = {"name": "fewer", "preset": "blp-mf", "set": {"dataset.items": 10}}
     assert len(names(planned(tmp_path, ["blp-mf", fewer]))) == 2 + 2 * len(BASELINES)
 
 
-def test_what_is_listed_is_not_added_whatever_its_name(tmp_path: Path) -> None:
+def test_what_is_listed_is_not_added_whatever_its_name_unless_it_has_other_settings(tmp_path: Path) -> None:
     elsewhere = {"dataset": DOMAINS, "split": COLD}
-    protocols = [
-        "blp-mf",
-        {"name": "alone", "preset": "nothing-sent", "set": {"protocol.prior": 4}},
-        {"name": "item-average", "set": elsewhere},
-    ]
+    alone = {"name": "alone", "preset": "nothing-sent"}
+    protocols = ["blp-mf", alone, {"name": "item-average", "set": elsewhere}]
     comparison = planned(tmp_path, protocols)
     assert "nothing-sent" not in names(comparison)
     assert {"item-average-synthetic", "nothing-sent-synthetic-domains"} <= set(names(comparison))
+    handicapped = {**alone, "set": {"protocol.prior": 1}}
+    assert "nothing-sent" in names(planned(tmp_path, ["blp-mf", handicapped]))
+    unknowing = {**alone, "set": {"dataset.items": False}}
+    assert known(planned(tmp_path, ["blp-mf", unknowing], dataset=FILMS))["nothing-sent"][1]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "path",
+    sorted({*CONFIGS.glob("compare-*.yaml"), *(CONFIGS / "experiments").glob("*.yaml")}),
+    ids=lambda p: p.stem,
+)
+def test_every_comparison_holds_the_strongest_baseline_that_its_public_data_permit(path: Path) -> None:
+    comparison = load_comparison(path)
+    if not comparison.config.baselines:
+        return
+    predicts: dict[tuple[Any, ...], list[Any]] = {}
+    for cell in comparison.cells:
+        values = cell.config.model_dump(mode="json")
+        dataset = {key: value for key, value in values["dataset"].items() if type(value) is not bool}
+        split = {key: value for key, value in values["split"].items() if key != "fold"}
+        group = yaml.safe_dump([dataset, split, values["binarization"], cell.panel, cell.population])
+        predicts.setdefault((group,), []).append(cell)
+    for cells in predicts.values():
+        knows = [bool(cell.public) for cell in cells if cell.baseline is None]
+        lists = cells[0].config.protocol.predicted == "lists"
+        for most in {max(knows), min(knows)} if knows else ():
+            of = [each for each in cells if bool(each.public) == most]
+            assert "nothing-sent" in {each.baseline for each in of}
+            if most and lists:
+                assert {"content-list", "popularity-by-content"} <= {each.protocol for each in of}
 
 
 def test_a_panel_has_its_baselines_in_it(tmp_path: Path) -> None:
@@ -321,6 +386,7 @@ def test_baselines_are_known_among_the_presets() -> None:
     runs = {name: values for name, path in presets().items() if "protocol" in (values := read_yaml(path))}
     known = {name: parse_config(values).protocol.baseline for name, values in runs.items()}
     named = {preset: name for own in BASELINE_PRESETS.values() for name, preset in own.items()}
+    named |= {form: named[preset] for preset, form in INFORMED_BASELINES.items()}
     assert known == {name: named.get(name) for name in runs}
 
 

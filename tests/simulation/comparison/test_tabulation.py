@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dprec.randomness import generator
-from simulation.analysis.columns import best_columns
+from simulation.analysis.columns import baseline_columns, best_columns
 from simulation.analysis.gains import not_significant
 from simulation.analysis.protocol_results import results_of
 from simulation.analysis.vocabulary import METRICS
@@ -16,6 +16,7 @@ from simulation.storage.directories import cell_key
 from tests.results import row
 
 USERS, RATINGS = 300, 8
+RMSE = METRICS[0]
 Errors = dict[str, UserErrors]
 
 
@@ -116,6 +117,31 @@ def test_without_nothing_sent_on_the_same_ratings_nothing_is_added() -> None:
     assert with_user_intervals(rows[1:], errors.__getitem__) == rows[1:]
     rows[0]["test_ratings"] = 7
     assert with_user_intervals(rows, errors.__getitem__) == rows
+
+
+def test_gains_are_over_the_strongest_baseline_and_beside_it_over_the_one_that_knows_as_little() -> None:
+    """A baseline that knows less than another never makes a protocol look better."""
+    shared = 1.0 + generator(3, "known").random((USERS, RATINGS))
+    shifts = {"plain": 0.2, "knowing": 0.0, "ours": -0.1, "published": 0.1}
+    known, quiet = {"public_items": "items"}, {"baseline": "nothing-sent"}
+    more = {"plain": quiet, "knowing": {**quiet, **known}, "ours": known, "published": {}}
+    rows = [line(name, 1, shared + shift, **more[name]) for name, shift in shifts.items()]
+    errors = {f"{name}-seed1": errors_of(shared + shift) for name, shift in shifts.items()}
+    filled = {row["name"]: row for row in with_user_intervals(rows, errors.__getitem__)}
+    assert {name: row.get("against") for name, row in filled.items()} == {
+        **dict.fromkeys(("plain", "ours", "published"), "knowing"),
+        "knowing": None,
+    }
+    gains = {name: row["mae_gain"] for name, row in filled.items() if name != "knowing"}
+    assert gains == pytest.approx({"plain": -0.2, "ours": 0.1, "published": -0.1})
+    published = filled["published"]
+    assert published["against_plain"] == "plain"
+    errors_in_rmse = filled["plain"]["rmse"] - published["rmse"]
+    assert published["plain_gain"] == pytest.approx(errors_in_rmse)
+    assert 0 < published["plain_gain_low"] <= published["plain_gain"] <= published["plain_gain_high"]
+    assert not any("against_plain" in filled[name] for name in ("ours", "plain", "knowing"))
+    first, beside = baseline_columns(RMSE, results_of(list(filled.values())))
+    assert (first.title, beside.title) == ("against nothing sent, items known", "against nothing sent")
 
 
 def of_rivals(shifts: dict[str, float], budget: float | None = 1.0) -> tuple[list[dict[str, Any]], Errors]:

@@ -46,7 +46,7 @@ def test_a_file_of_ratings_is_compared_as_it_is(ratings: Path) -> None:
 def test_a_comparison_keeps_what_suits_other_ratings(ratings: Path) -> None:
     comparison = load_comparison("compare-seeds", [dataset_override(ratings)])
     reasons = {each.name: each.reason for each in comparison.left_out}
-    assert set(reasons) == {"nx-map", "nx-map-shrunk", "x-map", "x-map-shrunk"}
+    assert set(reasons) == {"nx-map", "nx-map-shrunk", "x-map", "x-map-shrunk", "x-map-local"}
     assert set(reasons.values()) == {"it is for the ratings of movielens-genres"}
     assert {cell.config.split.kind for cell in comparison.cells} == {"holdout"}
     assert "isgd" in {cell.protocol for cell in comparison.cells}

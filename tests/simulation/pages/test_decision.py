@@ -250,7 +250,7 @@ def test_readers_find_their_answer_on_the_first_screen(
             _ask(browser, name, value)
             words, *_, bottom = browser.run(STATE)
             assert bottom < 844
-            assert re.search(r"messages, .* on the network|^Nothing here", words)
+            assert re.search(r"messages, .* on the network|^No protocol here", words)
         assert browser.run("return document.documentElement.scrollWidth") <= width
 
 

@@ -257,6 +257,33 @@ def test_lists_from_sums_keep_their_budget_whatever_the_nodes(kind: str, table: 
     assert traffic["rounds"] == (2 if table else 1)
 
 
+def of_two_kinds(folder: Path) -> dict[str, Any]:
+    """Write 40 items of two public kinds and 300 users with 12 of one kind each; return the data set."""
+    items = np.arange(40)
+    kinds = ["item,kind", *(f"{item},{'ab'[item % 2]}" for item in items)]
+    (folder / "items.csv").write_text("\n".join(kinds))
+    draws = np.random.default_rng(5)
+    sets = [draws.permutation(items[items % 2 == user % 2])[:12] for user in range(300)]
+    pairs = ["user,item", *(f"{user},{item}" for user, own in enumerate(sets) for item in own)]
+    (folder / "pairs.csv").write_text("\n".join(pairs))
+    public = {"path": str(folder / "items.csv"), "categories": ["kind"]}
+    return {"kind": "csv", "path": str(folder / "pairs.csv"), "items": public}
+
+
+def test_a_device_alone_orders_items_by_what_is_public_of_them(tmp_path: Path) -> None:
+    """By chance, a list of 20 of the other 30 items finds two thirds of what is held out."""
+    dataset = of_two_kinds(tmp_path)
+    knowing, random = (run(name, dataset=dataset).summary for name in ("content-list", "random-list"))
+    assert knowing["accuracy"]["recall_at_20"] == 1.0
+    assert random["accuracy"]["recall_at_20"] < 0.8
+    for summary in (knowing, random):
+        assert summary["traffic"]["uplink"]["message_bytes"] == 0
+        assert summary["privacy"]["epsilon_per_user"]["max"] == 0
+    unknowing = run("content-list", dataset={**dataset, "items": None})
+    alone = run("random-list", dataset={**dataset, "items": None})
+    np.testing.assert_array_equal(unknowing.predictions["rank"], alone.predictions["rank"])
+
+
 @pytest.mark.parametrize(
     ("kind", "trust", "epsilon"),
     [("trusted", "central", 1), ("local", "local", 8), ("shuffle", "shuffle", 4)],
@@ -264,18 +291,10 @@ def test_lists_from_sums_keep_their_budget_whatever_the_nodes(kind: str, table: 
 def test_tastes_are_learned_and_sets_hidden_whoever_adds_up(
     kind: str, trust: str, epsilon: float, tmp_path: Path
 ) -> None:
-    items = np.arange(40)
-    kinds = ["item,kind", *(f"{item},{'ab'[item % 2]}" for item in items)]
-    (tmp_path / "items.csv").write_text("\n".join(kinds))
-    draws = np.random.default_rng(5)
-    sets = [draws.permutation(items[items % 2 == user % 2])[:12] for user in range(300)]
-    pairs = ["user,item", *(f"{user},{item}" for user, own in enumerate(sets) for item in own)]
-    (tmp_path / "pairs.csv").write_text("\n".join(pairs))
-    public = {"path": str(tmp_path / "items.csv"), "categories": ["kind"]}
     composition = "sum" if kind == "local" else "pld"
     found = run(
         "public-start",
-        dataset={"kind": "csv", "path": str(tmp_path / "pairs.csv"), "items": public},
+        dataset=of_two_kinds(tmp_path),
         overrides=[
             f"protocol.aggregation={{kind: {kind}}}",
             f"protocol.privacy={{epsilon: {epsilon}, per: user, composition: {composition}, delta: 1.0e-6}}",
@@ -339,7 +358,8 @@ def test_a_file_of_pairs_has_a_comparison_of_its_own(tmp_path: Path) -> None:
     )
     for file, more in (("pairs.csv", []), ("plays.csv", ["dataset.positive='>= 1'"])):
         plan = load_comparison(str(tmp_path / file), more)
-        assert {cell.protocol for cell in plan.cells} == {*LISTS, "popularity-secagg", "gram-secagg"}
+        private = {"popularity-secagg", "gram-local", "pairs-in-blanket", "gram-secagg", "gram-central"}
+        assert {cell.protocol for cell in plan.cells} == {*LISTS} | private
         assert {cell.config.split.kind for cell in plan.cells} == {"user-holdout"}
     assert "best-server" in {cell.protocol for cell in load_comparison(str(tmp_path / "plays.csv")).cells}
     with pytest.raises(InputError, match=r"a kind that ranks by sets: .*gram"):

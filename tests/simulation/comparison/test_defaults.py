@@ -1,0 +1,53 @@
+"""What is compared where nothing else is said: every preset, and under every trust model."""
+
+from simulation.comparison.planning import load_comparison
+from simulation.configuration.models import parse_config
+from simulation.configuration.strict_yaml import presets, read_yaml
+from simulation.protocols.base import BASELINE_PRESETS, INFORMED_BASELINES
+
+DEFAULT_COMPARISONS = {
+    "ratings": ("compare-seeds", "compare-per-user", "compare-systems", "compare-weekly"),
+    "lists": ("compare-lists", "compare-lists-msweb", "compare-lists-per-item", "compare-pairs"),
+}
+"""What is run on each kind of data where nothing else is said."""
+
+ELSEWHERE = {
+    "blp-mf": "the example of documents, in compare-quick; published as blp-mog-mf",
+    **dict.fromkeys(
+        ("blp-svd", "laplace-mog", "laplace-svd"),
+        "a part of blp-mog-mf, which stands for the paper; in its experiments",
+    ),
+    "own-budgets-on-device": "users choose their budgets, so that no epsilon is the same for all protocols",
+    "personalised-sampling": "users choose their budgets, so that no epsilon is the same for all protocols",
+    "pg-mf-composed": "pg-mf, as compare-per-user budgets it; in pg-mf-curves",
+    "pg-mf-reduced": "pg-mf for 200,000 users and 100 items",
+    "user-average": "a reference of the published cross-domain systems, in their experiments",
+}
+"""Why a preset stands in no default comparison."""
+
+
+def test_every_preset_stands_in_a_default_comparison_of_its_kind_of_data_or_says_why_not() -> None:
+    held = {name: read_yaml(path) for name, path in presets().items()}
+    runs = {name: parse_config(values).protocol for name, values in held.items() if "protocol" in values}
+    missing = set()
+    for kind, comparisons in DEFAULT_COMPARISONS.items():
+        listed = {*BASELINE_PRESETS[kind].values(), *INFORMED_BASELINES.values()} | {
+            entry if isinstance(entry, str) else entry.get("preset", entry["name"])
+            for name in comparisons
+            for entry in held[name]["protocols"]
+        }
+        missing |= {name for name, protocol in runs.items() if protocol.predicted == kind} - listed
+    assert missing == set(ELSEWHERE)
+
+
+def test_what_is_compared_on_a_file_holds_the_best_of_ours_for_every_promise() -> None:
+    ours = {name for name in presets() if name.startswith("best-")}
+    ratings = {cell.protocol for cell in load_comparison("compare-systems").cells}
+    assert ours - {"best-list"} <= ratings
+    private = [cell.config.protocol for cell in load_comparison("compare-pairs").cells if cell.epsilon]
+    assert {protocol.guarantee((300, 200)).trust for protocol in private} == {
+        "local",
+        "shuffle",
+        "secure-aggregation",
+        "central",
+    }
