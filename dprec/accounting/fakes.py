@@ -26,6 +26,7 @@ numbers each, none in common. With k = 1 a profile beside none is nearly as bad;
 it is to r rising counts alone.
 
 *Taking part at all* is another question (`participation_epsilon`): an absent device takes its fakes along.
+Shufflers and server see who takes part.
 """
 
 from __future__ import annotations
