@@ -30,7 +30,7 @@ from dprec.arrays import Bools, Floats, Pieces, Uint64s, offsets
 from dprec.completion import Profiles, products_of_rows
 from dprec.errors import SettingError
 from dprec.exchange.setups import FederatedSetup
-from dprec.federated import Parameters, UpdateCode, code_of
+from dprec.federated import Parameters, UpdateCode, code_of, of_holders
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.lists.model import ListModel
 from dprec.personalization import OrdinalProcess
@@ -202,7 +202,9 @@ def update_reports(
         part = Partition(population, start, min(start + users, partition.stop))
         devices = draws_of_rounds(part, "model update").asked(request.factors)
         draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
-        reports += code.encode(setup.model.updates(parameters, profiles_of(part)), draws)
+        profiles = profiles_of(part)
+        updates = setup.model.updates(parameters, profiles)
+        reports += code.encode(of_holders(updates, profiles), draws)
     return reports, code.decode
 
 

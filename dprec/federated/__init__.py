@@ -2,7 +2,7 @@
 
 from dprec.components import Registry
 from dprec.federated.collaborative_filtering import CollaborativeFiltering
-from dprec.federated.updates import STEPS, FederatedModel, Parameters, UpdateCode, code_of
+from dprec.federated.updates import STEPS, FederatedModel, Parameters, UpdateCode, code_of, of_holders
 
 MODELS: Registry[FederatedModel] = Registry("model", FederatedModel, [CollaborativeFiltering])
 
@@ -14,4 +14,5 @@ __all__ = [
     "Parameters",
     "UpdateCode",
     "code_of",
+    "of_holders",
 ]
