@@ -245,6 +245,11 @@ def test_dropouts_and_colluding_devices_do_not_thin_the_blanket() -> None:
     assert mechanism.null_fakes == 3
     assert mechanism.fakes == pytest.approx(least_fakes(10, 1.0, 1e-6, null_fakes=3))
     assert aggregation._exchange(LINE, multiplier).share * 800 == pytest.approx(mechanism.fakes)
+    # What is charged is what is sent: counts are 6 deviations off with a chance of 2e-9 each.
+    nobody = aggregation.encode(Rows(np.zeros((1000, ITEMS))), LINE, multiplier, draws(1000))
+    means = np.append(np.full(ITEMS, mechanism.fakes), 3 * 10 * mechanism.fakes) * 1000 / 800
+    counts = aggregation.decode(nobody, LINE, multiplier)[1].total - 10_000 * (np.arange(ITEMS + 1) == ITEMS)
+    assert np.abs((counts - means) / np.sqrt(means)).max() < 6
     present = np.ones(1000, dtype=np.bool_)
     assert aggregation.can_release(present, 900, 1, 0)
     assert not aggregation.can_release(present, 899, 1, 0)
