@@ -144,18 +144,9 @@ class Exchange:
 def norm_among(users: int) -> float:
     """Return the norm of `ShuffledAggregation`: more is noise that only many users can bear.
 
-    `benchmarks/choose_shuffled.py` chose it on validation items, for contributions of lists.
+    `benchmarks/choose_shuffled.py` chose it and `null_fakes` on validation items, for contributions of lists.
     """
     return 4 * math.sqrt(max(users / 20_000, 1.0))
-
-
-def null_fakes_among(users: int) -> int:
-    """Return how many times as many fakes of the null message there are as of r messages.
-
-    The more, the fewer fakes of all others hide a profile beside none, by 1 + 1/k. Fewest are sent with
-    k = sqrt(numbers / r), and the numbers that devices can afford grow as their number does.
-    """
-    return max(1, round(math.sqrt(users / 100)))
 
 
 def _below(limit: int, words: Uint64s) -> Ints:
@@ -192,10 +183,10 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         4.0,
         gt=0,
     )
-    null_fakes: int | None = option(
+    null_fakes: int = option(
         "Fakes of the null message, over those of as many other messages as a device sends; more of them "
-        "hide better who has less to say. By default a public rule of the users.",
-        None,
+        "hide better who has less to say.",
+        8,
         ge=1,
         le=1024,
     )
@@ -209,9 +200,7 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         self.check_users(users)
         if honest_shares(users, self.dropouts, self.colluders) < 1:
             raise SettingError("colluders", f"{self.colluders} of {users} devices", "fewer")
-        norm = norm_among(users) if self.norm is None else self.norm
-        null_fakes = null_fakes_among(users) if self.null_fakes is None else self.null_fakes
-        return replace(self, users=users, norm=norm, null_fakes=null_fakes)
+        return replace(self, users=users, norm=norm_among(users) if self.norm is None else self.norm)
 
     def check_deployed(self) -> None:
         """Refuse a deployment: it has no shuffler."""
@@ -262,7 +251,7 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         if not share:
             return None
         kinds = math.floor(self.fakes * self.messages / share)
-        return max(kinds - self._null_fakes * self.messages, self.messages)
+        return max(kinds - self.null_fakes * self.messages, self.messages)
 
     def multipliers(
         self, budget: accounting.PrivacyBudget, shares: Sequence[float], farthest: float
@@ -275,7 +264,7 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
             budget.delta,
             adjacency,
             tuple(map(float, shares)),
-            self._null_fakes,
+            self.null_fakes,
         )
         return tuple(math.sqrt(fakes / share) * self._step for share in shares)
 
@@ -287,7 +276,7 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         """Return messages among as many fakes as there are at least."""
         if not multiplier:
             return Cost()
-        hidden = accounting.HiddenMessages(self.messages, self._fakes(multiplier), self._null_fakes)
+        hidden = accounting.HiddenMessages(self.messages, self._fakes(multiplier), self.null_fakes)
         return Cost(mechanism=hidden)
 
     def encode(
@@ -377,10 +366,6 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         return math.ceil(norm / self.messages / UNIT)
 
     @property
-    def _null_fakes(self) -> int:
-        return null_fakes_among(self.users or 1) if self.null_fakes is None else self.null_fakes
-
-    @property
     def _step(self) -> float:
         """What a message counts for."""
         return self._distance * UNIT
@@ -395,4 +380,4 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
 
     def _exchange(self, layout: Layout, multiplier: float) -> Exchange:
         numbers, share = layout.n_rows * layout.width, self._share(multiplier)
-        return Exchange(numbers, layout.signed, self.messages, share, self._distance, self._null_fakes)
+        return Exchange(numbers, layout.signed, self.messages, share, self._distance, self.null_fakes)

@@ -242,12 +242,12 @@ def test_dropouts_and_colluding_devices_do_not_thin_the_blanket() -> None:
     (multiplier,) = aggregation.multipliers(BUDGET, (1.0,), 1.0)
     mechanism = aggregation.cost(multiplier, 1.0).mechanism
     assert isinstance(mechanism, HiddenMessages)
-    assert mechanism.null_fakes == 3
-    assert mechanism.fakes == pytest.approx(least_fakes(10, 1.0, 1e-6, null_fakes=3))
+    assert mechanism.null_fakes == aggregation.null_fakes == 8
+    assert mechanism.fakes == pytest.approx(least_fakes(10, 1.0, 1e-6, null_fakes=8))
     assert aggregation._exchange(LINE, multiplier).share * 800 == pytest.approx(mechanism.fakes)
     # What is charged is what is sent: counts are 6 deviations off with a chance of 2e-9 each.
     nobody = aggregation.encode(Rows(np.zeros((1000, ITEMS))), LINE, multiplier, draws(1000))
-    means = np.append(np.full(ITEMS, mechanism.fakes), 3 * 10 * mechanism.fakes) * 1000 / 800
+    means = np.append(np.full(ITEMS, mechanism.fakes), 8 * 10 * mechanism.fakes) * 1000 / 800
     counts = aggregation.decode(nobody, LINE, multiplier)[1].total - 10_000 * (np.arange(ITEMS + 1) == ITEMS)
     assert np.abs((counts - means) / np.sqrt(means)).max() < 6
     present = np.ones(1000, dtype=np.bool_)
