@@ -34,7 +34,8 @@ Hidden = tuple[int, float, float]
 
 def count(fakes: float, added: int, size: int) -> Counts:
     """Return the probabilities of 0 to ``size`` - 1 of a Poisson number to which some are added."""
-    return poisson.pmf(np.arange(size) - added, fakes)
+    probabilities: Counts = poisson.pmf(np.arange(size) - added, fakes)
+    return probabilities
 
 
 def pair(fakes: float, one: int, other: int, beyond: float = 1e-12) -> tuple[Counts, Counts]:
