@@ -30,7 +30,7 @@ from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, offsets
 from dprec.completion import Profiles, products_of_rows
 from dprec.errors import SettingError
 from dprec.exchange.setups import FederatedSetup
-from dprec.federated import Parameters, UpdateCode, check_updates, code_of
+from dprec.federated import Parameters, UpdateCode, check_updates, code_of, of_holders
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.lists.model import ListModel
 from dprec.personalization import OrdinalProcess
@@ -210,7 +210,7 @@ def update_reports(
         updates = setup.model.updates(parameters, profiles)
         if (checked := _checked(part, request.round_index)) is not None:
             check_updates(setup.model, code, parameters, profiles, updates, checked)
-        reports += code.encode(updates, draws)
+        reports += code.encode(of_holders(updates, profiles), draws)
     return reports, code.decode
 
 

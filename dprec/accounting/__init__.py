@@ -53,6 +53,7 @@ __all__ = [
     "least_epsilon",
     "least_fakes",
     "note_on_delta",
+    "participation_epsilon",
     "skellam_epsilon",
     "skellam_multiplier",
     "two_answers_delta",

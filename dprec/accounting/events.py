@@ -137,7 +137,11 @@ Epsilon = float | Floats
 """A privacy loss, a natural logarithm from 0 to infinity: one for all participants, or shape (users,)."""
 
 Adjacency = Literal["add-or-remove-one", "replace-one"]
-"""What a loss per user compares: a user's profile with none, or any two profiles of a user."""
+"""What a loss per user compares: a user's profile with none, or any two profiles of a user.
+
+None is that of a user who takes part and holds nothing: it adds nothing to a sum but a device's share of the
+noise, and sends as much as any. Whether a device takes part is seen by whom it sends to; no loss is about it.
+"""
 
 
 @dataclass(frozen=True)

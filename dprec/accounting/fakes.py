@@ -1,24 +1,38 @@
 """Messages that cannot be linked to anybody, hidden among fakes: what counts of them tell.
 
 Every device sends r messages, no two of them alike, through a shuffler, and fakes: for every message that
-there can be, a Poisson number of them (Ghazi, Kumar, Manurangsi and Pagh [ghazi2020]). Poisson numbers add
-up: the fakes of all devices are Poisson numbers whose means are the sums of theirs. So the server learns a
-count for every message that there can be, and whoever takes part raises r counts by 1:
+there can be, a Poisson number of them (Ghazi, Kumar, Manurangsi and Pagh [ghazi2020]). Who has less to say
+sends null messages instead, all alike, of which there are k r times as many fakes, k at least 1. Poisson
+numbers add up: the fakes of all devices are Poisson numbers whose means are the sums of theirs, f for each
+message and k r f for the null message. So the server learns a count for every message that there can be, and
 
-    Poisson(fakes)    against    1 + Poisson(fakes),    k of which has the loss log(k / fakes)
+    Poisson(f)    against    1 + Poisson(f),    c of which has the loss log(c / f),
 
-The others' messages are taken to be known. r such losses add up; their distribution is found as in
-`dprec.accounting.pld`, once for each order, since a count of 0 can only be one without. Between any two
-profiles, r counts rise and r fall. Whoever has fewer messages pads them with null messages, which may all be
-alike if r times as many of their fakes are sent: r kinds, each among fakes of its own, would tell no less.
+tells whether somebody sent one. The others' messages are taken to be known. Losses of counts add up; their
+distribution is found as in `dprec.accounting.pld`, once for each order, since a count of 0 can only be one
+without. Messages that a device draws are a mixture of what it can send, which tells no more than the worst.
 
-A user without a profile sends fakes all the same, and these hide messages as those of other users do.
+*A profile and none* ("add-or-remove-one"). Who takes part and holds nothing sends r null messages. So with
+j numbers named j counts rise by 1, and that of null messages, Poisson(k r f), falls by j. The worst j is r:
+one rising count less can be seen by looking away, and a fall by j is no easier to see than one by j + 1, in
+either order and for any epsilon, as Poisson numbers have a monotone likelihood ratio: the best test is a
+threshold, which the further fall passes more often. Pairs that dominate by parts do so together (Zhu, Dong
+and Wang [zhu2022], Theorem 10).
+
+*Two profiles* ("replace-one"). Where a counts rise, b <= a others fall and the null messages fall by a - b,
+r counts that rise and r that fall tell no less: a of the former and b of the latter are those, and the sum of
+a - b further ones with more fakes is the count of null messages. So the worst are two profiles that name r
+numbers each, none in common. With k = 1 a profile beside none is nearly as bad; the larger k is, the nearer
+it is to r rising counts alone.
+
+*Taking part at all* is another question (`participation_epsilon`): an absent device takes its fakes along.
+Shufflers and server see who takes part.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
@@ -27,7 +41,7 @@ import numpy as np
 
 from dprec.accounting.events import Adjacency, EventMechanism, largest_mu
 from dprec.accounting.pld import ComposedLoss, PrivacyLossDistribution, compose
-from dprec.arrays import Bools, Floats
+from dprec.arrays import Bools, Floats, Ints
 
 _STEPS = 8192
 """Points of the grid per standard deviation of the composed loss."""
@@ -46,12 +60,14 @@ _PRECISION = 1e-5
 
 @dataclass(frozen=True)
 class HiddenMessages(EventMechanism):
-    """Messages of each user, no two alike, counted among fakes; see the module."""
+    """Messages of each user, no two alike but null messages, counted among fakes; see the module."""
 
     messages: int
-    """Messages of a user, null messages among them; at least 1."""
+    """r, messages of a user, null messages among them; at least 1."""
     fakes: float
-    """Mean number of the fakes that hide each message: those of honest devices whose fakes arrived."""
+    """f, mean number of the fakes that hide each message: those of honest devices whose fakes arrived."""
+    null_fakes: float = 1.0
+    """k, mean number of the fakes of the null message over that of r messages; at least 1."""
 
     @classmethod
     def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
@@ -66,18 +82,60 @@ def hidden_delta(hidden: Sequence[HiddenMessages], epsilon: float, adjacency: Ad
     """Return a delta with which an epsilon, at least 0, holds for messages of some exchanges together."""
     if _certain(hidden) > _NEARLY_CERTAIN:
         return 1.0
-    return max((loss.delta(epsilon) for loss in _composed(tuple(hidden), adjacency)), default=0.0)
+    losses = _composed(tuple(_compared(hidden, adjacency)))
+    return max((loss.delta(epsilon) for loss in losses), default=0.0)
 
 
 def hidden_epsilon(hidden: Sequence[HiddenMessages], delta: float, adjacency: Adjacency) -> float:
     """Return an epsilon that holds with a delta above 0; infinite if fakes are too few for any."""
     if _certain(hidden) > min(delta, _NEARLY_CERTAIN):
         return math.inf
-    return max((loss.epsilon(delta) for loss in _composed(tuple(hidden), adjacency)), default=0.0)
+    losses = _composed(tuple(_compared(hidden, adjacency)))
+    return max((loss.epsilon(delta) for loss in losses), default=0.0)
+
+
+def participation_epsilon(hidden: Sequence[tuple[HiddenMessages, int]], devices: int, delta: float) -> float:
+    """Return an epsilon for whether a device took part at all, against who sees nothing but the counts.
+
+    Who sees which devices send messages, as shufflers and server do, knows it for certain.
+
+    Without the device all counts lack its share of the fakes, f / n of f. Its r messages are at most as easy
+    to see as if each raised another of n_kinds + k r counts among equal fakes, the null message being the sum
+    of k r of these; and if it names r numbers, that is what it does. The other counts tell by their sum alone
+    that their means are less: it is sufficient. So r counts and a sum are compared,
+
+        1 + Poisson(f) with Poisson(f'),   Poisson(n f) with Poisson(n f'),   f' = f (1 - 1 / devices),
+
+    n = n_kinds + k r - r, in both orders.
+
+    Parameters
+    ----------
+    hidden : sequence of (HiddenMessages, int)
+        The exchanges, and of how many messages there can be besides the null message in each.
+    devices : int
+        Those whose fakes hide a message, the device itself among them; at least 2.
+    delta : float
+        Above 0.
+    """
+    exchanges = [one for one, _ in hidden]
+    # Fewer fakes hide the messages where the device's own are gone.
+    least = [HiddenMessages(one.messages, one.fakes * (1 - 1 / devices)) for one in exchanges]
+    if _certain(least) > min(delta, _NEARLY_CERTAIN):
+        return math.inf
+    pairs: list[_Pair] = []
+    for one, kinds in hidden:
+        without = one.fakes * (1 - 1 / devices)
+        others = kinds + (one.null_fakes - 1) * one.messages
+        pairs.append(((one.fakes, 1), (without, 0), one.messages))
+        pairs.append(((others * one.fakes, 0), (others * without, 0), 1))
+    return max((loss.epsilon(delta) for loss in _composed(tuple(pairs))), default=0.0)
 
 
 def _certain(hidden: Sequence[HiddenMessages]) -> float:
-    """Return how probable it is that one of the counts is 0, which cannot be with the messages."""
+    """Return how probable it is that one of the counts of r messages is 0, which cannot be with them.
+
+    Fewer null messages than were sent of them are rarer: r of k r counts with their sum are 0 then.
+    """
     if any(one.fakes <= 0 for one in hidden):
         return 1.0
     return -math.expm1(math.fsum(one.messages * math.log(-math.expm1(-one.fakes)) for one in hidden))
@@ -90,6 +148,7 @@ def least_fakes(
     delta: float,
     adjacency: Adjacency = "add-or-remove-one",
     shares: tuple[float, ...] = (1.0,),
+    null_fakes: float = 1.0,
 ) -> float:
     """Return the least mean number of fakes with which r messages are (epsilon, delta)-private.
 
@@ -105,15 +164,18 @@ def least_fakes(
         What is compared.
     shares : tuple of float
         An exchange whose share is s, above 0, has 1 / s times as many fakes as are returned.
+    null_fakes : float
+        Of the null message, over those of r messages; at least 1.
     """
     from scipy.optimize import brentq
 
     def excess(logarithm: float) -> float:
-        hidden = [HiddenMessages(messages, math.exp(logarithm) / share) for share in shares]
+        fakes = math.exp(logarithm)
+        hidden = [HiddenMessages(messages, fakes / share, null_fakes) for share in shares]
         return math.log(hidden_delta(hidden, epsilon, adjacency) / delta)
 
-    # About as many as for normal noise; between two profiles, r counts rise and r others fall.
-    counts = 2 * messages if adjacency == "replace-one" else messages
+    # About as many as for normal noise, by the squared distance of means.
+    counts = messages * (2 if adjacency == "replace-one" else 1 + 1 / null_fakes)
     low = math.log(sum(shares) * counts / largest_mu(epsilon, delta) ** 2 + 1)
     high = low + 0.5
     while excess(high) > 0:
@@ -124,27 +186,61 @@ def least_fakes(
     return math.exp(root + _PRECISION)
 
 
+_Count = tuple[float, int]
+"""A Poisson number by its mean, and what is added to it."""
+
+_Pair = tuple[_Count, _Count, int]
+"""Two counts to be told apart, and in how many independent cases."""
+
+
+def _compared(hidden: Sequence[HiddenMessages], adjacency: Adjacency) -> Iterator[_Pair]:
+    """Yield the counts that differ between the worst two profiles; fakes above 0."""
+    for one in hidden:
+        without, with_one = (one.fakes, 0), (one.fakes, 1)
+        yield with_one, without, one.messages
+        if adjacency == "replace-one":
+            yield without, with_one, one.messages
+        else:
+            null = one.null_fakes * one.messages * one.fakes
+            yield (null, 0), (null, one.messages), 1
+
+
 @lru_cache(maxsize=2)
-def _composed(hidden: tuple[HiddenMessages, ...], adjacency: Adjacency) -> list[ComposedLoss]:
-    """Return the losses of all messages, for each order of the pairs to be told apart; fakes above 0."""
-    if not hidden:
+def _composed(pairs: tuple[_Pair, ...]) -> list[ComposedLoss]:
+    """Return the losses of all counts together, for each order of what is to be told apart."""
+    if not pairs:
         return []
-    deviation = math.sqrt(sum(one.messages * min(1.0, 1 / one.fakes) for one in hidden))
-    pairs = [(_losses(one.fakes, deviation / _STEPS), one.messages) for one in hidden]
-    rising, falling = ([(orders[which], times) for orders, times in pairs] for which in (0, 1))
-    if adjacency == "replace-one":
-        return [compose([*rising, *falling])]
-    return [compose(rising), compose(falling)]
+    squares = (times * _distance(one, other) ** 2 for one, other, times in pairs)
+    step = math.sqrt(math.fsum(squares)) / _STEPS
+    swapped = ((other, one, times) for one, other, times in pairs)
+    orders = dict.fromkeys(tuple(sorted(each)) for each in (pairs, swapped))
+    return [compose([(_losses(one, other, step), times) for one, other, times in each]) for each in orders]
 
 
-def _losses(fakes: float, step: float) -> tuple[PrivacyLossDistribution, PrivacyLossDistribution]:
-    """Return the losses of a count with a message against one without it, and of the reverse."""
-    reach = _DEVIATIONS * math.sqrt(fakes) + _MORE
-    counts = np.arange(max(0, math.floor(fakes - reach)), math.ceil(fakes + reach) + 1)
+def _distance(one: _Count, other: _Count) -> float:
+    """Return how many deviations the means of two counts are apart, about."""
+    return (sum(one) - sum(other)) / math.sqrt(max(1.0, one[0]))
+
+
+def _losses(one: _Count, other: _Count, step: float) -> PrivacyLossDistribution:
+    """Return the losses of a count against another."""
+    ends = [
+        mean + added + side * (_DEVIATIONS * math.sqrt(mean) + _MORE)
+        for mean, added in (one, other)
+        for side in (-1, 1)
+    ]
+    counts = np.arange(max(0, math.floor(min(ends))), math.ceil(max(ends)) + 1)
+    return PrivacyLossDistribution.of_pair(_masses(one, counts), _masses(other, counts), step)
+
+
+def _masses(count: _Count, counts: Ints) -> Floats:
+    """Return the probabilities of consecutive counts, among which are all but `_TAIL` at either end."""
+    mean, added = count
+    drawn = counts - added
+    possible = drawn[drawn >= 0]
     # By the ratios of neighbours, whose rounding errors hardly add up.
-    logs = np.append(0.0, np.cumsum(np.log(fakes / counts[1:])))
-    masses = np.exp(logs - logs.max())
+    logs = np.append(0.0, np.cumsum(np.log(mean / possible[1:])))
+    masses: Floats = np.zeros(counts.size)
+    masses[drawn >= 0] = np.exp(logs - logs.max())
     masses *= (1 - 2 * _TAIL) / masses.sum()
-    without, including = np.append(masses, 0.0), np.append(0.0, masses)
-    one, other = (including, without), (without, including)
-    return PrivacyLossDistribution.of_pair(*one, step), PrivacyLossDistribution.of_pair(*other, step)
+    return masses

@@ -9,7 +9,7 @@ from dprec.federated.alone import (
     some_people,
 )
 from dprec.federated.collaborative_filtering import CollaborativeFiltering
-from dprec.federated.updates import STEPS, FederatedModel, Parameters, UpdateCode, code_of
+from dprec.federated.updates import STEPS, FederatedModel, Parameters, UpdateCode, code_of, of_holders
 
 MODELS: Registry[FederatedModel] = Registry("model", FederatedModel, [CollaborativeFiltering])
 
@@ -25,5 +25,6 @@ __all__ = [
     "check_updates",
     "code_of",
     "moved_by_others",
+    "of_holders",
     "some_people",
 ]

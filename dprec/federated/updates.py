@@ -60,7 +60,10 @@ class FederatedModel(Options):
 
     @abstractmethod
     def updates(self, parameters: Parameters, profiles: Profiles) -> Parameters:
-        """Return every user's update, such as a gradient: for each parameter, its shape, by users first."""
+        """Return every user's update, such as a gradient: for each parameter, its shape, by users first.
+
+        Zeros are sent instead for who holds nothing; see `of_holders`.
+        """
 
     @abstractmethod
     def step(self, parameters: Parameters, update: Parameters, round_index: int) -> Parameters:
@@ -193,6 +196,12 @@ class UpdateCode:
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         parts = np.split(numbers, ends[:-1])
         return tuple(part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True))
+
+
+def of_holders(updates: Parameters, profiles: Profiles) -> Parameters:
+    """Return updates with zeros for users who hold nothing, with which epsilon compares a profile."""
+    holds = np.diff(profiles.indptr) > 0
+    return tuple(np.where(holds.reshape(-1, *(1,) * (each.ndim - 1)), each, 0.0) for each in updates)
 
 
 def code_of(

@@ -162,8 +162,8 @@ class Aggregation(Options):
         shares : sequence of float
             Of the squared distance of means that each release spends; their sum is 1.
         farthest : float
-            How far apart the contributions that are compared can be: 1 for those of a profile and none, more
-            for those of two profiles.
+            How far apart the contributions that are compared can be: 1 for those of a profile and none, which
+            is zero, more for those of two profiles.
         """
 
     def farthest(self, distance: float) -> float:

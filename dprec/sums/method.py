@@ -32,6 +32,8 @@ class DeviceHalf(ABC):
     ) -> Contributions[Any]:
         """Return what the users of a partition contribute to a round, whatever they hold: at most 1 long.
 
+        Who holds nothing contributes zeros, which is what epsilon compares a profile with.
+
         Parameters
         ----------
         layout : Layout

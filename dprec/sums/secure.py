@@ -248,7 +248,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         return (
             f"It holds against the server and {self.colluders} devices that collude with it, while at most "
             f"{self.dropouts:.0%} of all devices drop out; with more, a release fails, and its budget is "
-            "spent.",
+            "spent. That a device takes part the server sees: epsilon compares what it holds.",
             "A simulation leaves masks out that cancel in the total: it is the same to the last bit, and the "
             "bytes of keys, signatures, shares and masked vectors are charged in full. Devices draw them.",
             *_PROVED[self.proofs],

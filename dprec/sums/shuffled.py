@@ -7,8 +7,9 @@ vector: one whose sum is larger counts as if it were scaled down. Those named ar
 of all numbers in random order (Madow and Madow [madow1944]).
 
 With them go fakes: of every message that there can be a Poisson number, so that those of all honest devices
-hide what one of them sends (`dprec.accounting.HiddenMessages`); of the null message r times as many, as
-several may be one user's. How many messages a device sends says nothing about its vector.
+hide what one of them sends (`dprec.accounting.HiddenMessages`); of the null message k r times as many, as
+several may be one user's, and who holds nothing sends r of them. How many messages a device sends says
+nothing about its vector; who sends any takes part, which no fakes hide.
 
 A shuffler passes on how often each message was sent. Less the mean number of fakes, and times L / r, counts
 are without bias the sum of the vectors.
@@ -56,6 +57,8 @@ class Exchange:
     """Mean number of a device's fakes of each message; 0 for no fakes."""
     distance: int
     """L / r, in units of `UNIT`."""
+    null_fakes: int = 1
+    """k, fakes of the null message over those of r other messages; at least 1."""
 
     @property
     def null(self) -> int:
@@ -70,7 +73,12 @@ class Exchange:
     @property
     def fakes(self) -> float:
         """Mean number of a device's fakes."""
-        return self.share * (self.null + self.messages)
+        return self.share * self.faked_kinds
+
+    @property
+    def faked_kinds(self) -> int:
+        """Messages of which a device sends equally many fakes, the null message counting as so many."""
+        return self.null + self.null_fakes * self.messages
 
     @property
     def most(self) -> int:
@@ -117,7 +125,7 @@ class Exchange:
         table = poisson_table(self.fakes)
         counts = table.draw(words.per_user(0, round_index), second_words).astype(np.int64)
         chosen = draws.asked(b"fakes").per_cell(counts, places_of(counts), round_index)
-        return counts, np.minimum(_below(self.null + self.messages, chosen), self.null)
+        return counts, np.minimum(_below(self.faked_kinds, chosen), self.null)
 
     def estimate(self, counts: Ints, users: int) -> Floats:
         """Return the sum of the vectors of so many users, in units of a contribution, shape (numbers,)."""
@@ -136,7 +144,7 @@ class Exchange:
 def norm_among(users: int) -> float:
     """Return the norm of `ShuffledAggregation`: more is noise that only many users can bear.
 
-    `benchmarks/choose_shuffled.py` chose it on validation items, for contributions of lists.
+    `benchmarks/choose_shuffled.py` chose it and `null_fakes` on validation items, for contributions of lists.
     """
     return 4 * math.sqrt(max(users / 20_000, 1.0))
 
@@ -157,7 +165,7 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
     trust: ClassVar[accounting.Trust] = "shuffle"
     reason: ClassVar[str] = (
         "all that is released are counts of anonymous messages, each hidden among a Poisson number of fakes, "
-        "and the losses of all of them are added up by their exact distribution"
+        "and the losses of all counts that differ are added up by their exact distribution"
     )
     devices_add_noise: ClassVar[bool] = True
 
@@ -174,6 +182,13 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         "that are summed where it chooses them.",
         4.0,
         gt=0,
+    )
+    null_fakes: int = option(
+        "Fakes of the null message, over those of as many other messages as a device sends; more of them "
+        "hide better who has less to say.",
+        8,
+        ge=1,
+        le=1024,
     )
     dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
     colluders: int = option("Devices that may tell the server all they know, or send no fakes.", 5, ge=0)
@@ -195,7 +210,7 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
     def check(self, layout: Layout, multiplier: float) -> None:
         """Refuse more kinds of messages, or more fakes of a device, than can be drawn."""
         exchange = self._exchange(layout, multiplier)
-        if exchange.null + self.messages > _MOST_KINDS:
+        if exchange.faked_kinds > _MOST_KINDS:
             found = f"{self.messages}, for {exchange.null:,} kinds of messages"
             raise SettingError("messages", found, f"{_MOST_KINDS:,} kinds at most")
         if exchange.fakes > MOST_MEAN:
@@ -210,7 +225,8 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
             f"It holds against the server and {self.colluders} devices that collude with it, while at most "
             f"{self.dropouts:.0%} of all devices drop out; with more, a release fails, and its budget is "
             f"spent. Of {self.shufflers} shufflers, which are sent shares of messages and see how many each "
-            "device sends, one has to be honest.",
+            "device sends, one has to be honest. That a device takes part they see: epsilon compares what it "
+            "holds, and one that holds nothing sends as many messages.",
             "The shufflers' own exchanges are left out: the counts are the same.",
         )
 
@@ -230,9 +246,12 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         return hidden_batch_bytes(sizes, self.shufflers)
 
     def affordable(self, multiplier: float) -> int | None:
-        """Return for how many numbers devices send about `fakes` fakes with each message."""
+        """Return for how many numbers devices send about `fakes` fakes with each message, at least for r."""
         share = self._share(multiplier)
-        return math.floor(self.fakes * self.messages / share) if share else None
+        if not share:
+            return None
+        kinds = math.floor(self.fakes * self.messages / share)
+        return max(kinds - self.null_fakes * self.messages, self.messages)
 
     def multipliers(
         self, budget: accounting.PrivacyBudget, shares: Sequence[float], farthest: float
@@ -240,7 +259,12 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         """Return the noise of fakes whose means are one over the shares, and just enough together."""
         adjacency: accounting.Adjacency = "add-or-remove-one" if farthest <= 1 else "replace-one"
         fakes = accounting.least_fakes(
-            self.messages, budget.epsilon, budget.delta, adjacency, tuple(map(float, shares))
+            self.messages,
+            budget.epsilon,
+            budget.delta,
+            adjacency,
+            tuple(map(float, shares)),
+            self.null_fakes,
         )
         return tuple(math.sqrt(fakes / share) * self._step for share in shares)
 
@@ -252,7 +276,8 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         """Return messages among as many fakes as there are at least."""
         if not multiplier:
             return Cost()
-        return Cost(mechanism=accounting.HiddenMessages(self.messages, self._fakes(multiplier)))
+        hidden = accounting.HiddenMessages(self.messages, self._fakes(multiplier), self.null_fakes)
+        return Cost(mechanism=hidden)
 
     def encode(
         self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws
@@ -355,4 +380,4 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
 
     def _exchange(self, layout: Layout, multiplier: float) -> Exchange:
         numbers, share = layout.n_rows * layout.width, self._share(multiplier)
-        return Exchange(numbers, layout.signed, self.messages, share, self._distance)
+        return Exchange(numbers, layout.signed, self.messages, share, self._distance, self.null_fakes)

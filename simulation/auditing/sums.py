@@ -164,7 +164,8 @@ class _OfDevices(_Noise):
 class _OfCounts(_Sums):
     """Counts of messages among the fakes of as few honest devices as are tolerated.
 
-    One message of one release stands for all of them: it has the fakes that theirs amount to.
+    One message of one release stands for all of them: it has the fakes that theirs amount to. Another stands
+    for what is sent instead by who has something else to say, or nothing.
     """
 
     aggregation: ShuffledAggregation
@@ -181,8 +182,6 @@ class _OfCounts(_Sums):
 
     def sides(self, trials: int, seed: int, sensitivity: float) -> tuple[Sent, Sent]:
         (own, other), (without, instead) = (self._counts(trials, seed + side) for side in (0, 1))
-        if sensitivity == 1:
-            return Sent.of_rounds([own + 1]), Sent.of_rounds([without])
         return Sent.of_rounds([own + 1, other]), Sent.of_rounds([without, instead + 1])
 
     def _counts(self, messages: int, seed: int) -> tuple[Ints, Ints]:
@@ -251,7 +250,7 @@ class _OfServer(_Noise):
 def _sums_of(released: NoisySums, delta: float) -> _Sums:
     aggregation, multipliers = released.aggregation, released.multipliers
     if aggregation.trust == "shuffle":
-        single = replace(cast(ShuffledAggregation, aggregation), messages=1)
+        single = replace(cast(ShuffledAggregation, aggregation), messages=1, null_fakes=1)
         epsilon = released.epsilon(delta)
         spent = accounting.PrivacyBudget(epsilon=epsilon, per="user", composition="pld", delta=delta)
         return _OfCounts(_for_fewest(single), single.multipliers(spent, (1.0,), released.sensitivity))

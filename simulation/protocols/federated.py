@@ -84,8 +84,8 @@ class FederatedProtocol(Protocol):
         "central",
     )
     adjacency: Literal["add-or-remove-one", "replace-one"] = option(
-        "What epsilon compares where the server is trusted: a user's profile with none, or with any other. "
-        "Where devices add the noise, it is always any other.",
+        "What epsilon compares where the server is trusted: a user's profile with none, which adds zeros, or "
+        "with any other. Where devices add the noise, it is always any other.",
         "add-or-remove-one",
     )
 
@@ -310,7 +310,8 @@ class FederatedProtocol(Protocol):
                 2 * _MARGIN * float(np.sqrt(self.rounds)) / self.deviation, delta
             )
             compared = (
-                f"Epsilon compares a user's profile with none; between any two profiles it is {twice:.4g}."
+                "Epsilon compares a user's profile with none, that of one who takes part and holds nothing; "
+                f"between any two profiles it is {twice:.4g}."
             )
         promised = (
             f"Epsilon = {epsilon:g} holds with delta = {delta:g} for all that is seen of a user in "

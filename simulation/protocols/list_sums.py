@@ -17,7 +17,10 @@ from simulation.protocols.components import AnyAggregation
 from simulation.protocols.sums import SummedProtocol
 from simulation.protocols.task import Sizes, Task
 
-COMPARED = "What epsilon compares: a user's profile with none, or with any other, which takes more noise."
+COMPARED = (
+    "What epsilon compares: a user's profile with none, that of one who takes part and holds nothing, or "
+    "with any other, which takes more noise."
+)
 
 _NOTHING_PUBLIC = (
     "Nothing is public about the items, so they are ordered by popularity alone (dataset.items)."

@@ -34,7 +34,8 @@ class AlsOfSums(SummedProtocol):
         "What is promised for all rounds together, per user and by composition.", None
     )
     adjacency: Adjacency = option(
-        "What epsilon compares: a user's profile with none, or with any other, which takes twice the noise.",
+        "What epsilon compares: a user's profile with none, that of one who takes part and holds nothing, or "
+        "with any other, which takes twice the noise.",
         "add-or-remove-one",
         published="add-or-remove-one",
         source="chien2021, section 2",

@@ -23,7 +23,8 @@ class SecretSetProtocol(SummedProtocol):
     kind: Literal["best-secret-set"] = "best-secret-set"
     privacy: PrivacyBudget | None = option("What is promised for both rounds together, per user.", None)
     adjacency: Adjacency = option(
-        "What epsilon compares: a user's profile with none, or with any other, which takes twice the noise.",
+        "What epsilon compares: a user's profile with none, that of one who takes part and holds nothing, or "
+        "with any other, which takes twice the noise.",
         "add-or-remove-one",
     )
     sums: SecretSetOptions = option("What is summed, and what is assumed of ratings.", SecretSetOptions())

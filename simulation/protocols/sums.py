@@ -360,7 +360,8 @@ class SummedProtocol(Protocol):
         twice = float(self.accountant().get_epsilon(delta, adjacency="replace-one")[0])
         between = f"it is {twice:.4g}" if np.isfinite(twice) else "none is proved"
         compared = (
-            f"Epsilon compares a user's profile with none; between any two profiles {between}."
+            "Epsilon compares a user's profile with none, that of one who takes part and holds nothing; "
+            f"between any two profiles {between}."
             if self.adjacency == "add-or-remove-one"
             else "Epsilon compares any two profiles of a user."
         )

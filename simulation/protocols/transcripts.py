@@ -14,7 +14,7 @@ from dprec.arrays import AnyInts, Floats, Ints, offsets
 from dprec.attacks import Transcript
 from dprec.attacks.uploads import Answered, Upload, of_normal_noise, of_signs
 from dprec.completion import Completed, Profiles
-from dprec.federated import FederatedModel, UpdateCode
+from dprec.federated import FederatedModel, UpdateCode, of_holders
 from dprec.gradients import GradientReport
 from dprec.observations import Observations
 from dprec.predictions import Predict
@@ -134,7 +134,8 @@ class UpdateRounds:
             yield Answered(np.repeat(users[valid], numbers.size), np.tile(numbers, len(rows)), rows.ravel())
 
     def _compute(self, model: bytes, profiles: Profiles) -> Floats:
-        return self.code.clipped(self.model.updates(self.code.unpack(model), profiles))
+        updates = self.model.updates(self.code.unpack(model), profiles)
+        return self.code.clipped(of_holders(updates, profiles))
 
 
 def said_alone(

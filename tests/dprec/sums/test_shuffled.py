@@ -167,18 +167,20 @@ def test_rows_of_several_numbers_are_summed(layout: Layout) -> None:
     assert ((found > least - 1e-6) & (found < most + 1e-6)).all()
 
 
-def test_fakes_are_independent_poisson_numbers_and_r_times_as_many_are_null() -> None:
-    """Shares, and products of neighbours, are 6 deviations off with a chance of 2e-9 each, 30 of them."""
-    users, exchange = 30_000, Exchange(7, True, 4, 0.05, 1)
+@pytest.mark.parametrize("null_fakes", [1, 3])
+def test_fakes_are_independent_poisson_numbers_and_k_r_times_as_many_are_null(null_fakes: int) -> None:
+    """Shares, and products of neighbours, are 6 deviations off with a chance of 2e-9 each, 60 of them."""
+    users, exchange = 30_000, Exchange(7, True, 4, 0.05, 1, null_fakes)
     counts, fakes = exchange.faked(users, draws(users).devices, 1)
     table = np.zeros((users, exchange.null + 1))
     np.add.at(table, (np.repeat(np.arange(users), counts), fakes), 1)
     means = np.full(exchange.null + 1, exchange.share)
-    means[-1] *= exchange.messages
+    means[-1] *= null_fakes * exchange.messages
     assert np.abs((table.mean(axis=0) - means) / np.sqrt(means / users)).max() < 6
     covariances = ((table - means)[:, 1:] * (table - means)[:, :-1]).mean(axis=0)
     assert np.abs(covariances / np.sqrt(means[1:] * means[:-1] / users)).max() < 6
-    expected = users * poisson.pmf([0, 1, 2], exchange.fakes)
+    assert exchange.fakes == pytest.approx(means.sum())
+    expected = users * poisson.pmf([0, 1, 2], means.sum())
     seen = np.bincount(counts)[:3]
     assert np.abs((seen - expected) / np.sqrt(expected)).max() < 6
     assert counts.max() + exchange.messages <= exchange.most < 70
@@ -240,8 +242,14 @@ def test_dropouts_and_colluding_devices_do_not_thin_the_blanket() -> None:
     (multiplier,) = aggregation.multipliers(BUDGET, (1.0,), 1.0)
     mechanism = aggregation.cost(multiplier, 1.0).mechanism
     assert isinstance(mechanism, HiddenMessages)
-    assert mechanism.fakes == pytest.approx(least_fakes(10, 1.0, 1e-6))
+    assert mechanism.null_fakes == aggregation.null_fakes == 8
+    assert mechanism.fakes == pytest.approx(least_fakes(10, 1.0, 1e-6, null_fakes=8))
     assert aggregation._exchange(LINE, multiplier).share * 800 == pytest.approx(mechanism.fakes)
+    # What is charged is what is sent: counts are 6 deviations off with a chance of 2e-9 each.
+    nobody = aggregation.encode(Rows(np.zeros((1000, ITEMS))), LINE, multiplier, draws(1000))
+    means = np.append(np.full(ITEMS, mechanism.fakes), 8 * 10 * mechanism.fakes) * 1000 / 800
+    counts = aggregation.decode(nobody, LINE, multiplier)[1].total - 10_000 * (np.arange(ITEMS + 1) == ITEMS)
+    assert np.abs((counts - means) / np.sqrt(means)).max() < 6
     present = np.ones(1000, dtype=np.bool_)
     assert aggregation.can_release(present, 900, 1, 0)
     assert not aggregation.can_release(present, 899, 1, 0)
@@ -297,25 +305,25 @@ FALSE_ALARM = 1e-6
 """Of the whole test: each bound on a probability fails with a fortieth of it."""
 
 
+@pytest.mark.parametrize("null_fakes", [1, 5])
 @pytest.mark.parametrize("own", [[0.5, 0.5, 0.5, 0, 0, 0], [0, 0, 1, 0, 0, 0]])
-def test_no_attack_on_the_counts_tells_more_than_the_account(own: list[float]) -> None:
-    """A user with a vector against one without, all others known, by likelihood ratio."""
+def test_no_attack_on_the_counts_tells_more_than_the_account(own: list[float], null_fakes: int) -> None:
+    """A user with a vector against one who holds nothing, all others known, by likelihood ratio."""
     messages, users, trials, epsilon, delta = 3, 6, 20_000, 1.0, 0.1
-    fakes = least_fakes(messages, epsilon, delta)
+    fakes = least_fakes(messages, epsilon, delta, null_fakes=null_fakes)
     honest = users - 1 - 1
-    exchange = Exchange(ITEMS, False, messages, fakes / honest, 1)
-    one_user = Rows(np.array([own])).vectors(LINE)
-    said = np.sort(exchange.said(one_user, np.zeros(1), np.zeros(1, dtype=np.uint64)))
+    exchange = Exchange(ITEMS, False, messages, fakes / honest, 1, null_fakes)
+    vectors_of_both = Rows(np.array([np.zeros(ITEMS), own])).vectors(LINE)
+    said = exchange.said(vectors_of_both, np.zeros(2), np.zeros(2, dtype=np.uint64))
     seen = []
     for side in (1, 0):
         counts, chosen = exchange.faked(trials * honest, draws(trials * honest, side).devices, 1)
         trial = np.repeat(np.arange(trials * honest) // honest, counts)
         table = np.zeros((trials, exchange.null + 1))
         np.add.at(table, (trial, chosen), 1)
-        if side:
-            np.add.at(table, (np.arange(trials)[:, None], said), 1)
+        np.add.at(table, (np.arange(trials)[:, None], said[side]), 1)
         seen.append(table)
-    evidence = [likelihood_ratio(table, said[0], exchange, fakes) for table in seen]
+    evidence = [likelihood_ratio(table, said, exchange, fakes) for table in seen]
     most = 0.0
     for one, other in ((evidence[0], evidence[1]), (-evidence[1], -evidence[0])):
         for threshold in np.quantile(one, np.linspace(0.45, 0.99, 10), method="higher"):
@@ -323,18 +331,18 @@ def test_no_attack_on_the_counts_tells_more_than_the_account(own: list[float]) -
             wrong = proportion_above([(other >= threshold).sum()], trials, FALSE_ALARM / 40)[0]
             most = max(most, float(right - math.exp(epsilon) * wrong))
     assert most <= delta
-    assert hidden_delta([HiddenMessages(messages, fakes)], epsilon, "add-or-remove-one") <= delta
+    hidden = HiddenMessages(messages, fakes, null_fakes)
+    assert hidden_delta([hidden], epsilon, "add-or-remove-one") <= delta
     if own[0]:
         assert most > delta / 3
 
 
 def likelihood_ratio(table: Floats, said: Ints, exchange: Exchange, fakes: float) -> Floats:
     """Return log Pr(counts | with) - log Pr(counts | without), which is certain where it is infinite."""
-    kinds, times = np.unique(said, return_counts=True)
+    without, including = (np.bincount(each, minlength=exchange.null + 1) for each in said)
     ratio = np.zeros(len(table))
-    for kind, count in zip(kinds.tolist(), times.tolist(), strict=True):
-        mean = fakes * (exchange.messages if kind == exchange.null else 1)
-        seen = table[:, kind]
-        with np.errstate(divide="ignore"):
-            ratio += poisson.logpmf(seen - count, mean) - poisson.logpmf(seen, mean)
+    for kind in np.flatnonzero(including != without).tolist():
+        mean = fakes * (exchange.messages * exchange.null_fakes if kind == exchange.null else 1)
+        one, other = (poisson.logpmf(table[:, kind] - each[kind], mean) for each in (including, without))
+        ratio += one - other
     return ratio

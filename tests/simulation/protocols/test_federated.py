@@ -186,3 +186,31 @@ def test_parameters_survive_the_broadcast_and_damage_is_noticed() -> None:
     for damaged in (b"", code.pack(parameters)[:-1], np.full(7, np.nan, dtype="<f4").tobytes()):
         with pytest.raises(ValueError, match="parameters"):
             code.unpack(damaged)
+
+
+def test_a_device_that_holds_nothing_sends_zeros_whatever_a_model_computes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is the none with which epsilon compares a profile: the opposite would be twice as far from it."""
+    honest = UpdateCode.encode
+    sent, held = [], []
+
+    def encode(code: UpdateCode, updates: Any, draws: Any) -> list[bytes]:
+        reports = honest(code, updates, draws)
+        sent.extend(code.decode([each])[1].total.any() for each in reports)
+        return reports
+
+    def updates(model: Any, parameters: Any, profiles: Any) -> Any:
+        held.extend(np.diff(profiles.indptr) > 0)
+        return tuple(np.ones((profiles.n_users, *each.shape)) for each in parameters)
+
+    config = values()
+    config["dataset"]["ratings"] = 90
+    monkeypatch.setattr(UpdateCode, "encode", encode)
+    protocol = load(config).protocol
+    monkeypatch.setattr(type(protocol.model), "updates", updates)
+    run(config, page=False)
+    rounds = [held[-ROUNDS * 60 :], sent]
+    assert len(sent) == ROUNDS * 60
+    assert 0 < sum(sent) < len(sent)
+    assert rounds[0] == rounds[1]

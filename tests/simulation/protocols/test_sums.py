@@ -6,9 +6,20 @@ import numpy as np
 import pytest
 
 import simulation
-from dprec.lists.method import ListLearner
+from dprec.completion import Profiles
+from dprec.gradients import RoundDraws
+from dprec.lists.method import ListDevice, ListLearner
+from dprec.private_als.implicit import ImplicitDevice
+from dprec.private_als.method import ItemDevice
+from dprec.randomness import DeviceDraws, words
 from dprec.ratings import Ratings
-from dprec.sums import AGGREGATIONS
+from dprec.secret_sets.method import ProfileDevice
+from dprec.sums import (
+    AGGREGATIONS,
+    DeviceHalf,
+    SecureAggregation,
+    ShuffledAggregation,
+)
 from simulation.configuration.models import RunConfig
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.sums import SummedProtocol
@@ -113,3 +124,52 @@ def test_a_sum_that_was_spoiled_beyond_what_can_be_computed_with_is_a_release_th
     found = simulation.run(config, page=False)
     assert any("Of 2 releases 1 failed" in note for note in found.summary["privacy"]["notes"])
     assert np.isfinite(found.predictions["prediction"]).all()
+
+
+NOTHING = Profiles(np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0), 20)
+"""The profiles of two users who hold nothing."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_holds_nothing_adds_nothing_in_any_round_whoever_adds_up(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is the none with which epsilon compares a profile, everywhere."""
+    seen = []
+    draws = RoundDraws(DeviceDraws(words(1, "devices", 0, 4).reshape(2, 2)), 1, 0)
+    grids = [SecureAggregation(norm=1024, sketch=0.5), SecureAggregation(rotation=True)]
+    messages = ShuffledAggregation(messages=7, null_fakes=2, colluders=0).among(40)
+
+    def watched(device_class: type[DeviceHalf]) -> None:
+        honest = device_class.contributions
+
+        def contributions(device: DeviceHalf, profiles: Profiles, layout: Any, *rest: Any) -> Any:
+            none = honest(device, NOTHING, layout, rest[0], np.zeros(0, dtype=np.uint64))
+            assert not none.vectors(layout).numbers.any()
+            for grid in grids:
+                added_up = grid.among(40)
+                reports = added_up.encode(none, layout, 0.0, draws)
+                assert added_up.length(added_up.decode(reports, layout, 0.0)[1], layout, 0.0) == 0
+            sent = messages.decode(messages.encode(none, layout, 0.0, draws), layout, 0.0)[1].total
+            assert sent[-1] == sent.sum() == 2 * 7
+            seen.append(rest[0])
+            return honest(device, profiles, layout, *rest)
+
+        monkeypatch.setattr(device_class, "contributions", contributions)
+
+    for each in (ListDevice, ItemDevice, ImplicitDevice, ProfileDevice):
+        watched(each)
+    lists = PROTOCOLS[kind].predicted == "lists"
+    config = RunConfig(
+        name=kind,
+        dataset={**DATA, "positive": ">= 4"} if lists else DATA,
+        split={"kind": "user-holdout", "test_fraction": 0.2},
+        protocol={
+            "kind": kind,
+            "privacy": {"epsilon": 4.0, "per": "user", "composition": "pld"},
+            "aggregation": {"kind": "trusted"},
+        },
+        simulation={"backend": "local"},
+    )
+    simulation.run(config, page=False)
+    assert sorted(set(seen)) == list(range(1, config.protocol.among(40, 20).method.rounds + 1))
