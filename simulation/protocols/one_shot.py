@@ -206,6 +206,7 @@ class ServedReports:
             "channel": self.family.device_channel(counts),
             "notes": notes,
             "diagnostics": completed.diagnostics,
+            "mixture": completed.mixture,
         }
 
 

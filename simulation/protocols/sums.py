@@ -294,11 +294,8 @@ class SummedProtocol(Protocol):
                 *notes_on_failures(held.records),
                 *_notes_on_releases(held.failed, len(held.records)),
             ),
-            "diagnostics": {
-                **self.diagnostics_of(held.learner),
-                "noise": list(self.multipliers),
-                "tau": self._tau(task) or None,
-            },
+            "diagnostics": {**self.diagnostics_of(held.learner), "noise": list(self.multipliers)},
+            "tau": self._tau(task) or None,
         }
 
     def _tau(self, task: ServerTask) -> float:

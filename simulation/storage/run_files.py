@@ -25,6 +25,7 @@ from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.protocols.base import Protocol
+from simulation.protocols.domains import LearnedDomains
 from simulation.protocols.task import ServerOutcome
 from simulation.storage import directories, files
 from simulation.storage.summary import Summary, read_summary
@@ -360,11 +361,10 @@ def _number(cell: str) -> float:
     return float(cell or "nan")
 
 
-def shown_names(names: Mapping[str, str], test: Ratings, diagnostics: Mapping[str, Any]) -> dict[str, str]:
+def shown_names(names: Mapping[str, str], test: Ratings, domains: LearnedDomains | None) -> dict[str, str]:
     """Return the names of the items that a page shows: those of the example and of an AlterEgo.
 
     ``names``: those of all items, by identifier.
-    ``diagnostics``: as in summary.json.
     """
     shown: list[str] = []
     users = np.flatnonzero(test.counts >= _LEAST_RATINGS)
@@ -372,8 +372,8 @@ def shown_names(names: Mapping[str, str], test: Ratings, diagnostics: Mapping[st
         start = test.indptr[users[0]]
         stop = min(test.indptr[users[0] + 1], start + _MOST_RATINGS)
         shown += map(str, test.item_ids[test.items[start:stop]].tolist())
-    ego = diagnostics.get("alter_ego") or {}
-    shown += [item for side in ("before", "after") for item, _ in ego.get(side, ())]
+    ego = None if domains is None else domains.alter_ego
+    shown += [] if ego is None else [item for item, _ in (*ego.before, *ego.after)]
     return {item: names[item] for item in shown if item in names}
 
 
