@@ -338,10 +338,14 @@ class SummedProtocol(Protocol):
             bits=float(np.mean(bits)),
             epsilon=suited._cost(multipliers[0]).epsilon if alone else None,
             per="user",
+            of="item" if example.scale.implicit else "rating",
         )
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
-        """Promise the composed loss of all releases, if there is a budget."""
+        """Promise the composed loss of all releases among so many, if there is a budget."""
+        return self.among(*shape)._guarantee()
+
+    def _guarantee(self) -> Guarantee:
         aggregation = self.aggregation
         if self.privacy is None:
             return Guarantee("none", aggregation.trust, False, "the sums are released without noise.")
