@@ -238,7 +238,7 @@ def run_in(
         rounds=outcome.rounds,
         channel=outcome.channel,
         privacy=outcome.accountant,
-        messages=messages_of(config.protocol, train, outcome.traffic, config.seed, config.dataset.kind),
+        messages=messages_of(config.protocol, train, outcome, config.seed, config.dataset.kind),
         users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
 

@@ -119,7 +119,9 @@ def _privacy_in_words(result: ProtocolResult) -> str:
     if composed is not None and loss(composed) != user:
         said.append(f"{loss(composed)} per user by composition {with_delta}")
     compared = result.profiles_compared(known, link=" on the ")
-    proved = NONE_PROVED if any_two is None else f"it is {loss(any_two)} {with_delta}"
+    # What the sum of losses keeps as well holds without a delta.
+    beyond = "" if loss(any_two) == user and result.status == "proved" else f" {with_delta}"
+    proved = NONE_PROVED if any_two is None else f"it is {loss(any_two)}{beyond}"
     # A directory of an earlier version does not say.
     beside = f"; for any two profiles {proved}" if _says_any_two(result) else ""
     return f"ε is {listed(said)}{compared}{beside}"

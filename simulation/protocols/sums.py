@@ -294,7 +294,8 @@ class SummedProtocol(Protocol):
                 *notes_on_failures(held.records),
                 *_notes_on_releases(held.failed, len(held.records)),
             ),
-            "diagnostics": {**self.diagnostics_of(held.learner), "noise": list(self.multipliers)},
+            "diagnostics": self.diagnostics_of(held.learner),
+            "noise": self.multipliers if self.private else (),
             "tau": self._tau(task) or None,
         }
 

@@ -159,6 +159,8 @@ class ServerOutcome:
     """What the completion took the noise for, if it was a mixture."""
     domains: LearnedDomains | None = None
     """Two domains as the server knows them, if it compared any."""
+    noise: tuple[float, ...] = ()
+    """Standard deviation of the noise of each sum, for contributions of a norm of 1; empty without any."""
     tau: float | None = None
     """Noise per user and number of a sum that has the whole budget; None without noisy sums."""
     distance: dict[str, float | None] = field(default_factory=dict)

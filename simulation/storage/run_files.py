@@ -21,7 +21,7 @@ from dprec.groups import MEANS, SUMS, Grouping
 from dprec.randomness import DRAW_BITS, DRAWS
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel, ReportFamily
-from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
+from dprec.wire import NetworkOptions, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.protocols.base import Protocol
@@ -66,18 +66,18 @@ _MADE_UP = ("synthetic", "synthetic-domains", "one-bit-synthetic")
 
 
 def messages_of(
-    protocol: Protocol, train: Ratings, traffic: TrafficLedger, seed: int, dataset: str
+    protocol: Protocol, train: Ratings, outcome: ServerOutcome, seed: int, dataset: str
 ) -> UserMessages | None:
     """Return the messages of the first user of a simulation with some seed; None if there are none.
 
     Their contents only where the kind of the data set says that users are made up: a page is passed on, and
     of a person it would tell an item set, or ratings, that no epsilon covers.
     """
-    if not traffic.first_user:
+    if not outcome.traffic.first_user:
         return None
     held = protocol.held_ratings(train, seed)
     family = protocol.setup().family(held.scale, held.n_items)
-    masked = protocol.guarantee((train.n_users, train.n_items)).trust == "secure-aggregation"
+    masked = outcome.guarantee.trust == "secure-aggregation"
     kinds = tuple(
         MessagesOfKind(
             kind=kind,
@@ -89,7 +89,7 @@ def messages_of(
             begins="" if (masked and up) or dataset not in _MADE_UP else own.example[:_BEGINNING].hex(),
             bits=_parts(family, own.example) if family and up and kind == REPORT else {},
         )
-        for (kind, up), own in traffic.first_user.items()
+        for (kind, up), own in outcome.traffic.first_user.items()
     )
     return UserMessages(user=str(train.user_ids[0]), ratings=int(train.counts[0]), messages=kinds)
 

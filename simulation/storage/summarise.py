@@ -189,6 +189,7 @@ def _privacy(
         **_shuffled(outcome, config.protocol.delta),
         delta=config.protocol.delta,
         composition="pld" if accountant.composes else "sum",
+        noise=outcome.noise,
         tau=outcome.tau,
         epsilon_claimed=_claimed(accountant.claimed),
         trusts_server=guarantee.trusts_server,

@@ -261,6 +261,9 @@ class PrivacySummary(Document):
     composition: Annotated[Literal["sum", "pld"], IN_FILES] = Field(
         description="Whether losses were composed by their distributions, or only their sum is known."
     )
+    noise: tuple[float, ...] = Field(
+        (), description="Standard deviation of the noise of each sum, for contributions of a norm of 1."
+    )
     tau: Annotated[Amount | None, Shown("τ", "noise per user", written="loss", where="page")] = Field(
         None,
         description="Standard deviation of the noise of a sum that has the whole budget, over the users, of "
