@@ -34,6 +34,12 @@ def test_every_preset_can_be_described_and_written_as_json(name: str) -> None:
     values = json.loads(json.dumps(as_json(description), allow_nan=False))
     assert values["name"] == name
     assert len(values["settings"]) == len(description.settings) == len({s["key"] for s in values["settings"]})
+    # A report is called unprotected only where nothing is promised.
+    unprotected = description.protection == "not protected"
+    assert unprotected <= (description.guarantee.status == "none")
+    sent = description.sent
+    if sent is not None and sent.epsilon is None and description.guarantee.status == "proved":
+        assert description.guarantee.trust != "local" or sent.symbols == 1
 
 
 def test_the_channel_is_that_of_the_budget_on_the_data_sets_scale() -> None:
@@ -90,15 +96,6 @@ def test_what_is_not_protected_has_no_epsilon_and_what_is_not_sent_no_report() -
     assert silent.sent is None
     assert silent.server_sees == "nothing"
     assert as_json(silent)["sent"] is None
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_a_report_is_called_unprotected_only_where_nothing_is_promised(name: str) -> None:
-    one = described(name)
-    unprotected = one.protection == "not protected"
-    assert unprotected <= (one.guarantee.status == "none")
-    if one.sent is not None and one.sent.epsilon is None and one.guarantee.status == "proved":
-        assert (one.guarantee.trust != "local") or one.sent.symbols == 1
 
 
 ROUNDS = re.compile(r"everything that all others see of a user in (one|\d+) rounds?,")
