@@ -201,8 +201,7 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     # The others of a budget are held against its best by the main metric alone.
     judged = [each.result for each in inside if evaluation and evaluation.metric == chosen]
     better = [each for each in worthwhile if chosen.better(each.accuracy, best.accuracy)]
-    affordable = (each for each in better if limits.carry(each.result))
-    kept = (each for each in better if limits.keep(each.result))
+    affordable, kept = ([each for each in better if may(each.result)] for may in (limits.carry, limits.keep))
     return Advice(
         limits,
         chosen,

@@ -202,11 +202,7 @@ class XMapProtocol(base.Protocol):
             _ = recommender.sensitivities
         rounds = (collected.record, exchanged.record) if exchanged else (collected.record,)
         notes = _note_on_items(observed, train, comparison, whole_catalogue=self.replacement.whole_catalogue)
-        learned: dict[str, Any] = {}
-        if comparison is not None:
-            example = AlterEgo.example(train, egos, recommender, deviations)
-            learned["domains"] = LearnedDomains.of(train, comparison.graph, example)
-            learned["diagnostics"] = _diagnostics_of(train, comparison, recommender)
+        example = AlterEgo.example(train, egos, recommender, deviations)
         return Outcome(
             predict=_predictor(recommender, items.means, train),
             traffic=collected.traffic,
@@ -223,7 +219,7 @@ class XMapProtocol(base.Protocol):
                 sharing.NOT_DELIVERED,
                 *_note_on_profiles(recommender),
             ),
-            **learned,
+            **({} if comparison is None else _learned(train, comparison, recommender, example)),
             transcript=told(task, observed, trusted=not self.mechanism.private),
         )
 
@@ -539,15 +535,18 @@ def _note_on_profiles(recommender: ItemBasedRecommender) -> tuple[str, ...]:
     )
 
 
-def _diagnostics_of(
-    train: CrossDomainRatings, comparison: _ItemComparison, recommender: ItemBasedRecommender
+def _learned(
+    train: CrossDomainRatings,
+    comparison: _ItemComparison,
+    recommender: ItemBasedRecommender,
+    example: AlterEgo | None,
 ) -> dict[str, Any]:
-    """Return what else the server learned about the items, as JSON values."""
-    learned: dict[str, Any] = {
+    """Return what the server learned about the items, as fields of an outcome."""
+    diagnostics: dict[str, Any] = {
         "straddlers": int(train.straddlers().sum()),
         "x_sim_values": comparison.x_sim_values,
         "items_with_x_sim": int(comparison.valued.size),
     }
     if recommender.options.epsilon is not None:
-        learned["median_sensitivity"] = float(np.median(recommender.sensitivities))
-    return learned
+        diagnostics["median_sensitivity"] = float(np.median(recommender.sensitivities))
+    return {"domains": LearnedDomains.of(train, comparison.graph, example), "diagnostics": diagnostics}
