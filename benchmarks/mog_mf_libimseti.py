@@ -59,9 +59,10 @@ def main() -> int:
     completed = completion.fit(observations, 0, report)
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - start_cpu
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    shares, sigmas = completed.diagnostics["pi"], completed.diagnostics["sigma"]
-    print("pi   ", " ".join(f"{share:.3f}" for share in shares), "planted", *SHARES)
-    print("sigma", " ".join(f"{sigma:.3f}" for sigma in sigmas), "planted", *SIGMAS)
+    mixture = completed.mixture
+    assert mixture is not None, "a completion without a mixture"
+    print("pi   ", " ".join(f"{share:.3f}" for share in mixture.pi), "planted", *SHARES)
+    print("sigma", " ".join(f"{sigma:.3f}" for sigma in mixture.sigma), "planted", *SIGMAS)
     print(f"{seconds:.1f} s of {TARGET_SECONDS} s ({cpu_seconds:.1f} s of processor time)")
     print(f"peak {gigabytes:.1f} GB of {TARGET_GIGABYTES} GB, the generated ratings included")
     return int(seconds > TARGET_SECONDS or gigabytes > TARGET_GIGABYTES)

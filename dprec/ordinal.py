@@ -15,7 +15,9 @@ INVERSE_SQRT_2_PI = float(1 / np.sqrt(2 * np.pi))
 """The height of the standard normal density."""
 
 NETFLIX = (4.6, 10.1, 28.7, 33.6, 23.1)
-"""Percentages of the stars, from one to five, among the ratings of the Netflix Prize [bennett2007]."""
+"""Percentages of the stars, from one to five, among the ratings of the Netflix Prize [bennett2007]; from a
+secondary source.
+"""
 
 Histogram = (
     Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(as_tuple)] | Literal["netflix"]

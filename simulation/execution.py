@@ -230,7 +230,7 @@ def run_in(
             session.startup_seconds,
             time.perf_counter() - began,
             judged.nothing_sent,
-            shown_names(side.item_names, test, outcome.diagnostics),
+            shown_names(side.item_names, test, outcome.domains),
             None if grouped is None else grouped.figures(),
         ).model_copy(update=reached),
         predictions=prediction_columns(test, judged.predictions, judged.ranks),
@@ -238,7 +238,7 @@ def run_in(
         rounds=outcome.rounds,
         channel=outcome.channel,
         privacy=outcome.accountant,
-        messages=messages_of(config.protocol, train, outcome.traffic, config.seed, config.dataset.kind),
+        messages=messages_of(config.protocol, train, outcome, config.seed, config.dataset.kind),
         users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
 

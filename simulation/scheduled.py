@@ -260,6 +260,7 @@ class _ReadTogether(_Collections):
             channel=self.family.device_channel(ratings.counts),
             notes=completed.notes + notes_on_failures(rounds) + notes_on_catalogue(completed.public_data),
             diagnostics=completed.diagnostics,
+            mixture=completed.mixture,
             transcript=self._transcript() if self.installer.config.attacks else None,
         )
 

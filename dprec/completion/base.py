@@ -4,9 +4,10 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+from pydantic import Field
 
 from dprec.arrays import AnyInts, Floats, Int32s, offsets
 from dprec.catalogue import Catalogue
@@ -18,12 +19,25 @@ from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 
 
+@dataclass(frozen=True)
+class FittedMixture:
+    """The noise of ratings as a mixture of Gaussians around 0, components by ascending sigma."""
+
+    pi: Annotated[tuple[float, ...], Field(description="Shares of the components.")]
+    sigma: Annotated[tuple[float, ...], Field(description="Standard deviations, in rating units.")]
+    log_likelihood: Annotated[tuple[float, ...], Field(description="After every step.")]
+
+
 @dataclass(frozen=True, eq=False)
 class Completed(ABC):
     """A completed rating matrix."""
 
     diagnostics: dict[str, Any] = field(kw_only=True, default_factory=dict)
-    """What the method learned and how it ended, for the run's summary; JSON values only."""
+    """What the method learned and how it ended, for the run's summary; JSON values only. They are shown as
+    they are: what anything else reads has a field.
+    """
+    mixture: FittedMixture | None = field(kw_only=True, default=None)
+    """The mixture that the method took the noise for, if it did."""
     notes: tuple[str, ...] = field(kw_only=True, default=())
     """Sentences that a reader of the results must not miss."""
 

@@ -55,19 +55,16 @@ class PlainFactors(Completed):
         observations: Observations,
         user_factors: Floats,
         item_factors: Floats,
-        *,
-        diagnostics: dict[str, Any],
-        notes: tuple[str, ...] = (),
+        **learned: Any,
     ) -> Self:
-        """Return the model of what was observed."""
+        """Return the model of what was observed, with the further fields of `Completed`."""
         return cls(
             observations.mean,
             user_factors,
             item_factors,
             np.bincount(observations.users, minlength=observations.shape[0]) > 0,
             np.bincount(observations.items, minlength=observations.shape[1]) > 0,
-            diagnostics=diagnostics,
-            notes=notes,
+            **learned,
         )
 
     def predict(self, users: AnyInts, items: AnyInts) -> Floats:

@@ -303,18 +303,15 @@ def expected_squares(users: Side, items: Side, observations: Observations, resid
     return np.maximum(squares, 0.0)
 
 
-def factors_of(
-    mean: float, users: Side, items: Side, *, diagnostics: dict[str, Any], notes: tuple[str, ...] = ()
-) -> factors.BiasedFactors:
-    """Return the model at the posterior means."""
+def factors_of(mean: float, users: Side, items: Side, **learned: Any) -> factors.BiasedFactors:
+    """Return the model at the posterior means, with the further fields of `Completed`."""
     return factors.BiasedFactors(
         mean,
         users.means[:, 0],
         items.means[:, 0],
         users.means[:, 1:],
         items.means[:, 1:],
-        diagnostics=diagnostics,
-        notes=notes,
+        **learned,
     )
 
 

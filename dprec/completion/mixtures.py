@@ -21,12 +21,12 @@ overfitted.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from dprec.arrays import Floats
-from dprec.completion.base import Completion
+from dprec.completion.base import Completion, FittedMixture
 from dprec.completion.factors import BLOCK, BiasedFactors, inner_products, map_blocks
 from dprec.completion.gradient_descent import PlainFactors, initial_factors, solve_weighted
 from dprec.completion.matrix_factorization import (
@@ -110,16 +110,11 @@ class GaussianMixture:
         precisions: Floats = np.einsum("k,kc->c", 1 / self.variances, gamma)
         return precisions
 
-    def diagnostics(self, log_likelihood: list[float], weight_spread: float) -> dict[str, Any]:
-        """Return what the expectation maximisation learned, components by ascending sigma."""
+    def fitted(self, log_likelihood: list[float]) -> FittedMixture:
+        """Return what the expectation maximisation learned."""
         order = np.argsort(self.variances)
-        return {
-            "steps": len(log_likelihood),
-            "pi": self.shares[order].tolist(),
-            "sigma": np.sqrt(self.variances[order]).tolist(),
-            "log_likelihood": log_likelihood,
-            "weight_spread": weight_spread,
-        }
+        shares, deviations = self.shares[order].tolist(), np.sqrt(self.variances[order]).tolist()
+        return FittedMixture(tuple(shares), tuple(deviations), tuple(log_likelihood))
 
     def notes(self, weight_spread: float) -> tuple[str, ...]:
         """Note if the weights of the cells vary so little that the mixture does no more than one Gaussian."""
@@ -163,9 +158,8 @@ class MogMatrixFactorization(Completion):
         A step is Eq. (9), then Eq. (10) for the users and for the items in turn, then Eq. (8). Each of them
         raises the log-likelihood less the ridge's penalty, which therefore never falls.
 
-        Diagnostics: ``pi`` and ``sigma`` of the components, by ascending sigma (rating units);
-        ``log_likelihood``, less the penalty, after every step; ``steps``; ``weight_spread``, the standard
-        deviation of the cells' weights over their mean.
+        The log-likelihood of the mixture is less the penalty. Diagnostics: ``steps``; ``weight_spread``, the
+        standard deviation of the cells' weights over their mean.
         """
         values = observations.values
         cells = observations.users, observations.items
@@ -196,7 +190,8 @@ class MogMatrixFactorization(Completion):
             observations,
             users,
             items,
-            diagnostics=mixture.diagnostics(trace, weight_spread),
+            diagnostics={"steps": len(trace), "weight_spread": weight_spread},
+            mixture=mixture.fitted(trace),
             notes=mixture.notes(weight_spread) if values.size else (),
         )
 
@@ -230,10 +225,9 @@ class VariationalMogMatrixFactorization(Completion):
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`.
 
-        Diagnostics: ``pi`` and ``sigma`` of the components, by ascending sigma (rating units);
-        ``log_likelihood`` after every step, strictly a lower bound of it, averaged over the uncertain
-        factors, which never falls; ``steps``; ``weight_spread``, the standard deviation of the cells'
-        weights over their mean.
+        The log-likelihood of the mixture is strictly a lower bound of it, averaged over the uncertain
+        factors, which never falls. Diagnostics: ``steps``; ``weight_spread``, the standard deviation of the
+        cells' weights over their mean.
         """
         mean, size = observations.mean, observations.values.size
         residuals = observations.values - mean
@@ -266,7 +260,8 @@ class VariationalMogMatrixFactorization(Completion):
             mean,
             users,
             items,
-            diagnostics=mixture.diagnostics(trace, weight_spread),
+            diagnostics={"steps": len(trace), "weight_spread": weight_spread},
+            mixture=mixture.fitted(trace),
             notes=mixture.notes(weight_spread) if size else (),
         )
 

@@ -17,8 +17,16 @@ from simulation.analysis.answer import (
     preferred,
     price,
 )
-from simulation.analysis.gains import NOTHING_SENT, Gain, baseline_in_words, not_significant, nothing_sent
-from simulation.analysis.populations import courses, users_needed
+from simulation.analysis.gains import (
+    NOTHING_SENT,
+    POPULARITY,
+    Gain,
+    baseline_in_words,
+    gain,
+    not_significant,
+    nothing_sent,
+)
+from simulation.analysis.populations import Course, course_of, courses
 from simulation.analysis.protocol_results import ProtocolResult, metrics_of, read_comparison
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, loss, number
 from simulation.storage.directories import TABLE
@@ -92,6 +100,12 @@ class AdviceLimits:
         kept = _promised(result, self.unit) if kept is None and self.claimed else kept
         return math.inf if kept is None else kept
 
+    def with_delta(self, result: ProtocolResult) -> float:
+        """Return the loss if the delta of a result were allowed, where none is; infinite without a bound."""
+        if self.unit != "user" or self.delta is not None or not result.delta:
+            return self.loss(result)
+        return replace(self, delta=result.delta).loss(result)
+
     def keep(self, result: ProtocolResult) -> bool:
         """Return whether the loss of a result is within epsilon."""
         return self.loss(result) <= self.epsilon * SLACK
@@ -148,8 +162,17 @@ class Advice:
     """The more accurate result within the bytes that needs the least additional epsilon."""
     for_bytes: Candidate | None
     """The more accurate result within epsilon that needs the fewest bytes."""
-    users_needed: str | None
-    """With how many users the best beats nothing sent; None where that was not tried."""
+    course: Course | None
+    """Of the best with several numbers of users; None where none were tried."""
+    popularity: Candidate | None
+    """Of lists: popularity, which is public or else costs everybody's set; None where it was not run."""
+
+    @property
+    def base(self) -> str:
+        """What is reached with nothing sent, in words; a list of unknown items is then in any order."""
+        against, best = self.best.against, self.best.result
+        base = against.base if against else baseline_in_words(best)
+        return "a random order" if best.lists and base == "nothing sent" else base
 
 
 def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = None) -> Advice:
@@ -189,8 +212,7 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     # The others of a budget are held against its best by the main metric alone.
     judged = [each.result for each in inside if evaluation and evaluation.metric == chosen]
     better = [each for each in worthwhile if chosen.better(each.accuracy, best.accuracy)]
-    affordable = (each for each in better if limits.carry(each.result))
-    kept = (each for each in better if limits.keep(each.result))
+    affordable, kept = ([each for each in better if may(each.result)] for may in (limits.carry, limits.keep))
     return Advice(
         limits,
         chosen,
@@ -199,9 +221,10 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
         not_better=tuple(each for each in inside if each.result.name not in names),
         claimed_only=_newly_inside(results_allowed, limits, replace(limits, claimed=True)),
         composed_only=_composed_only(results_allowed, limits),
-        for_epsilon=min(affordable, key=lambda each: limits.loss(each.result), default=None),
+        for_epsilon=min(affordable, key=lambda each: _cost(each.result, limits), default=None),
         for_bytes=min(kept, key=lambda each: each.result.bytes_per_user or 0.0, default=None),
-        users_needed=users_needed(courses(results, chosen), best.result),
+        course=course_of(courses(results, chosen), best.result),
+        popularity=next((each for each in every if each.result.baseline == POPULARITY), None),
     )
 
 
@@ -221,6 +244,11 @@ def _results(
     if named is None:
         raise InputError("--metric", repr(column), ", ".join(metric.column for metric in known) or "none")
     return results, named
+
+
+def _cost(result: ProtocolResult, limits: AdviceLimits) -> tuple[float, float]:
+    """Return what a result costs in privacy: an epsilon, or else one with a delta."""
+    return limits.loss(result), limits.with_delta(result)
 
 
 def _newly_inside(
@@ -257,15 +285,18 @@ def _least_needed(results: Sequence[ProtocolResult], limits: AdviceLimits) -> st
 def advice_lines(advice: Advice) -> list[str]:
     """Return advice as lines for the terminal, the answer first."""
     limits, best = advice.limits, advice.best.result
-    answer = "send nothing: " if best.baseline == NOTHING_SENT else ""
+    answer = ""
+    if best.baseline == NOTHING_SENT:
+        answer = f"send nothing{', which leaves a random order' if advice.base == 'a random order' else ''}: "
     said = [
         f"within {limits.words}: {answer}{_named(advice.best, advice)}",
         *_against_baseline(advice),
+        *_against_popularity(advice),
         f"  {TRUST_IN_WORDS[best.trust]}; the server sees {best.server_sees}",
     ]
-    spent, needed = limits.loss(best), advice.users_needed
+    spent, course = limits.loss(best), advice.course
     said += [f"  {guess_in_words(spent, limits.unit, best)}"] if 0 < spent < math.inf else []
-    said += [f"  users needed to beat nothing sent: {needed}"] if needed else []
+    said += [f"  users needed to beat {course.base}: {course.users_needed}"] if course else []
     said += [f"  not significantly worse: {_names(advice.alike)}"] if advice.alike else []
     return [*said, *_left_out(advice), *_next_better(advice)]
 
@@ -276,22 +307,32 @@ def _names(results: Iterable[ProtocolResult]) -> str:
 
 def _against_baseline(advice: Advice) -> Iterator[str]:
     """Yield what is held against nothing sent, and by which rule."""
-    against, others = advice.best.against, advice.not_better
+    against, others, base = advice.best.against, advice.not_better, advice.base
     names = _names(each.result for each in others)
     if advice.best.result.baseline != NOTHING_SENT:
         if against:
-            yield f"  against {against.base}: {against.written}{_rule(against)}"
-            yield from [f"  not better than {against.base}: {names}"] if names else []
+            yield f"  against {base}: {against.written}{_rule(against)}"
+            yield from [f"  not better than {base}: {names}"] if names else []
         return
     if not names:
         yield "  no other protocol of this comparison is within these limits"
         return
-    quiet = baseline_in_words(advice.best.result)
-    yield f"  of the protocols within these limits, none beats {quiet}: {names}"
+    yield f"  of the protocols within these limits, none beats {base}: {names}"
     compared = [(own.mean, each.result.title, own) for each in others if (own := each.against)]
     if compared:
         _, title, nearest = max(compared, key=lambda each: each[:2])
         yield f"  nearest: {title}, {nearest.written}{_rule(nearest)}"
+
+
+def _against_popularity(advice: Advice) -> Iterator[str]:
+    """Yield what a list by popularity is worth, which sends nothing only where popularity is public."""
+    popular, best, metric = advice.popularity, advice.best.result, advice.metric
+    if popular is None or popular.result is best:
+        return
+    reached = f"{metric.label} {number(popular.accuracy, metric.digits)}"
+    held = gain(best, popular.result, metric)
+    words = f"; {best.title} is {held.written}{_rule(held)}" if held else ""
+    yield f"  a list by popularity, which sends nothing only where that is public: {reached}{words}"
 
 
 def _rule(against: Gain) -> str:
@@ -321,10 +362,17 @@ def _next_better(advice: Advice) -> Iterator[str]:
 
 
 def _price_in_privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
-    if math.isfinite(limits.loss(result)):
-        return f"{limits.loss(result) - limits.epsilon:,.4g} more ε"
-    unproved = result.status in ("claimed", "declared")
-    return f"the proof: its ε is only {result.word}" if unproved else "giving up privacy"
+    spent, composed, delta = limits.loss(result), limits.with_delta(result), f"a δ of {result.delta or 0.0:g}"
+    if math.isfinite(spent):
+        instead = f", or {delta}" if composed <= limits.epsilon * SLACK < spent else ""
+        return f"{spent - limits.epsilon:,.4g} more ε{instead}"
+    if result.status in ("claimed", "declared"):
+        return f"the proof: its ε is only {result.word}"
+    if math.isfinite(composed):
+        more = f" and {composed - limits.epsilon:,.4g} more ε"
+        return f"{delta}{more if composed > limits.epsilon * SLACK else ''}"
+    other = limits.unit == "user" and result.epsilon("rating") is not None
+    return "any bound per user: its ε is per rating" if other else "giving up privacy"
 
 
 def _more_bytes(result: ProtocolResult, limits: AdviceLimits) -> str:

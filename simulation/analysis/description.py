@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from dprec import components as kinds
-from dprec.accounting import Guarantee
+from dprec.accounting import UNITS_IN_WORDS, Guarantee, Trust
 from dprec.binarization import binary_scale
 from dprec.components import Deviation, Options, Registry, as_values, kind_of, summary_of
 from dprec.datasets import Dataset
@@ -63,6 +63,18 @@ class SettingLine:
         return {name: as_values(getattr(self, name)) for name in names}
 
 
+_INSTEAD: dict[Trust, str] = {
+    "local": "no ε of a report is proved",
+    "shuffle": "protected among the messages of all devices, not by itself",
+    "secure-aggregation": "protected once it is added up, not by itself: it is masked until then",
+    "central": "as it is to the server, which is trusted with it: the promise is about what that releases",
+}
+"""What protects reports that have no loss of their own, under a promise."""
+
+_WITHOUT_NOISE: dict[Trust, str] = {"secure-aggregation": "masked until it is added up; the sum has no noise"}
+"""The same where nothing is promised."""
+
+
 @dataclass(frozen=True)
 class Description:
     """A configuration in words and figures."""
@@ -77,6 +89,23 @@ class Description:
     guarantee: Guarantee
     settings: tuple[SettingLine, ...]
     beyond_the_paper: tuple[Deviation, ...]
+    schedule: Part | None
+    """When devices are asked again; None if they are asked once. A report is described as if they were."""
+
+    @property
+    def protection(self) -> str:
+        """What protects a report by itself, and where nothing does, what does instead."""
+        sent, status = self.sent, self.guarantee.status
+        if sent is None:
+            return "nothing is sent"
+        if sent.epsilon is not None:
+            one = "a report" if sent.of else "an answer"
+            return f"exact ε of {one} {sent.epsilon:.10g} {UNITS_IN_WORDS[sent.per]}"
+        if sent.symbols == 1:
+            return "the items as they are, and nothing of how they were rated"
+        if status == "none":
+            return _WITHOUT_NOISE.get(self.guarantee.trust, "not protected")
+        return _INSTEAD[self.guarantee.trust]
 
     @property
     def server_sees(self) -> str:
@@ -99,18 +128,23 @@ def describe(config: RunConfig) -> Description:
     with within("protocol"):
         sent, guarantee = protocol.sent(example), guarantee_of(protocol, example.shape, config.schedule)
     settings = tuple(_lines(type(protocol), protocol, "", components=True))
-    return Description(config.name, parts, example, sent, guarantee, settings, kinds.deviations(picked))
+    schedule = None if config.schedule is None else next(_parts(config.schedule, "schedule"))
+    beyond = kinds.deviations(picked)
+    return Description(config.name, parts, example, sent, guarantee, settings, beyond, schedule)
 
 
 def as_json(description: Description) -> dict[str, Any]:
     """Return a description as JSON values, under the names that the terminal shows."""
     values = dataclasses.asdict(description)
+    sent = values["sent"]
     levels = values["example"].pop("scale")["values"].tolist()
     setting = ("key", "value", "default", "published", "source")
     beyond = [{**dataclasses.asdict(own), "words": str(own)} for own in description.beyond_the_paper]
     return {
         **values,
         "parts": [part._asdict() for part in description.parts],
+        "schedule": None if description.schedule is None else description.schedule._asdict(),
+        "sent": sent and {**sent, "protection": description.protection},
         "example": {"levels": levels, **values["example"]},
         "guarantee": {**values["guarantee"], "server_sees": description.server_sees},
         "settings": [line.as_json(*setting) for line in description.settings],

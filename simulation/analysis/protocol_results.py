@@ -209,8 +209,13 @@ class ProtocolResult:
             declared=self.status == "declared",
             sends=self.mean(_SPENT[0]) != 0,
             spends=0 not in (self.epsilon("rating"), self.epsilon("user")),
-            lists=self.mean("ndcg_at_10") is not None,
+            lists=self.lists,
         )
+
+    @property
+    def lists(self) -> bool:
+        """Whether it predicts lists of items, not ratings."""
+        return self.mean("ndcg_at_10") is not None
 
     @property
     def bytes_per_user(self) -> float | None:

@@ -32,7 +32,6 @@ from simulation.protocols.base import check_suits
 from simulation.storage.columns import typed_frame, write_parquet
 from simulation.storage.directories import CELLS, SUMMARY, ComparisonDirectory, fingerprint
 from simulation.storage.files import Row
-from simulation.storage.summarise import of_all_protocols
 from simulation.storage.summary import read_summary
 
 if TYPE_CHECKING:
@@ -222,7 +221,7 @@ class ComparisonResult:
 
         return plot_comparison(self.directory)
 
-    def notes_on_ratings(self) -> list[str]:
+    def notes_on_ratings(self) -> tuple[str, ...]:
         """Return what the runs say of ratings from a user's file, such as what their scale reveals."""
         summaries = (
             self.directory / CELLS / cell.key
@@ -230,7 +229,7 @@ class ComparisonResult:
             if cell.config.dataset.own and cell.population is None
         )
         ended = (read_summary(folder) for folder in summaries if (folder / SUMMARY).is_file())
-        return next(filter(None, (of_all_protocols(each.privacy.notes) for each in ended)), [])
+        return next(filter(None, (each.dataset.notes for each in ended)), ())
 
     def __repr__(self) -> str:
         ended = f"{len(self.rows)} of {len(self.comparison.cells)} runs"

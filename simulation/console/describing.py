@@ -12,7 +12,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dprec.accounting import UNITS_IN_WORDS
 from dprec.components import as_in_a_file
 from dprec.errors import InputError
 from simulation.analysis import description as descriptions
@@ -21,6 +20,7 @@ from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, plural
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import find_configuration, preset_summary, presets
 from simulation.console.terminal import narrow_console
+from simulation.protocols.base import Example, Sent
 from simulation.storage.files import write_files
 
 
@@ -103,7 +103,8 @@ def _facts(description: Description) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for part in description.parts:
+    scheduled = () if description.schedule is None else (description.schedule,)
+    for part in (*description.parts, *scheduled):
         words = f"{part.kind}: {part.words}" if part.key else part.words
         table.add_row(Text(part.key or "protocol"), Text(words + _cited(part.papers)))
     guarantee = description.guarantee
@@ -119,17 +120,29 @@ def _sent_in_words(description: Description) -> str:
     sent, example = description.sent, description.example
     if sent is None:
         return "nothing"
-    answers = plural(sent.answers, "answer" if sent.symbols else "number")
-    answers += f" of {sent.symbols:,} symbols" if sent.symbols else ""
     reports = "one report" if sent.reports == 1 else f"{sent.reports} reports, one a round, each"
-    loss = "not protected"
-    if sent.epsilon is not None:
-        loss = f"exact ε of an answer {sent.epsilon:.10g} {UNITS_IN_WORDS[sent.per]}"
-    user = f"{plural(example.ratings, 'rating')} on {plural(example.scale.levels, 'level')}"
+    once = "" if description.schedule is None else "if asked once: "
+    user = _user(example)
     return (
-        f"{reports} of {answers} in {sent.bits:,.0f} bits; {loss} (a user with {user}, "
-        f"one of {example.users:,} users x {example.items:,} items)"
+        f"{once}{reports} {_contents(sent)} in {sent.bits:,.0f} bits; {description.protection} (a user with "
+        f"{user}, one of {example.users:,} users x {example.items:,} items)"
     )
+
+
+def _contents(sent: Sent) -> str:
+    if sent.of:
+        return f"about {plural(sent.answers, sent.of)}"
+    if sent.symbols is None:
+        return f"of {plural(sent.answers, 'number')}"
+    if sent.symbols == 1:
+        return f"of a set of {plural(sent.answers, 'item')}"
+    return f"of {plural(sent.answers, 'answer')} of {sent.symbols:,} symbols"
+
+
+def _user(example: Example) -> str:
+    if example.scale.implicit:
+        return plural(example.ratings, "item")
+    return f"{plural(example.ratings, 'rating')} on {plural(example.scale.levels, 'level')}"
 
 
 def _settings(description: Description) -> Table:

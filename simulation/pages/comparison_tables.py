@@ -188,24 +188,33 @@ def decision(part: EvaluationPart) -> Markup:
     known = "" if base is None else baseline_in_words(base).removeprefix("nothing sent")
     reached = None if base is None else base.mean(metric.column)
     offers = [_offer(each, part) for each in preferred(competing, metric)]
-    kept = [key for each in offers for key, loss in each["losses"].items() if loss]
-    asked = _KEYS[files.matched_unit, files.matched_unit == "user"]
     return render_template(
         "decision.html",
         trusts=[(trust, _TRUSTED[trust]) for trust in LEAST_TRUST_FIRST],
         protects=[(key, PROTECTED[unit][hides]) for (unit, hides), key in _KEYS.items()],
         names=dict.fromkeys(each["name"] for each in offers),
         offers={
-            "start": {
-                "trust": "local",
-                "protect": asked if asked in kept else next(iter(kept), asked),
-                "epsilon": reference_budget(part.results) or 1,
-            },
+            "start": _start(part, offers),
             "base": "" if base is None or reached is None else f" ({_reached(metric, reached)}{known})",
             "users": None if users is None else round(users),
             "offers": offers,
         },
     )
+
+
+def _start(part: EvaluationPart, offers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what is asked first: what the headline answers, if it takes anything."""
+    if part.answer.choices:
+        cell = part.answer.choices[0].cell
+        return {"trust": cell.trust, "protect": _KEYS[cell.unit, cell.hides], "epsilon": cell.epsilon}
+    unit = part.files.matched_unit
+    kept = [key for each in offers for key, loss in each["losses"].items() if loss]
+    asked = _KEYS[unit, unit == "user"]
+    return {
+        "trust": "local",
+        "protect": asked if asked in kept else next(iter(kept), asked),
+        "epsilon": reference_budget(part.results) or 1,
+    }
 
 
 def _offer(each: Candidate, part: EvaluationPart) -> dict[str, Any]:
@@ -239,6 +248,7 @@ def _offer(each: Candidate, part: EvaluationPart) -> dict[str, Any]:
             for point in course.points
         ]
         offer |= {"points": points, "crossing": course.crossing, "needed": course.users_needed}
+        offer["over"] = course.base
     return offer
 
 

@@ -51,7 +51,7 @@ if (form) {
   function sentence({ taken, nearest, outside }, asked) {
     const offer = taken ?? nearest ?? outside, run = offer?.users ?? users;
     const other = run && asked.users && asked.users !== run, counted = `${run?.toLocaleString("en")} users`;
-    const needed = offer?.needed ? ` To beat nothing sent takes ${offer.needed} users.` : "";
+    const needed = offer?.needed ? ` To beat ${offer.over} takes ${offer.needed} users.` : "";
     const needs = (other || offer?.of ? ` Measured with ${counted}${offer.of ?? ""}.` : "") + needed;
     if (taken) return ["Take ", taken.name, ` at ${written(taken.losses[asked.protect])}: ${taken.says}.${needs}`];
     if (nearest && asked.users > run) {

@@ -41,7 +41,7 @@ from simulation.analysis.vocabulary import (
 )
 from simulation.pages.attacks import attack_sections
 from simulation.pages.deployment import HOW_TO_PROJECT, projection_sections, run_projections
-from simulation.pages.figures.noise import alter_ego_plots, draw_completion, draw_noise, numbers
+from simulation.pages.figures.noise import alter_ego_plots, draw_noise, mixture_plots
 from simulation.pages.figures.panels import SERIES, Look
 from simulation.pages.figures.periods import draw_periods, has_periods
 from simulation.pages.figures.rendering import Draw, Plot
@@ -49,6 +49,7 @@ from simulation.pages.figures.users import HELD_AGAINST, draw_summary, evaluated
 from simulation.pages.groups import groups_sections
 from simulation.pages.page import Section, figures, page, paragraph, render_template, table
 from simulation.pages.words import components_in_words, run_in_words
+from simulation.protocols.domains import LearnedDomains
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import NEARLY_ALL, DirectionSummary, RankingSummary, Summary
 from strategies.participation import RoundRecord
@@ -118,7 +119,9 @@ def _privacy_in_words(result: ProtocolResult) -> str:
     if composed is not None and loss(composed) != user:
         said.append(f"{loss(composed)} per user by composition {with_delta}")
     compared = result.profiles_compared(known, link=" on the ")
-    proved = NONE_PROVED if any_two is None else f"it is {loss(any_two)} {with_delta}"
+    # What the sum of losses keeps as well holds without a delta.
+    beyond = "" if loss(any_two) == user and result.status == "proved" else f" {with_delta}"
+    proved = NONE_PROVED if any_two is None else f"it is {loss(any_two)}{beyond}"
     # A directory of an earlier version does not say.
     beside = f"; for any two profiles {proved}" if _says_any_two(result) else ""
     return f"ε is {listed(said)}{compared}{beside}"
@@ -454,70 +457,45 @@ def _measured(metric: Metric, record: RoundRecord) -> float | None:
     return (record.accuracy or {}).get(metric.column)
 
 
-_MIXTURE = "log_likelihood", "pi", "sigma"
-
-
 def completion_sections(run: RunFiles, draw: Draw) -> list[Section]:
-    """Return the section on the completion's diagnostics, with their figures, if it reports any."""
-    diagnostics = run.summary.completion_diagnostics
-    if not diagnostics:
-        return []
-    content: list[str] = []
-    trace, pi, sigma = (numbers(diagnostics.get(key)) for key in _MIXTURE)
-    drawn = len(trace) > 1 and len(pi) == len(sigma) > 0 and min(sigma) > 0
-    if drawn:
-        plot = Plot(
-            "completion",
-            "How the mixture was fitted",
-            "The log-likelihood must never fall. The mixture is the completion's estimate of the noise.",
-            f"The log-likelihood rises from {trace[0]:,.0f} to {trace[-1]:,.0f} in {len(trace)} steps.",
-            partial(draw_completion, trace, pi, sigma),
-            full_width=True,
-        )
-        content.append(figures([draw(plot)]))
-    content += [_layers_table(diagnostics)] if diagnostics.get("layers") else []
-    if plots := alter_ego_plots(_with_names(diagnostics, run.summary.item_names)):
-        content.append(figures([draw(plot) for plot in plots]))
+    """Return the section on what the completion learned, with figures, if it reports anything."""
+    learned = run.summary
+    drawn = [] if learned.mixture is None else mixture_plots(learned.mixture)
+    content: list[str] = [figures([draw(plot) for plot in drawn])] if drawn else []
+    if learned.domains is not None:
+        content.append(_layers_table(learned.domains))
+        if plots := alter_ego_plots(learned.domains, learned.item_names):
+            content.append(figures([draw(plot) for plot in plots]))
     rows = [
         (key.replace("x_sim", "X-Sim").replace("_", " "), _shown(value))
-        for key, value in diagnostics.items()
-        if not isinstance(value, dict) and not (drawn and key in _MIXTURE)
+        for key, value in learned.completion_diagnostics.items()
+        if not isinstance(value, dict)
     ]
     columns: list[TableColumn[tuple[str, str | None]]] = [
         text_column(title, itemgetter(place)) for place, title in enumerate(("diagnostic", "value"))
     ]
     content += [table("Diagnostics", columns, rows, sortable=False)] if rows else []
-    heading = f"What the completion learned ({run.summary.completion})"
-    return [Section("completion-section", heading, tuple(content))]
-
-
-_LAYERS = {"NN": "away from bridges", "NB": "next to a bridge", "BB": "bridges"}
-
-
-def _layers_table(diagnostics: dict[str, Any]) -> Markup:
-    """Return how many items every layer of two domains has, and how many edges were kept between them."""
-    sides, edges = ("source", "target"), diagnostics["edges"]
-    counts = {f"{name}: {words}": name for name, words in _LAYERS.items()}
-    lines = [(words, [diagnostics["layers"][side][name] for side in sides]) for words, name in counts.items()]
-    lines += [(f"edges, {name}", edges[name]) for name in ("NN to NB", "NB to BB")]
-    lines.append(("edges between the domains", [edges["between the domains"]] * 2))
-    columns: list[TableColumn[_Figures]] = [text_column("items", itemgetter(0))]
-    columns += [
-        figure_column(str(diagnostics["domains"][side]), "", partial(_figure, place), 0)
-        for place, side in enumerate(sides)
+    if not content:
+        return []
+    return [
+        Section("completion-section", f"What the completion learned ({learned.completion})", tuple(content))
     ]
+
+
+def _layers_table(domains: LearnedDomains) -> Markup:
+    """Return how many items every layer of two domains has, and how many edges were kept between them."""
+    sides, between = (domains.source, domains.target), domains.edges_between
+    lines: list[_Figures] = [
+        ("NN: away from bridges", [side.away_from_bridges for side in sides]),
+        ("NB: next to a bridge", [side.next_to_bridges for side in sides]),
+        ("BB: bridges", [side.bridges for side in sides]),
+        ("edges, NN to NB", [side.edges_from_away for side in sides]),
+        ("edges, NB to BB", [side.edges_to_bridges for side in sides]),
+        ("edges between the domains", [between, between]),
+    ]
+    columns: list[TableColumn[_Figures]] = [text_column("items", itemgetter(0))]
+    columns += [figure_column(side.name, "", partial(_figure, place), 0) for place, side in enumerate(sides)]
     return table("The two domains as layers", columns, lines, sortable=False)
-
-
-def _with_names(diagnostics: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return diagnostics in which the items of an AlterEgo are called by their names."""
-    ego = diagnostics.get("alter_ego")
-    if not ego:
-        return diagnostics
-    named = {
-        side: [[names.get(item, item), rating] for item, rating in ego[side]] for side in ("before", "after")
-    }
-    return {**diagnostics, "alter_ego": {**ego, **named}}
 
 
 def _shown(value: Any) -> str | None:

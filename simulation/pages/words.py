@@ -20,7 +20,7 @@ def run_in_words(run: RunFiles) -> str:
     """Describe a run: its population, and how devices and server work together."""
     summary = run.summary
     data = summary.dataset
-    people = _population(data.model_dump())
+    people = _population(data.model_dump(), lists=data.scale is None)
     if summary.devices == "deployed":
         people = f"Deployed: {data.users:,} people are enrolled, each with a device; {data.items:,} items."
     who = _WHO_PREDICTS.get(str(at(run.config, "protocol", "personalization")))
@@ -90,18 +90,29 @@ def comparison_in_words(files: ComparisonFiles) -> str:
 def data_in_words(files: ComparisonFiles) -> str:
     """Describe the ratings of a comparison, and what its protocols were given."""
     first = [own[0].rows[0] for own in by_evaluation(files.results).values()]
-    populations = dict.fromkeys(_population({**row, "kind": row.get("dataset")}) for row in first)
+    populations = dict.fromkeys(
+        _population({**row, "kind": row.get("dataset")}, lists=_is_of_lists(row)) for row in first
+    )
     return " ".join(
         [*populations, f"Every protocol with a budget was given the same ε per {files.matched_unit}."]
     )
 
 
-def _population(dataset: Mapping[str, Any]) -> str:
-    """Describe the population and its ratings."""
+def _is_of_lists(row: Mapping[str, Any]) -> bool:
+    return row.get("ndcg_at_10") not in (None, "")
+
+
+def _population(dataset: Mapping[str, Any], *, lists: bool) -> str:
+    """Describe the population and its ratings, or its sets of items."""
     counts = [dataset.get(key) for key in ("users", "items", "train_ratings", "test_ratings")]
     if None in counts:
         return f"Data: {dataset.get('kind')}."
     users, items, train, test = (int(count) for count in counts if count is not None)
+    if lists:
+        return (
+            f"{users:,} people with {train:,} items in their sets, of {items:,} ({dataset['kind']}); "
+            f"accuracy is measured on {test:,} held-out items."
+        )
     return (
         f"{users:,} people and their {train:,} ratings of {items:,} items ({dataset['kind']}); "
         f"accuracy is measured on {test:,} held-out ratings."

@@ -205,13 +205,17 @@ class Sent:
     symbols: int | None
     """Size of the alphabet of one answer; None for a number in floating point."""
     answers: int
-    """Answers in one report."""
+    """Answers in one report, or of what it is computed from; see `of`."""
     bits: float
     """Mean size of one report, before it is padded to whole bytes."""
     epsilon: float | None
     """Exact loss of one answer, in natural logarithms; None if it is not protected."""
     per: PrivacyUnit
     """What this loss is for."""
+    of: str = ""
+    """What `answers` counts, where a report holds one message that is computed from them, as a noun; empty
+    where it holds the answers themselves.
+    """
 
 
 def sent_through(channel: Channel, example: Example, *, protected: bool, reports: int = 1) -> Sent:

@@ -287,7 +287,8 @@ class FederatedProtocol(Protocol):
             "guarantee": self.guarantee((task.n_users, task.n_items)),
             "rounds": tuple(held.records),
             "notes": notes_on_failures(held.records),
-            "diagnostics": {"numbers": held.code.size, "noise": self.deviation},
+            "diagnostics": {"numbers": held.code.size},
+            "noise": (self.deviation,) * self.rounds if self.private else (),
         }
 
     def sent(self, example: Example) -> Sent:

@@ -154,7 +154,7 @@ class GradientPerturbationProtocol(Protocol):
             rounds=tuple(strategy.records),
             notes=cold_notes(*strategy.observed, strategy.shape)
             + sharing.notes_on_failures(strategy.records),
-            diagnostics={"tau": self.completion.radius(strategy.shape), "rounds": self.rounds},
+            diagnostics={"radius": self.completion.radius(strategy.shape), "rounds": self.rounds},
             hidden=strategy.matrix.hidden,
             transcript=self._transcript(task, strategy, strategy.received or ()) if task.attacked else None,
         )

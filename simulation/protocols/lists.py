@@ -140,9 +140,9 @@ class ClearSetsProtocol(ListProtocol):
         return Guarantee("none", "central", False, "the server receives every user's set of items.")
 
     def sent(self, example: Example) -> Sent:
-        """Return the set, which is one answer."""
+        """Return the set."""
         size = self._family(example.items, example).size(example.ratings)
-        return Sent(1, None, 1, size.bits, None, "user")
+        return Sent(1, None, example.ratings, size.bits, None, "user", "item")
 
     def accountant(self, task: Task, sent: Bools) -> PrivacyAccountant:
         """Return the account of the users whose set arrived: nothing bounds what they lost."""

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from strategies.report_collection import Collected
 
 
+_VALUES_UNSENT = "Which items a user rated is not hidden; nothing of the values of the ratings is sent."
+
+
 def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
     """Say that the predictions rest on the set of rated items, and where nothing of this holds."""
     who = "Devices predict" if on_device else "The server predicts"
@@ -206,6 +209,7 @@ class ServedReports:
             "channel": self.family.device_channel(counts),
             "notes": notes,
             "diagnostics": completed.diagnostics,
+            "mixture": completed.mixture,
         }
 
 
@@ -571,7 +575,7 @@ class OneShotProtocol(Protocol):
             return Guarantee("none", "central", False, "the server receives the true ratings.")
         if reports.hides_items:
             return Guarantee("proved", "local", True, f"{sharing.EXACT_CHANNEL}.", notes=(reports.on_items,))
-        seen = [reports.on_items]
+        seen = [reports.on_items if sends else _VALUES_UNSENT]
         if on_device or reads_sets:
             seen.append(note_on_reading(on_device=on_device, sends_values=sends))
         if on_device:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from strategies.report_collection import Collected
 
 _ALONE = (
-    "epsilon_per_rating and epsilon_per_user hold without it, also against the shufflers themselves; what "
-    "users lose by composition (epsilon_composed) holds if one of them is honest and the reports that a "
+    "epsilon_per_rating and epsilon_per_user hold without a shuffler, also against the shufflers themselves; "
+    "what users lose by composition (epsilon_composed) holds if one of them is honest and the reports that a "
     "report is hidden among are drawn as the protocol says."
 )
 
@@ -33,6 +33,12 @@ _NOTHING_GAINED = 0.99
 _UNLINKED = (
     "Every report on an item is a message of its own, sent at a time that says nothing: the server sees how "
     "often an item is rated and how often each symbol is sent, and not by whom."
+)
+
+_SETS_LINKED = (
+    "Every report on an item is a message of its own, sent at a time that says nothing: the server sees how "
+    "often each symbol is sent about an item, and not by whom. Which items a user rated is sent apart from "
+    "that, under the user's own name."
 )
 
 _SETS_UNSENT = (
@@ -81,7 +87,7 @@ class Shuffler(Options):
     def guaranteed(self, local: accounting.Guarantee) -> accounting.Guarantee:
         """Return what is promised, given what would be without a shuffler."""
         about_sets = local.notes if self.says_sets or not self.unlinks else (_SETS_UNSENT,)
-        about_links = _UNLINKED if self.unlinks else _LINKED
+        about_links = _LINKED if not self.unlinks else _SETS_LINKED if self.says_sets else _UNLINKED
         unlinked = self.unlinks and not self.says_sets
         return replace(local, trust="shuffle", notes=(_ALONE, about_links, *about_sets), unlinked=unlinked)
 

@@ -294,11 +294,9 @@ class SummedProtocol(Protocol):
                 *notes_on_failures(held.records),
                 *_notes_on_releases(held.failed, len(held.records)),
             ),
-            "diagnostics": {
-                **self.diagnostics_of(held.learner),
-                "noise": list(self.multipliers),
-                "tau": self._tau(task) or None,
-            },
+            "diagnostics": self.diagnostics_of(held.learner),
+            "noise": self.multipliers if self.private else (),
+            "tau": self._tau(task) or None,
         }
 
     def _tau(self, task: ServerTask) -> float:
@@ -341,10 +339,14 @@ class SummedProtocol(Protocol):
             bits=float(np.mean(bits)),
             epsilon=suited._cost(multipliers[0]).epsilon if alone else None,
             per="user",
+            of="item" if example.scale.implicit else "rating",
         )
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
-        """Promise the composed loss of all releases, if there is a budget."""
+        """Promise the composed loss of all releases among so many, if there is a budget."""
+        return self.among(*shape)._guarantee()
+
+    def _guarantee(self) -> Guarantee:
         aggregation = self.aggregation
         if self.privacy is None:
             return Guarantee("none", aggregation.trust, False, "the sums are released without noise.")

@@ -11,12 +11,14 @@ from dprec.accounting import Guarantee, PrivacyAccountant
 from dprec.arrays import Bools
 from dprec.attacks import Transcript
 from dprec.catalogue import Catalogue
+from dprec.completion import FittedMixture
 from dprec.predictions import Predict, PredictRows
 from dprec.progress import Progress
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import DeviceChannel
 from dprec.secure_aggregation import SumParties
 from dprec.wire import TrafficLedger
+from simulation.protocols.domains import LearnedDomains
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
@@ -150,7 +152,17 @@ class ServerOutcome:
     notes: tuple[str, ...] = ()
     """What a reader of the figures must know."""
     diagnostics: dict[str, Any] = field(default_factory=dict)
-    """What the completion learned; JSON values only."""
+    """What the completion learned; JSON values only. They are shown as they are: what anything else reads has
+    a field.
+    """
+    mixture: FittedMixture | None = None
+    """What the completion took the noise for, if it was a mixture."""
+    domains: LearnedDomains | None = None
+    """Two domains as the server knows them, if it compared any."""
+    noise: tuple[float, ...] = ()
+    """Standard deviation of the noise of each sum, for contributions of a norm of 1; empty without any."""
+    tau: float | None = None
+    """Noise per user and number of a sum that has the whole budget; None without noisy sums."""
     distance: dict[str, float | None] = field(default_factory=dict)
     """Root mean square difference between the reports and the ratings, and a bound on it, if a paper gives
     one.

@@ -11,11 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
-from dprec.arrays import AnyArray, AnyInts, Floats, Ints, rows_of
+from dprec.arrays import AnyInts, Floats, Ints, rows_of
 from dprec.completion import ItemAverage, Observations
 from dprec.components import Options, option
 from dprec.crossdomain import (
-    LAYER_NAMES,
     AlterEgos,
     Candidates,
     CrossDomainRatings,
@@ -43,6 +42,7 @@ from dprec.reports import ReportFamily, Wanted
 from simulation.protocols import base, sharing
 from simulation.protocols.base import Auditor, CrossDomainOutputs, Example, Finding, Promise, Sent
 from simulation.protocols.components import AnyMechanism
+from simulation.protocols.domains import AlterEgo, LearnedDomains
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.task import Grid, Outcome, Task
 from simulation.protocols.transcripts import told
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 
 _STAGE = "comparing items"
-_EXAMPLE_ITEMS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +202,7 @@ class XMapProtocol(base.Protocol):
             _ = recommender.sensitivities
         rounds = (collected.record, exchanged.record) if exchanged else (collected.record,)
         notes = _note_on_items(observed, train, comparison, whole_catalogue=self.replacement.whole_catalogue)
+        example = AlterEgo.example(train, egos, recommender, deviations)
         return Outcome(
             predict=_predictor(recommender, items.means, train),
             traffic=collected.traffic,
@@ -219,7 +219,7 @@ class XMapProtocol(base.Protocol):
                 sharing.NOT_DELIVERED,
                 *_note_on_profiles(recommender),
             ),
-            diagnostics=_diagnostics_of(train, comparison, egos, recommender, deviations=deviations),
+            **({} if comparison is None else _learned(train, comparison, recommender, example)),
             transcript=told(task, observed, trusted=not self.mechanism.private),
         )
 
@@ -535,66 +535,18 @@ def _note_on_profiles(recommender: ItemBasedRecommender) -> tuple[str, ...]:
     )
 
 
-def _diagnostics_of(
+def _learned(
     train: CrossDomainRatings,
-    comparison: _ItemComparison | None,
-    egos: AlterEgos,
+    comparison: _ItemComparison,
     recommender: ItemBasedRecommender,
-    *,
-    deviations: bool,
+    example: AlterEgo | None,
 ) -> dict[str, Any]:
-    """Return what the server learned about the items, as JSON values; empty if none were compared."""
-    if comparison is None:
-        return {}
-    graph = comparison.graph
-    learned: dict[str, Any] = {
-        "domains": {"source": train.source, "target": train.target},
+    """Return what the server learned about the items, as fields of an outcome."""
+    diagnostics: dict[str, Any] = {
         "straddlers": int(train.straddlers().sum()),
-        "layers": {
-            domain: {
-                name: graph.count(layer, target=domain == "target") for layer, name in enumerate(LAYER_NAMES)
-            }
-            for domain in ("source", "target")
-        },
-        "edges": {
-            "between the domains": graph.cross.count,
-            "NB to BB": [edges.count for edges in graph.to_bridge],
-            "NN to NB": [edges.count for edges in graph.from_far],
-        },
         "x_sim_values": comparison.x_sim_values,
         "items_with_x_sim": int(comparison.valued.size),
-        "alter_ego": _example(train, egos, recommender, deviations),
     }
     if recommender.options.epsilon is not None:
-        learned["median_sensitivity"] = float(np.median(recommender.sensitivities))
-    return learned
-
-
-def _example(
-    train: CrossDomainRatings, egos: AlterEgos, recommender: ItemBasedRecommender, deviations: bool
-) -> dict[str, Any] | None:
-    """Return source ratings and AlterEgo of one user new to the target: the AlterEgo of median size."""
-    own = np.bincount(train.users, weights=train.in_target[train.items], minlength=train.n_users)
-    sizes = np.diff(egos.indptr)
-    eligible = np.flatnonzero((sizes > 0) & (own == 0))
-    if not eligible.size:
-        return None
-    user = int(eligible[np.argsort(sizes[eligible], kind="stable")[eligible.size // 2]])
-    rated = slice(train.indptr[user], train.indptr[user + 1])
-    made = slice(egos.indptr[user], egos.indptr[user + 1])
-    targets, values = egos.targets[made], egos.values[made]
-    if deviations:
-        values = np.clip(values + recommender.items.means[targets], train.scale.low, train.scale.high)
-    return {
-        "user": str(train.user_ids[user]),
-        "scale": [train.scale.low, train.scale.high],
-        "source_ratings": int(rated.stop - rated.start),
-        "items": int(sizes[user]),
-        "before": _named(train.item_ids[train.items[rated]], train.values[rated]),
-        "after": _named(train.item_ids[targets + train.target_start], values),
-    }
-
-
-def _named(identifiers: AnyArray, values: Floats) -> list[list[Any]]:
-    pairs = zip(identifiers.tolist(), np.round(values, 2).tolist(), strict=True)
-    return [[str(identifier), value] for identifier, value in pairs][:_EXAMPLE_ITEMS]
+        diagnostics["median_sensitivity"] = float(np.median(recommender.sensitivities))
+    return {"domains": LearnedDomains.of(train, comparison.graph, example), "diagnostics": diagnostics}

@@ -21,10 +21,11 @@ from dprec.groups import MEANS, SUMS, Grouping
 from dprec.randomness import DRAW_BITS, DRAWS
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel, ReportFamily
-from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
+from dprec.wire import NetworkOptions, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.protocols.base import Protocol
+from simulation.protocols.domains import LearnedDomains
 from simulation.protocols.task import ServerOutcome
 from simulation.storage import directories, files
 from simulation.storage.summary import Summary, read_summary
@@ -65,18 +66,18 @@ _MADE_UP = ("synthetic", "synthetic-domains", "one-bit-synthetic")
 
 
 def messages_of(
-    protocol: Protocol, train: Ratings, traffic: TrafficLedger, seed: int, dataset: str
+    protocol: Protocol, train: Ratings, outcome: ServerOutcome, seed: int, dataset: str
 ) -> UserMessages | None:
     """Return the messages of the first user of a simulation with some seed; None if there are none.
 
     Their contents only where the kind of the data set says that users are made up: a page is passed on, and
     of a person it would tell an item set, or ratings, that no epsilon covers.
     """
-    if not traffic.first_user:
+    if not outcome.traffic.first_user:
         return None
     held = protocol.held_ratings(train, seed)
     family = protocol.setup().family(held.scale, held.n_items)
-    masked = protocol.guarantee((train.n_users, train.n_items)).trust == "secure-aggregation"
+    masked = outcome.guarantee.trust == "secure-aggregation"
     kinds = tuple(
         MessagesOfKind(
             kind=kind,
@@ -88,7 +89,7 @@ def messages_of(
             begins="" if (masked and up) or dataset not in _MADE_UP else own.example[:_BEGINNING].hex(),
             bits=_parts(family, own.example) if family and up and kind == REPORT else {},
         )
-        for (kind, up), own in traffic.first_user.items()
+        for (kind, up), own in outcome.traffic.first_user.items()
     )
     return UserMessages(user=str(train.user_ids[0]), ratings=int(train.counts[0]), messages=kinds)
 
@@ -360,11 +361,10 @@ def _number(cell: str) -> float:
     return float(cell or "nan")
 
 
-def shown_names(names: Mapping[str, str], test: Ratings, diagnostics: Mapping[str, Any]) -> dict[str, str]:
+def shown_names(names: Mapping[str, str], test: Ratings, domains: LearnedDomains | None) -> dict[str, str]:
     """Return the names of the items that a page shows: those of the example and of an AlterEgo.
 
     ``names``: those of all items, by identifier.
-    ``diagnostics``: as in summary.json.
     """
     shown: list[str] = []
     users = np.flatnonzero(test.counts >= _LEAST_RATINGS)
@@ -372,8 +372,8 @@ def shown_names(names: Mapping[str, str], test: Ratings, diagnostics: Mapping[st
         start = test.indptr[users[0]]
         stop = min(test.indptr[users[0] + 1], start + _MOST_RATINGS)
         shown += map(str, test.item_ids[test.items[start:stop]].tolist())
-    ego = diagnostics.get("alter_ego") or {}
-    shown += [item for side in ("before", "after") for item, _ in ego.get(side, ())]
+    ego = None if domains is None else domains.alter_ego
+    shown += [] if ego is None else [item for item, _ in (*ego.before, *ego.after)]
     return {item: names[item] for item in shown if item in names}
 
 

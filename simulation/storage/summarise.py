@@ -59,7 +59,7 @@ def summarise(
         outcome,
         composed,
         (
-            *_notes_on_own_ratings(config, train, test),
+            *_note_on_split(config, train, test),
             *_note_on_cold_users(test),
             *_notes_on_composition(config, train.n_users),
             *_note_on_signs(config, train),
@@ -110,6 +110,7 @@ def summary_of(
         traffic=_traffic(outcome, dataset, config.simulation.network),
         distance=DistanceSummary.model_validate(outcome.distance),
         completion_diagnostics=outcome.diagnostics,
+        **_drawn(outcome),
         time=TimeSummary(
             total_s=total_seconds,
             startup_s=startup_seconds,
@@ -127,6 +128,12 @@ def summary_of(
     )
 
 
+def _drawn(outcome: ServerOutcome) -> dict[str, Any]:
+    """Return what the completion learned that pages draw; nothing of others."""
+    drawn = {"mixture": outcome.mixture, "domains": outcome.domains}
+    return {name: own for name, own in drawn.items() if own is not None}
+
+
 @cache
 def _versions() -> dict[str, str]:
     return {package: version(package) for package in ("dprec", "flwr", "ray", "numpy", "scipy")}
@@ -135,6 +142,7 @@ def _versions() -> dict[str, str]:
 def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary:
     return DatasetSummary(
         kind=config.dataset.kind,
+        notes=tuple(_notes_on_values(config, train, test)),
         users=train.n_users,
         represents=config.dataset.represented(train.n_users),
         items=train.n_items,
@@ -181,7 +189,8 @@ def _privacy(
         **_shuffled(outcome, config.protocol.delta),
         delta=config.protocol.delta,
         composition="pld" if accountant.composes else "sum",
-        tau=outcome.diagnostics.get("tau"),
+        noise=outcome.noise,
+        tau=outcome.tau,
         epsilon_claimed=_claimed(accountant.claimed),
         trusts_server=guarantee.trusts_server,
         hides_rated_items=guarantee.hides_rated_items,
@@ -225,7 +234,7 @@ def _claimed(accountant: PrivacyAccountant | None) -> ClaimedLoss:
 def _notes_on_composition(config: RunConfig, users: int) -> tuple[str, ...]:
     """Note where what is asked for per user holds by composition, and whether its delta is too large."""
     privacy = config.protocol.privacy
-    if privacy is None or privacy.composition == "sum":
+    if privacy is None or not config.protocol.promise().delta:
         return ()
     shared = config.schedule is None or config.schedule.share(privacy, 2) != privacy
     where = "" if shared else " in each collection"
@@ -408,20 +417,14 @@ def summarise_deployed(
     return summary.model_copy(update={"devices": "deployed"})
 
 
-_SCALE, _SAME = "Scale: ", "All ratings are the same"
-
 _MANY = 0.4
 """Share of ratings of 0 or less, all of them alike, that suggests that they are none."""
 
 
-def _notes_on_own_ratings(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
-    """Yield how somebody's own ratings were understood; nothing of a data set that is public."""
+def _note_on_split(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
+    """Yield how somebody's own ratings were divided; nothing of a data set that is public."""
     if not config.dataset.own:
         return
-    if config.binarization is None and not train.scale.implicit:
-        yield _note_on_scale(config.dataset, train.scale)
-    if not train.scale.implicit:
-        yield from _notes_on_values(config.dataset, train, test)
     chosen = [f"{name} {value}" for name, value in asdict(config.split).items() if name != "kind"]
     split = " ".join([config.split.kind, *chosen])
     given = held_by_tested(train, test)
@@ -429,36 +432,36 @@ def _notes_on_own_ratings(config: RunConfig, train: Ratings, test: Ratings) -> I
     yield f"To test on: {test.count:,} of {every:,} ratings (split: {split})."
 
 
-def of_all_protocols(notes: Sequence[str]) -> list[str]:
-    """Return the notes of a run that hold of its ratings, so of every protocol of a comparison."""
-    return [note for note in notes if note.startswith((_SCALE, _SAME))]
-
-
 def _note_on_scale(dataset: Dataset, scale: RatingScale) -> str:
     """Say which scale it is, and where the ratings decided on it, what that reveals and how to avoid it."""
     words, found = scale.describe(), dataset.read_off()
     if not found:
-        return f"{_SCALE}{words} (as given)."
+        return f"Scale: {words} (as given)."
     levels = scale.values
     step = {} if scale.continuous else {"step": float(levels[-1] - levels[0]) / (levels.size - 1)}
     slider = {"continuous": True} if scale.continuous else {}
     settings = {"low": scale.low, "high": scale.high, **step, **slider}
     public = dataset.written(settings)
     return (
-        f"{_SCALE}{words}, read off the private ratings ({', '.join(found)}). No epsilon covers that: a "
+        f"Scale: {words}, read off the private ratings ({', '.join(found)}). No epsilon covers that: a "
         f"single rating can change the scale, which everybody sees. Given, it is public: {public}"
     )
 
 
-def _notes_on_values(dataset: Dataset, train: Ratings, test: Ratings) -> Iterator[str]:
-    """Yield what looks wrong: ratings that do not differ, or mostly stand for none."""
+def _notes_on_values(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
+    """Yield how somebody's own ratings were read, and what looks wrong: all alike, or mostly for none."""
+    dataset = config.dataset
+    if not dataset.own or train.scale.implicit:
+        return
+    if config.binarization is None:
+        yield _note_on_scale(dataset, train.scale)
     values, scale = np.concatenate([train.values, test.values]), train.scale
     if not values.size:
         return
     if values.min() == values.max():
         yield (
-            f"{_SAME}, {values[0]:g}: there is nothing to predict, and what the figures of accuracy measure "
-            "is noise."
+            f"All ratings are the same, {values[0]:g}: there is nothing to predict, and what the figures of "
+            "accuracy measure is noise."
         )
     share = float(np.mean(values == scale.low))
     if not is_binary(scale) and scale.low <= 0 and _MANY < share < 1:

@@ -12,7 +12,9 @@ from pydantic import Field
 
 from dprec import formats
 from dprec.accounting import Status, Trust
+from dprec.completion import FittedMixture
 from simulation.configuration.strict_yaml import flatten
+from simulation.protocols.domains import LearnedDomains
 from simulation.storage.attacked import AttackSummary
 from simulation.storage.directories import SUMMARY
 from simulation.storage.files import Count, Document, FileSummary, parse_document, read_text, write_atomically
@@ -54,6 +56,9 @@ class DatasetSummary(Document):
         description="Users without a train rating, as cold ones are."
     )
     items_only_in_test: Annotated[Count | None, IN_FILES] = Field(description="Items without a train rating.")
+    notes: tuple[str, ...] = Field(
+        default=(), description="How somebody's own ratings were read; it holds of every protocol."
+    )
 
 
 _ByCutoff = dict[int, Amount | None]
@@ -256,10 +261,13 @@ class PrivacySummary(Document):
     composition: Annotated[Literal["sum", "pld"], IN_FILES] = Field(
         description="Whether losses were composed by their distributions, or only their sum is known."
     )
+    noise: tuple[float, ...] = Field(
+        (), description="Standard deviation of the noise of each sum, for contributions of a norm of 1."
+    )
     tau: Annotated[Amount | None, Shown("τ", "noise per user", written="loss", where="page")] = Field(
         None,
         description="Standard deviation of the noise of a sum that has the whole budget, over the users, of "
-        "whom each contributes a vector of length 1; null where nothing is summed.",
+        "whom each contributes a vector of length 1; null where no sum has noise.",
     )
     epsilon_claimed: ClaimedLoss
     trusts_server: Annotated[bool, IN_FILES] = Field(description="Whether the server receives true ratings.")
@@ -417,6 +425,12 @@ class Summary(Document):
     traffic: TrafficSummary
     distance: DistanceSummary
     completion_diagnostics: dict[str, Any] = Field(description="What the completion learned.")
+    mixture: FittedMixture | None = Field(
+        default=None, description="The mixture it took the noise for; absent without one."
+    )
+    domains: LearnedDomains | None = Field(
+        default=None, description="What was learned of two domains; absent of one."
+    )
     time: TimeSummary
     peak_memory_mb: Annotated[float, TIMED] = Field(description="Peak memory of this process, in MiB.")
     environment: dict[str, Any] = Field(description="Versions, platform and simulation settings.")
@@ -424,8 +438,9 @@ class Summary(Document):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the figures must know, what is beyond the paper included."""
-        return (*self.privacy.notes, *(f"Beyond the paper: {own}." for own in self.beyond_the_paper))
+        """What a reader of the figures must know, of the ratings and what is beyond the paper included."""
+        beyond = (f"Beyond the paper: {own}." for own in self.beyond_the_paper)
+        return (*self.privacy.notes, *self.dataset.notes, *beyond)
 
     def as_json(self) -> dict[str, Any]:
         """Return the contents of summary.json."""

@@ -71,8 +71,8 @@ def test_alter_egos_beat_the_items_average(name: str) -> None:
     found = summary(name, "nx-map-shrunk")
     assert found["accuracy"]["mae"] <= cold
     # Nearly every user straddles, so that nearly every item has an edge into the other domain.
-    layers = found["completion_diagnostics"]["layers"]
-    assert all(counts["BB"] > 10 * (counts["NB"] + counts["NN"]) for counts in layers.values())
+    for domain in (found["domains"][side] for side in ("source", "target")):
+        assert domain["bridges"] > 10 * (domain["next_to_bridges"] + domain["away_from_bridges"])
 
 
 U1 = ("split={kind: predefined, fold: u1}", "binarization={kind: mean}")

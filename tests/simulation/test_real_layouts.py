@@ -178,9 +178,9 @@ def test_zeros_that_may_mean_not_rated_are_noted(tmp_path: Path) -> None:
     layout = LAYOUTS["Book-Crossing"]
     path = tmp_path / layout.file
     layout.write(path)
-    notes = " ".join(summary_of(layout, path)["privacy"]["notes"])
+    notes = " ".join(summary_of(layout, path)["dataset"]["notes"])
     assert "% are 0: if that means not rated, --set 'dataset.missing=[0]' leaves them out" in notes
-    assert "not rated" not in " ".join(summary_of(layout, path, missing=[0])["privacy"]["notes"])
+    assert "not rated" not in " ".join(summary_of(layout, path, missing=[0])["dataset"]["notes"])
 
 
 def test_the_command_for_a_list_by_films_works(tmp_path: Path) -> None:

@@ -319,7 +319,7 @@ class OneBit(Completion):
             point,
             diagnostics={
                 "link": self.link,
-                "tau": self.radius(observations.shape),
+                "radius": self.radius(observations.shape),
                 "iterations": solution.iterations,
                 "stopped": solution.reason,
                 "residual": solution.residual if math.isfinite(solution.residual) else None,

@@ -1,7 +1,7 @@
 """What mechanisms do to ratings, sampled and in theory, and what completions learn: mixtures, AlterEgos."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dprec.arrays import Floats
 from dprec.channel import Channel
+from dprec.completion import FittedMixture
 from dprec.reports import DeviceChannel
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
 from simulation.pages.figures.marks import Axis, Line, Mark, Text, level_axis, log_axis, plain_axis, stairs
@@ -28,6 +29,7 @@ from simulation.pages.figures.panels import (
     shortened,
 )
 from simulation.pages.figures.rendering import Plot
+from simulation.protocols.domains import AlterEgo, LearnedDomains
 
 _FEW_SYMBOLS = 12
 _MOST_ROWS = 12
@@ -243,14 +245,20 @@ def _draw_distances(results: Sequence[ProtocolResult]) -> list[Panel]:
     return [chart("Root mean square per cell, in rating units", x, y, lines, legend=legend)]
 
 
-def numbers(value: Any) -> list[float]:
-    """Return a list of finite numbers; empty for anything else."""
-    if not isinstance(value, list) or not all(
-        isinstance(entry, int | float) and not isinstance(entry, bool) and math.isfinite(entry)
-        for entry in value
-    ):
+def mixture_plots(mixture: FittedMixture) -> list[Plot]:
+    """Return the plot of how a mixture was fitted; none of one that was fitted to nothing."""
+    trace, sigma = mixture.log_likelihood, mixture.sigma
+    if len(trace) < 2 or min(sigma) <= 0:
         return []
-    return [float(entry) for entry in value]
+    plot = Plot(
+        "completion",
+        "How the mixture was fitted",
+        "The log-likelihood must never fall. The mixture is the completion's estimate of the noise.",
+        f"The log-likelihood rises from {trace[0]:,.0f} to {trace[-1]:,.0f} in {len(trace)} steps.",
+        partial(draw_completion, trace, mixture.pi, sigma),
+        full_width=True,
+    )
+    return [plot]
 
 
 def draw_completion(trace: Sequence[float], pi: Sequence[float], sigma: Sequence[float]) -> list[Panel]:
@@ -276,28 +284,33 @@ def draw_completion(trace: Sequence[float], pi: Sequence[float], sigma: Sequence
     return [steps, chart("Noise estimated by the mixture", x, y, lines)]
 
 
-def alter_ego_plots(diagnostics: dict[str, Any]) -> list[Plot]:
-    """Return the plot of one user's ratings before and after replacement, if there is one."""
-    ego = diagnostics.get("alter_ego")
-    if not ego:
+def alter_ego_plots(domains: LearnedDomains, names: Mapping[str, str]) -> list[Plot]:
+    """Return the plot of one user's ratings before and after replacement, if there is one.
+
+    ``names``: what items are called.
+    """
+    ego = domains.alter_ego
+    if ego is None:
         return []
     plot = Plot(
         "alter-ego",
         "One user's AlterEgo",
-        f"What user {ego['user']} rated in the source domain, and what stands for it in the target domain.",
-        f"User {ego['user']}: {ego['source_ratings']} source ratings become {ego['items']} items.",
-        partial(_draw_alter_ego, diagnostics),
+        f"What user {ego.user} rated in the source domain, and what stands for it in the target domain.",
+        f"User {ego.user}: {ego.source_ratings} source ratings become {ego.items} items.",
+        partial(_draw_alter_ego, domains, ego, names),
         full_width=True,
     )
     return [plot]
 
 
-def _draw_alter_ego(diagnostics: dict[str, Any]) -> list[Panel]:
+def _draw_alter_ego(domains: LearnedDomains, ego: AlterEgo, names: Mapping[str, str]) -> list[Panel]:
     """Draw the ratings of one user before and after replacement."""
-    ego, domains = diagnostics["alter_ego"], diagnostics["domains"]
+    before, after = (
+        [(names.get(item, item), rating) for item, rating in rated] for rated in (ego.before, ego.after)
+    )
     return [
-        _ratings(f"Before: {domains['source']}", ego["before"], ego["source_ratings"], ego["scale"]),
-        _ratings(f"After: {domains['target']}", ego["after"], ego["items"], ego["scale"]),
+        _ratings(f"Before: {domains.source.name}", before, ego.source_ratings, ego.scale),
+        _ratings(f"After: {domains.target.name}", after, ego.items, ego.scale),
     ]
 
 

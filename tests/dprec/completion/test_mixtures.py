@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dprec.completion import COMPLETIONS, Completed, Observations
+from dprec.completion import COMPLETIONS, Completed, FittedMixture, Observations
 from dprec.completion.gradient_descent import PlainFactors, initial_factors, solve_weighted
 from dprec.completion.mixtures import GaussianMixture
 from dprec.errors import RunError
@@ -56,6 +56,11 @@ def fit(observations: Observations, kind: str = "mog-mf", **options: Any) -> Com
     return COMPLETIONS[kind](**{"rank": 3, **options}).fit(observations, seed=0)
 
 
+def of(completed: Completed) -> FittedMixture:
+    assert completed.mixture is not None
+    return completed.mixture
+
+
 def error_of(completed: Completed, truth: np.ndarray) -> float:
     users, items = np.divmod(np.arange(truth.size), truth.shape[1])
     return float(np.sqrt(np.mean((completed.predict(users, items) - truth.ravel()) ** 2)))
@@ -75,8 +80,8 @@ def test_a_planted_mixture_is_recovered_and_beats_one_gaussian(
 ) -> None:
     observations, truth = planted(seed)
     completed = fit(observations, kind)
-    np.testing.assert_allclose(completed.diagnostics["pi"], PI, atol=0.05)
-    np.testing.assert_allclose(completed.diagnostics["sigma"], SIGMA, rtol=near)
+    np.testing.assert_allclose(of(completed).pi, PI, atol=0.05)
+    np.testing.assert_allclose(of(completed).sigma, SIGMA, rtol=near)
     assert error_of(completed, truth) <= gain * error_of(fit(observations, **plain), truth)
 
 
@@ -86,7 +91,7 @@ def test_a_planted_mixture_is_recovered_and_beats_one_gaussian(
 )
 def test_the_penalised_log_likelihood_never_falls(kind: str, options: dict[str, float]) -> None:
     observations, _ = planted(2)
-    trace = np.array(fit(observations, kind, iterations=60, **options).diagnostics["log_likelihood"])
+    trace = np.array(of(fit(observations, kind, iterations=60, **options)).log_likelihood)
     assert np.all(np.diff(trace) >= -1e-9 * np.abs(trace[1:]))
     assert trace[-1] > trace[0]
 
@@ -121,8 +126,8 @@ def test_a_step_is_that_of_the_equations() -> None:
     assert isinstance(completed, PlainFactors)
     np.testing.assert_allclose(completed.user_factors, left)
     np.testing.assert_allclose(completed.item_factors, right)
-    np.testing.assert_allclose(completed.diagnostics["pi"], pi[np.argsort(variances)])
-    np.testing.assert_allclose(completed.diagnostics["sigma"], np.sqrt(np.sort(variances)))
+    np.testing.assert_allclose(of(completed).pi, pi[np.argsort(variances)])
+    np.testing.assert_allclose(of(completed).sigma, np.sqrt(np.sort(variances)))
 
 
 def test_bounded_laplace_noise_collapses_the_mixture_and_a_note_says_so() -> None:
@@ -152,9 +157,9 @@ def test_a_mixture_that_stands_has_no_note(kind: str, components: int) -> None:
 @kinds
 def test_steps_end_at_the_tolerance(kind: str) -> None:
     observations, _ = planted(0)
-    early = fit(observations, kind, tolerance=1e-2).diagnostics
-    assert 1 < early["steps"] < 100
-    trace = early["log_likelihood"]
+    early = fit(observations, kind, tolerance=1e-2)
+    trace = of(early).log_likelihood
+    assert 1 < len(trace) == early.diagnostics["steps"] < 100
     assert abs(trace[-1] - trace[-2]) <= 1e-2 * abs(trace[-2])
 
 

@@ -374,6 +374,34 @@ def test_advice_within_a_trust_is_that_of_the_table(table: Table, most: Any, rea
     assert {each.trust for each in named if not each.baseline} <= set(allowed)
 
 
+def listed(name: str, epsilon: float | None, ndcg: float, **changes: Any) -> dict[str, Any]:
+    """A protocol of lists by a sum, whose loss holds with a delta, or a baseline of lists."""
+    composed = {"epsilon_composed_max": epsilon, "delta": 1e-6, "trust": "secure-aggregation"}
+    sums = {"epsilon_per_user_max": None, "epsilon_per_rating": None, "hides_rated_items": True, **composed}
+    own = line(name, epsilon, 0.0, **{**(sums if epsilon else {}), **changes})
+    return {**{key: value for key, value in own.items() if key != "rmse"}, "ndcg_at_10": ndcg}
+
+
+def random_order(**changes: Any) -> dict[str, Any]:
+    own = {key: value for key, value in quiet(0.0).items() if key != "rmse"}
+    return {**own, "name": "random-list", "ndcg_at_10": 0.01, "hides_rated_items": True, **changes}
+
+
+def popular(ndcg: float) -> dict[str, Any]:
+    clear = {"baseline": "popularity", "status": "none", "trusts_server": True, "trust": "central"}
+    return listed("popularity", None, ndcg, **clear)
+
+
+def test_what_holds_with_a_delta_costs_that_delta(table: Table) -> None:
+    rows = [random_order(), listed("sums", 1.0, 0.1), listed("more", 4.0, 0.2), popular(0.3)]
+    costs = [
+        next(line for line in advice_lines(advise(table(own), AdviceLimits(1.0, "user"))) if "next" in line)
+        for own in (rows, [*rows[:1], *rows[2:]], [rows[0], rows[3]])
+    ]
+    priced = [each.rpartition("costs ")[2] for each in costs]
+    assert priced == ["a δ of 1e-06", "a δ of 1e-06 and 3 more ε", "giving up privacy"]
+
+
 def test_advice_is_told_as_approved(table: Table) -> None:
     claim = {"status": "claimed", "epsilon_per_rating": None, "epsilon_per_user_max": None}
     promised = {"epsilon_claimed_per_rating": 1.0, "epsilon_claimed_per_user": 50.0}
@@ -407,6 +435,11 @@ def test_advice_is_told_as_approved(table: Table) -> None:
             [trusting("composed", "secure-aggregation", 1.0, 0.9), line("summed", 0.01, 1.0)],
             AdviceLimits(1.0, "user", 1000),
         ),
+        "no private list": ([random_order(), popular(0.05)], AdviceLimits(1.0, "user", delta=1e-6)),
+        "a list": (
+            [random_order(), listed("sums", 1.0, 0.1), popular(0.05)],
+            AdviceLimits(1.0, "user", delta=1e-6),
+        ),
         "with a delta": (
             [trusting("composed", "shuffle", 1.0, 0.9), quiet(1.05)],
             AdviceLimits(1.0, "user", 1000, trust="secure-aggregation", delta=1e-5),
@@ -438,8 +471,9 @@ def test_how_many_users_the_best_needs_is_said_where_it_was_tried(table: Table) 
         table([*rows, *crowd(1000, 1.15), *crowd(100_000, 0.95)]), AdviceLimits(1.0, "rating", 1000)
     )
     assert (tried.best.result.name, tried.best.result.population) == ("cheap", None)
-    assert tried.users_needed == "about 10,000"
-    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).users_needed is None
+    assert tried.course is not None
+    assert (tried.course.base, tried.course.users_needed) == ("nothing sent", "about 10,000")
+    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).course is None
 
 
 @pytest.mark.parametrize(("composed", "told"), [(0.999999, False), (0.5, True)])

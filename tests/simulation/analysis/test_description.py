@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 
 import pytest
 
@@ -33,6 +34,12 @@ def test_every_preset_can_be_described_and_written_as_json(name: str) -> None:
     values = json.loads(json.dumps(as_json(description), allow_nan=False))
     assert values["name"] == name
     assert len(values["settings"]) == len(description.settings) == len({s["key"] for s in values["settings"]})
+    # A report is called unprotected only where nothing is promised.
+    unprotected = description.protection == "not protected"
+    assert unprotected <= (description.guarantee.status == "none")
+    sent = description.sent
+    if sent is not None and sent.epsilon is None and description.guarantee.status == "proved":
+        assert description.guarantee.trust != "local" or sent.symbols == 1
 
 
 def test_the_channel_is_that_of_the_budget_on_the_data_sets_scale() -> None:
@@ -89,6 +96,33 @@ def test_what_is_not_protected_has_no_epsilon_and_what_is_not_sent_no_report() -
     assert silent.sent is None
     assert silent.server_sees == "nothing"
     assert as_json(silent)["sent"] is None
+
+
+ROUNDS = re.compile(r"everything that all others see of a user in (one|\d+) rounds?,")
+
+
+@pytest.mark.parametrize("aggregation", ["secure", "trusted"])
+@pytest.mark.parametrize(
+    ("name", "users", "expected"),
+    [
+        *(("best-secret-set", 943, 2), ("best-secret-set", 100_000, 3)),
+        *(("gram-secagg", 943, 2), ("popularity-secagg", 943, 1), ("dp-als", 943, 10)),
+    ],
+)
+def test_as_many_reports_are_sent_as_rounds_are_promised(
+    name: str, users: int, expected: int, aggregation: str
+) -> None:
+    one = described(name, f"dataset.users={users}", f"protocol.aggregation={{kind: {aggregation}}}")
+    (rounds,) = [found[1] for note in one.guarantee.notes if (found := ROUNDS.search(note))]
+    assert one.sent is not None
+    assert (one.sent.reports, rounds) == (expected, "one" if expected == 1 else str(expected))
+
+
+def test_a_schedule_is_named_beside_what_one_report_is() -> None:
+    assert [getattr(described(name).schedule, "kind", None) for name in ("weekly-fresh", "blp-mf")] == [
+        "fresh",
+        None,
+    ]
 
 
 def test_a_setting_stands_beside_its_default_and_what_the_paper_has() -> None:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from dprec.accounting import Guarantee, PrivacyAccountant, Trust
+from dprec.completion import FittedMixture
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
 from simulation.comparison.tabulation import table_rows
@@ -105,7 +106,8 @@ def write_run(
         rounds=_rounds(rounds, metric, accuracy, traffic),
         seconds=1.2,
         channel=None,
-        diagnostics=_DIAGNOSTICS,
+        diagnostics={"steps": 30},
+        mixture=_MIXTURE,
     )
     composed = accountant.get_epsilon() / 4
     noise = np.random.default_rng(seed).normal(0, 0.5, test.count)
@@ -125,12 +127,11 @@ def write_run(
     return directory
 
 
-_DIAGNOSTICS = {
-    "pi": [0.2, 0.5, 0.3],
-    "sigma": [0.4, 0.9, 1.6],
-    "log_likelihood": (-9000 - 3000 * 0.8 ** np.arange(30)).tolist(),
-    "steps": 30,
-}
+_MIXTURE = FittedMixture(
+    pi=(0.2, 0.5, 0.3),
+    sigma=(0.4, 0.9, 1.6),
+    log_likelihood=tuple((-9000 - 3000 * 0.8 ** np.arange(30)).tolist()),
+)
 
 
 def _ratings(seed: int, scale: RatingScale) -> tuple[Ratings, Ratings]:

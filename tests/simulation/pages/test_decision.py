@@ -315,9 +315,20 @@ def whole_users(tmp_path_factory: pytest.TempPathFactory, writers: dict[str, Cal
     return folder / "report.html"
 
 
+def test_the_questions_begin_with_what_the_headline_answers(whole_users: Path) -> None:
+    folder, page = whole_users.parent, whole_users.read_text()
+    (held,) = re.findall(r'<script type="application/json" id="offers">(.*?)</script>', page)
+    (headline, *_) = re.findall(r'<p class="sentence">(.*?)</p>', page)
+    start, results = json.loads(held)["start"], read_comparison(folder).results
+    assert start == {"trust": "secure-aggregation", "protect": "profile", "epsilon": 1.0}
+    asked = {**start, "trust": LEAST_TRUST_FIRST.index(start["trust"]), "bytes": 0, "carried": "messages"}
+    assert _of_grid(results, asked) == ("totals", 1.0)
+    assert ": totals in the model of secure aggregation" in headline
+
+
 TASKS = {
     "whom to trust with 10,000 users": (
-        {"users": "10000"},
+        {"trust": "local", "users": "10000"},
         ["Take bit at ε 1: RMSE 0.500", "0.030 ± 0.020 better", "Measured with 10,000 users (synthetic)."],
     ),
     "what a bit costs on the network": (
@@ -364,6 +375,8 @@ def test_a_loss_is_written_with_four_digits(
 @in_browser
 def test_drawn_users_are_held_against_others_by_what_they_gain(browser: Browser, whole_users: Path) -> None:
     browser.open(whole_users, 1280)
+    # It opens with what the headline takes.
+    assert browser.run(STATE)[2] == "totals"
     for name, value in (("trust", "central"), ("users", "10000")):
         _ask(browser, name, value)
     # The smaller error of the other is that on ratings which are easier to predict.

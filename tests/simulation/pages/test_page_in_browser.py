@@ -28,13 +28,16 @@ pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine"
 )
 
+
+def _layers(*counts: int) -> dict[str, int]:
+    names = "bridges", "next_to_bridges", "away_from_bridges", "edges_to_bridges", "edges_from_away"
+    return dict(zip(names, counts, strict=True))
+
+
 CROSS_DOMAIN = {
-    "domains": {"source": "A", "target": "B"},
-    "straddlers": 40,
-    "layers": {"source": {"BB": 90, "NB": 9, "NN": 1}, "target": {"BB": 80, "NB": 4, "NN": 2}},
-    "edges": {"between the domains": 400, "NB to BB": [40, 30], "NN to NB": [2, 1]},
-    "x_sim_values": 900,
-    "items_with_x_sim": 95,
+    "source": {"name": "A", **_layers(90, 9, 1, 40, 2)},
+    "target": {"name": "B", **_layers(80, 4, 2, 30, 1)},
+    "edges_between": 400,
     "alter_ego": {
         "user": "7",
         "scale": [1.0, 5.0],
@@ -76,7 +79,7 @@ def pages(
     folder = tmp_path_factory.mktemp("pages")
     run, comparison = writers["run"], writers["comparison"]
     iterative = {"protocol": "iterative", "per": "user", "rounds": 12, "downlink": 68_000}
-    x_map = {"altered": {"protocol": "x-map", "completion_diagnostics": CROSS_DOMAIN}}
+    x_map = {"altered": {"protocol": "x-map", "domains": CROSS_DOMAIN}}
     clear = {"mechanism": "none", "epsilon": None, "completion": "mf"}
     audit = folder / "audit" / "report.html"
     audit.parent.mkdir()

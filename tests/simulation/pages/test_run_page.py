@@ -80,6 +80,13 @@ def test_the_share_of_whole_lists_is_that_of_the_tested_users(tmp_path: Path, ti
     assert 0 < result.summary["accuracy"]["whole_lists"] < 1
 
 
+def test_what_holds_without_a_delta_is_given_none(run_directory: Directories) -> None:
+    local = {"privacy.epsilon_any_two": 163.0, "privacy.epsilon_composed.max": 163.0}
+    said = answer_sentence(read_summary(run_directory(altered=local)))
+    assert "163 per user on the same items; for any two profiles it is 163." in said
+    assert "δ" not in said
+
+
 @pytest.mark.parametrize("any_two", [None, 7.5])
 def test_any_two_profiles_are_named_beside_a_user(run_directory: Directories, any_two: float | None) -> None:
     directory = run_directory(altered={"privacy.epsilon_any_two": any_two})

@@ -45,6 +45,10 @@ SUMMING = {
     *("best-secret-set", "secagg-als", "secagg-item-effects"),
     *("best-list", "gram-secagg", "public-start", "popularity-secagg", "popularity-by-content-secagg"),
 }
+NOISY_SUMS = SUMMING | {
+    *("dp-als", "dp-item-effects", "dp-ials", "gram-central"),
+    *("gram-local", "popularity-local", "pairs-in-blanket"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +109,7 @@ def test_a_preset_runs_and_leaves_a_valid_directory(finished: Any, preset: dict[
     assert privacy["trust"] == ("central" if name in TRUSTING else others)
     assert privacy["trusts_server"] is (name in TRUSTING)
     assert (privacy["epsilon_claimed"]["per_rating"] is None) == (name not in CLAIMED)
+    assert (privacy["tau"] is not None) == (name in NOISY_SUMS)
     # What is claimed is never charged: the ledger's losses are proved, or have no bound.
     assert privacy["epsilon_per_rating"] is None or privacy["status"] != "none"
     if privacy["status"] == "claimed" and privacy["epsilon_per_rating"] is not None:

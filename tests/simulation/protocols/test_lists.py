@@ -417,7 +417,7 @@ def test_a_server_learns_from_sums_with_the_noise_that_epsilon_needs(
     )
     sets = load_ratings(found.record.config)[0].to_sets().toarray()
     assert [layout.n_rows for _, _, layout in learned] == [40, 820]
-    multipliers = found.summary["completion_diagnostics"]["noise"]
+    multipliers = found.summary["privacy"]["noise"]
     precision = sum(multiplier**-2 for multiplier in multipliers)
     # Seeds are fixed. Renyi divergences bound the loss of Skellam noise, which is larger by that.
     assert 0.85 < precision / mean_distance(1.0, 1e-6) ** 2 <= 1

@@ -92,10 +92,10 @@ def kept(values: dict[str, Any], users_per_node: int | str) -> dict[str, Any]:
     predictions = result.predictions["prediction"]
     assert np.all((predictions >= 1) & (predictions <= 5))
     columns = {**result.predictions, **result.traffic}
-    parts = ("accuracy", "privacy", "traffic", "completion_diagnostics")
+    parts = ("accuracy", "privacy", "traffic", "domains", "completion_diagnostics")
     return {
         **{name: column.tobytes() for name, column in columns.items()},
-        **{name: result.summary[name] for name in parts},
+        **{name: result.summary.get(name) for name in parts},
         "rounds": [{**line, "seconds": None} for line in result.rounds],
     }
 

@@ -21,6 +21,7 @@ from dprec.reports import DeviceChannel
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
+from simulation.protocols.domains import AlterEgo, LayeredDomain, LearnedDomains
 from simulation.storage.run_files import (
     ExampleUser,
     line_of,
@@ -274,10 +275,13 @@ def test_names_are_kept_of_the_items_that_are_shown() -> None:
     scale = RatingScale.evenly(1.0, 5.0, 1.0)
     test = Ratings.from_triples(users, items + 100, np.full(14, 3.0), scale, item_ids=np.arange(100, 112))
     names = {str(item): f"Film {item}" for item in range(100, 112) if item != 103}
-    ego = {"alter_ego": {"before": [["111", 4.0]], "after": [["unknown", 2.0]]}}
+    ego = AlterEgo("1", (1.0, 5.0), 1, 1, before=(("111", 4.0),), after=(("unknown", 2.0),))
+    side = LayeredDomain("films", *[0] * 5)
     shown = {*map(str, range(100, 110)), "111"} - {"103"}
-    assert shown_names(names, test, ego) == {item: f"Film {item}" for item in shown}
-    assert shown_names({}, test, {"alter_ego": None}) == {}
+    assert shown_names(names, test, LearnedDomains(side, side, 0, ego)) == {
+        item: f"Film {item}" for item in shown
+    }
+    assert shown_names({}, test, None) == {}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])

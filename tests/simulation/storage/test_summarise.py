@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 def noted(**parts: Any) -> tuple[dict[str, Any], str]:
     """Return what a run says of its data set, and its note on the scale."""
     summary = run("nothing-sent", simulation=LOCAL, **parts).summary
-    (note,) = [note for note in summary["privacy"]["notes"] if note.startswith("Scale: ")]
+    (note,) = [note for note in summary["dataset"]["notes"] if note.startswith("Scale: ")]
     return summary["dataset"], note
 
 
@@ -63,14 +63,14 @@ def test_a_public_data_set_has_no_such_note() -> None:
         "nothing-sent", dataset=Synthetic(users=30, items=20, ratings=400), simulation=LOCAL
     ).summary
     assert summary["dataset"]["scale_read_off"] == []
-    assert not [note for note in summary["privacy"]["notes"] if note.startswith(("Scale", "To test"))]
+    assert summary["dataset"]["notes"] == []
+    assert not [note for note in summary["privacy"]["notes"] if note.startswith("To test")]
 
 
 def test_ratings_that_do_not_differ_are_warned_about() -> None:
     same = RATINGS.to_pandas().assign(rating=5)
-    notes = run("nothing-sent", dataset=InMemory.of(same, low=1, high=5), simulation=LOCAL).summary[
-        "privacy"
-    ]["notes"]
+    summary = run("nothing-sent", dataset=InMemory.of(same, low=1, high=5), simulation=LOCAL).summary
+    notes = summary["dataset"]["notes"]
     assert [note for note in notes if note.startswith("All ratings are the same, 5: ")]
 
 
