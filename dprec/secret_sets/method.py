@@ -24,7 +24,7 @@ from dprec.errors import SettingError
 from dprec.ordinal import Histogram, cut_points, level_shares
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.randomness import uniform_below, uniforms, words
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import POSITIVE, Ratings, RatingScale
 from dprec.secret_sets.contributions import Part, ProfileContributions, ProfileLayout
 from dprec.secret_sets.learner import TableLearner
 from dprec.secret_sets.settings import split_at
@@ -76,6 +76,12 @@ class SecretSetOptions(Options):
         ``sampled``: whether devices say a few numbers of a contribution.
         """
         return self if self.split is not None else replace(self, split=split_at(deviation, sampled=sampled))
+
+    def largest_layout(self, n_items: int) -> ProfileLayout:
+        """Return the layout of most numbers, of any scale."""
+        table = table_before(np.zeros(0), n_items, self.features)
+        layouts = (ProfileLayout.of_parts(parts, table, POSITIVE) for parts in self.parts)
+        return max(layouts, key=lambda layout: layout.n_rows)
 
     def check(self, scale: RatingScale) -> None:
         """Raise SettingError for a histogram of another scale, and a split that leaves out what is needed."""

@@ -60,6 +60,11 @@ REFUSED = [
     ("user-level-on-device", "guard={liars: 0.05}", "guard"),
     ("one-bit-on-device", "guard={liars: 0.5}", "guard.liars"),
     ("gram-central", "table={items: 20, popularity_share: 0}", "table.popularity_share"),
+    *(
+        (name, "table={normalised: false}", "table.normalised")
+        for name in ("gram-central", "pairs-in-blanket")
+    ),
+    ("gram-secagg", "table={normalised: false} | privacy=null", "table.normalised"),
     ("gram-central", "table={items: 20, popularity_share: 1}", "table.popularity_share"),
     ("nothing-sent", "prior=0.5", "prior"),
     ("nothing-sent", "prior=5.5", "prior"),
