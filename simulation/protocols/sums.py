@@ -108,7 +108,7 @@ class SummedProtocol(Protocol):
 
     @property
     def multipliers(self) -> tuple[float, ...]:
-        """Noise of each round that counts for a loss, for contributions of a norm of 1; 0 without a budget."""
+        """Noise of each round that counts for a loss, of contributions of norm 1; 0 without a budget."""
         return self._multipliers(self.method.shares)
 
     def _multipliers(self, shares: tuple[float, ...]) -> tuple[float, ...]:
