@@ -36,7 +36,7 @@ from dprec.lists.model import LARGEST, ItemTable, ListModel
 from dprec.lists.products import COLUMNS, TasteModel, popularity_of_products, share_of_tastes, taste_weights
 from dprec.randomness import words
 from dprec.ratings import POSITIVE, RatingScale
-from dprec.sums import Contributions, DeviceHalf, Layout, Learner, Releases, SummedMethod
+from dprec.sums import LEAST_SHARE, Contributions, DeviceHalf, Layout, Learner, Releases, SummedMethod
 from dprec.wire import decode_item_sets, encode_item_sets
 
 FEWEST = "Items that every set counts as having at least, which bounds what one user adds to a number."
@@ -63,7 +63,7 @@ class TableOptions(Options):
         "rule: 0 where all items take part.",
         None,
         ge=0,
-        lt=1,
+        le=0.999,
     )
     normalised: bool = option(
         "Whether every profile has norm 1, as a budget requires, or counts 1 for each item.", True
@@ -108,7 +108,11 @@ class TableOptions(Options):
         return replace(self, items=items, popularity_share=share, coherent_share=coherent)
 
     def check(self, n_items: int) -> None:
-        """Raise SettingError for a table of some items without a round in which they are found."""
+        """Raise SettingError for a table of some items without a round, or hardly one, that finds them."""
+        if 0 < (self.popularity_share or 0) < LEAST_SHARE:
+            raise SettingError(
+                "popularity_share", f"{self.popularity_share:g}", f"0, or {LEAST_SHARE:g} to 0.999"
+            )
         if self.items and self.items < n_items and self.popularity_share == 0:
             accepted = f"more, or a table of all {n_items} items"
             raise SettingError("popularity_share", f"0 for {self.items} of the items", accepted)

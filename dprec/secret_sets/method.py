@@ -28,7 +28,7 @@ from dprec.ratings import POSITIVE, Ratings, RatingScale
 from dprec.secret_sets.contributions import Part, ProfileContributions, ProfileLayout
 from dprec.secret_sets.learner import TableLearner
 from dprec.secret_sets.settings import split_at
-from dprec.sums import Contributions, DeviceHalf, Releases, SummedMethod
+from dprec.sums import LEAST_SHARE, Contributions, DeviceHalf, Releases, SummedMethod
 from dprec.wire import ItemTable
 
 _ROUNDING = 1e-9
@@ -90,10 +90,11 @@ class SecretSetOptions(Options):
             return
         whole = len(self.split) == len(split_at(0.0)) and abs(sum(self.split) - 1) < _ROUNDING
         learned_before = whole and (sum(self.split[4:6]) > 0 or sum(self.split[6:]) == 0)
-        if not (learned_before and min(self.split[:2]) > 0 and sum(self.split[2:4]) > 0):
+        large = all(each == 0 or each >= LEAST_SHARE for each in self.split)
+        if not (learned_before and large and min(self.split[:2]) > 0 and sum(self.split[2:4]) > 0):
             accepted = (
-                "eight shares that add up to 1, those of counts and residuals above 0, and the last two 0 if "
-                "the two before are"
+                f"eight shares, 0 or at least {LEAST_SHARE:g}, that add up to 1, those of counts and "
+                "residuals above 0, and the last two 0 if the two before are"
             )
             raise SettingError("split", str(list(self.split)), accepted)
 

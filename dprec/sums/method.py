@@ -18,6 +18,9 @@ from dprec.components import Options
 from dprec.ratings import RatingScale
 from dprec.sums.contributions import Contributions, Layout
 
+LEAST_SHARE = 1e-3
+"""Of what all rounds spend that one of them, or a part of it, can spend."""
+
 
 class DeviceHalf(ABC):
     """What devices do with what the server sends: contribute to the next release, and predict."""

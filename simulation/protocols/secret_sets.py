@@ -42,6 +42,8 @@ class SecretSetProtocol(SummedProtocol):
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the sums that a public rule of users and budget picks."""
         among = super().among(users, items)
+        if self.sums.split is not None:
+            return among
         sampled = among.aggregation.affordable(among.whole_multiplier) is not None
         tau = among.tau(self.sums.largest_layout(items), users)
         return replace(among, sums=self.sums.suited(tau, sampled=sampled))

@@ -74,7 +74,7 @@ OPTIONS: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
             SecretSetOptions,
             {
                 "split": st.none()
-                | st.lists(st.just(0.0) | st.floats(0.01, 1), min_size=8, max_size=8).map(
+                | st.lists(st.just(0.0) | st.floats(0, 1), min_size=8, max_size=8).map(
                     lambda own: tuple(each / (sum(own) or 1) for each in own)
                 )
             },

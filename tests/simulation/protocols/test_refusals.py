@@ -60,10 +60,9 @@ REFUSED = [
     ("user-level-on-device", "guard={liars: 0.05}", "guard"),
     ("one-bit-on-device", "guard={liars: 0.5}", "guard.liars"),
     ("gram-central", "table={items: 20, popularity_share: 0}", "table.popularity_share"),
-    *(
-        (name, "table={normalised: false}", "table.normalised")
-        for name in ("gram-central", "pairs-in-blanket")
-    ),
+    ("gram-central", "table={items: 20, popularity_share: 1.0e-9}", "table.popularity_share"),
+    ("gram-central", "table={normalised: false}", "table.normalised"),
+    ("pairs-in-blanket", "table={normalised: false}", "table.normalised"),
     ("gram-secagg", "table={normalised: false} | privacy=null", "table.normalised"),
     ("gram-central", "table={items: 20, popularity_share: 1}", "table.popularity_share"),
     ("nothing-sent", "prior=0.5", "prior"),
