@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from dprec.sums import UNIT, RepresentedAggregation, TrustedAggregation
 from simulation.comparison.planning import load_comparison
 from simulation.configuration.loading import load
 from simulation.execution import load_ratings
+from tests.refusals import refused_at
 
 LISTS = ("random-list", "popularity", "ease", "ials")
 SMALL = {"kind": "synthetic", "users": 60, "items": 40, "ratings": 900, "positive": ">= 4"}
@@ -136,6 +138,16 @@ def test_the_sums_of_who_represents_others_have_as_much_noise_per_user() -> None
     steps = np.sqrt(1024**2 - 45_150 / 4)
     assert released.std() == pytest.approx(20.0 * np.sqrt(600 / 535) * 1024 / steps, rel=0.02)
     assert aggregation.counted(train.n_users) == population
+
+
+def test_what_a_population_could_not_do_is_refused_where_others_represent_it() -> None:
+    config = load("popularity-secagg", [f"dataset={json.dumps(SMALL)}"])
+    train, _ = load_ratings(config)
+    narrow = replace(config.protocol.aggregation, modulus_bits=24)
+    protocol = replace(config.protocol, aggregation=narrow)
+    protocol.suited_to(train).check(train)
+    with refused_at("aggregation.modulus_bits"):
+        protocol.representing(1000 * train.n_users, train)
 
 
 def test_only_sums_represent_others() -> None:
