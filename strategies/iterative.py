@@ -304,7 +304,11 @@ class LearningFromSums(SummedRounds):
     released: dict[int, ReleasedSum] = field(default_factory=dict, init=False)
     """The sum of each round that did not fail, where what is received is kept."""
     asked: list[tuple[Layout, float]] = field(default_factory=list, init=False)
-    """What was asked for in each round then, and its noise."""
+    """What was asked for in each round then, and its multiplier."""
+    noise: dict[int, float] = field(default_factory=dict, init=False)
+    """The deviation of each release that did not fail, as the learner was told it."""
+    learned_of: int = field(default=0, init=False)
+    """Users who are in the last of these."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -332,7 +336,7 @@ class LearningFromSums(SummedRounds):
         return self._current
 
     def _asked_for(self, server_round: int) -> tuple[Layout, float]:
-        """Return the layout of what a round releases, and its noise."""
+        """Return the layout of what a round releases, and its multiplier."""
         return self.learner.layout(server_round), self.multipliers[server_round - 1]
 
     def _reading(self, server_round: int) -> ReadSums:
@@ -373,7 +377,7 @@ class LearningFromSums(SummedRounds):
     def _learn_from(self, server_round: int, total: Aggregate) -> None:
         layout, multiplier = self._asked_for(server_round)
         released = self.aggregation.release(total, layout, multiplier, ReleaseDraws(self.seed, server_round))
-        deviation = self.aggregation.deviation(layout, multiplier, total.users)
+        deviation = self.aggregation.noise_in(total, layout, multiplier)
         users = self.aggregation.counted(total.users)
         if self.received is not None:
             self.released[server_round] = ReleasedSum((released / layout.scales).ravel(), deviation)
@@ -382,6 +386,8 @@ class LearningFromSums(SummedRounds):
         except np.linalg.LinAlgError:
             # No honest devices add up to such numbers: somebody has spoiled them.
             self.failed += 1
+        else:
+            self.noise[server_round], self.learned_of = deviation, users
 
     def summary(self) -> None:
         """Log what is run."""

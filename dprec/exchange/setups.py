@@ -17,7 +17,7 @@ from dprec.arrays import Bools, Uint8s
 from dprec.channel import Channel
 from dprec.completion import LinkKind, slope_channel
 from dprec.components import Options, as_tuple, as_values, one_of, one_of_classes, option, parse_json
-from dprec.errors import InputError, SettingError
+from dprec.errors import InputError, SettingError, within
 from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
 from dprec.lists import ListMethod
@@ -336,6 +336,12 @@ class SummedSetup(Setup):
     multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
         "Noise of each round, for contributions of a norm of 1: the device answers no other round."
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.aggregation.devices_add_noise or any(self.multipliers):
+            with within("method"):
+                self.method.check_bounded()
 
     @property
     def masks(self) -> bool:

@@ -13,7 +13,7 @@ from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces, Uint64s, 
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import Options, option
-from dprec.errors import SettingError
+from dprec.errors import SettingError, within
 from dprec.lists.contributions import (
     PairLayout,
     PopularityLayout,
@@ -36,7 +36,7 @@ from dprec.lists.model import LARGEST, ItemTable, ListModel
 from dprec.lists.products import COLUMNS, TasteModel, popularity_of_products, share_of_tastes, taste_weights
 from dprec.randomness import words
 from dprec.ratings import POSITIVE, RatingScale
-from dprec.sums import Contributions, DeviceHalf, Layout, Learner, Releases, SummedMethod
+from dprec.sums import LEAST_SHARE, Contributions, DeviceHalf, Layout, Learner, Releases, SummedMethod
 from dprec.wire import decode_item_sets, encode_item_sets
 
 FEWEST = "Items that every set counts as having at least, which bounds what one user adds to a number."
@@ -63,7 +63,7 @@ class TableOptions(Options):
         "rule: 0 where all items take part.",
         None,
         ge=0,
-        lt=1,
+        le=0.999,
     )
     normalised: bool = option(
         "Whether every profile has norm 1, as a budget requires, or counts 1 for each item.", True
@@ -108,10 +108,20 @@ class TableOptions(Options):
         return replace(self, items=items, popularity_share=share, coherent_share=coherent)
 
     def check(self, n_items: int) -> None:
-        """Raise SettingError for a table of some items without a round in which they are found."""
+        """Raise SettingError for a table of some items without a round, or hardly one, that finds them."""
+        if 0 < (self.popularity_share or 0) < LEAST_SHARE:
+            raise SettingError(
+                "popularity_share", f"{self.popularity_share:g}", f"0, or {LEAST_SHARE:g} to 0.999"
+            )
         if self.items and self.items < n_items and self.popularity_share == 0:
             accepted = f"more, or a table of all {n_items} items"
             raise SettingError("popularity_share", f"0 for {self.items} of the items", accepted)
+
+    def check_bounded(self) -> None:
+        """Raise SettingError for profiles that are as long as they happen to be."""
+        if not self.normalised:
+            accepted = "true with a budget, or where others than a trusted server add up"
+            raise SettingError("normalised", "false", accepted)
 
     def of_popularity(self, n_items: int) -> PopularityLayout:
         """Return the layout of the popularity of so many items."""
@@ -141,6 +151,11 @@ class ListMethod(SummedMethod):
     def farthest(self) -> float:
         """The root of 2, as no number of a contribution is negative; see `SummedMethod.farthest`."""
         return math.sqrt(2)
+
+    def check_bounded(self) -> None:
+        """Refuse profiles that are not normalised; see `SummedMethod.check_bounded`."""
+        with within("options"):
+            self.options.check_bounded()
 
     def device(self, received: bytes, n_items: int, scale: RatingScale) -> ListDevice:
         """Read what was sent, a table's items or all that was learned; see `SummedMethod.device`."""
@@ -280,16 +295,14 @@ class ListLearner(Learner):
             return PairLayout(self._items.size, self.options.fewest)
         return self.options.of_popularity(self.releases.n_items)
 
-    def learn(
-        self, round_index: int, released: Floats, layout: Layout, multiplier: float, users: int
-    ) -> None:
+    def learn(self, round_index: int, released: Floats, layout: Layout, deviation: float, users: int) -> None:
         """Estimate popularity, or how items go together; see `Learner.learn`."""
-        sums, deviation = released[:, 0], max(multiplier, _LEAST_DEVIATION)
+        sums, noise = released[:, 0], max(deviation, _LEAST_DEVIATION)
         if _asks_table(self.options, round_index):
-            tau = min(multiplier * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
-            self._learn_table(sums, deviation, tau, users)
+            tau = min(deviation * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
+            self._learn_table(sums, noise, tau, users)
             return
-        self._popularity, self._noise = popularity_estimate(sums, deviation), deviation
+        self._popularity, self._noise = popularity_estimate(sums, noise), noise
         self._items = popular_items(self._popularity, self.options.items or 0).astype(np.int32)
 
     def _learn_table(self, sums: Floats, deviation: float, tau: float, users: int) -> None:
@@ -346,11 +359,9 @@ class TasteLearner(ListLearner):
             )
         return super().layout(round_index)
 
-    def learn(
-        self, round_index: int, released: Floats, layout: Layout, multiplier: float, users: int
-    ) -> None:
+    def learn(self, round_index: int, released: Floats, layout: Layout, deviation: float, users: int) -> None:
         """Estimate popularity, or what the users of items like; see `Learner.learn`."""
-        super().learn(round_index, released, layout, multiplier, users)
+        super().learn(round_index, released, layout, deviation, users)
         if not _asks_table(self.options, round_index):
             self._first = self._popularity.copy()
 

@@ -277,7 +277,7 @@ class ImplicitLearner(Learner):
         return self.model.encode()
 
     def learn(
-        self, round_index: int, released: Floats, layout: StatisticsLayout, multiplier: float, users: int
+        self, round_index: int, released: Floats, layout: StatisticsLayout, deviation: float, users: int
     ) -> None:
         """Choose the items that take part, or solve for their factors; see `Learner.learn`."""
         if round_index == 1:

@@ -125,10 +125,10 @@ class ItemLearner(Learner):
         return guarded.encode()
 
     def learn(
-        self, round_index: int, released: Floats, layout: StatisticsLayout, multiplier: float, users: int
+        self, round_index: int, released: Floats, layout: StatisticsLayout, deviation: float, users: int
     ) -> None:
         """Take the item step of a round, from sums with noise of shape (items, width)."""
-        noise = multiplier * layout.scales
+        noise = deviation * layout.scales
         if round_index == 1:
             self._begin(released, noise, users)
         if round_index <= self.options.bias_rounds:

@@ -70,10 +70,10 @@ class TableLearner(Learner):
         return ProfileLayout.of_parts(self.parts[round_index - 1], self._sent, self.releases.scale)
 
     def learn(
-        self, round_index: int, released: Floats, layout: ProfileLayout, multiplier: float, users: int
+        self, round_index: int, released: Floats, layout: ProfileLayout, deviation: float, users: int
     ) -> None:
         """Learn from a release; see `Learner.learn`."""
-        noise = max(multiplier, _LEAST_DEVIATION)
+        noise = max(deviation, _LEAST_DEVIATION)
         sums = {part: (own, noise * grown) for part, own, grown in layout.parts_of(released)}
         counts = self._counts
         if round_index == 1:

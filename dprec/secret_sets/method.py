@@ -24,11 +24,11 @@ from dprec.errors import SettingError
 from dprec.ordinal import Histogram, cut_points, level_shares
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.randomness import uniform_below, uniforms, words
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import POSITIVE, Ratings, RatingScale
 from dprec.secret_sets.contributions import Part, ProfileContributions, ProfileLayout
 from dprec.secret_sets.learner import TableLearner
 from dprec.secret_sets.settings import split_at
-from dprec.sums import Contributions, DeviceHalf, Releases, SummedMethod
+from dprec.sums import LEAST_SHARE, Contributions, DeviceHalf, Releases, SummedMethod
 from dprec.wire import ItemTable
 
 _ROUNDING = 1e-9
@@ -77,6 +77,12 @@ class SecretSetOptions(Options):
         """
         return self if self.split is not None else replace(self, split=split_at(deviation, sampled=sampled))
 
+    def largest_layout(self, n_items: int) -> ProfileLayout:
+        """Return the layout of most numbers, of any scale."""
+        table = table_before(np.zeros(0), n_items, self.features)
+        layouts = (ProfileLayout.of_parts(parts, table, POSITIVE) for parts in self.parts)
+        return max(layouts, key=lambda layout: layout.n_rows)
+
     def check(self, scale: RatingScale) -> None:
         """Raise SettingError for a histogram of another scale, and a split that leaves out what is needed."""
         self.cuts(scale)
@@ -84,10 +90,11 @@ class SecretSetOptions(Options):
             return
         whole = len(self.split) == len(split_at(0.0)) and abs(sum(self.split) - 1) < _ROUNDING
         learned_before = whole and (sum(self.split[4:6]) > 0 or sum(self.split[6:]) == 0)
-        if not (learned_before and min(self.split[:2]) > 0 and sum(self.split[2:4]) > 0):
+        large = all(each == 0 or each >= LEAST_SHARE for each in self.split)
+        if not (learned_before and large and min(self.split[:2]) > 0 and sum(self.split[2:4]) > 0):
             accepted = (
-                "eight shares that add up to 1, those of counts and residuals above 0, and the last two 0 if "
-                "the two before are"
+                f"eight shares, 0 or at least {LEAST_SHARE:g}, that add up to 1, those of counts and "
+                "residuals above 0, and the last two 0 if the two before are"
             )
             raise SettingError("split", str(list(self.split)), accepted)
 

@@ -107,11 +107,18 @@ def steps_of_unit(norm: int, numbers: int) -> float:
 
 
 def rounded_rows(values: Floats, counts: Ints, norm: int, keys: Sequence[bytes]) -> Ints:
-    """Round the numbers of every device, in steps, to integers of a norm within the bound, shape (cells,)."""
-    # Towards 0, which makes no vector longer: what a device sends that finds no other in all its attempts.
-    result = np.trunc(values).astype(np.int64)
+    """Round the numbers of every device, in steps, to integers of a norm within the bound, shape (cells,).
+
+    Raises ValueError for numbers whose own norm is beyond it.
+    """
     waiting = np.flatnonzero(counts)
     starts = offsets(counts)
+    squares = np.bincount(rows_of(counts), weights=values**2, minlength=counts.size)
+    # Not a number is within no bound.
+    if not (squares <= norm**2).all():
+        raise ValueError(f"a contribution of a norm of {math.sqrt(squares.max()):.6g} steps, beyond {norm}")
+    # Towards 0, which makes no vector longer: what a device sends that finds no other in all its attempts.
+    result = np.trunc(values).astype(np.int64)
     for attempt in range(_ATTEMPTS):
         if not waiting.size:
             break

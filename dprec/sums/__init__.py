@@ -5,7 +5,7 @@ from dprec.sums.aggregation import Aggregation, Cost, NoisyAggregation, TrustedA
 from dprec.sums.contributions import UNIT, Contributions, Layout, PartOfContributions, Vectors
 from dprec.sums.local import LocalAggregation
 from dprec.sums.masked import MaskedSums
-from dprec.sums.method import DeviceHalf, Learner, Releases, SummedMethod
+from dprec.sums.method import LEAST_SHARE, DeviceHalf, Learner, Releases, SummedMethod
 from dprec.sums.represented import RepresentedAggregation
 from dprec.sums.secure import SecureAggregation
 from dprec.sums.shuffled import ShuffledAggregation
@@ -18,6 +18,7 @@ AGGREGATIONS: Registry[Aggregation] = Registry(
 
 __all__ = [
     "AGGREGATIONS",
+    "LEAST_SHARE",
     "UNIT",
     "Aggregation",
     "Contributions",

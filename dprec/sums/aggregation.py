@@ -218,8 +218,7 @@ class Aggregation(Options):
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Return the sums with noise in the units of the statistics, shape (items, width).
 
-        The noise of each number has the standard deviation ``multiplier * layout.scales``, or that which
-        `deviation` says instead of the multiplier.
+        The noise of each number has the standard deviation ``noise_in(...) * layout.scales``.
         """
 
     def most_of_one(self, layout: Layout, multiplier: float) -> float:
@@ -231,8 +230,17 @@ class Aggregation(Options):
         return layout.largest
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
-        """Return the noise of a release with so many users in it, where contributions have a norm of 1."""
+        """Return the standard deviation of what a number of a release is off, with so many users in it.
+
+        In units of contributions of a norm of 1, and from public numbers alone: noise as it is drawn, and
+        what rounding or sampling contributions adds, on average over the numbers at most. The multiplier is
+        the least of it that counts for a loss.
+        """
         return multiplier
+
+    def noise_in(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
+        """Return the `deviation` of the release of a sum, as far as the sum tells."""
+        return self.deviation(layout, multiplier, aggregate.users)
 
     @abstractmethod
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:

@@ -192,8 +192,15 @@ class LocalAggregation(Aggregation):
         return released
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
-        """Return the noise of the estimated sums of so many users; see `Aggregation.deviation`."""
+        """Return the noise of the estimated sums of so many users, if as many report as their share says.
+
+        That some report for others adds little to it, which is left out; see `Aggregation.deviation`.
+        """
         return multiplier * math.sqrt(users / (self.users or users))
+
+    def noise_in(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
+        """Return the noise by how many have reported, which the sum tells; see `Aggregation.noise_in`."""
+        return self.reports.deviation * aggregate.users / math.sqrt(max(int(aggregate.total[-1]), 1))
 
     def most_of_one(self, layout: Layout, multiplier: float) -> float:
         """Return the largest number of a candidate, read as that of all who do not report in its round."""

@@ -18,6 +18,9 @@ from dprec.components import Options
 from dprec.ratings import RatingScale
 from dprec.sums.contributions import Contributions, Layout
 
+LEAST_SHARE = 1e-3
+"""Of what all rounds spend that one of them, or a part of it, can spend."""
+
 
 class DeviceHalf(ABC):
     """What devices do with what the server sends: contribute to the next release, and predict."""
@@ -59,15 +62,17 @@ class Learner(ABC):
         """Return what is summed in a round."""
 
     @abstractmethod
-    def learn(self, round_index: int, released: Floats, layout: Any, multiplier: float, users: int) -> None:
+    def learn(self, round_index: int, released: Floats, layout: Any, deviation: float, users: int) -> None:
         """Learn from the sums with noise of a round.
 
         Parameters
         ----------
         released : ndarray of float64, shape (rows, width)
-            With noise of the deviation ``multiplier * layout.scales``.
+            With noise of the deviation ``deviation * layout.scales``.
         layout : Layout
             Of the round.
+        deviation : float
+            As `Aggregation.noise_in` returns it.
         users : int
             Whose contributions are in the sums, at least 1.
         """
@@ -89,7 +94,7 @@ class Releases:
     n_items: int
     scale: RatingScale
     multipliers: tuple[float, ...]
-    """Noise of each round, for contributions of a norm of 1."""
+    """Noise of each round that counts for a loss, for contributions of a norm of 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +121,9 @@ class SummedMethod(Options):
     def most_ratings(self, ratings: int) -> int:
         """Return how many of so many ratings a user contributes in a round, at most."""
         return ratings
+
+    def check_bounded(self) -> None:
+        """Raise SettingError for settings with which a contribution can be longer than 1."""
 
     @abstractmethod
     def device(self, received: bytes, n_items: int, scale: RatingScale) -> DeviceHalf:

@@ -203,7 +203,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
     colluders: int = option("Devices that may tell the server all they know.", 5, ge=0)
-    norm: int = option("Longest contribution, in steps of the grid.", 256, ge=2, le=1 << 16)
+    norm: int = option("Longest contribution, in steps of the grid.", 1024, ge=2, le=1 << 16)
     modulus_bits: int | None = option("Bits of a number that is sent; as needed if none.", None, ge=2, le=62)
     sketch: float | None = option(
         "Buckets of a count sketch, as a share of the items; none for no sketch.", None, gt=0, lt=1
@@ -405,6 +405,20 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         total = centred(reduced(aggregate.total, bits), bits)
         released: Floats = self._plan(layout).statistics(total) * layout.scales
         return released
+
+    def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
+        """Return the noise of so many devices' shares, and that of rounding, in units of contributions.
+
+        Shares are made for the fewest devices that count, and a unit has fewer steps than `norm`: so there is
+        more noise than the multiplier says. A number that is not whole is rounded with a variance of 1/4 of a
+        step at most. What items that share a bucket of a sketch add to each other is not in it; see
+        `Aggregation.deviation`.
+        """
+        plan = self._plan(layout)
+        if plan.steps <= 0:
+            return math.inf
+        rounded = plan.most_numbers / plan.size / 4
+        return math.sqrt(users * (self._share(multiplier) + rounded)) / plan.steps
 
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the bits of a masked vector, which are the same for everybody."""

@@ -109,8 +109,9 @@ class BestListProtocol(PickingProtocol):
 
     @property
     def noise(self) -> float:
-        """The noise of a number of a sum that has the whole budget, over the users, once these are known."""
-        return self._table.whole_multiplier / self._known.users if self._known.users else 0.0
+        """Noise of a number of a table that has the whole budget, over the users, once these are known."""
+        known = self._known
+        return self._table.tau_among(known.users, known.items) if known.users else 0.0
 
     @property
     def picked(self) -> Protocol:

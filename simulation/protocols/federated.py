@@ -78,7 +78,9 @@ class FederatedProtocol(Protocol):
     )
     model: AnyModel = option("What devices compute, how the server learns, how predictions follow.")
     rounds: int = option("Number of rounds; everybody is asked in each.", 10, ge=1)
-    clip: float = option("Largest norm of an update; a longer one is scaled down to it.", 1.0, gt=0, le=1e9)
+    clip: float = option(
+        "Largest norm of an update; a longer one is scaled down to it.", 1.0, ge=1e-9, le=1e9
+    )
     trust: Literal["central", "local"] = option(
         "Who adds the noise: a trusted server, to the sum of a round; or every device, to its own update.",
         "central",

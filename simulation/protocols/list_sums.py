@@ -11,7 +11,8 @@ from dprec.errors import within
 from dprec.lists import ListMethod, TableOptions
 from dprec.lists.gram import MOST_ITEMS
 from dprec.lists.method import FEWEST
-from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
+from dprec.ratings import POSITIVE
+from dprec.sums import Releases, SecureAggregation, ShuffledAggregation, TrustedAggregation
 from simulation.protocols.base import Predicted
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.sums import SummedProtocol
@@ -53,14 +54,34 @@ class TableProtocol(SummedProtocol):
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the items that take part, by a public rule of the sizes and the budget."""
         among = super().among(users, items)
-        noise = among.whole_multiplier
-        most = among.aggregation.affordable(noise)
-        return replace(among, table=self.table.suited(noise / max(users, 1), items, most))
+        if self.table.items is not None:
+            return replace(among, table=among._suited(self.table.items, users, items))
+        # The largest table that is not too large for its own noise, which may grow with it.
+        size, most = 0, min(items, MOST_ITEMS)
+        while size < most:
+            middle = -(-(size + most) // 2)
+            ruled = among._suited(middle, users, items).items or 0
+            size, most = (middle, most) if ruled >= middle else (size, middle - 1)
+        sized = replace(among, table=replace(self.table, items=size))
+        return replace(among, table=sized._suited(size, users, items))
+
+    def tau_among(self, users: int, items: int, size: int | None = None) -> float:
+        """Return the noise per user of a table, by default of as many items as take part; see `tau`."""
+        table = self.table if size is None else replace(self.table, items=size)
+        layouts = replace(self.method, options=table).largest_layouts(Releases(users, items, POSITIVE, ()))
+        return self.tau(layouts[-1], users)
+
+    def _suited(self, size: int, users: int, items: int) -> TableOptions:
+        """Return what follows from the noise of a table of so many items."""
+        most = self.aggregation.affordable(self.whole_multiplier)
+        return self.table.suited(self.tau_among(users, items, size), items, most)
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget that cannot be kept to, and a table whose items nobody finds."""
         with within("table"):
             self.table.check(train.n_items)
+            if self.bounded:
+                self.table.check_bounded()
         super().check(train)
 
 
@@ -131,8 +152,7 @@ class PopularityProtocol(SummedProtocol):
     @property
     def method(self) -> ListMethod:
         """One of no table."""
-        bounded = self.private or self.aggregation.devices_add_noise
-        options = TableOptions(items=0, normalised=bounded, content=self.content, fewest=self.fewest)
+        options = TableOptions(items=0, normalised=self.bounded, content=self.content, fewest=self.fewest)
         return ListMethod(options=options)
 
     def notes_on(self, task: Task) -> tuple[str, ...]:

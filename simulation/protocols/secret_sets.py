@@ -28,7 +28,7 @@ class SecretSetProtocol(SummedProtocol):
         "add-or-remove-one",
     )
     sums: SecretSetOptions = option("What is summed, and what is assumed of ratings.", SecretSetOptions())
-    aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation(norm=1024))
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
 
     @property
     def completion_name(self) -> str:
@@ -43,9 +43,11 @@ class SecretSetProtocol(SummedProtocol):
     def among(self, users: int, items: int) -> Self:
         """Return the protocol with the sums that a public rule of users and budget picks."""
         among = super().among(users, items)
-        noise = among.whole_multiplier
-        sampled = among.aggregation.affordable(noise) is not None
-        return replace(among, sums=self.sums.suited(noise / max(users, 1), sampled=sampled))
+        if self.sums.split is not None:
+            return among
+        sampled = among.aggregation.affordable(among.whole_multiplier) is not None
+        tau = among.tau(self.sums.largest_layout(items), users)
+        return replace(among, sums=self.sums.suited(tau, sampled=sampled))
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget that cannot be kept to, and shares that leave nothing to learn from."""

@@ -19,6 +19,7 @@ from dprec.sums import (
     Aggregation,
     Cost,
     DeviceHalf,
+    Layout,
     Learner,
     Releases,
     RepresentedAggregation,
@@ -89,13 +90,25 @@ class SummedProtocol(Protocol):
         return self.aggregation.farthest(self.method.farthest)
 
     @property
+    def bounded(self) -> bool:
+        """Whether contributions must not be longer than 1: for a budget, or for those who add them up."""
+        return self.private or self.aggregation.devices_add_noise
+
+    @property
     def whole_multiplier(self) -> float:
-        """Noise of one release that has the whole budget; 0 without one."""
+        """Multiplier of one release that has the whole budget; 0 without one."""
         return self._multipliers((1.0,))[0]
+
+    def tau(self, layout: Layout, users: int) -> float:
+        """Return the noise per user of a release that has the whole budget, by public numbers.
+
+        The aggregation knows the users, who all take part.
+        """
+        return self.aggregation.deviation(layout, self.whole_multiplier, users) / max(users, 1)
 
     @property
     def multipliers(self) -> tuple[float, ...]:
-        """Noise of each round, a standard deviation for contributions of a norm of 1; 0 without a budget."""
+        """Noise of each round that counts for a loss, of contributions of norm 1; 0 without a budget."""
         return self._multipliers(self.method.shares)
 
     def _multipliers(self, shares: tuple[float, ...]) -> tuple[float, ...]:
@@ -119,8 +132,10 @@ class SummedProtocol(Protocol):
         return self.among(train.n_users, train.n_items)
 
     def representing(self, population: int, train: Ratings) -> Self:
-        """Return the protocol for the size of a population; see `RepresentedAggregation`."""
-        return self.among(population, train.n_items)
+        """Return the protocol for the size of a population, which it suits; see `RepresentedAggregation`."""
+        suited = self.among(population, train.n_items)
+        suited.check(Releases(population, train.n_items, train.scale, ()))
+        return suited
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget and a rank that cannot be kept to."""
@@ -295,15 +310,14 @@ class SummedProtocol(Protocol):
                 *_notes_on_releases(held.failed, len(held.records)),
             ),
             "diagnostics": self.diagnostics_of(held.learner),
-            "noise": self.multipliers if self.private else (),
-            "tau": self._tau(task) or None,
+            "noise": tuple(held.noise.values()) if self.private else (),
+            "tau": self._tau(held) or None,
         }
 
-    def _tau(self, task: ServerTask) -> float:
+    def _tau(self, held: LearningFromSums) -> float:
         """Return the noise per user of the last release, as if it had the whole budget."""
-        layout = self.method.largest_layouts(replace(self.releases(task), n_users=task.population))[-1]
-        deviation = self.aggregation.deviation(layout, self.multipliers[-1], task.population)
-        return deviation * float(np.sqrt(self.method.shares[-1])) / task.population
+        last, deviation = max(held.noise.items(), default=(1, 0.0))
+        return deviation * float(np.sqrt(self.method.shares[last - 1])) / max(held.learned_of, 1)
 
     def accountant(self, longest: float = 1.0) -> PrivacyAccountant:
         """Return the accountant of one user who takes part in all rounds, with contributions up to a norm.

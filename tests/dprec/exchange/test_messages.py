@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget, PrivacyUnit
-from dprec.components import Options, option
+from dprec.components import Options, as_values, option
 from dprec.errors import InputError
 from dprec.exchange import (
     DELIVER,
@@ -30,6 +30,7 @@ from dprec.exchange import (
     Setup,
     SilentSetup,
     SlopesRequest,
+    SummedSetup,
     XMapSetup,
     action_of,
     asked_users,
@@ -38,11 +39,13 @@ from dprec.exchange import (
     to_json,
 )
 from dprec.gradients import GRADIENTS, FullGradient
+from dprec.lists import ListMethod, TableOptions
 from dprec.mechanisms import MECHANISMS, BitsAndCounts, Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
 from dprec.mechanisms.thresholds import ResidualBits
 from dprec.ratings import RatingScale
+from dprec.sums import Aggregation, SecureAggregation, TrustedAggregation
 from dprec.wire import BroadcastOptions
 from tests.refusals import refused_at
 
@@ -256,6 +259,25 @@ def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:
 def test_a_damaged_value_is_named(setup: Setup, key: str, value: Any) -> None:
     with refused_at(f"population.json, setup.{key}"):
         read(changed(setup, key, value))
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "multiplier"), [(TrustedAggregation(), 2.0), (SecureAggregation(), 0.0)]
+)
+def test_a_device_takes_no_sums_in_which_profiles_have_any_length(
+    aggregation: Aggregation, multiplier: float
+) -> None:
+    options = TableOptions(items=0, normalised=False)
+    clear = SummedSetup(
+        method=ListMethod(options=options), aggregation=TrustedAggregation(), multipliers=(0.0,)
+    )
+    assert read(json.loads(to_json(clear))) == clear
+    with refused_at("method.options.normalised"):
+        replace(clear, aggregation=aggregation, multipliers=(multiplier,))
+    values = changed(clear, "multipliers", [multiplier])
+    values["aggregation"] = as_values(aggregation)
+    with refused_at("population.json, setup.method.options.normalised"):
+        read(values)
 
 
 @pytest.mark.parametrize("key", ["mechanism", "privacy"])

@@ -453,6 +453,7 @@ def test_a_distance_between_profiles_that_is_understated_is_noticed(monkeypatch:
 def test_what_counts_without_a_norm_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = PopularityProtocol(privacy=OF_SERVER.privacy)
     assert defects(protocol, 1000) == set()
+    monkeypatch.setattr(TableOptions, "check_bounded", lambda options: None)
     monkeypatch.setattr(
         PopularityProtocol, "method", ListMethod(options=TableOptions(items=0, normalised=False))
     )

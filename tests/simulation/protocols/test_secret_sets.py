@@ -98,6 +98,9 @@ def test_without_noise_the_table_helps() -> None:
 def test_what_cannot_be_kept_to_is_refused() -> None:
     with refused_at("sums.split"):
         replace(PROTOCOL, sums=SecretSetOptions(split=(1.0,) + 7 * (0.0,))).check(TRAIN)
+    for split in (8 * (0.0,), (0.5, 0.5), (0.5, 0.1, 0.4, 1e-300, 0.0, 0.0, 0.0, 0.0)):
+        with refused_at("sums.split"):
+            replace(PROTOCOL, sums=SecretSetOptions(split=split)).among(1000, 50).check(TRAIN)
     with refused_at("sums.histogram"):
         replace(PROTOCOL, sums=SecretSetOptions(histogram=(1.0, 1.0, 1.0))).check(TRAIN)
     with refused_at("privacy.per"):

@@ -1,0 +1,142 @@
+"""The noise that is told is the noise that is drawn: of every aggregation, at several sizes.
+
+Each of less than 30 mean squares of thousands of numbers is beyond 5.8 of its deviations, which are those of
+squared normal deviates, with a chance of 7e-9: 2e-7 in all, and below the least with one that is smaller.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dprec.accounting import PrivacyBudget
+from dprec.arrays import Floats
+from dprec.gradients import RoundDraws
+from dprec.lists.contributions import PopularityLayout
+from dprec.randomness import DeviceDraws, ReleaseDraws, words
+from dprec.secure_aggregation import CountSketch
+from dprec.sums import (
+    UNIT,
+    Aggregation,
+    Layout,
+    LocalAggregation,
+    RepresentedAggregation,
+    SecureAggregation,
+    ShuffledAggregation,
+    TrustedAggregation,
+)
+from tests.dprec.sums.test_shuffled import Rows, SignedLayout
+
+USERS, NUMBERS, DEVIATIONS = 60, 12_000, 5.8
+SECURE = SecureAggregation(colluders=2)
+MESSAGES = ShuffledAggregation(messages=4, norm=0.8, colluders=2)
+LOCAL = LocalAggregation(epsilon=2.0, shares=(0.3, 0.7))
+BUDGET = PrivacyBudget(epsilon=2.0, per="user")
+
+
+@dataclass(frozen=True, eq=False)
+class OfSets(Rows):
+    """Vectors that are told to a trusted server too."""
+
+    def encode(self, layout: Any) -> list[bytes]:
+        return [
+            self.of_users(slice(user, user + 1)).vectors(layout).rows.tobytes()
+            for user in range(self.n_users)
+        ]
+
+
+class Told(SignedLayout):
+    """Numbers of any sign, of which a trusted server is told in which row a user has a whole contribution."""
+
+    def added_up(self, reports: Any) -> tuple[Any, Any]:
+        total = np.zeros((self.n_rows, 1), dtype=np.int64)
+        for report in reports:
+            total[np.frombuffer(report, dtype=np.int32)] += round(1 / UNIT)
+        return np.ones(len(reports), dtype=np.bool_), total
+
+
+def error_of(
+    aggregation: Aggregation, multiplier: float, own: Rows, layout: Layout, reporting: int, number: int
+) -> tuple[Floats, float]:
+    """Return by how much each number of a release is off, given who reports, and the noise that is told."""
+    keys, lasting = words(5, "devices", 0, 2 * own.n_users).reshape(2, -1), words(6, "turns", 0, own.n_users)
+    drawn = RoundDraws(DeviceDraws(keys), number, 0, lasting)
+    reports = list(aggregation.encode(own, layout, multiplier, drawn))[:reporting]
+    valid, total = aggregation.decode(reports, layout, multiplier)
+    assert valid.all()
+    assert total.users == reporting
+    released = aggregation.release(total, layout, multiplier, ReleaseDraws(3, number))[:, 0] / layout.scales
+    exact = own.numbers[:reporting].sum(axis=0) * (aggregation.counted(reporting) / reporting)
+    return released - exact, aggregation.noise_in(total, layout, multiplier)
+
+
+def whole(users: int, numbers: int) -> OfSets:
+    """Return contributions of one number each."""
+    own = np.zeros((users, numbers))
+    own[np.arange(users), 7 * np.arange(users)] = 1.0
+    return OfSets(own)
+
+
+def represented(of: Aggregation) -> Aggregation:
+    return RepresentedAggregation(of=of.among(9000), users=USERS, population=9000, rounds=2)
+
+
+CASES: list[tuple[Aggregation, float, int]] = [
+    (TrustedAggregation(), 3.0, USERS),
+    *((replace(SECURE, norm=norm).among(USERS), 2.0, USERS) for norm in (64, 128, 2048)),
+    # As many have dropped out as may, or fewer.
+    (replace(SECURE, dropouts=0.3).among(USERS), 2.0, USERS - 18),
+    (replace(SECURE, dropouts=0.3).among(USERS), 2.0, USERS - 5),
+    (replace(SECURE, norm=100, rotation=True).among(USERS), 2.0, USERS),
+    (MESSAGES.among(USERS), 0.6, USERS),
+    (replace(MESSAGES, dropouts=0.3).among(USERS), 1.5, USERS - 10),
+    *(
+        (LOCAL.among(USERS), LOCAL.among(USERS).multipliers(BUDGET, (0.3, 0.7), 2.0)[1], users)
+        for users in (60, 31)
+    ),
+    *((represented(of), 40.0, USERS) for of in (TrustedAggregation(), replace(SECURE, norm=64), MESSAGES)),
+    (represented(LOCAL), LOCAL.among(9000).multipliers(BUDGET, (0.3, 0.7), 2.0)[1], USERS),
+]
+
+
+@pytest.mark.parametrize(("aggregation", "multiplier", "reporting"), CASES)
+def test_releases_are_off_by_as_much_as_is_told(
+    aggregation: Aggregation, multiplier: float, reporting: int
+) -> None:
+    own = whole(USERS, NUMBERS)
+    error, told = error_of(aggregation, multiplier, own, Told(NUMBERS), reporting, 2)
+    # Rounding and sampling are told as what they are at most, which is little here.
+    assert (error**2).mean() / told**2 == pytest.approx(1, abs=0.01 + DEVIATIONS * math.sqrt(2 / NUMBERS))
+
+
+@pytest.mark.parametrize("rotation", [False, True])
+def test_items_that_share_a_bucket_have_the_noise_of_one(rotation: bool) -> None:
+    aggregation = replace(SECURE, sketch=0.5, rotation=rotation).among(USERS)
+    error, told = error_of(aggregation, 2.0, OfSets(np.zeros((USERS, NUMBERS))), Told(NUMBERS), USERS, 1)
+    sketch = CountSketch.of(NUMBERS, NUMBERS // 2, 0, "count sketch of items")
+    _, first = np.unique(sketch.buckets, return_index=True)
+    off = DEVIATIONS * math.sqrt(2 / first.size)
+    assert (error[first] ** 2).mean() / told**2 == pytest.approx(1, abs=0.001 + off)
+
+
+def test_rounding_is_in_what_is_told_and_is_all_of_it_without_noise() -> None:
+    """Numbers half way between two steps are rounded with a variance of 1/4; those of others, with less."""
+    layout, aggregation = PopularityLayout(NUMBERS), replace(SECURE, norm=128).among(USERS)
+    told = aggregation.deviation(layout, 0.0, USERS)
+    steps = math.sqrt(USERS / 4) / told
+    for part, share in ((0.5, 1.0), (0.1, 0.36), (0.0, 0.0)):
+        own = Rows(np.full((USERS, NUMBERS), part / steps))
+        error, _ = error_of(aggregation, 0.0, own, layout, USERS, 1)
+        # Sums of 60 coins have lighter tails than normal deviates.
+        assert (error**2).mean() / told**2 == pytest.approx(
+            share, abs=0.002 + DEVIATIONS * math.sqrt(2 / NUMBERS)
+        )
+
+
+def test_more_is_told_than_counts_for_a_loss_and_a_grid_too_coarse_is_no_noise_that_can_be_told() -> None:
+    layout = PopularityLayout(NUMBERS)
+    for aggregation in (SECURE.among(USERS), MESSAGES.among(USERS)):
+        assert aggregation.deviation(layout, 3.0, USERS) > 3.0
+    assert replace(SECURE, norm=32).among(USERS).deviation(layout, 3.0, USERS) == math.inf
