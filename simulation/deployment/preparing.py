@@ -81,7 +81,9 @@ class PilotOptions(Options):
         1.0,
         gt=0,
     )
-    seeded: bool = option("Devices draw from the seed, as in the simulation: for tests alone.", False)
+    seeded: bool = option(
+        "Devices and server draw from the seed, as in a simulation: for tests alone.", False
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,6 +91,15 @@ class PilotOptions(Options):
         check_quorum(self.quorum)
         if self.seeded and self.devices == 0:
             raise SettingError("seeded", "true, without devices", "devices that are made here")
+
+    def entropy(self, config: RunConfig) -> bytes | None:
+        """Return what the server's secret follows from; None if that is the seed, as everybody's then is."""
+        if not self.seeded:
+            return os.urandom(ENTROPY_BYTES)
+        if config.simulation.seed == "os":
+            found = "'os', where devices and server are to draw from the seed"
+            raise SettingError("simulation.seed", found, "'run' with --seeded, or no --seeded")
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +166,7 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     protocol = server_folder.deployable(config)
     with within("protocol"):
         _check_trust(protocol, train)
-    entropy = os.urandom(ENTROPY_BYTES) if config.simulation.seed == "os" else None
-    keys = RunKeys.derive(config.seed, suited.identity, entropy)
+    keys = RunKeys.derive(config.seed, suited.identity, options.entropy(config))
     items = [str(item) for item in train.item_ids.tolist()]
     node_keys = [new_node_key() for _ in range(0 if options.devices == 0 else train.n_users)]
     masks = protocol.setup().masks
