@@ -81,9 +81,7 @@ class PilotOptions(Options):
         1.0,
         gt=0,
     )
-    seeded: bool = option(
-        "Devices and server draw from the seed, as in a simulation: for tests alone.", False
-    )
+    seeded: bool = option("Devices and server draw from the seed, as in simulations: for tests.", False)
 
     def __post_init__(self) -> None:
         super().__post_init__()

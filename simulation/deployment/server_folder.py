@@ -39,9 +39,7 @@ class Deployment(Options):
     cut: float | None = option("The rating above which a rating counts as +1, for signs.", None)
     public: Key = option("What devices and server share, 32 hexadecimal digits.")
     server: Key = option("What the server draws from, 32 hexadecimal digits: its secret, unless seeded.")
-    seeded: bool = option(
-        "Whether devices and server draw from a seed, as in tests: all noise is known then."
-    )
+    seeded: bool = option("Whether devices and server draw from a seed, as in tests: all noise is known.")
     deadline: float = option("Seconds after which a round ends.", 600.0, gt=0)
     computes: int = option("Version of what devices compute, as dprec deploy prepare writes it.", ge=1)
     grace: float = option("Seconds for which late answers are counted as such.", 10.0, ge=0)

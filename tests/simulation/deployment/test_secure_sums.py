@@ -15,13 +15,15 @@ from clients.device.device import Device
 from clients.faults import FaultOptions
 from dprec.errors import RunError
 from dprec.exchange import DELIVER, KEYS, SHARES, STATISTICS, UNMASK
-from dprec.secure_aggregation import graph_size
+from dprec.secure_aggregation import GraphSize, graph_size
+from dprec.secure_aggregation.secrets import SECRET_BYTES
 from simulation import run
 from simulation.configuration.models import RunConfig
 from simulation.deployment.enrolment import write_enrolment
 from simulation.deployment.server_folder import ServerFolder
 from simulation.deployment.serving import serve
 from simulation.engine.grids import stamped
+from simulation.protocols.sums import SummedProtocol
 from simulation.result import RunResult
 from simulation.storage.exchanges import EXCHANGES, Exchange
 from simulation.storage.run_files import RunFiles, read_run
@@ -255,14 +257,24 @@ def test_shares_that_are_none_are_left_to_other_neighbours(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("gone", [(), (7,)])
+# With three missing, as many shares are known as put a secret together, and no more.
+@pytest.mark.parametrize(("missing", "step"), [(3, UNMASK), (0, UNMASK), (1, STATISTICS)])
 def test_a_wrong_share_spoils_the_release_and_not_what_is_learned(
-    tmp_path: Path, gone: tuple[int, ...]
+    tmp_path: Path, missing: int, step: str
 ) -> None:
+    """Of seven or more neighbours of device 4 that reveal a share of its seed, one lies."""
     _, server = pilot(secure("popularity-secagg"), tmp_path / "pilot")
+    protocol = server.protocol()
+    assert isinstance(protocol, SummedProtocol)
+    masked = protocol.installed.masked
+    assert masked is not None
+    assert masked.graph_size == GraphSize(10, 7)
+    graph = masked.graph(1, int(server.deployment.public, 16))
+    lying, *others = graph.neighbours[4].tolist()
+    at = graph.neighbours[lying].tolist().index(4) * SECRET_BYTES
     grid = Grid(server)
-    grid.tampered[0, UNMASK] = lambda said: bytes([said[0] ^ 1]) + said[1:]
-    grid.gone_from = dict.fromkeys(gone, (1, STATISTICS))
+    grid.tampered[lying, UNMASK] = lambda said: said[:at] + bytes([said[at] ^ 1]) + said[at + 1 :]
+    grid.gone_from = dict.fromkeys(others[:missing], (1, step))
     with pytest.raises(RunError, match="in every round"):
         serve(grid, server, tmp_path / "out")
 
