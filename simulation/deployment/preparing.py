@@ -1,5 +1,6 @@
 """Prepares a pilot: keys, certificates, what the server is given, and a folder for each device."""
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -128,8 +129,8 @@ class _Pilot:
     @property
     def limits(self) -> Limits:
         """What a device may spend."""
-        answers = self.agreement.setup.answers_per_rating
-        return limits_of(self.config.protocol.privacy, self.options.runs, answers)
+        setup, privacy = self.agreement.setup, self.config.protocol.privacy
+        return limits_of(privacy, self.options.runs, setup.answers_per_rating, setup.composed)
 
 
 def prepare(
@@ -278,21 +279,28 @@ def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> None:
         progress("devices", user + 1, len(pilot.node_keys))
 
 
-def limits_of(privacy: PrivacyBudget | None, runs: int, answers: int = 1) -> Limits:
+def limits_of(
+    privacy: PrivacyBudget | None, runs: int, answers: int = 1, composed: tuple[float, float] | None = None
+) -> Limits:
     """Return what a device may spend so that it can take part in so many runs of a budget.
 
     ``answers``: about one rating, each at the budget. All runs that repeat the same answers are one.
+    ``composed``: epsilon and delta that devices count for a run whose rounds compose.
 
-    A budget that composed losses keep to is exceeded by their sum, which devices count: then, the number of
-    runs is the limit, beside the rounds of each that a device has agreed to.
+    Of other rounds they count the sum, which exceeds a budget that composed losses keep to: then, the number
+    of runs is the limit, beside the rounds of each that a device has agreed to.
     """
-    rating = user = None
-    if privacy is not None and privacy.composition == "sum":
+    rating = user = delta = None
+    if composed is not None:
+        # Upwards: what is counted in parts is rounded in each.
+        user, delta = math.ceil(composed[0] * (1 + 1e-9) * 1e4) / 1e4, runs * composed[1]
+    elif privacy is not None and privacy.composition == "sum":
         rating, user = (None, privacy.epsilon) if privacy.per == "user" else (answers * privacy.epsilon, None)
     return Limits(
         per_rating=rating,
         per_rating_lifetime=None if rating is None else runs * rating,
         per_user=user,
         per_user_lifetime=None if user is None else runs * user,
+        delta_lifetime=delta,
         runs=runs,
     )

@@ -148,7 +148,12 @@ class SummedProtocol(Protocol):
 
     def setup(self) -> SummedSetup:
         """Return what a device needs to know about the rounds."""
-        return SummedSetup(method=self.method, aggregation=self.installed, multipliers=self.multipliers)
+        return SummedSetup(
+            method=self.method,
+            aggregation=self.installed,
+            multipliers=self.multipliers,
+            promised=self.privacy,
+        )
 
     def releases(self, sizes: Sizes) -> Releases:
         """Return what is public of the releases among so many users and items."""

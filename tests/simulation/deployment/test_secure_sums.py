@@ -12,9 +12,10 @@ from flwr.app import Error, Message
 
 from clients.device import DeviceFolder
 from clients.device.device import Device
+from clients.device.ledger import most_lost
 from clients.faults import FaultOptions
 from dprec.errors import RunError
-from dprec.exchange import DELIVER, KEYS, SHARES, STATISTICS, UNMASK
+from dprec.exchange import DELIVER, KEYS, SHARES, STATISTICS, UNMASK, SummedSetup
 from dprec.secure_aggregation import GraphSize, graph_size
 from dprec.secure_aggregation.secrets import SECRET_BYTES
 from simulation import run
@@ -162,6 +163,20 @@ def test_secure_sums_are_those_of_the_simulation(tmp_path: Path, name: str) -> N
     simulated = run(config, page=False)
     check_same(read_run(tmp_path / "out"), simulated)
     check_predictions(server, simulated)
+    check_ledgers(server)
+
+
+def check_ledgers(server: ServerFolder) -> None:
+    """Check that ledgers add up to the loss of all rounds, with one delta, within the limits of a run."""
+    for path in (server.path.parent / "devices").iterdir():
+        device = Device(DeviceFolder(path), seeded=True)
+        setup, charges, limits = device.folder.agreement.setup, device.charges, device.folder.options.limits
+        assert isinstance(setup, SummedSetup)
+        whole = most_lost(charges).per_user
+        assert whole == pytest.approx(setup.loss_of(range(1, len(charges) + 1)))
+        assert limits.per_user is not None
+        assert 0 < whole <= limits.per_user
+        assert sum(charge.delta for charge in charges) == setup.delta > 0
 
 
 @pytest.mark.parametrize("name", THOROUGH)
