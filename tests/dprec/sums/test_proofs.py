@@ -11,6 +11,7 @@ from scipy import special
 
 from dprec.gradients import RoundDraws
 from dprec.lists.contributions import PairLayout, PopularityLayout, SetContributions, SetLayout
+from dprec.private_als import TARGET_BITS, StatisticsContributions, StatisticsLayout
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.secure_aggregation import BEYOND_BOUNDS, centred, unpack_vector
 from dprec.sums import (
@@ -117,6 +118,22 @@ def test_proofs_exclude_numbers_and_norms_beyond_their_bounds_before_the_sum(
     valid, total = proved.decode([*honest, *lie], layout, MULTIPLIER)
     assert valid.tolist() == [True] * USERS + [False] * LIARS
     np.testing.assert_array_equal(total.total, proved.decode(honest, layout, MULTIPLIER)[1].total)
+    assert total.users == USERS
+
+
+def test_honest_devices_are_accepted_whatever_they_hold() -> None:
+    """As one whose heaviest rating weighs 256 times as much as its other 19, with little noise."""
+    layout = StatisticsLayout(np.array([256] + [1] * 19), 1, 1.0, 1.0, 0.2, fewest=20)
+    cells = 20 * USERS
+    own = StatisticsContributions(
+        np.arange(USERS + 1) * 20,
+        np.tile(np.arange(20, dtype=np.int32), USERS),
+        np.full(cells, 1 << TARGET_BITS),
+        np.full((USERS, 1), 1 - 1e-6, dtype=np.float32),
+    )
+    proved = replace(SECURE, proofs="norm").among(USERS)
+    valid, total = proved.decode(proved.encode(own, layout, 0.05, draws(USERS)), layout, 0.05)
+    assert valid.all()
     assert total.users == USERS
 
 
