@@ -100,7 +100,7 @@ SHARDS = Format("ratings.json", 1, "the directory of a population, with its shar
 DEVICE = Format("device.json", 1, "the folder of a device, with catalogue.txt")
 DEVICE_STATE = Format("state", 1, "the folder of a device, with ledger.jsonl and profiles/")
 INVITATION = Format("invitation.json", 1, "the folder of a pilot's server")
-DEPLOYMENT = Format("deployment.json", 1, "the folder of a pilot's server, with its other files")
+DEPLOYMENT = Format("deployment.json", 2, "the folder of a pilot's server, with its other files")
 
 FORMATS = (
     *(SUMMARY, ATTACKS, CHECKPOINT, AUDIT, TABLES, TRIALS, SHARDS),

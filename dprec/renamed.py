@@ -31,7 +31,7 @@ TRUST = {"nobody": "local", "shuffler": "shuffle", "sum": "secure-aggregation", 
 COLUMNS = {"floor": "baseline"}
 """From the old name of a column to the new one."""
 
-_CAME_LATER = {"fewest": 1, "proofs": "none"}
+_CAME_LATER = {"fewest": 1, "proofs": "none", "promised": None}
 """Settings that there were not at first, with the values that say what was done without them."""
 
 _FIRST = {new: old for old, new in (*KEYS.items(), *VALUES.items())}

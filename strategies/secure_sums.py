@@ -159,9 +159,9 @@ class MaskedExchange(ReleaseExchange):
         }
         revealed, known = self._revealed(_said(release, UNMASK, questions).answers)
         masking = _flags(self._sealed, present.size)
-        shares, agree = RevealedShares.agreeing(revealed, known, threshold)
-        if (known[masking].sum(axis=1) < threshold).any() or not agree[masking].all():
+        if (known[masking].sum(axis=1) < threshold).any():
             return None
+        shares = RevealedShares.among(revealed, known, threshold)
         public = [self._keys.get(user, b"")[:PUBLIC_BYTES] for user in range(present.size)]
         context = self.aggregation.sum_of(self.parties.identity(release.round_index), layout, multiplier)
         masked = total.total.astype(np.uint64)

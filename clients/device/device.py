@@ -340,7 +340,8 @@ class Device:
 
         Refuses the answer where any profile could exceed a limit by it.
         """
-        price = price_of(kind, self._partition, record, self.name)
+        answered = [charge.round for charge in self._ledger.of_run(run) if charge.question == kind]
+        price = price_of(kind, self._partition, record, self.name, answered)
         if self._ledger.find(run, kind, price.round_index) is not None:
             return None
         charge = Charge.of(run, kind, price, self._agreement.fingerprint, self._profile.digest)
@@ -364,7 +365,8 @@ class Device:
         if math.isinf(charge.loss.per_user):
             LOG.info("%s: charged an answer that has no epsilon of its own", self.name)
         else:
-            LOG.info("%s: charged epsilon %.4g per rating, %.4g per user", self.name, *costs)
+            delta = f", delta {charge.delta:.4g}" if charge.delta else ""
+            LOG.info("%s: charged epsilon %.4g per rating, %.4g per user%s", self.name, *costs, delta)
 
     def _repeated(self, run: str, profile: Profile, record: Record) -> tuple[Profile, Charge | None]:
         """Return a profile as every run is answered from it, and the charge for what is new, if anything is.

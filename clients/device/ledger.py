@@ -16,7 +16,7 @@ import hashlib
 import json
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,16 +49,19 @@ class Price:
     """What no profile loses more of. Limits are held against this: it follows from the protocol alone, so
     whether an answer is refused says nothing about the profile.
     """
+    delta: float = 0.0
+    """Probability beyond which both hold, added to those before."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(Options):
-    """The largest epsilons that any profile may lose; null for no limit, which has to be said."""
+    """What any profile may lose at most; null for no limit, which has to be said of each epsilon."""
 
     per_rating: float | None = option("What one run may cost a rating.", ge=0)
     per_rating_lifetime: float | None = option("What all runs together may cost a rating.", ge=0)
     per_user: float | None = option("What one run may cost the whole profile.", ge=0)
     per_user_lifetime: float | None = option("What all runs together may cost the whole profile.", ge=0)
+    delta_lifetime: float | None = option("What the deltas of all runs may add up to.", None, ge=0, le=1)
     runs: int | None = option("How many runs may cost anything.", ge=0)
 
     def exceeded(self, run: Sequence[Charge], lifetime: Sequence[Charge]) -> str | None:
@@ -68,6 +71,9 @@ class Limits(Options):
         """
         if self.runs is not None and len({charge.memory or charge.run for charge in lifetime}) > self.runs:
             return f"a further run, the limit is {self.runs}"
+        deltas = math.fsum(charge.delta for charge in lifetime)
+        if self.delta_lifetime is not None and deltas > self.delta_lifetime:
+            return f"delta {deltas:.4g} delta_lifetime, the limit is {self.delta_lifetime:g}"
         one_run, all_runs = most_lost(run), most_lost(lifetime)
         for name, total, limit in (
             ("per_rating", one_run.per_rating, self.per_rating),
@@ -103,6 +109,7 @@ class Charge(Options):
     per_user: float | None = option("Epsilon for the change of the whole profile.", ge=0)
     most_per_rating: float | None = option("What a rating of any profile could lose.", ge=0)
     most_per_user: float | None = option("What any whole profile could lose.", ge=0)
+    delta: float = option("Probability with which more is lost; 0 if these hold without.", 0.0, ge=0, le=1)
     protocol: str = option("Fingerprint of the protocol.")
     profile: str = option("Digest of the ratings.")
     memory: str = option(
@@ -127,6 +134,7 @@ class Charge(Options):
             per_user=_finite(paid.per_user),
             most_per_rating=_finite(most.per_rating),
             most_per_user=_finite(most.per_user),
+            delta=price.delta,
             protocol=protocol,
             profile=profile,
             **repeated,
@@ -244,18 +252,20 @@ class Ledger:
 
 
 def _as_text(charge: Charge) -> str:
-    """Return a charge as JSON, without what is said of repeated answers alone where there are none."""
-    entries = as_values(charge).items()
-    return json.dumps({key: value for key, value in entries if value or key not in ("memory", "answered")})
+    """Return a charge as JSON, without a delta of 0, and without what is said of repeated answers alone."""
+    entries, seldom = as_values(charge).items(), ("delta", "memory", "answered")
+    return json.dumps({key: value for key, value in entries if value or key not in seldom})
 
 
 LOG = logging.getLogger("dprec.device")
 
-PriceOf = Callable[[Partition, exchange.Record], Price]
-"""From the partition of one user and a request that was answered, to what the answer costs."""
+PriceOf = Callable[[Partition, exchange.Record, Collection[int]], Price]
+"""From the partition of one user, a request, and the rounds of the run that were answered before to requests
+of its type, to what the answer costs.
+"""
 
 
-def _of_report(partition: Partition, record: exchange.Record) -> Price:
+def _of_report(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of a report: what its family says of the profile, and of any."""
     family = installed_family(partition.population)
     per_rating, per_user = family.report_losses(*held(partition))
@@ -263,7 +273,7 @@ def _of_report(partition: Partition, record: exchange.Record) -> Price:
     return Price(1, paid, Loss(*family.most_losses()))
 
 
-def _of_counts(partition: Partition, record: exchange.Record) -> Price:
+def _of_counts(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of what follows a report, which was charged what any profile could lose by both."""
     profiles, draws = held(partition)
     lost = installed_follow_up(partition.population).losses(
@@ -272,7 +282,7 @@ def _of_counts(partition: Partition, record: exchange.Record) -> Price:
     return Price(exchange.COUNT_ROUND, Loss(0.0, float(lost[0])), Loss(0.0, 0.0))
 
 
-def _of_gradient(partition: Partition, record: exchange.Record) -> Price:
+def _of_gradient(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of a gradient report: one round's share, per rating and per user alike."""
     setup = partition.population.installed(exchange.IterativeSetup)
     share = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
@@ -281,7 +291,7 @@ def _of_gradient(partition: Partition, record: exchange.Record) -> Price:
     return Price(round_index, Loss(_of_rated(partition, loss), loss), Loss(loss, loss))
 
 
-def _of_slopes(partition: Partition, record: exchange.Record) -> Price:
+def _of_slopes(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of slopes: each rating has one of its own."""
     loss = installed_on(partition.population).channel.epsilon
     paid = _of_rated(partition, loss), _of_many(loss, int(partition.counts[0]))
@@ -289,23 +299,28 @@ def _of_slopes(partition: Partition, record: exchange.Record) -> Price:
     return Price(exchange.SlopesRequest.of(record).round_index, Loss(*paid), most)
 
 
-def _of_update(partition: Partition, record: exchange.Record) -> Price:
+def _of_update(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of an update: without a delta, nothing is protected, whoever adds the noise."""
     paid = Loss(_of_rated(partition, math.inf), math.inf)
     return Price(exchange.GradientRequest.of(record).round_index, paid, Loss(math.inf, math.inf))
 
 
-def _of_contribution(partition: Partition, record: exchange.Record) -> Price:
-    """Return the price of a contribution without a delta: that of a report which is protected by itself."""
-    setup = partition.population.installed(exchange.SummedSetup)
-    round_index = exchange.round_of(record)
-    aggregation, multiplier = setup.aggregation, setup.multipliers[round_index - 1]
+def _of_contribution(partition: Partition, record: exchange.Record, answered: Collection[int]) -> Price:
+    """Return the price of a contribution: by how much the loss of the run's contributions rises with it.
+
+    A device that protects its report by itself has one turn, at no delta. What a server is trusted to do
+    protects nothing as far as a device knows, so there is no end to the loss.
+    """
+    setup, round_index = partition.population.installed(exchange.SummedSetup), exchange.round_of(record)
+    aggregation, before = setup.aggregation, () if setup.aggregation.by_itself else tuple(answered)
     silent = aggregation.by_itself and not aggregation.reporting(turns_of(partition), round_index)[0]
-    loss = 0.0 if silent else aggregation.cost(multiplier, setup.method.farthest).epsilon
-    return Price(round_index, Loss(_of_rated(partition, loss), loss), Loss(loss, loss))
+    whole = 0.0 if silent else setup.loss_of((*before, round_index))
+    loss = max(0.0, whole - setup.loss_of(before)) if math.isfinite(whole) else math.inf
+    delta = 0.0 if before else setup.delta
+    return Price(round_index, Loss(_of_rated(partition, loss), loss), Loss(loss, loss), delta)
 
 
-def _of_replacement(partition: Partition, record: exchange.Record) -> Price:
+def _of_replacement(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of replacements: each item outside the target domain has a draw of its own."""
     request, setup = (
         exchange.ReplacementRequest.of(record),
@@ -338,17 +353,19 @@ PRICES: Mapping[str, PriceOf] = {
 """By the type of the message."""
 
 
-def price_of(kind: str, partition: Partition, record: exchange.Record, name: str) -> Price:
-    """Return what an answer to a message of a kind costs the user of a partition.
+def price_of(
+    kind: str, partition: Partition, record: exchange.Record, name: str, answered: Collection[int] = ()
+) -> Price:
+    """Return what an answer to a message of a kind costs the user of a partition; see `PriceOf`.
 
     Should a defect keep that from being known for some profiles, it must not be seen: the user is charged
     what the answer could cost any profile.
     """
     try:
-        return PRICES[kind](partition, record)
+        return PRICES[kind](partition, record, answered)
     except Exception:
         LOG.exception("%s: a defect; charged what the answer could cost any profile", name)
-    price = PRICES[kind](emptied(partition), record)
+    price = PRICES[kind](emptied(partition), record, answered)
     return replace(price, paid=price.most)
 
 

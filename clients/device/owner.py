@@ -75,7 +75,8 @@ def _say(line: str) -> None:
 
 
 def _agreed(agreement: "Agreement") -> str:
-    privacy: Any = getattr(agreement.setup, "privacy", None)
+    setup: Any = agreement.setup
+    privacy: Any = getattr(setup, "privacy", None) or getattr(setup, "promised", None)
     epsilon = getattr(privacy, "epsilon", None)
     budget = f", epsilon {epsilon:g} per {privacy.per}" if isinstance(epsilon, int | float) else ""
     return f"protocol {agreement.fingerprint}: {agreement.setup.kind}{budget}; {agreement.items} items"

@@ -36,7 +36,7 @@ from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
 from dprec.arrays import Bools, Floats, Ints, Uint8s
 from dprec.channel import Channel
 from dprec.randomness import DRAWS
-from dprec.secure_aggregation import DISTANCE
+from dprec.secure_aggregation import BEYOND_BOUNDS, DISTANCE
 
 _PRECISION = 1e-12
 """Relative error of a root; results are moved by as much to the side that costs more."""
@@ -82,8 +82,10 @@ _ORDERS = np.unique(np.concatenate([np.arange(2, 129), np.geomspace(128, 1 << 40
 )
 """Orders of which the best is taken."""
 
-_SLACK_OF_TABLES = 2.0**44 * DISTANCE
-"""Bound on what the tables of all shares of a run are off by in all: 2**44 draws."""
+_SLACK = 2.0**44 * DISTANCE + 2.0**32 * BEYOND_BOUNDS
+"""Bound on how far a run's releases are from those that are accounted for: the tables of 2**44 draws, and
+honest devices whose proofs fail, in 2**32 proofs.
+"""
 
 _SHARE_OF_SLACK = 2.0**-10
 """Part of delta that is set aside for it."""
@@ -115,7 +117,7 @@ def skellam_epsilon(multiplier: float, norm: float, delta: float) -> float:
     spared = (math.log(1 / kept) - np.log(_ORDERS)) / (_ORDERS - 1) + np.log1p(-1 / _ORDERS)
     epsilon = max(0.0, float((divergences + spared).min()))
     # A distribution at a distance of x from each of two moves delta by (1 + e^epsilon) x.
-    off = _SLACK_OF_TABLES * (1 + math.exp(min(epsilon, 700.0)))
+    off = _SLACK * (1 + math.exp(min(epsilon, 700.0)))
     return epsilon if off <= delta * _SHARE_OF_SLACK else math.inf
 
 

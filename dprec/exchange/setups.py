@@ -5,14 +5,15 @@ so its guarantee holds against any server. A setup is stored as JSON and checked
 """
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import BeforeValidator, StringConstraints
 
-from dprec.accounting import AnyBudget, PrivacyBudget
+from dprec.accounting import AnyBudget, PrivacyAccountant, PrivacyBudget
 from dprec.arrays import Bools, Uint8s
 from dprec.channel import Channel
 from dprec.completion import LinkKind, slope_channel
@@ -86,6 +87,11 @@ class Setup(Options):
     def answers_per_rating(self) -> int:
         """Levels of one rating about which a device answers, at most, at the budget each."""
         return 1
+
+    @property
+    def composed(self) -> tuple[float, float] | None:
+        """What devices count for a whole run, as epsilon and delta, where rounds compose; else None."""
+        return None
 
     def memory(self, scale: RatingScale) -> str | None:
         """Return what those answers are bound to that are repeated in every run; None if none are."""
@@ -336,6 +342,39 @@ class SummedSetup(Setup):
     multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
         "Noise of each round, for contributions of a norm of 1: the device answers no other round."
     )
+    promised: PrivacyBudget | None = option(
+        "What the rounds together are said to cost; a device counts for itself, at this delta.", None
+    )
+
+    @property
+    def of_one_device(self) -> Self:
+        """What devices do, to which their draws are bound: not what it is said to cost."""
+        return replace(self, promised=None)
+
+    @property
+    def delta(self) -> float:
+        """At which devices count what masked contributions cost; 0 for others."""
+        return 0.0 if self.promised is None or not self.masks else self.promised.delta
+
+    def loss_of(self, rounds: Collection[int]) -> float:
+        """Return what contributions to some rounds, from 1, cost between any two profiles, at `delta`.
+
+        Infinite where those who are to protect them are neither the device itself nor devices that mask.
+        """
+        aggregation, alone = self.aggregation, np.ones(1, dtype=np.bool_)
+        if not (self.masks or aggregation.by_itself):
+            return math.inf
+        accountant, farthest = PrivacyAccountant(alone), aggregation.farthest(self.method.farthest)
+        for round_index in rounds:
+            cost = aggregation.cost(self.multipliers[round_index - 1], farthest)
+            accountant.step(round_index, alone, cost.epsilon, cost.epsilon, cost.mechanism)
+        return float(accountant.get_epsilon(self.delta, adjacency="replace-one")[0])
+
+    @property
+    def composed(self) -> tuple[float, float] | None:
+        """What masked contributions to all rounds cost; None of others, or without noise."""
+        loss = self.loss_of(range(1, len(self.multipliers) + 1)) if self.masks else math.inf
+        return (loss, self.delta) if math.isfinite(loss) else None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -215,8 +215,9 @@ class PairLayout(SetLayout):
         return weights
 
     def honest(self, counts: Ints) -> Floats:
-        """Return what each pair is given, where all items take part; see `Layout.honest`."""
-        return self._weights(counts)
+        """Return what each pair is given, or a single item with itself; see `Layout.honest`."""
+        lengths: Floats = self._weights(counts) * np.where(counts > 1, 1.0, DIAGONAL)
+        return lengths
 
     def about(self, items: AnyInts) -> Bools:
         """Return the pairs that one of them is in; see `SetLayout.about`."""
@@ -276,8 +277,8 @@ class ProductLayout(SetLayout):
         return offsets(counts * columns), rows.ravel(), numbers.ravel()
 
     def honest(self, counts: Ints) -> Floats:
-        """Return how long the features of an item are; see `Layout.honest`."""
-        lengths: Floats = 1 / np.sqrt(np.maximum(counts, self.fewest))
+        """Return how long the features of an item are, beside others that have any; see `Layout.honest`."""
+        lengths: Floats = (counts > 1) / np.sqrt(np.maximum(counts, self.fewest))
         return lengths
 
     def about(self, items: AnyInts) -> Bools:

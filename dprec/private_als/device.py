@@ -60,7 +60,7 @@ class StatisticsLayout(Layout):
     sends_targets: bool = True
     """Whether reports hold targets; else every target is the clip."""
     fewest: int = 1
-    """Ratings that every user's weights are small enough for, however few it has."""
+    """Ratings, of equal weights, than one of which none of a user's counts more, however few it has."""
 
     @property
     def n_rows(self) -> int:
@@ -74,13 +74,14 @@ class StatisticsLayout(Layout):
 
     @property
     def largest(self) -> float:
-        """That of a user with as few ratings as count; see `Layout.largest`."""
+        """That of a rating that weighs as much as each of the fewest, alike, would; see `Layout.largest`."""
         return 1 / math.sqrt(self.fewest if self.limit is None else self.limit)
 
     def honest(self, counts: Ints) -> Floats:
         """Return how long the part of an item is, of equal weights; see `Layout.honest`."""
         counted = np.maximum(counts, self.fewest)
-        lengths: Floats = 1 / np.sqrt(counted if self.limit is None else np.full(counts.size, self.limit))
+        counted = counted if self.limit is None else np.full(counts.size, self.limit)
+        lengths: Floats = np.sqrt(self.item_share / counted)
         return lengths
 
     @property
@@ -167,10 +168,12 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
         if layout.limit is not None:
             return np.full(self.n_users, 1 / np.sqrt(layout.limit))
         squares = np.diff(offsets(layout.weights[self.items] ** 2)[self.indptr])
-        weights: Floats = UNIT_WEIGHT * np.sqrt(layout.item_share) / np.sqrt(np.maximum(squares, 1))
         if layout.fewest > 1:
-            # Of equal weights, 1 / sqrt(n) becomes 1 / sqrt(fewest).
-            weights *= np.sqrt(np.minimum(1.0, np.diff(self.indptr) / layout.fewest))
+            # Of equal weights, 1 / sqrt(n) becomes 1 / sqrt(fewest); of others, that of the heaviest does.
+            heaviest = np.zeros(self.n_users, dtype=np.int64)
+            np.maximum.at(heaviest, rows_of(np.diff(self.indptr)), layout.weights[self.items])
+            squares = np.maximum(squares, layout.fewest * heaviest**2)
+        weights: Floats = UNIT_WEIGHT * np.sqrt(layout.item_share) / np.sqrt(np.maximum(squares, 1))
         return weights
 
     def scaled(self, layout: StatisticsLayout) -> tuple[Ints, Ints]:
@@ -295,8 +298,8 @@ class FactorizationOptions(Options):
         "adaptive",
     )
     fewest: int = option(
-        "Ratings that every user counts as having at least in adaptive weights, which bounds what one user "
-        "adds to a number.",
+        "Ratings of equal weights than one of which no rating counts more, in adaptive weights; this bounds "
+        "what one user adds to a number.",
         1,
         ge=1,
         le=1_000_000,

@@ -4,6 +4,7 @@ from dprec.secure_aggregation.directory import *
 from dprec.secure_aggregation.encoding import *
 from dprec.secure_aggregation.masking import *
 from dprec.secure_aggregation.noise import (
+    BEYOND_BOUNDS,
     DISTANCE,
     MOST_MEAN,
     MOST_VARIANCE,
@@ -14,6 +15,7 @@ from dprec.secure_aggregation.noise import (
 from dprec.secure_aggregation.secrets import device_keys
 
 __all__ = [
+    "BEYOND_BOUNDS",
     "DISTANCE",
     "MOST_MEAN",
     "MOST_VARIANCE",
@@ -39,6 +41,7 @@ __all__ = [
     "poisson_table",
     "reduced",
     "rounded_rows",
+    "skellam_tail",
     "steps_of_unit",
     "unpack_vector",
 ]

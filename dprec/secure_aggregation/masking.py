@@ -266,15 +266,6 @@ class RevealedShares:
         first = np.argsort(~known, axis=1, kind="stable")[:, :threshold]
         return cls(first + 1, np.take_along_axis(revealed, first[:, :, None], axis=1))
 
-    @classmethod
-    def agreeing(cls, revealed: Uint64s, known: Bools, threshold: int) -> tuple[Self, Bools]:
-        """Choose as `among`; return also of which devices the last known shares tell the same secret."""
-        chosen = cls.among(revealed, known, threshold)
-        last = cls.among(revealed[:, ::-1], known[:, ::-1], threshold)
-        others = secrets.secrets(known.shape[1] + 1 - last.points, last.held)
-        agree: Bools = (secrets.secrets(chosen.points, chosen.held) == others).all(axis=1)
-        return chosen, agree
-
 
 def check_threshold(graph: MaskGraph, threshold: int, present: Bools) -> None:
     """Raise TooFewSharesError unless a threshold of every device's neighbours answer."""
@@ -299,6 +290,9 @@ def unmasked_total(
     than its device had.
     """
     whole = secrets.secrets(revealed.points, revealed.held)
+    spoiled = np.flatnonzero(present & ~secrets.are_seeds(whole))
+    if spoiled.size:
+        raise SpoiledSharesError(f"shares of device {spoiled[0]} that are not those of its seed")
     total = masked.astype(word_type(context.bits))
     for seed in secrets.as_bytes(whole[present]):
         total -= context.self_mask(seed)

@@ -24,6 +24,9 @@ TOTAL_BITS = 128
 DISTANCE = 2.0**-108
 """Bound on the total variation distance between a table and the distribution that it stands for."""
 
+BEYOND_BOUNDS = 2.0**-100
+"""Most probability with which noise carries what an honest device adds beyond what it has to prove of it."""
+
 _WORD_BITS = 64
 _TAIL_BITS = 160
 _LOWEST_BITS = 256

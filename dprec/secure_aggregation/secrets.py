@@ -10,6 +10,10 @@ A key comes from a hash with a purpose, so that no two streams are the same one.
 The mask key yields the private key behind a device's masks with its neighbours; the self seed yields the mask
 of its own. Neighbours reveal shares of the one if it drops out and of the other if it does not, never of
 both: with both, its masked vector could be read.
+
+Whoever puts a secret together can tell whether a share was wrong, however few there are. A mask key has a
+public key. The last number of a self seed is a hash of the others, which are 124 bits. A wrong share moves
+the numbers by what depends on no secret, so it is not noticed with a probability of 2**-31.
 """
 
 import hashlib
@@ -20,7 +24,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import AnyInts, Uint64s
+from dprec.arrays import AnyInts, Bools, Uint64s
 from dprec.randomness import Draws
 
 PRIME = 2**31 - 1
@@ -184,6 +188,7 @@ class SharedSecrets:
         words = [stream(derived_key(key, "polynomials"), size, _WORD) for key in keys]
         shape = (len(keys), 2, threshold, ELEMENTS, 2)
         elements = field_elements(np.concatenate(words).astype(np.uint64).reshape(shape))
+        elements[:, 1, 0, -1] = _hashes(elements[:, 1, 0, :-1])
         return cls(elements[:, 0], elements[:, 1])
 
     def private_keys(self) -> list[bytes]:
@@ -193,6 +198,19 @@ class SharedSecrets:
     def seeds(self) -> list[bytes]:
         """Return the seeds of the devices' own masks."""
         return as_bytes(self.self_seeds[:, 0])
+
+
+def are_seeds(elements: Uint64s) -> Bools:
+    """Return which secrets are those of a device's own mask, shape (count,), from shape (count, elements)."""
+    whole: Bools = elements[:, -1] == _hashes(elements[:, :-1])
+    return whole
+
+
+def _hashes(numbers: Uint64s) -> Uint64s:
+    """Return a number for those of each secret, shape (count,)."""
+    hashed = [derived_key(row, "check of a seed") for row in as_bytes(numbers)]
+    words = np.frombuffer(b"".join(hashed), dtype=_WORD).astype(np.uint64)
+    return field_elements(words.reshape(len(hashed), -1)[:, :2])
 
 
 def mask_private_keys(mask_keys: Uint64s) -> list[bytes]:

@@ -45,7 +45,8 @@ class Layout(ABC):
     def honest(self, counts: Ints) -> Floats:
         """Return how long the part of an item is, on average, in contributions of users with so many ratings.
 
-        Shape (users,); by default, of contributions of norm 1 that are spread over the items alike.
+        Shape (users,); by default, of contributions of norm 1 that are spread over the items alike. In any
+        others it is shorter on average.
         """
         lengths: Floats = 1 / np.sqrt(np.maximum(counts, 1))
         return lengths

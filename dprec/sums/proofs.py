@@ -3,9 +3,11 @@
 Nobody sees the parts of a masked sum, so one device can add any number to it, unless it has to prove what it
 adds: that each number of its vector is within a range, and so is the vector's norm, as in ACORN (Bell et al.
 [bell2023]). The vectors that are proved about have a share of the noise in them. The bounds leave room for
-that, by Bernstein's inequality, so that an honest device is beyond them with a probability of 2^-18 at most;
-liars have that room too, unless it is proved as well that noise was drawn, from coins that are tossed
-together (as Biswas and Cormode [biswas2023] do for counts).
+that, by the inequalities of Chernoff and Bernstein: an honest device is beyond them with a probability of
+`BEYOND_BOUNDS` at most. That depends on what it holds, and everybody sees whose proof fails, so the
+accounting sets a part of delta aside for it (`dprec.accounting.skellam_epsilon`). Liars have that room too,
+unless it is proved as well that noise was drawn, from coins that are tossed together (as Biswas and Cormode
+[biswas2023] do for counts).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Literal, Self
 import numpy as np
 
 from dprec.arrays import Ints
+from dprec.secure_aggregation import BEYOND_BOUNDS, skellam_tail
 
 Proofs = Literal["none", "norm", "norm-and-noise"]
 """What devices prove of what they add to a masked sum: nothing, its bounds, or also that noise is drawn."""
@@ -24,8 +27,8 @@ Proofs = Literal["none", "norm", "norm-and-noise"]
 _BYTES = 0.1
 """Of the bytes of a masked vector, as published for ranges and norms; for noise nothing is published."""
 
-_LOGARITHM = 20 * math.log(2)
-"""Of one over the probability that noise exceeds one of the bounds."""
+_BEYOND_ONE = BEYOND_BOUNDS / 3
+"""Most probability with which noise is beyond one of three bounds: of numbers, and two of their norm."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,9 @@ class Bounds:
 
         ``largest``, ``norm``: of a number and of a vector before the noise.
         """
-        of_number = _deviating(variance, 1.0, _LOGARITHM + math.log(2 * size))
-        of_squares = _deviating(size * (2 * variance**2 + variance), of_number**2, _LOGARITHM)
-        across = _deviating(variance * norm**2, float(largest), _LOGARITHM)
+        of_number = skellam_tail(variance, _BEYOND_ONE / size)
+        of_squares = _deviating(size * (2 * variance**2 + variance), of_number**2)
+        across = _deviating(variance * norm**2, float(largest))
         squares = norm**2 + size * variance + of_squares + 2 * across
         return cls(largest + of_number, squares)
 
@@ -76,7 +79,8 @@ def proof_bytes(vector: int) -> int:
     return math.ceil(_BYTES * vector)
 
 
-def _deviating(variance: float, largest: float, logarithm: float) -> float:
+def _deviating(variance: float, largest: float) -> float:
     """Return what a sum of independent deviates exceeds with a small probability (Bernstein)."""
+    logarithm = math.log(1 / _BEYOND_ONE)
     linear = logarithm * largest / 3 if variance else 0.0
     return linear + math.sqrt(linear**2 + 2 * variance * logarithm)

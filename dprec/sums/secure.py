@@ -22,6 +22,7 @@ from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import ReleaseDraws, generator
 from dprec.secure_aggregation import (
+    BEYOND_BOUNDS,
     MOST_VARIANCE,
     CountSketch,
     GraphSize,
@@ -112,7 +113,8 @@ class VectorPlan:
         if self.rotation:
             return self.norm
         sharing = 1 if self.sketch is None else _sketch(self).most_items
-        return min(self.norm, math.ceil(sharing * layout.largest * self.steps))
+        # The next integer, also where a product that is one has been rounded.
+        return min(self.norm, math.floor(sharing * layout.largest * self.steps) + 1)
 
     def vectors(
         self, contributions: Contributions[LayoutT], layout: LayoutT, keys: Sequence[bytes]
@@ -167,16 +169,21 @@ def _rotation(plan: VectorPlan) -> Rotation:
     return Rotation.of(plan.buckets * plan.width, _PUBLIC_SEED, "rotation of contributions")
 
 
+_FAILING = (
+    "whose proof fails counts as dropped out, and has paid. That happens to an honest device with a "
+    f"probability of 2^{math.log2(BEYOND_BOUNDS):.0f} at most, which may depend on what it holds, and which "
+    "delta covers."
+)
 _PROVED = {
     "none": (),
     "norm": (
         "Devices prove that no number of what they add, nor its norm, is beyond what honest devices add; "
-        "whose proof fails counts as dropped out. Proofs are modelled: they add a tenth to a masked vector.",
+        f"{_FAILING} Proofs are modelled: they add a tenth to a masked vector.",
     ),
     "norm-and-noise": (
-        "Devices prove that their contributions are within bounds, and that they drew their noise; whose "
-        "proof fails counts as dropped out. Proofs are modelled: they add a tenth to a masked vector, which "
-        "is published for bounds alone.",
+        "Devices prove that their contributions are within bounds, and that they drew their noise; "
+        f"{_FAILING} Proofs are modelled: they add a tenth to a masked vector, which is published for bounds "
+        "alone.",
     ),
 }
 

@@ -174,12 +174,15 @@ def _refusals_expected() -> Iterator[None]:
 def _charged_by_devices(heard: Overhearing, asked: list[Message], users: int) -> dict[ComparableUnit, Floats]:
     """Return what each person's device charges for all its answers, by unit, shape (users,)."""
     rating, whole = np.zeros(users), np.zeros(users)
+    answered: dict[str, set[int]] = {}
     for request in asked:
-        population, price_of = heard.population(request), PRICES[request.metadata.message_type]
+        kind, population = request.metadata.message_type, heard.population(request)
+        before = tuple(answered.setdefault(kind, set()))
         for user in range(users):
-            paid = price_of(Partition(population, user, user + 1), _record(request)).paid
-            rating[user] += paid.per_rating
-            whole[user] += paid.per_user
+            price = PRICES[kind](Partition(population, user, user + 1), _record(request), before)
+            rating[user] += price.paid.per_rating
+            whole[user] += price.paid.per_user
+            answered[kind].add(price.round_index)
     return {"rating": rating, "user": whole}
 
 

@@ -64,7 +64,7 @@ def prepare(
         typer.Option(metavar="Q", help="Share, or number, of devices with which a round may end before."),
     ] = 1.0,
     seeded: Annotated[
-        bool, typer.Option("--seeded", help="Devices draw from the seed: for tests alone.")
+        bool, typer.Option("--seeded", help="Devices and server draw from the seed: for tests alone.")
     ] = False,
     set_: Overrides = None,
     quiet: Quiet = False,

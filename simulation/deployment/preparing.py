@@ -1,5 +1,6 @@
 """Prepares a pilot: keys, certificates, what the server is given, and a folder for each device."""
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ class PilotOptions(Options):
         1.0,
         gt=0,
     )
-    seeded: bool = option("Devices draw from the seed, as in the simulation: for tests alone.", False)
+    seeded: bool = option("Devices and server draw from the seed, as in simulations: for tests.", False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,6 +90,15 @@ class PilotOptions(Options):
         check_quorum(self.quorum)
         if self.seeded and self.devices == 0:
             raise SettingError("seeded", "true, without devices", "devices that are made here")
+
+    def entropy(self, config: RunConfig) -> bytes | None:
+        """Return what the server's secret follows from; None if that is the seed, as everybody's then is."""
+        if not self.seeded:
+            return os.urandom(ENTROPY_BYTES)
+        if config.simulation.seed == "os":
+            found = "'os', where devices and server are to draw from the seed"
+            raise SettingError("simulation.seed", found, "'run' with --seeded, or no --seeded")
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +129,8 @@ class _Pilot:
     @property
     def limits(self) -> Limits:
         """What a device may spend."""
-        answers = self.agreement.setup.answers_per_rating
-        return limits_of(self.config.protocol.privacy, self.options.runs, answers)
+        setup, privacy = self.agreement.setup, self.config.protocol.privacy
+        return limits_of(privacy, self.options.runs, setup.answers_per_rating, setup.composed)
 
 
 def prepare(
@@ -155,8 +165,7 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     protocol = server_folder.deployable(config)
     with within("protocol"):
         _check_trust(protocol, train)
-    entropy = os.urandom(ENTROPY_BYTES) if config.simulation.seed == "os" else None
-    keys = RunKeys.derive(config.seed, suited.identity, entropy)
+    keys = RunKeys.derive(config.seed, suited.identity, options.entropy(config))
     items = [str(item) for item in train.item_ids.tolist()]
     node_keys = [new_node_key() for _ in range(0 if options.devices == 0 else train.n_users)]
     masks = protocol.setup().masks
@@ -270,21 +279,28 @@ def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> None:
         progress("devices", user + 1, len(pilot.node_keys))
 
 
-def limits_of(privacy: PrivacyBudget | None, runs: int, answers: int = 1) -> Limits:
+def limits_of(
+    privacy: PrivacyBudget | None, runs: int, answers: int = 1, composed: tuple[float, float] | None = None
+) -> Limits:
     """Return what a device may spend so that it can take part in so many runs of a budget.
 
     ``answers``: about one rating, each at the budget. All runs that repeat the same answers are one.
+    ``composed``: epsilon and delta that devices count for a run whose rounds compose.
 
-    A budget that composed losses keep to is exceeded by their sum, which devices count: then, the number of
-    runs is the limit, beside the rounds of each that a device has agreed to.
+    Of other rounds they count the sum, which exceeds a budget that composed losses keep to: then, the number
+    of runs is the limit, beside the rounds of each that a device has agreed to.
     """
-    rating = user = None
-    if privacy is not None and privacy.composition == "sum":
+    rating = user = delta = None
+    if composed is not None:
+        # Upwards: what is counted in parts is rounded in each.
+        user, delta = math.ceil(composed[0] * (1 + 1e-9) * 1e4) / 1e4, runs * composed[1]
+    elif privacy is not None and privacy.composition == "sum":
         rating, user = (None, privacy.epsilon) if privacy.per == "user" else (answers * privacy.epsilon, None)
     return Limits(
         per_rating=rating,
         per_rating_lifetime=None if rating is None else runs * rating,
         per_user=user,
         per_user_lifetime=None if user is None else runs * user,
+        delta_lifetime=delta,
         runs=runs,
     )

@@ -163,7 +163,12 @@ class SummedProtocol(Protocol):
 
     def setup(self) -> SummedSetup:
         """Return what a device needs to know about the rounds."""
-        return SummedSetup(method=self.method, aggregation=self.installed, multipliers=self.multipliers)
+        return SummedSetup(
+            method=self.method,
+            aggregation=self.installed,
+            multipliers=self.multipliers,
+            promised=self.privacy,
+        )
 
     def releases(self, sizes: Sizes) -> Releases:
         """Return what is public of the releases among so many users and items."""
@@ -187,12 +192,14 @@ class SummedProtocol(Protocol):
         """
         layouts, aggregation = self.method.largest_layouts(self.releases(train)), self.installed
         counts = train.counts[train.counts > 0]
-        influences = [
+        most = [
             aggregation.most_of_one(layout, multiplier)
-            / float(np.average(layout.honest(counts), weights=counts))
             for layout, multiplier in zip(layouts, self.multipliers, strict=True)
         ]
-        return max(influences) if np.isfinite(influences).all() else None
+        honest = [np.average(layout.honest(counts), weights=counts) for layout in layouts]
+        with np.errstate(divide="ignore"):
+            influences = np.array(most) / np.array(honest)
+        return float(influences.max()) if np.isfinite(influences).all() else None
 
     def check_deployed(self) -> None:
         """Refuse an aggregation that devices and server of a deployment cannot do."""

@@ -375,8 +375,14 @@ _LEDGERS = (
     "Deployed: losses are those that follow from what the server was sent. What a device has spent is in its "
     "own ledger, with answers that came to nothing."
 )
-_SECRETS = "Every device drew its noise from a secret of its own."
-_SEEDED = "A test: devices drew from the seed of the configuration; who knows it can remove the noise."
+_SECRETS = (
+    "Every device drew its noise from a secret of its own, and the server from its key, which prepare took "
+    "from the operating system: whoever has deployment.json can compute what the server drew."
+)
+_SEEDED = (
+    "A test: devices and server drew from the seed of the configuration. All noise can be computed again, so "
+    "it protects nobody."
+)
 
 
 def summarise_deployed(
@@ -392,7 +398,7 @@ def summarise_deployed(
     """Return the summary of a deployed run that is not stored yet.
 
     ``composed``, shape (users,): the users' losses by composition.
-    ``seeded``: whether devices drew from a seed.
+    ``seeded``: whether devices and server drew from a seed.
     """
     dataset = DatasetSummary(
         kind="deployed",

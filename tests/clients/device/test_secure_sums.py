@@ -4,6 +4,7 @@ The device's messages of an honest run are recorded once; then it is asked again
 before the run, in other orders and with other contents.
 """
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
@@ -16,9 +17,10 @@ from flwr.app import Message
 
 from clients.device import DeviceFolder
 from clients.device.device import Device
+from clients.device.ledger import Charge
 from clients.device.node_key import new_node_key
 from dprec.errors import InputError
-from dprec.exchange import KEYS, SHARES, STATISTICS, UNMASK, RefusalCode
+from dprec.exchange import KEYS, SHARES, STATISTICS, UNMASK, RefusalCode, SummedSetup
 from dprec.secure_aggregation import graph_size
 from dprec.secure_aggregation.directory import SIGNED_BYTES
 from dprec.secure_aggregation.masking import SEALED_BYTES, pack_presence
@@ -132,7 +134,36 @@ def test_a_release_is_four_steps_of_known_sizes_and_one_charge(recorded: Recorde
         DEGREE * SECRET_BYTES,
     ]
     device = recorded.ready(tmp_path / "device", 4)
-    assert [charge.question for charge in device.charges] == [STATISTICS]
+    (charge,) = device.charges
+    setup = device.folder.agreement.setup
+    assert isinstance(setup, SummedSetup)
+    assert (charge.question, charge.round, charge.delta) == (STATISTICS, 1, 1e-6)
+    assert charge.per_rating == charge.per_user == charge.most_per_user == setup.loss_of([1])
+    assert 1 < setup.loss_of([1]) < 2.5
+
+
+@pytest.mark.parametrize("limit", ["per_user", "per_rating", "per_user_lifetime", "delta_lifetime"])
+def test_limits_of_epsilon_and_delta_are_held_before_any_key_is_given(
+    recorded: Recorded, tmp_path: Path, limit: str
+) -> None:
+    cost = cost_of(recorded.ready(tmp_path / "paid", 4).charges[0], limit)
+    for name, share in (("less", 1 - 1e-9), ("enough", 1.0)):
+        device = recorded.opened(tmp_path / name)
+        options = json.loads(device.folder.options_file.read_text())
+        options["limits"][limit] = share * cost
+        device.folder.options_file.write_text(json.dumps(options))
+        device = Device(DeviceFolder(device.folder.path), seeded=True)
+        if name == "less":
+            refused(device, recorded.question(0), RefusalCode.BUDGET_SPENT)
+        else:
+            assert report_in(device.answer(recorded.question(0))) == recorded.said[0]
+
+
+def cost_of(charge: Charge, limit: str) -> float:
+    """Return what a limit is held against, of one charge."""
+    cost = charge.delta if limit.startswith("delta") else charge.most_per_user
+    assert cost is not None
+    return cost
 
 
 def test_it_says_the_same_after_it_was_killed_and_when_it_is_asked_again(

@@ -208,19 +208,35 @@ def test_neighbours_who_have_said_nothing_are_zeros_and_share_no_masks() -> None
     np.testing.assert_array_equal(reduced(total, BITS), plain_total(VECTORS, present, BITS))
 
 
-def test_a_share_that_is_none_spoils_the_total_of_one_who_dropped_out() -> None:
+@pytest.mark.parametrize("spoiled", range(USERS))
+@pytest.mark.parametrize("place", range(SIZE.threshold))
+def test_a_wrong_share_is_noticed_where_there_are_no_others(spoiled: int, place: int) -> None:
+    """Of whoever is there, and of one who dropped out, any of as many shares as put a secret together."""
     present = np.array([True, True, False, True, True, True, True])
     exchange = Exchange()
     held = np.zeros((USERS, SIZE.degree, shamir.ELEMENTS), dtype=np.uint64)
     for user, answer in exchange.revealed(present).items():
         held[user] = shamir.from_bytes(answer)
-    revealed = held[GRAPH.neighbours, GRAPH.reverse]
-    revealed[2, np.flatnonzero(revealed[2].any(axis=1))[0]] ^= np.uint64(1)
-    shares_of = RevealedShares.among(revealed, revealed.any(axis=2), SIZE.threshold)
+    shares_of = RevealedShares.among(
+        revealed := held[GRAPH.neighbours, GRAPH.reverse], revealed.any(axis=2), SIZE.threshold
+    )
     public = [keys[: KEYS_BYTES // 2] for keys in exchange.keys]
     everybody, nothing = np.ones(USERS, dtype=bool), np.zeros(NUMBERS, dtype=np.uint64)
-    with pytest.raises(SpoiledSharesError, match="device 2"):
-        unmasked_total(nothing, everybody, present, shares_of, GRAPH, public, CONTEXT)
+    known = nothing, everybody, present, shares_of, GRAPH, public, CONTEXT
+    unmasked_total(*known)
+    for element in range(ELEMENTS):
+        shares_of.held[spoiled, place, element] ^= np.uint64(1)
+        with pytest.raises(SpoiledSharesError, match=f"device {spoiled} "):
+            unmasked_total(*known)
+        shares_of.held[spoiled, place, element] ^= np.uint64(1)
+
+
+def test_what_tells_a_seed_from_others_is_in_its_last_number_alone() -> None:
+    """The others are the field's; two of 500 devices have one of 2**31 values in common once in 17,000."""
+    drawn = shamir.SharedSecrets.of(keys(500), 2)
+    assert shamir.are_seeds(drawn.self_seeds[:, 0]).all()
+    assert not shamir.are_seeds(drawn.mask_keys[:, 0]).any()
+    assert len(np.unique(drawn.self_seeds[:, 0, -1])) == 500
 
 
 MASKED_USERS = 24

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special
 
 from dprec.gradients import RoundDraws
 from dprec.lists.contributions import PairLayout, PopularityLayout, SetContributions, SetLayout
+from dprec.private_als import TARGET_BITS, StatisticsContributions, StatisticsLayout
 from dprec.randomness import DeviceDraws, ReleaseDraws
-from dprec.secure_aggregation import centred, unpack_vector
+from dprec.secure_aggregation import BEYOND_BOUNDS, centred, unpack_vector
 from dprec.sums import (
     UNIT,
     Aggregation,
@@ -120,6 +121,22 @@ def test_proofs_exclude_numbers_and_norms_beyond_their_bounds_before_the_sum(
     assert total.users == USERS
 
 
+def test_honest_devices_are_accepted_whatever_they_hold() -> None:
+    """As one whose heaviest rating weighs 256 times as much as its other 19, with little noise."""
+    layout = StatisticsLayout(np.array([256] + [1] * 19), 1, 1.0, 1.0, 0.2, fewest=20)
+    cells = 20 * USERS
+    own = StatisticsContributions(
+        np.arange(USERS + 1) * 20,
+        np.tile(np.arange(20, dtype=np.int32), USERS),
+        np.full(cells, 1 << TARGET_BITS),
+        np.full((USERS, 1), 1 - 1e-6, dtype=np.float32),
+    )
+    proved = replace(SECURE, proofs="norm").among(USERS)
+    valid, total = proved.decode(proved.encode(own, layout, 0.05, draws(USERS)), layout, 0.05)
+    assert valid.all()
+    assert total.users == USERS
+
+
 def test_whose_proof_fails_counts_as_dropped_out_and_spoils_no_release() -> None:
     everybody = np.ones(USERS, dtype=np.bool_)
     none, proved = SECURE.among(USERS), replace(SECURE, proofs="norm").among(USERS)
@@ -154,12 +171,32 @@ def test_what_fills_bounds_keeps_to_them_and_no_number_is_beyond(
     assert not bounds.hold(np.full(len(signs), math.ceil(math.sqrt(bounds.squares)) + 1))
 
 
+def chances(variance: float, most: int) -> np.ndarray:
+    """Return the probabilities of Skellam noise from ``-most`` to ``most``."""
+    return np.asarray(special.ive(np.abs(np.arange(-most, most + 1)), variance))
+
+
 @pytest.mark.parametrize("variance", [0.02, 1.5, 400.0])
 def test_honest_noise_is_hardly_ever_beyond_the_bound_of_a_number(variance: float) -> None:
     numbers = 1682
     bounds = Bounds.around(0, 1, numbers, variance)
-    beyond = stats.skellam.sf(math.floor(bounds.largest), variance / 2, variance / 2)
-    assert 0 <= 2 * numbers * beyond <= 2.0**-20
+    tail = chances(variance, 2000)[2000 + math.floor(bounds.largest) + 1 :]
+    assert 2 * numbers * tail.sum() <= BEYOND_BOUNDS / 3
+
+
+@pytest.mark.parametrize("variance", [0.02, 0.3, 6.0])
+@pytest.mark.parametrize("own", [(3, 0), (2, -2), (0, 0), (1, 1)])
+def test_an_honest_vector_is_beyond_its_bounds_no_more_often_than_delta_has_room_for(
+    own: tuple[int, int], variance: float
+) -> None:
+    """By the exact distribution of two numbers; what is not enumerated is beyond the bound of a number."""
+    bounds, most = Bounds.around(3, 3, 2, variance), 400
+    assert bounds.largest < most - 3
+    first, second = (np.arange(-most, most + 1) + number for number in own)
+    kept = (np.abs(first) <= bounds.largest)[:, None] & (np.abs(second) <= bounds.largest)
+    kept &= (first**2)[:, None] + second**2 <= bounds.squares
+    each = chances(variance, most)
+    assert np.outer(each, each)[~kept].sum() <= BEYOND_BOUNDS
 
 
 def test_a_report_is_read_as_what_was_chosen() -> None:

@@ -15,9 +15,11 @@ from clients.device.device import Device
 from clients.device.joining import join
 from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError, SettingError
+from dprec.randomness import RunKeys
 from simulation.configuration.models import parse_config
 from simulation.deployment.enrolment import read_enrolment
 from simulation.deployment.preparing import PilotOptions, limits_of, prepare
+from simulation.deployment.server_folder import ServerFolder
 from simulation.execution import load_ratings
 from tests.refusals import refused_at
 from tests.simulation.conftest import presets
@@ -211,6 +213,39 @@ def test_nobody_joins_devices_that_mask_together(tmp_path: Path) -> None:
     with pytest.raises(SettingError) as caught:
         pilot(secure("best-secret-set"), tmp_path / "other", devices=0, seeded=False)
     assert caught.value.key == "devices"
+
+
+def secrets_of(server: ServerFolder) -> dict[str, bytes]:
+    """Return all that nobody but its owner is to know of a pilot, and the key that the server draws from."""
+    pilot_folder = server.path.parent
+    keys = {str(path.relative_to(pilot_folder)): path.read_bytes() for path in pilot_folder.rglob("*.key")}
+    return keys | {"what the server draws from": server.deployment.server.encode()}
+
+
+def test_every_secret_comes_from_the_operating_system(tmp_path: Path) -> None:
+    config, _ = pilot(BLP, tmp_path / "simulated")
+    train, _ = load_ratings(config)
+    identity = config.protocol.picked.suited_to(train).identity
+    simulated = f"{RunKeys.derive(config.seed, identity).server:032x}"
+    pilots = [pilot(BLP, tmp_path / name, seeded=False, devices=2)[1] for name in ("one", "other")]
+    one, other = map(secrets_of, pilots)
+    assert one.keys() == other.keys()
+    assert {Path(name).name for name in one} >= {"ca.key", "server.key", "node.key", "secret.key"}
+    assert not set(one.values()) & set(other.values())
+    assert simulated.encode() not in {*one.values(), *other.values()}
+    # What everybody knows is the same.
+    assert pilots[0].deployment.fingerprint == pilots[1].deployment.fingerprint
+    assert pilots[0].deployment.public == pilots[1].deployment.public
+
+
+def test_a_seeded_pilot_draws_as_the_simulation_does_and_says_so(tmp_path: Path) -> None:
+    config, server = pilot(BLP, tmp_path / "pilot")
+    train, _ = load_ratings(config)
+    keys = RunKeys.derive(config.seed, config.protocol.picked.suited_to(train).identity)
+    assert server.deployment.seeded
+    assert server.deployment.server == f"{keys.server:032x}"
+    with refused_at("simulation.seed"):
+        pilot({**BLP, "simulation": {"backend": "local", "seed": "os"}}, tmp_path / "other")
 
 
 def test_a_pilot_that_all_join_is_not_seeded() -> None:

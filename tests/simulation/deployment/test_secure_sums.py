@@ -12,16 +12,19 @@ from flwr.app import Error, Message
 
 from clients.device import DeviceFolder
 from clients.device.device import Device
+from clients.device.ledger import most_lost
 from clients.faults import FaultOptions
 from dprec.errors import RunError
-from dprec.exchange import DELIVER, KEYS, SHARES, STATISTICS, UNMASK
-from dprec.secure_aggregation import graph_size
+from dprec.exchange import DELIVER, KEYS, SHARES, STATISTICS, UNMASK, SummedSetup
+from dprec.secure_aggregation import GraphSize, graph_size
+from dprec.secure_aggregation.secrets import SECRET_BYTES
 from simulation import run
 from simulation.configuration.models import RunConfig
 from simulation.deployment.enrolment import write_enrolment
 from simulation.deployment.server_folder import ServerFolder
 from simulation.deployment.serving import serve
 from simulation.engine.grids import stamped
+from simulation.protocols.sums import SummedProtocol
 from simulation.result import RunResult
 from simulation.storage.exchanges import EXCHANGES, Exchange
 from simulation.storage.run_files import RunFiles, read_run
@@ -160,6 +163,20 @@ def test_secure_sums_are_those_of_the_simulation(tmp_path: Path, name: str) -> N
     simulated = run(config, page=False)
     check_same(read_run(tmp_path / "out"), simulated)
     check_predictions(server, simulated)
+    check_ledgers(server)
+
+
+def check_ledgers(server: ServerFolder) -> None:
+    """Check that ledgers add up to the loss of all rounds, with one delta, within the limits of a run."""
+    for path in (server.path.parent / "devices").iterdir():
+        device = Device(DeviceFolder(path), seeded=True)
+        setup, charges, limits = device.folder.agreement.setup, device.charges, device.folder.options.limits
+        assert isinstance(setup, SummedSetup)
+        whole = most_lost(charges).per_user
+        assert whole == pytest.approx(setup.loss_of(range(1, len(charges) + 1)))
+        assert limits.per_user is not None
+        assert 0 < whole <= limits.per_user
+        assert sum(charge.delta for charge in charges) == setup.delta > 0
 
 
 @pytest.mark.parametrize("name", THOROUGH)
@@ -255,14 +272,24 @@ def test_shares_that_are_none_are_left_to_other_neighbours(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("gone", [(), (7,)])
+# With three missing, as many shares are known as put a secret together, and no more.
+@pytest.mark.parametrize(("missing", "step"), [(3, UNMASK), (0, UNMASK), (1, STATISTICS)])
 def test_a_wrong_share_spoils_the_release_and_not_what_is_learned(
-    tmp_path: Path, gone: tuple[int, ...]
+    tmp_path: Path, missing: int, step: str
 ) -> None:
+    """Of seven or more neighbours of device 4 that reveal a share of its seed, one lies."""
     _, server = pilot(secure("popularity-secagg"), tmp_path / "pilot")
+    protocol = server.protocol()
+    assert isinstance(protocol, SummedProtocol)
+    masked = protocol.installed.masked
+    assert masked is not None
+    assert masked.graph_size == GraphSize(10, 7)
+    graph = masked.graph(1, int(server.deployment.public, 16))
+    lying, *others = graph.neighbours[4].tolist()
+    at = graph.neighbours[lying].tolist().index(4) * SECRET_BYTES
     grid = Grid(server)
-    grid.tampered[0, UNMASK] = lambda said: bytes([said[0] ^ 1]) + said[1:]
-    grid.gone_from = dict.fromkeys(gone, (1, STATISTICS))
+    grid.tampered[lying, UNMASK] = lambda said: said[:at] + bytes([said[at] ^ 1]) + said[at + 1 :]
+    grid.gone_from = dict.fromkeys(others[:missing], (1, step))
     with pytest.raises(RunError, match="in every round"):
         serve(grid, server, tmp_path / "out")
 

@@ -20,6 +20,7 @@ from dprec.sums import (
     SecureAggregation,
     ShuffledAggregation,
 )
+from dprec.sums.proofs import Bounds
 from simulation.configuration.models import RunConfig
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.sums import SummedProtocol
@@ -89,6 +90,40 @@ def test_without_proofs_nothing_bounds_what_is_added_to_a_masked_sum() -> None:
     assert drawn is not None
     # What is rounded up to a step of the grid is little; what noise leaves room for is more.
     assert 1.0 <= drawn < 1.1 < room
+
+
+def test_whose_proof_fails_is_not_in_the_sum_and_has_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    fates = iter([False])
+    monkeypatch.setattr(Bounds, "hold", lambda *_: next(fates, True))
+    found = simulation.run(
+        {
+            "name": "popularity",
+            "dataset": {**DATA, "positive": ">= 4"},
+            "split": {"kind": "user-holdout", "test_fraction": 0.2},
+            "protocol": {
+                "kind": "popularity",
+                "privacy": {"epsilon": 4.0, "per": "user", "composition": "pld"},
+                "aggregation": {"kind": "secure", "norm": 1024, "colluders": 0, "proofs": "norm"},
+            },
+            "simulation": {"backend": "local"},
+        },
+        page=False,
+    )
+    users = found.summary["dataset"]["users"]
+    assert [record.replies for record in found.record.rounds] == [users - 1]
+    assert found.traffic["epsilon_composed"] == pytest.approx([4.0] * users, rel=1e-6)
+
+
+def test_who_has_a_single_item_adds_as_much_as_one_liar() -> None:
+    """In pairs of items, that of the item with itself."""
+    config = RunConfig(
+        name="alone",
+        dataset=DATA,
+        split={"kind": "user-holdout", "test_fraction": 0.2},
+        protocol={"kind": "gram", "aggregation": {"kind": "trusted"}},
+    )
+    train = Ratings.from_pairs(np.arange(9), np.arange(9))
+    assert config.protocol.suited_to(train).influence_of_one(train) == pytest.approx(1.0)
 
 
 def test_who_sends_alone_or_among_fakes_is_louder_than_who_is_trusted_with() -> None:

@@ -1,0 +1,185 @@
+"""What layouts say of honest contributions, held against these, up to the integers that are masked."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprec.lists.contributions import PairLayout, PopularityLayout, ProductLayout, SetContributions
+from dprec.private_als import StatisticsContributions, StatisticsLayout
+from dprec.private_als.device import TARGET_BITS, UNIT_WEIGHT
+from dprec.private_als.implicit import ImplicitContributions, ImplicitLayout
+from dprec.ratings import RatingScale
+from dprec.secret_sets.contributions import ProfileContributions, ProfileLayout
+from dprec.secure_aggregation.secrets import derived_key
+from dprec.sums import UNIT, Contributions, Layout, SecureAggregation
+from dprec.sums.secure import VectorPlan
+from dprec.wire import ItemTable
+
+ITEMS = 24
+SCALE = RatingScale.evenly(1, 5, 1)
+BELOW_ONE = 1 - 1e-6
+
+
+@dataclass(frozen=True)
+class Honest:
+    """The contributions of one user, and what they are for."""
+
+    layout: Layout
+    contributions: Contributions[Any]
+    counts: int
+    """Items of the user."""
+    evenly: bool = True
+    """Whether all parts of items are equally long, as `Layout.honest` supposes."""
+    of_all: int = 0
+    """Rows at the end that are of no item."""
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The numbers of each row that the user has a part in."""
+        return self.contributions.vectors(self.layout).numbers * UNIT
+
+
+def sets(draw: st.DrawFn) -> np.ndarray:
+    return np.array(sorted(draw(st.sets(st.integers(0, ITEMS - 1), min_size=1))), dtype=np.int32)
+
+
+@st.composite
+def statistics(draw: st.DrawFn) -> Honest:
+    """Draw ratings of one user, of items whose public weights differ by up to 256 times."""
+    items, fewest = sets(draw), draw(st.integers(1, 40))
+    rank, share = draw(st.integers(0, 3)), draw(st.sampled_from([0.0, 0.2, 0.5]))
+    weights = np.array(draw(st.lists(st.sampled_from([1, 19, 255, 256]), min_size=ITEMS, max_size=ITEMS)))
+    limit = draw(st.none() | st.integers(items.size, 60))
+    if draw(st.booleans()) or limit is not None:
+        weights = np.full(ITEMS, UNIT_WEIGHT)
+    layout = StatisticsLayout(weights, rank, 1.0, 1.3, share, limit, fewest=fewest)
+    own = np.array(draw(st.lists(st.floats(-1, 1), min_size=layout.columns, max_size=layout.columns)))
+    own = np.ones(1) if rank == 0 else own * (BELOW_ONE / max(float(np.linalg.norm(own)), 1.0))
+    most, loud = 1 << TARGET_BITS, draw(st.booleans())
+    size = st.sampled_from([-most, most] if loud else [-most, 0, 17, most])
+    targets = np.array(draw(st.lists(size, min_size=items.size, max_size=items.size)))
+    made = StatisticsContributions(np.array([0, items.size]), items, targets, own[None].astype(np.float32))
+    alike = len(set(weights[items].tolist())) == 1
+    return Honest(layout, made, items.size, evenly=alike and loud and rank == 0)
+
+
+@st.composite
+def implicit(draw: st.DrawFn) -> Honest:
+    """Draw a set of one user, with factors as long as they may be."""
+    items, rank, share = sets(draw), draw(st.integers(1, 3)), draw(st.sampled_from([0.005, 0.5]))
+    weights = np.array(draw(st.lists(st.integers(1, 256), min_size=ITEMS, max_size=ITEMS)))
+    layout = ImplicitLayout(weights, rank, 1.0, 1.0, 0.5, sends_targets=False, gramian_share=share)
+    own = np.array(draw(st.lists(st.floats(0.1, 1), min_size=rank, max_size=rank)))
+    factors = (own * BELOW_ONE / np.linalg.norm(own))[None].astype(np.float32)
+    ones = np.full(items.size, 1 << TARGET_BITS)
+    made = ImplicitContributions(np.array([0, items.size]), items, ones, factors)
+    evenly = len(set(weights[items].tolist())) == 1
+    return Honest(layout, made, items.size, evenly, of_all=1)
+
+
+@st.composite
+def lists(draw: st.DrawFn) -> Honest:
+    """Draw a set of one user, for a list."""
+    items, fewest = sets(draw), draw(st.integers(1, 40))
+    features = np.array(draw(st.lists(st.floats(0.1, 2), min_size=2 * ITEMS, max_size=2 * ITEMS)))
+    everything, of_items = np.arange(ITEMS, dtype=np.int32), features.reshape(ITEMS, 2)
+    kinds = (
+        PopularityLayout(ITEMS, fewest=fewest),
+        PairLayout(ITEMS, fewest=fewest),
+        ProductLayout(ITEMS, everything, of_items, fewest=fewest),
+    )
+    layout = draw(st.sampled_from(kinds))
+    return Honest(layout, SetContributions(np.array([0, items.size]), items), items.size, evenly=False)
+
+
+@st.composite
+def profiles(draw: st.DrawFn) -> Honest:
+    """Draw ratings of one user whose set is hidden as well."""
+    items = sets(draw)
+    parts = [("counts", 0.3), ("residuals", 0.2), ("features", 0.1), ("profiles", 0.2), ("tastes", 0.2)]
+    first = draw(st.integers(0, 4))
+    chosen = tuple(parts[first : first + draw(st.integers(1, 5))])
+    table = ItemTable.of_biases(np.arange(4.0), np.linspace(-1, 1, ITEMS), np.zeros(ITEMS))
+    table = replace(table, embeddings=np.cos(np.arange(2.0 * ITEMS)).reshape(ITEMS, 2))
+    levels = draw(st.lists(st.integers(1, 5), min_size=items.size, max_size=items.size))
+    made = ProfileContributions(np.array([0, items.size]), items, np.array(levels, dtype=np.uint8))
+    return Honest(ProfileLayout.of_parts(chosen, table, SCALE), made, items.size, evenly=False)
+
+
+EVERY = statistics() | implicit() | lists() | profiles()
+
+
+def test_every_layout_is_drawn() -> None:
+    def below(layout: type[Layout]) -> set[type[Layout]]:
+        return {layout}.union(*map(below, layout.__subclasses__()))
+
+    of_dprec = {each for each in below(Layout) if each.__module__.startswith("dprec.")}
+    assert {each for each in of_dprec if not each.__abstractmethods__} == {
+        *(StatisticsLayout, ImplicitLayout, ProfileLayout),
+        *(PopularityLayout, PairLayout, ProductLayout),
+    }
+
+
+@given(honest=EVERY)
+@settings(max_examples=60)
+def test_no_honest_contribution_is_beyond_what_its_layout_says(honest: Honest) -> None:
+    layout, rows = honest.layout, honest.rows
+    numbers = np.abs(rows).max(initial=0.0)
+    assert numbers <= layout.largest * (1 + 1e-12)
+    assert float((rows**2).sum()) <= 1 + 1e-12
+    if not layout.signed:
+        assert rows.min(initial=0.0) >= 0
+    lengths = np.linalg.norm(rows, axis=1)
+    if layout.limit is not None:
+        assert len(lengths) <= layout.limit
+        assert lengths.max(initial=0.0) <= (1 + 1e-12) / math.sqrt(layout.limit)
+    (said,) = layout.honest(np.array([honest.counts]))
+    of_items = slice(len(rows) - honest.of_all)
+    if isinstance(layout, PairLayout):
+        assert lengths.max() == pytest.approx(said, rel=1e-9)
+    else:
+        # Features and parts of an item have rows of their own.
+        of_item = math.sqrt(float((rows[of_items] ** 2).sum()) / honest.counts)
+        assert of_item <= said * (1 + 1e-9)
+    if honest.evenly:
+        np.testing.assert_allclose(lengths[of_items], said, rtol=1e-4)
+
+
+@given(
+    honest=EVERY,
+    norm=st.integers(40, 300),
+    sketch=st.sampled_from([None, 0.3, 0.6]),
+    rotation=st.booleans(),
+    key=st.integers(0, 2**32),
+)
+@settings(max_examples=60)
+def test_no_rounded_number_is_beyond_what_devices_prove(
+    honest: Honest, norm: int, sketch: float | None, rotation: bool, key: int
+) -> None:
+    plan = VectorPlan.of(honest.layout, norm, sketch, rotation)
+    if plan.steps < 1:
+        return
+    keys = [derived_key(key.to_bytes(8, "little"), "test")]
+    (vector,) = plan.vectors(honest.contributions, honest.layout, keys).astype(np.int64)
+    assert np.abs(vector).max() <= plan.largest_of(honest.layout)
+    assert int((vector**2).sum()) <= norm**2
+    assert np.abs(vector).max() <= plan.largest_sum(1)
+    bounds = replace(SecureAggregation(norm=norm, sketch=sketch, rotation=rotation, users=9), proofs="norm")
+    without_noise = bounds.bounds(honest.layout, 0.0)
+    assert without_noise is not None
+    assert without_noise.hold(vector)
+
+
+@pytest.mark.parametrize("fewest", [1, 16, 20, 45])
+def test_one_heavy_rating_counts_no_more_than_one_of_the_fewest(fewest: int) -> None:
+    """Beside 19 that weigh a 256th of it, at rank 1."""
+    layout = StatisticsLayout(np.array([256] + [1] * 19), 1, 1.0, 1.0, 0.0, fewest=fewest)
+    most, items = np.full(20, 1 << TARGET_BITS), np.arange(20, dtype=np.int32)
+    own = np.full((1, 1), BELOW_ONE, dtype=np.float32)
+    rows = StatisticsContributions(np.array([0, 20]), items, most, own).vectors(layout).numbers * UNIT
+    assert np.abs(rows).max() == pytest.approx(min(layout.largest, 256 / math.sqrt(256**2 + 19)), rel=1e-4)
