@@ -201,7 +201,8 @@ def test_a_device_that_holds_nothing_sends_zeros_whatever_a_model_computes(
         return reports
 
     def updates(model: Any, parameters: Any, profiles: Any) -> Any:
-        held.extend(np.diff(profiles.indptr) > 0)
+        if profiles.n_users > 4:  # not the few who are computed alone, too
+            held.extend(np.diff(profiles.indptr) > 0)
         return tuple(np.ones((profiles.n_users, *each.shape)) for each in parameters)
 
     config = values()
