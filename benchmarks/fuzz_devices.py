@@ -167,8 +167,8 @@ def question_of(recorded: Recorded, number: int, chance: random.Random) -> Messa
         name = chance.choice(["_created_at", "_ttl"])
         asked.metadata.__dict__[name] = chance.choice([0.0, -1.0, 1e18, float("nan"), float("inf")])
     if chance.random() < 0.05:
-        more = {f"r{part}": ConfigRecord(entries) for part in range(chance.choice([0, 1, 2, 40]))}
-        asked.content = RecordDict(more)
+        parts = range(chance.choice([0, 1, 2, 40]))
+        asked.content = RecordDict({f"r{part}": ConfigRecord(entries) for part in parts})
     return asked
 
 
@@ -236,7 +236,8 @@ class Episode:
         for place in range(2):
             if failing:
                 self.disk.left, self.disk.after = self.chance.randrange(MOMENTS), self.chance.random() < 0.5
-                self.disk.error = self.chance.choice([Killed, OSError(28, "No space left on device")])
+                full = OSError(28, "No space left on device")
+                self.disk.error = Killed if self.chance.random() < 0.5 else full
             replies.append(self._answer(place, asked, failing))
             self.disk.left = -1
         self.unwritten = failing
@@ -244,9 +245,8 @@ class Episode:
         if not self.alike or one is None or other is None:
             return
         if outcome(one) != outcome(other) or times(one) != times(other):
-            self.counted.breach(
-                "outcomes of two profiles", (asked.metadata.message_type, *map(outcome, replies))
-            )
+            found = asked.metadata.message_type, outcome(one), outcome(other)
+            self.counted.breach("outcomes of two profiles", found)
         elif self.hidden and not one.has_error() and len(spoken(one)) != len(spoken(other)):
             self.counted.breach("sizes of two profiles", asked.metadata.message_type)
 
@@ -287,7 +287,7 @@ class Episode:
             if metadata.message_type != IDENTIFY:
                 self.counted.events["answers that are free"] += 1
             return
-        run, record = metadata.group_id[-4:], asked.content.get(REQUEST, {})
+        run, record = metadata.group_id[-4:], asked.content.get(REQUEST, ConfigRecord())
         round_index = {"query.report": 1, "query.count": 2}.get(metadata.message_type) or record["round"]
         key, said = (run, metadata.message_type, round_index), spoken(reply)
         if key in told:
