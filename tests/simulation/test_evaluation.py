@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -242,3 +243,20 @@ def test_activity_counts_all_ratings_of_a_user() -> None:
     found, expected = judge.groupings()["activity"], Grouping.of(RATED.load().counts.astype(np.float64))
     assert found.names == expected.names
     assert found.members.tolist() == expected.members.tolist()
+
+
+def test_popularity_in_groups_is_that_of_train_ratings() -> None:
+    train, test = Holdout(test_fraction=0.4).split(RATED, 1)
+    judge = Evaluator(train, test, EvaluationOptions(groups=("activity",)), None)
+    popular = np.bincount(train.items, minlength=train.n_items) / train.n_users
+    outcome = SimpleNamespace(ranking=(lambda users, items: popular[items], None))
+    found = judge.users_of_groups(outcome, test.values, {"epsilon_per_rating": np.zeros(train.n_users)})  # type: ignore[arg-type]
+    assert found is not None
+    users = np.flatnonzero(test.counts)
+    own = [
+        popular[train.items[train.users == user]].mean() if train.counts[user] else np.nan for user in users
+    ]
+    np.testing.assert_allclose(found.columns["own_popularity"], own)
+    unrated = [np.setdiff1d(np.arange(train.n_items), train.items[train.users == user]) for user in users]
+    listed = [popular[items[np.argsort(-popular[items], kind="stable")][:10]].mean() for items in unrated]
+    np.testing.assert_allclose(found.columns["list_popularity"], listed)
