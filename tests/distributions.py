@@ -99,7 +99,8 @@ def _pooled(
         return observed, probabilities
     rest, share = counts[rare].sum(), shares[rare].sum()
     if share * counts.sum() < _FEWEST:
-        # Too rare even together: with the likeliest class.
+        # Too rare even together: exactly, and then with the likeliest class.
+        assert stats.binom.sf(rest - 1, counts.sum(), share) > FALSE_ALARM, f"{rest} of what hardly occurs"
         place = int(np.argmax(probabilities))
         observed[place] += rest
         probabilities[place] += share

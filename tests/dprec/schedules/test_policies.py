@@ -212,11 +212,11 @@ def test_bits_that_are_drawn_anew_about_a_rating_are_read_as_one_report() -> Non
 
 
 def test_which_ratings_are_answered_about_is_drawn_whatever_came_first() -> None:
-    """Five of 20 ratings, by 600 seeds: without replacement, so that counts vary less than they may."""
+    """Five of 20 ratings, by 300 seeds: without replacement, so that counts vary less than they may."""
     own = np.flatnonzero((RATINGS.users == int(np.argmax(RATINGS.counts))) & PERIODS.held(LAST))
     assert own.size == 20
     nothing, schedule = np.zeros_like(RATINGS.levels), Increments(answers_per_user=5, choose="sampled")
-    held = (Held(PERIODS, 0, LAST, nothing > 0, nothing, public_seed=seed) for seed in range(600))
+    held = (Held(PERIODS, 0, LAST, nothing > 0, nothing, public_seed=seed) for seed in range(300))
     chosen = np.stack([schedule.answering(each)[own] for each in held])
     assert (chosen.sum(axis=1) == 5).all()
     check_counts(chosen.sum(axis=0), np.full(own.size, 1 / own.size))
