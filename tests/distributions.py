@@ -1,8 +1,8 @@
 """Whether numbers follow the distribution that they should, from samples large enough to find what is wrong.
 
 A check of good draws fails with a probability of `FALSE_ALARM` at most, and refuses a sample in which a
-deviation that is wrong by `WRONG` would be found with less than `POWER`. Several checks of one test share
-what all of them may cost together; with ten of them, one in a million.
+deviation that is wrong by `WRONG` would be found with less than `POWER`. So a test of a hundred checks fails
+by chance less than once in a million times.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-FALSE_ALARM = 1e-7
+FALSE_ALARM = 1e-8
 WRONG, POWER = 0.05, 0.99
 
 _WITHIN = 6.0

@@ -54,11 +54,11 @@ def test_a_rating_takes_part_with_the_probability_of_its_users_epsilon() -> None
     budget = OwnBudgets.of({0.5: 0.5, 1: 0.3, 3: 0.2}, sampled_at=3.0)
     family = FisherOptimal().family(budget, STARS, 12)
     assert isinstance(family, SampledRatingsFamily)
-    of = people(22_000, (3,) * 12, number=1)
-    reader = family.reader(22_000, Wanted(symbols=True))
-    assert reader.take(np.arange(22_000), family.encode(of, drawing(of))).all()
+    of = people(24_000, (3,) * 12, number=1)
+    reader = family.reader(24_000, Wanted(symbols=True))
+    assert reader.take(np.arange(24_000), family.encode(of, drawing(of))).all()
     seen = reader.observations()
-    taken = np.zeros((22_000, 12), dtype=np.bool_)
+    taken = np.zeros((24_000, 12), dtype=np.bool_)
     taken[seen.users, seen.items] = True
     check_share(int(taken.sum()), taken.size, math.expm1(1) / math.expm1(3))
     check_independent(taken[:, ::2], taken[:, 1::2])
@@ -71,7 +71,7 @@ def test_a_rating_takes_part_with_the_probability_of_its_users_epsilon() -> None
 
 def test_a_count_of_one_rating_is_off_as_often_as_the_budget_says_in_each_group_by_itself() -> None:
     """An epsilon that is 5 % larger moves 6 % fewer."""
-    users, epsilon = 130_000, 1.5
+    users, epsilon = 150_000, 1.5
     family = BitsAndCounts(bits=0.4, groups=2).family(PrivacyBudget(epsilon=epsilon), STARS, 2)
     assert isinstance(family, CountFamily)
     of = people(users, (5, 1))

@@ -56,7 +56,7 @@ def test_secrets_and_fewer_shares_than_put_one_together_are_uniform() -> None:
 
 
 def test_numbers_are_rounded_up_as_often_as_they_are_nearer_to_it() -> None:
-    users, numbers, part = 300, 200, 0.3
+    users, numbers, part = 360, 200, 0.3
     counts = np.full(users, numbers)
     rounded = rounded_rows(np.full(users * numbers, part), counts, 1000, keys(users)).reshape(users, numbers)
     check_share(int(rounded.sum()), rounded.size, part)

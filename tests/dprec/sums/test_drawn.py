@@ -74,7 +74,7 @@ def test_the_share_of_a_device_is_skellam_noise_of_what_those_add_up_to_who_are_
     check_independent(first[0, ::2], first[0, 1::2])
 
 
-USERS = 20_000
+USERS = 22_000
 LOCAL = LocalAggregation().among(USERS).divided(PrivacyBudget(epsilon=EPSILON, per="user"), (0.4, 0.6))
 
 
