@@ -139,7 +139,8 @@ def test_fakes_are_as_many_as_a_poisson_number_and_equally_often_each_message() 
         assert exchange.share * honest * SHUFFLED._step**2 == pytest.approx(multiplier**2)
         named = np.bincount(messages, minlength=exchange.null + 1)
         named[exchange.null] -= users * SHUFFLED.messages
-        shares = np.append(np.ones(exchange.null), exchange.messages) / (exchange.null + exchange.messages)
+        null = exchange.null_fakes * exchange.messages
+        shares = np.append(np.ones(exchange.null), null) / (exchange.null + null)
         check_counts(named, shares)
         counts.append(fakes)
     check_independent(*counts, classes=4)
