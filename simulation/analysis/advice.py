@@ -204,10 +204,9 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     inside = [each for each in allowed if limits.keep(each.result) and limits.carry(each.result)]
     beating = [each for each in inside if quiet is None or each.better]
     best = next(iter(preferred(beating, chosen)), quiet)
-    results_allowed = [each.result for each in allowed]
+    possible = [each.result for each in allowed]
     if best is None:
-        needed = _least_needed(results_allowed, limits)
-        raise InputError(str(directory), f"nothing within {limits.words}", needed)
+        raise InputError(str(directory), f"nothing within {limits.words}", _least_needed(possible, limits))
     names, evaluation = {each.result.name for each in beating}, best.result.evaluation
     # The others of a budget are held against its best by the main metric alone.
     judged = [each.result for each in inside if evaluation and evaluation.metric == chosen]
@@ -219,8 +218,8 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
         best,
         alike=tuple(not_significant(best.result, judged)),
         not_better=tuple(each for each in inside if each.result.name not in names),
-        claimed_only=_newly_inside(results_allowed, limits, replace(limits, claimed=True)),
-        composed_only=_composed_only(results_allowed, limits),
+        claimed_only=_newly_inside(possible, limits, replace(limits, claimed=True)),
+        composed_only=_composed_only(possible, limits),
         for_epsilon=min(affordable, key=lambda each: _cost(each.result, limits), default=None),
         for_bytes=min(kept, key=lambda each: each.result.bytes_per_user or 0.0, default=None),
         course=course_of(courses(results, chosen), best.result),

@@ -17,6 +17,7 @@ from dprec.completion.one_bit.solver import Logistic
 from dprec.exchange import ROW_ENTRY, GradientPerturbationSetup, Refusal, SlopesRequest
 from dprec.ratings import Ratings
 from tests.builders import populated
+from tests.distributions import check_counts, check_independent
 
 SETUP = GradientPerturbationSetup(
     link="logistic", sigma=1.0, clamp=0.5, symbols=256, epsilon_per_round=2.0, rounds=3
@@ -159,3 +160,23 @@ def test_slopes_have_the_odds_of_a_rounds_share_and_noise_of_their_own_in_every_
             (positive[0] & positive[1], share**2),
         ):
             assert binomtest(int(seen[own].sum()), each, expected).pvalue > 1e-7
+
+
+def test_slopes_have_the_distribution_of_their_channel_and_tell_nothing_of_each_other(tmp_path: Path) -> None:
+    """Of users with two ratings of +1, about which nothing is known: both slopes are -1/2."""
+    users = 15_000
+    population = partition_at(tmp_path).population
+    items = np.tile(np.arange(2, dtype=np.int32), users)
+    levels = np.full(2 * users, 2, dtype=np.uint8)
+    indptr = 2 * np.arange(users + 1)
+    people = Ratings(indptr, items, levels, population.scale, np.arange(users), np.arange(2))
+    population = replace(population, ratings=sharded(tmp_path / "many", people))
+    partition, channel, context = Partition(population, 0, users), slope_channel(0.5, 256, 2.0), device()
+    drawn = []
+    for round_index in (1, 2):
+        reports = ask(partition, round_index, [b""] * users, context)
+        symbols = installed_on(population).first.decode(reports).symbols
+        check_counts(np.bincount(symbols, minlength=256), channel.probabilities[0])
+        check_independent(*symbols.reshape(users, 2).T)
+        drawn.append(symbols)
+    check_independent(*drawn)

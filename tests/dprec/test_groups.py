@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.stats import norm
 
 from dprec.errors import InputError
 from dprec.groups import MEANS, SUMS, UNKNOWN, Grouping, error_sums, group_figures, pooled
@@ -138,3 +139,16 @@ def test_folds_are_pooled_by_user() -> None:
     assert together["test_ratings"].tolist() == [5, 2]
     assert together["squared_errors"].tolist() == [4, 1]
     np.testing.assert_array_equal(together["ndcg_at_10"], [0.75, NAN])
+
+
+def test_the_gain_of_a_group_is_held_against_how_its_users_differ_from_it() -> None:
+    """Gains of 2, 1 and 3: their sum of 6 has an error of sqrt(2), which is what they are apart from 2."""
+    columns = filled(
+        test_ratings=[1, 1, 1],
+        squared_errors=[1, 1, 1],
+        absolute_errors=[1, 1, 1],
+        squared_errors_alone=[3, 2, 4],
+        squared_differences=[4, 1, 9],
+    )
+    figures = group_figures(columns, np.ones(3, dtype=np.bool_))
+    assert figures["gain_p"] == pytest.approx(2 * norm.sf(6 / np.sqrt(2)))

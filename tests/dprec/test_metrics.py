@@ -374,3 +374,11 @@ def test_intervals_of_paired_differences_cover_at_their_nominal_rate() -> None:
     low, high = np.transpose([interval(each) for each in differences.T])
     covered = int(((low <= true) & (true <= high)).sum())
     assert 1832 <= covered <= 1945
+
+
+def test_coverage_is_of_the_first_ten_of_each_list() -> None:
+    test = Ratings.from_pairs([0, 1], [0, 1], user_ids=np.arange(2), item_ids=np.arange(50))
+    train = Ratings.from_pairs([0, 1], [48, 49], user_ids=np.arange(2), item_ids=np.arange(50))
+    lists = np.stack([np.arange(20), np.arange(20) + 5])
+    figures = accuracy_of_lists(RankedHits.of(lists, np.arange(2), test), np.arange(2), test, train)
+    assert figures["coverage"] == 15 / 50

@@ -1,6 +1,6 @@
 """Splits: exact sizes, nothing lost, nothing twice, a function of the seed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 from dprec.datasets import Dataset, Synthetic
 from dprec.errors import InputError
 from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
-from dprec.splits import SPLITS, ColdUsers, Holdout, KFold, LeaveNPerUser, Predefined, Split, UserHoldout
+from dprec.splits import (
+    SPLITS,
+    ColdUsers,
+    Holdout,
+    KFold,
+    LeaveLastOut,
+    LeaveNPerUser,
+    Predefined,
+    Split,
+    Temporal,
+    UserHoldout,
+)
 from tests.refusals import refused_at
 
 
@@ -197,3 +208,31 @@ def test_more_folds_than_ratings() -> None:
     assert KFold(folds=9, fold=2).split(dataset, 0)[1].count == 1
     with refused_at("split"):
         KFold(folds=9, fold=3).split(dataset, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timed(Given):
+    """The same, with times."""
+
+    kind: Literal["timed"] = "timed"  # type: ignore[assignment]
+
+    def load(self) -> Ratings:
+        return replace(self.ratings, times=None)
+
+    def load_timed(self) -> Ratings:
+        return self.ratings
+
+
+@pytest.mark.parametrize("split", [Temporal(), Temporal(of="user", test_fraction=0.4), LeaveLastOut(count=2)])
+def test_nothing_is_learned_from_what_came_after_what_is_tested(split: Temporal | LeaveLastOut) -> None:
+    whole = Synthetic(users=20, items=10, ratings=120).load()
+    times = np.random.default_rng(3).permutation(whole.count).astype(np.float64)
+    train, test = split.split(Timed(ratings=replace(whole, times=times)), 1)
+    assert_partition(whole, train, test)
+    learned, tested = (times[np.searchsorted(whole.cells, part.cells)] for part in (train, test))
+    if isinstance(split, Temporal) and split.of == "all":
+        assert learned.max() < tested.min()
+        assert test.count == round(split.test_fraction * whole.count)
+        return
+    for user in np.flatnonzero(test.counts).tolist():
+        assert learned[train.users == user].max(initial=-1) < tested[test.users == user].min()

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets import OneBitSynthetic, Synthetic, SyntheticDomains
-from dprec.ratings import Ratings
-from dprec.splits import Holdout
+from dprec.groups import Grouping
+from dprec.ratings import ColdRatings, Ratings
+from dprec.splits import ColdUsers, Holdout
 from simulation import run
 from simulation.configuration.loading import load
 from simulation.configuration.models import EvaluationOptions
@@ -210,3 +212,51 @@ def test_rankings_that_cannot_be_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=rf"evaluation\.ranking\.{key}.*{accepted}"):
         load(tiny, [f"evaluation.ranking={ranking}"])
+
+
+def test_what_devices_reach_alone_is_said_in_the_main_metric() -> None:
+    signs, stars = evaluator(SIGNS), evaluator(RATED)
+    right = np.mean((signs.alone >= 0) == (signs.test.values > 0))
+    assert signs.nothing_sent() == pytest.approx(right)
+    assert 0 < right < 1
+    assert stars.nothing_sent() == pytest.approx(np.sqrt(np.mean((stars.alone - stars.test.values) ** 2)))
+
+
+def test_what_cold_users_are_given_is_in_none_of_their_lists() -> None:
+    sets = Synthetic(users=30, items=25, ratings=300, positive=">= 3", min_items=3)
+    train, test = ColdUsers(test_users=0.3, test_fraction=0.3).split(sets, 1)
+    assert isinstance(test, ColdRatings)
+    judge = Evaluator(train, test, EvaluationOptions(), None)
+    given = np.zeros((test.n_users, test.n_items), dtype=np.bool_)
+    given[test.given.users, test.given.items] = True
+    # What is given would be listed first.
+    ranked = judge.lists(lambda users, items: given[users, items].astype(np.float64))
+    users = np.flatnonzero(test.counts)
+    listed = [own[own >= 0] for own in ranked.lists]
+    assert not any(given[user, own].any() for user, own in zip(users, listed, strict=True))
+    assert [own.size for own in listed] == [min(20, 25 - int(given[user].sum())) for user in users]
+
+
+def test_activity_counts_all_ratings_of_a_user() -> None:
+    train, test = Holdout(test_fraction=0.4).split(RATED, 1)
+    judge = Evaluator(train, test, EvaluationOptions(groups=("activity",)), None)
+    found, expected = judge.groupings()["activity"], Grouping.of(RATED.load().counts.astype(np.float64))
+    assert found.names == expected.names
+    assert found.members.tolist() == expected.members.tolist()
+
+
+def test_popularity_in_groups_is_that_of_train_ratings() -> None:
+    train, test = Holdout(test_fraction=0.4).split(RATED, 1)
+    judge = Evaluator(train, test, EvaluationOptions(groups=("activity",)), None)
+    popular = np.bincount(train.items, minlength=train.n_items) / train.n_users
+    outcome = SimpleNamespace(ranking=(lambda users, items: popular[items], None))
+    found = judge.users_of_groups(outcome, test.values, {"epsilon_per_rating": np.zeros(train.n_users)})  # type: ignore[arg-type]
+    assert found is not None
+    users = np.flatnonzero(test.counts)
+    own = [
+        popular[train.items[train.users == user]].mean() if train.counts[user] else np.nan for user in users
+    ]
+    np.testing.assert_allclose(found.columns["own_popularity"], own)
+    unrated = [np.setdiff1d(np.arange(train.n_items), train.items[train.users == user]) for user in users]
+    listed = [popular[items[np.argsort(-popular[items], kind="stable")][:10]].mean() for items in unrated]
+    np.testing.assert_allclose(found.columns["list_popularity"], listed)

@@ -24,7 +24,7 @@ LOCAL = {"backend": "local"}
 
 
 def notes(summary: dict[str, Any]) -> str:
-    return " ".join(summary["privacy"]["notes"])
+    return " ".join([*summary["dataset"]["notes"], *summary["privacy"]["notes"]])
 
 
 def test_a_data_frame_runs_as_the_same_ratings_do_in_a_file(tmp_path: Path) -> None:

@@ -336,3 +336,16 @@ def test_cohorts_of_a_roster() -> None:
         range(6, 8),
     ]
     assert arrivals_of(None, 0, np.arange(3)) is None
+
+
+def test_who_is_absent_has_sent_no_byte(tmp_path: Path, ratings: Ratings) -> None:
+    """A server that keeps all that it is sent would have it."""
+    grid, roster, collection = start(tmp_path, ratings, SIZE, faults=FaultOptions(dropout=0.4))
+    collection.collect(grid, roster)
+    said = [Reports.of(reply.content["reply"]) for reply in grid.received if "reply" in reply.content]
+    empty = [not report for each in said for report in each.reports]
+    absent = [place in each.absent for each in said for place in range(len(each.reports))]
+    assert 0 < sum(absent) < len(absent) == USERS
+    # User 3 has rated nothing, which is reported in no byte either.
+    assert sum(empty) - sum(absent) in (0, 1)
+    assert not any(gone and not nothing for gone, nothing in zip(absent, empty, strict=True))

@@ -127,6 +127,18 @@ def test_statistics(tmp_path: Path) -> None:
     assert {charge.loss for device in devices for charge in device.charges} == {Loss(math.inf, math.inf)}
 
 
+def test_a_report_that_protects_itself_is_charged_in_the_round_of_its_turn(tmp_path: Path) -> None:
+    overrides = "protocol.aggregation={kind: local}", "protocol.privacy={epsilon: 4, per: user}"
+    _, expected, got, devices = both("dp-als", *overrides, folder=tmp_path)
+    check_traffic(expected.traffic, got.traffic)
+    check_ledgers(got.accountant, devices)
+    costly = [[charge for charge in device.charges if charge.loss.per_user] for device in devices]
+    assert [len(own) for own in costly] == [1] * USERS
+    assert {charge.loss.per_user for (charge,) in costly} == {got.accountant.get_epsilon()[0]}
+    # Some have their turn in the first round, and some later.
+    assert len({charge.round > 1 for (charge,) in costly}) == 2
+
+
 def test_predictions_from_a_table(tmp_path: Path) -> None:
     protocol, expected, _, devices = both("one-bit-on-device", folder=tmp_path)
     check_predictions(Devices(protocol.process, expected.learned.sent_table, RATINGS).predict, devices)

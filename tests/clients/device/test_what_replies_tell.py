@@ -53,7 +53,7 @@ from dprec.mechanisms import (
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily, CountFamily, DrawsFor, Profiles
-from dprec.wire import ItemTable, encode_broadcast
+from dprec.wire import ItemListCodec, ItemTable, encode_broadcast
 from dprec.wire import downlink as item_table
 from tests.clients.device.devices import (
     ITEMS,
@@ -434,3 +434,17 @@ def test_slopes_are_charged_once_for_every_rating_in_every_round(tmp_path: Path,
     of_user = [charge.loss.per_user for charge in device.charges]
     assert math.fsum(of_rating) == pytest.approx((rated > 0) * SETUP_LOSSES.rounds * slope, rel=1e-9)
     assert math.fsum(of_user) == pytest.approx(rated * SETUP_LOSSES.rounds * slope, rel=1e-9)
+
+
+def test_what_was_delivered_is_known_after_something_else_was(tmp_path: Path) -> None:
+    """Of each type of message, whatever came between."""
+    asked = devices(tmp_path)
+    table = ItemTable.of_biases(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
+    lists = ItemListCodec(ITEMS)
+    one, other = (
+        request(RECOMMEND, GROUP, lists=lists.encode(np.array([[item]]), np.array([[3.0]])))
+        for item in (0, 1)
+    )
+    assert told(asked, one) == told(asked, personalize(table, 1)) == "answered"
+    assert told(asked, other) == "CHANGED_REQUEST"
+    assert told(asked, one) == "answered"

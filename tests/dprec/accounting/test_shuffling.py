@@ -32,7 +32,7 @@ from dprec.accounting import (
     two_answers_delta,
     with_the_same_items,
 )
-from dprec.accounting.events import gaussian_delta, renyi_divergences
+from dprec.accounting.events import Shuffled, gaussian_delta, renyi_divergences
 from dprec.accounting.shuffling import computed_for, expected_excess
 from dprec.channel import Channel
 
@@ -406,3 +406,18 @@ def test_small_excesses_keep_their_precision() -> None:
 def test_sums_that_cannot_exceed_0_do_not() -> None:
     assert expected_excess(np.array([-2.0, -1.0]), np.array([0.5, 0.5]), 9) == 0
     assert expected_excess(np.array([3.0, 3.0]), np.array([0.5, 0.5]), 2) == 6
+
+
+def test_two_exchanges_that_are_shuffled_share_delta() -> None:
+    """Else each of them could fail with all of it, and both together with twice as much."""
+    channel, users, delta = k_ary_response(2, 1.0), 400, 1e-4
+    draws = ChannelDraws((channel,), 0, np.ones(users, dtype=np.int64))
+    reports = ShuffledReports(channel, np.arange(users), np.full(users, users), users)
+    everybody = np.ones(users, dtype=np.bool_)
+    one = Shuffled(draws, reports)
+    twice = Shuffled.composed([(one, everybody), (one, everybody)], delta, "replace-one")
+    assert twice == pytest.approx(2 * reports.per_user(delta / 2))
+    assert (twice > 2 * reports.per_user(delta)).all()
+    assert (
+        twice < ChannelDraws.composed([(draws, everybody), (draws, everybody)], delta, "replace-one")
+    ).all()

@@ -13,6 +13,7 @@ from dprec.exchange import MemoisedSetup, OneShotSetup
 from dprec.mechanisms import HiddenThreshold, ThresholdBit
 from dprec.observations import Observations
 from dprec.schedules import SCHEDULES, Collection, Fresh, Held, Increments, Periods, Schedule, recovered
+from tests.distributions import check_counts
 from tests.refusals import refused_at
 
 RATINGS = Synthetic(users=30, items=40, ratings=600, arrivals=Arrivals()).load_timed()
@@ -208,3 +209,14 @@ def test_bits_that_are_drawn_anew_about_a_rating_are_read_as_one_report() -> Non
     ratio = whole.likelihood / product
     np.testing.assert_allclose(ratio, np.repeat(ratio[:, :1], 5, axis=1))
     assert family.together(parts[0]) is parts[0]
+
+
+def test_which_ratings_are_answered_about_is_drawn_whatever_came_first() -> None:
+    """Five of 20 ratings, by 300 seeds: without replacement, so that counts vary less than they may."""
+    own = np.flatnonzero((RATINGS.users == int(np.argmax(RATINGS.counts))) & PERIODS.held(LAST))
+    assert own.size == 20
+    nothing, schedule = np.zeros_like(RATINGS.levels), Increments(answers_per_user=5, choose="sampled")
+    held = (Held(PERIODS, 0, LAST, nothing > 0, nothing, public_seed=seed) for seed in range(300))
+    chosen = np.stack([schedule.answering(each)[own] for each in held])
+    assert (chosen.sum(axis=1) == 5).all()
+    check_counts(chosen.sum(axis=0), np.full(own.size, 1 / own.size))

@@ -180,3 +180,19 @@ def test_baselines_do_not_compete_and_one_protocol_has_no_rival() -> None:
     rows, errors = of_rivals({"quiet": -0.5, "only": 0.0})
     rows[0]["baseline"] = "nothing-sent"
     assert all("best_at_budget" not in row for row in with_user_intervals(rows, errors.__getitem__))
+
+
+def test_every_fold_counts_once_however_many_seeds_it_has() -> None:
+    rows, errors = [], {}
+    for fold, seed, gain in (("u1", 1, 0.1), ("u1", 2, 0.2), ("u2", 1, 0.6)):
+        baseline, own = np.full((USERS, 2), 1.0), np.full((USERS, 2), 1.0 - gain)
+        rows += [
+            line("quiet", seed, baseline, fold=fold, baseline="nothing-sent"),
+            line("blp", seed, own, fold=fold),
+        ]
+        errors |= {
+            f"{name}-fold{fold}-seed{seed}": errors_of(each)
+            for name, each in (("quiet", baseline), ("blp", own))
+        }
+    found = with_user_intervals(rows, errors.__getitem__)[1]
+    assert found["mae_gain"] == pytest.approx(((0.1 + 0.2) / 2 + 0.6) / 2)

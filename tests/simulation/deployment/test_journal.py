@@ -354,3 +354,14 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(
             resume(restarted(server), server, output)
     resume(restarted(server), server, output)
     assert read_run(output).rounds[0].replies == USERS
+
+
+def test_a_journal_goes_on_under_its_own_protocol_alone(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    path, own = tmp_path / "run" / JOURNAL, "ab" * 32
+    with journal.Journal.opened(path, own, []) as begun:
+        key = begun.begun.run_key
+    with refused_at(str(path)), journal.Journal.opened(path, own[:-1] + "c", []):
+        pass
+    with journal.Journal.opened(path, own, []) as again:
+        assert again.begun.run_key == key

@@ -439,7 +439,7 @@ def test_a_server_learns_from_sums_with_the_noise_that_epsilon_needs(
     # Seeds are fixed. Renyi divergences bound the loss of Skellam noise, which is larger by that.
     assert 0.85 < precision / mean_distance(1.0, 1e-6) ** 2 <= 1
     told = [deviation for *_, deviation in learned]
-    assert told == found.summary["completion_diagnostics"]["noise"]
+    assert told == list(found.summary["privacy"]["noise"])
     assert found.summary["privacy"]["tau"] == pytest.approx(told[1] * np.sqrt(0.8) / copies)
     for (released, items, layout, deviation), multiplier in zip(learned, multipliers, strict=True):
         # No device drops out here, and none of them colludes: there is more noise than counts.

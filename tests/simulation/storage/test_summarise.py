@@ -96,3 +96,12 @@ def test_settings_are_typed_so_that_a_shell_reads_them() -> None:
         "dataset.step=0.1",
         "dataset.continuous=true",
     ]
+
+
+def test_the_mean_loss_is_that_of_all_users_also_of_those_who_have_sent_nothing() -> None:
+    simulation = {**LOCAL, "faults": {"dropout": 0.4}}
+    result = run("blp-mf", dataset=RATINGS, simulation=simulation, page=False)
+    losses, privacy = result.traffic["epsilon_per_user"], result.summary["privacy"]
+    assert 0 < np.count_nonzero(losses == 0) < losses.size
+    assert privacy["epsilon_per_user"]["mean"] == pytest.approx(losses.mean())
+    assert privacy["epsilon_per_user"]["median"] == pytest.approx(np.median(losses))

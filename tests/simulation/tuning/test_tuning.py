@@ -5,12 +5,14 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dprec.errors import InputError
 from simulation import load, run, tune
+from simulation.analysis.vocabulary import METRICS
 from simulation.execution import load_ratings
 from simulation.tuning import running
 from simulation.tuning.running import (
@@ -244,3 +246,23 @@ def test_an_interrupted_tuning_says_how_to_go_on(
     ]
     (tuned,) = tune([quick], tmp_path / "out", 2, space=space, resume=True)
     assert len(tuned.trials) == 2
+
+
+@pytest.mark.parametrize(("column", "best"), [("rmse", 1), ("precision_at_k", 4)])
+def test_the_best_trial_is_that_of_the_metric(
+    tmp_path: Path, quick: dict[str, Any], column: str, best: int
+) -> None:
+    config = load(quick)
+    trials = [
+        Trial(settings={"protocol.completion.rank": rank}, judgement=Judgement(value=rank / 10))
+        for rank in (3, 1, 4, 2)
+    ]
+    (metric,) = [each for each in METRICS if each.column == column]
+    written: dict[str, str] = {}
+    directory = SimpleNamespace(
+        write_configuration=lambda name, text: written.update({name: text}) or tmp_path
+    )
+    tuned = running._tuned(config, {}, metric, trials, directory)  # type: ignore[arg-type]
+    assert tuned.best is not None
+    assert tuned.best.settings == {"protocol.completion.rank": best}
+    assert f"rank: {best}" in written[config.name]

@@ -25,6 +25,7 @@ from dprec.completion.calibrated.embedding import (
     weighted_counts,
 )
 from dprec.observations import AS_THEY_ARE, EmbeddingRelease
+from tests.distributions import check_drawn, check_independent
 
 SHAPE = (60, 40)
 
@@ -248,6 +249,23 @@ def test_the_noise_on_pairs_is_symmetric_and_as_large_in_every_direction() -> No
     noise = released.together - sums_of_squares(rated, released.counts)
     assert_standard_normal(noise[np.triu_indices(120, 1)] / released.pair_noise)
     assert_standard_normal(np.diag(noise) / (np.sqrt(2) * released.pair_noise))
+
+
+def test_the_noise_of_both_releases_has_its_deviation_and_is_drawn_once_for_each() -> None:
+    """200 items give 19,900 pairs, and 20,000 items counts: enough to find an error of 5 %."""
+    nothing = sp.csr_array(np.zeros((4, 20_000)))
+    counts = NoisySets.released(nothing, 0.7, 10**9, np.random.default_rng(5))
+    assert counts.kept.size == 0
+    check_drawn(counts.counts / counts.count_noise, stats.norm())
+    check_independent(counts.counts[::2], counts.counts[1::2])
+    rated = sp.csr_array(np.random.default_rng(1).random((400, 200)) < 0.5).astype(float)
+    released = NoisySets.released(rated, 2.0, 1, np.random.default_rng(3))
+    assert released.kept.size == 200
+    noise = released.together - sums_of_squares(rated, released.counts)
+    check_drawn(noise[np.triu_indices(200, 1)] / released.pair_noise, stats.norm())
+    # Of two halves of the items: no pair is in both columns.
+    across = noise[:100, 100:]
+    check_independent(across[:, ::2], across[:, 1::2])
 
 
 def log_likelihood(released: NoisySets, rated: sp.csr_array) -> float:

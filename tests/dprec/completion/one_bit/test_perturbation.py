@@ -1,10 +1,12 @@
 """What the noise of a trusted server really guarantees, by exact computation on small matrices."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 from scipy.optimize import brentq
 
 from dprec.binarization import binary_scale
@@ -22,6 +24,7 @@ from dprec.completion.one_bit.perturbation import (
 from dprec.completion.one_bit.solver import Gaussian, Logistic, steepness
 from dprec.errors import InputError
 from dprec.randomness import NoiseGrid, generator
+from tests.distributions import check_drawn, check_independent
 from tests.refusals import refused_at
 
 EPSILON = 1.0
@@ -144,6 +147,45 @@ def test_output_perturbation_adds_its_noise_to_entries_within_its_bound(
     assert np.abs(completion.fit(signs_of(False), 0).hidden(*CELLS)).max() > 1.0
     noisy = OutputPerturbation().complete(completion, signs_of(False), EPSILON, seed=3)
     assert np.abs(noisy.hidden(*CELLS)).max() == pytest.approx(0.1)
+
+
+LARGE = 200
+"""Rows and columns of a matrix with enough cells to find an error of 5 % of a Laplace deviation."""
+
+
+def all_of_one_sign() -> Observations:
+    users, items = (each.astype(np.int32) for each in np.indices((LARGE, LARGE)).reshape(2, -1))
+    return Observations.of(users, items, np.ones(LARGE**2), (LARGE, LARGE), binary_scale())
+
+
+@pytest.mark.parametrize("link", ["logistic", "gaussian"])
+def test_the_noise_on_the_objective_is_laplace_and_each_cells_own(
+    link: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linear: list[NDArray[np.float64]] = []
+    monkeypatch.setattr(
+        OneBit, "fit_perturbed", lambda completion, seen, noise, *_: linear.append(noise) or seen
+    )
+    completion, perturbation = OneBit(link=link, alpha=1.0, bounded=True), ObjectivePerturbation()
+    for seed in (1, 2):
+        perturbation.complete(completion, all_of_one_sign(), EPSILON, seed)
+    scale = perturbation.noise(completion, (LARGE, LARGE), EPSILON).scale
+    for noise in linear:
+        check_drawn(noise, stats.laplace(scale=scale))
+    check_independent(*linear)
+    check_independent(linear[0][::2], linear[0][1::2])
+
+
+@pytest.mark.parametrize("calibration", ["published", "sound"])
+def test_the_noise_on_the_estimate_is_laplace_and_each_cells_own(calibration: Calibration) -> None:
+    completion, perturbation = OneBit(iterations=1), OutputPerturbation(calibration=calibration)
+    cells = np.indices((LARGE, LARGE)).reshape(2, -1)
+    exact = completion.fit(all_of_one_sign(), 1).hidden(*cells)
+    released = perturbation.complete(completion, all_of_one_sign(), EPSILON, seed=1).hidden(*cells)
+    noise = released - np.clip(exact, -completion.alpha, completion.alpha)
+    check_drawn(noise, stats.laplace(scale=perturbation.noise(completion, (LARGE, LARGE), EPSILON).scale))
+    check_independent(noise[::2], noise[1::2])
+    check_independent(noise.reshape(LARGE, LARGE)[::2], noise.reshape(LARGE, LARGE)[1::2])
 
 
 def loss_of_one_cell(link: Link, alpha: float, scale: float) -> float:

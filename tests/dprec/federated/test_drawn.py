@@ -1,0 +1,50 @@
+"""The noise on updates of federated models, that of the server and that of devices."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dprec.arrays import Floats
+from dprec.federated import STEPS, UpdateCode
+from dprec.gradients import RoundDraws
+from dprec.randomness import DeviceDraws, ReleaseDraws, words
+from tests.distributions import check_drawn, check_independent
+
+DEVIATION, CLIP = 1.7, 0.25
+ROUNDS = (1, 2)
+
+
+def mean_of(total: np.ndarray, round_index: int, users: int = 50) -> Floats:
+    code = UpdateCode(((total.size // 4, 4),), CLIP, 0.0)
+    (released,) = code.released(total, users, DEVIATION, ReleaseDraws(1, round_index))
+    return released.ravel() * users / CLIP
+
+
+def test_a_server_adds_normal_noise_another_in_each_round_and_to_other_sums() -> None:
+    empty = np.zeros(20_000, dtype=np.int64)
+    first, second, other = mean_of(empty, 1), mean_of(empty, 2), mean_of(empty + STEPS, 1) - 1
+    for noise in (first, second, other):
+        check_drawn(noise, stats.norm(scale=DEVIATION))
+    check_independent(first, second)
+    check_independent(first, other)
+    check_independent(first[::2], first[1::2])
+
+
+def updates_sent(round_index: int, users: int, numbers: int) -> Floats:
+    """Return what devices send that have nothing to send, in clips, shape (users, numbers)."""
+    code = UpdateCode(((numbers,),), CLIP, DEVIATION)
+    draws = RoundDraws(DeviceDraws(words(3, "devices", 0, 2 * users).reshape(2, users)), round_index, 0)
+    valid, rows = code.numbers(code.encode((np.zeros((users, numbers)),), draws))
+    assert valid.all()
+    return rows
+
+
+@pytest.mark.parametrize(("users", "numbers"), [(2, 10_000), (10_000, 2)])
+def test_a_device_adds_normal_noise_of_its_own_to_each_number_in_each_round(users: int, numbers: int) -> None:
+    first, second = (updates_sent(round_index, users, numbers) for round_index in ROUNDS)
+    for noise in (first, second):
+        check_drawn(noise, stats.norm(scale=DEVIATION))
+    check_independent(first, second)
+    # Two users, or two numbers of the same.
+    check_independent(first[::2], first[1::2])
+    check_independent(first[:, ::2], first[:, 1::2])

@@ -1,0 +1,158 @@
+"""The noise of sums as devices and servers draw it: its distribution, and what must be independent."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dprec.accounting import PrivacyBudget
+from dprec.arrays import Floats, Ints, Pieces
+from dprec.gradients import Aggregate, RoundDraws
+from dprec.kernels.draws import projections
+from dprec.lists.contributions import PopularityLayout, SetContributions
+from dprec.randomness import DRAWS, DeviceDraws, ReleaseDraws, SecretDraws, words
+from dprec.secure_aggregation import honest_shares
+from dprec.sums import LocalAggregation, SecureAggregation, ShuffledAggregation, TrustedAggregation
+from dprec.sums.local import _with_norm_1
+from dprec.sums.unit_vectors import candidate_keys, normals
+from tests.distributions import check_counts, check_drawn, check_independent, check_share
+
+ROUNDS = (1, 2)
+EPSILON = 2.0
+
+
+def devices(users: int, round_index: int = 1) -> RoundDraws:
+    keys = words(7, "devices", 0, 2 * users).reshape(2, users)
+    return RoundDraws(DeviceDraws(keys), round_index, 0, words(7, "turns", 0, users))
+
+
+def nothing(users: int) -> SetContributions:
+    return SetContributions(np.zeros(users + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+
+
+def test_a_trusted_server_adds_normal_noise_another_in_each_round() -> None:
+    layout, multiplier = PopularityLayout(30_000), 2.5
+    empty = Aggregate(np.zeros((layout.n_rows, layout.width), dtype=np.int64), None, 3)
+    one, other = (
+        TrustedAggregation().release(empty, layout, multiplier, ReleaseDraws(1, round_index)) / layout.scales
+        for round_index in ROUNDS
+    )
+    for noise in (one, other):
+        check_drawn(noise, stats.norm(scale=multiplier))
+    check_independent(one, other)
+    check_independent(one[::2], one[1::2])
+
+
+SECURE = SecureAggregation(norm=64, colluders=2).among(40)
+
+
+def shares_of(layout: PopularityLayout, multiplier: float, round_index: int) -> Ints:
+    """Return the vectors of devices that contribute nothing, shape (devices, numbers)."""
+    reports = SECURE.encode(nothing(4), layout, multiplier, devices(4, round_index))
+    alone = [SECURE.decode([report], layout, multiplier)[1] for report in reports]
+    steps = SECURE._plan(layout).steps
+    released = [SECURE.release(each, layout, multiplier, ReleaseDraws(1, 1)) for each in alone]
+    return np.rint([steps * (each / layout.scales)[:, 0] for each in released]).astype(np.int64)
+
+
+@pytest.mark.parametrize("multiplier", [0.2, 3.0])
+def test_the_share_of_a_device_is_skellam_noise_of_what_those_add_up_to_who_are_sure(
+    multiplier: float,
+) -> None:
+    """Of the noise that a release needs, each of the honest devices that are left has its part."""
+    layout, left = PopularityLayout(20_000), honest_shares(40, SECURE.dropouts, SECURE.colluders)
+    assert left == 40 - 4 - 2
+    variance = (multiplier * SECURE.norm) ** 2 / left
+    share = stats.skellam(variance / 2, variance / 2)
+    first, second = (shares_of(layout, multiplier, round_index) for round_index in ROUNDS)
+    for each in (*first[:2], second[0]):
+        check_drawn(each, share)
+    # Devices, rounds and the numbers of a vector.
+    check_independent(first[0], first[1])
+    check_independent(first[0], second[0])
+    check_independent(first[0, ::2], first[0, 1::2])
+
+
+USERS = 22_000
+LOCAL = LocalAggregation().among(USERS).divided(PrivacyBudget(epsilon=EPSILON, per="user"), (0.4, 0.6))
+
+
+def said_locally() -> tuple[Ints, Ints]:
+    """Return the seeds that devices with one item send in round 2, and which of the preferred candidates."""
+    layout = PopularityLayout(9)
+    one_item = SetContributions(np.arange(USERS + 1), np.full(USERS, 3, dtype=np.int32))
+    reports = LOCAL.encode(one_item, layout, 1.0, devices(USERS, 2))
+    _, seeds, chosen = LOCAL._read(reports)
+    keys, count = candidate_keys(seeds), seeds.size
+    indptr, cells, values = _with_norm_1(one_item.vectors(layout), np.arange(count), layout.n_rows)
+    products = np.empty((count, LOCAL.reports.candidates))
+    projections(keys, indptr, cells, values, normals(), products)
+    order = np.argsort(-products, axis=1, kind="stable")
+    return seeds.astype(np.int64), np.flatnonzero((order == chosen[:, None]).ravel()) % order.shape[1]
+
+
+def test_what_a_device_prefers_has_its_odds_whatever_its_seed() -> None:
+    """The seed is sent: did it follow from the word of the choice, it would say whether that is true."""
+    seeds, places = said_locally()
+    reports = LOCAL.reports
+    others = reports.candidates - reports.preferred
+    shares = np.full(reports.candidates, reports.fewest / DRAWS)
+    shares[: reports.preferred] = (1 - others * reports.fewest / DRAWS) / reports.preferred
+    check_counts(np.bincount(places, minlength=shares.size), shares)
+    preferred = places < reports.preferred
+    check_share(int(preferred.sum()), places.size, float(shares[: reports.preferred].sum()))
+    assert reports.epsilon == pytest.approx(EPSILON, rel=1e-9)
+    check_counts(np.bincount(seeds >> 27, minlength=32), np.full(32, 1 / 32))
+    check_independent(seeds, preferred)
+    check_independent(seeds, places)
+    # Nor does any other bit of the seed.
+    for bits in (8, 16, 24):
+        check_independent(seeds >> bits & 255, preferred)
+
+
+def test_the_numbers_of_candidates_are_normal_and_each_by_itself() -> None:
+    numbers = LOCAL.reports._each(
+        np.zeros(6_000, dtype=np.int64), candidate_keys(np.arange(6_000, dtype=np.uint64)), 9
+    )
+    check_drawn(numbers, stats.norm(scale=float(normals().std())))
+    # Eight share 128 bits, and the ninth has others.
+    for one, other in pairwise(range(9)):
+        check_independent(numbers[:, one], numbers[:, other])
+
+
+SHUFFLED = ShuffledAggregation(messages=4, norm=2.0, colluders=5).among(60_000)
+
+
+def test_fakes_are_as_many_as_a_poisson_number_and_equally_often_each_message() -> None:
+    """All that a device that holds nothing sends beside its null messages are fakes."""
+    layout, multiplier, users = PopularityLayout(12), 20.0, 40_000
+    counts: list[Ints] = []
+    for round_index in ROUNDS:
+        reports = Pieces.of(SHUFFLED.encode(nothing(users), layout, multiplier, devices(users, round_index)))
+        exchange = SHUFFLED._exchange(layout, multiplier)
+        valid, sent, messages = exchange.codec.decode(reports, exchange.messages, exchange.most)
+        assert valid.all()
+        fakes = sent - SHUFFLED.messages
+        check_drawn(fakes, stats.poisson(exchange.fakes))
+        honest = honest_shares(60_000, SHUFFLED.dropouts, SHUFFLED.colluders)
+        assert exchange.share * honest * SHUFFLED._step**2 == pytest.approx(multiplier**2)
+        named = np.bincount(messages, minlength=exchange.null + 1)
+        named[exchange.null] -= users * SHUFFLED.messages
+        null = exchange.null_fakes * exchange.messages
+        shares = np.append(np.ones(exchange.null), null) / (exchange.null + null)
+        check_counts(named, shares)
+        counts.append(fakes)
+    check_independent(*counts, classes=4)
+
+
+def test_a_device_that_stands_by_itself_draws_the_same_noise() -> None:
+    """Its words come from another cipher, and go the same way."""
+    layout, multiplier = PopularityLayout(20_000), 3.0
+    own = RoundDraws(SecretDraws.of(bytes(range(32)), np.arange(3), np.ones(3), "test"), 1, 0)
+    (report,) = SECURE.encode(nothing(1), layout, multiplier, own)
+    _, aggregate = SECURE.decode([report], layout, multiplier)
+    released: Floats = SECURE.release(aggregate, layout, multiplier, ReleaseDraws(1, 1)) / layout.scales
+    variance = (multiplier * SECURE.norm) ** 2 / honest_shares(40, SECURE.dropouts, SECURE.colluders)
+    noise = np.rint(released * SECURE._plan(layout).steps)
+    check_drawn(noise, stats.skellam(variance / 2, variance / 2))
