@@ -52,12 +52,18 @@ class TableProtocol(SummedProtocol):
         among = super().among(users, items)
         if self.table.items is not None:
             return replace(among, table=among._suited(self.table.items, users, items))
-        # The largest table that is not too large for its own noise, which may grow with it.
-        size, most = 0, min(items, MOST_ITEMS)
+
+        def suits(size: int) -> int:
+            return among._suited(size, users, items).items or 0
+
+        # The largest table that is not too large for its own noise: that grows with it, or falls where
+        # numbers are sampled, and then no table is larger than what suits the largest.
+        most = min(items, MOST_ITEMS)
+        least = min(suits(most), most)
+        size = least if suits(least) >= least else 0
         while size < most:
             middle = -(-(size + most) // 2)
-            ruled = among._suited(middle, users, items).items or 0
-            size, most = (middle, most) if ruled >= middle else (size, middle - 1)
+            size, most = (middle, most) if suits(middle) >= middle else (size, middle - 1)
         sized = replace(among, table=replace(self.table, items=size))
         return replace(among, table=sized._suited(size, users, items))
 
