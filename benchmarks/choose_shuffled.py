@@ -70,7 +70,7 @@ def judged(draw: Draw, users: int, factors: Mapping[str, float]) -> tuple[float,
     known = protocol.knowing_items(content=draw.catalogue is not None).among(users, n_items)
     aggregation, method, multipliers = known.aggregation, known.method, known.multipliers
     assert isinstance(aggregation, ShuffledAggregation)
-    learner = method.learner(Releases(users, n_items, POSITIVE, multipliers), draw.catalogue, draw.seed)
+    learner = method.learner(Releases(users, n_items, POSITIVE), draw.catalogue, draw.seed)
     random, sent = np.random.default_rng(draw.seed), 0.0
     for round_index, multiplier in enumerate(multipliers, start=1):
         device = method.device(learner.model_bytes(), n_items, POSITIVE)

@@ -182,7 +182,7 @@ def judged_tastes(draw: Draw, tau: float, name: str, factor: float) -> float:
             if name != "tastes" and hasattr(module, name):
                 value = getattr(products, name)
                 changes.enter_context(mock.patch.object(module, name, type(value)(factor * value)))
-        learner = method.learner(Releases(users, n_items, POSITIVE, multipliers), draw.catalogue, draw.seed)
+        learner = method.learner(Releases(users, n_items, POSITIVE), draw.catalogue, draw.seed)
         random = np.random.default_rng(draw.seed)
         own = SetContributions(draw.sets.indptr.astype(np.int64), draw.sets.indices.astype(np.int32))
         for round_index, deviation in enumerate(multipliers, start=1):

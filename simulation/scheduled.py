@@ -241,13 +241,13 @@ class _ReadTogether(_Collections):
         """Return what came of all collections."""
         ratings, completed = self.periods.ratings, self.latest.completed
         protocol, accountant = self.installer.config.protocol, self.schedule.accountant(self.made)
-        release, notes = self.asking.embedding_release, completed.notes
+        release, notes = self.asking.embedding_release, completed.notes + notes_on_failures(rounds)
         if release.epsilon is not None:
             for number, sent in enumerate(self.tables, start=1):
                 accountant.step(number, sent, 0.0, release.epsilon, release.released)
             notes += (
-                f"{len(self.tables)} tables of the items were sent: that epsilon is for each of them, and a "
-                "user loses it by each that its reports are in.",
+                f"{len(self.tables)} tables of the items were sent: item_embeddings.epsilon is for each of "
+                "them, and a user loses it by each that its reports are in.",
             )
         predict, rows = self.latest.predicting(self.protocol.process, ratings)
         return Outcome(
@@ -258,7 +258,7 @@ class _ReadTogether(_Collections):
             guarantee=protocol.guarantee((ratings.n_users, ratings.n_items)),
             rounds=rounds,
             channel=self.family.device_channel(ratings.counts),
-            notes=completed.notes + notes_on_failures(rounds) + notes_on_catalogue(completed.public_data),
+            notes=notes + notes_on_catalogue(completed.public_data),
             diagnostics=completed.diagnostics,
             mixture=completed.mixture,
             transcript=self._transcript() if self.installer.config.attacks else None,

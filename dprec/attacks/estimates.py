@@ -42,7 +42,7 @@ class Estimate:
     @classmethod
     def of_area(cls, auc: float, members: int, others: int) -> Self:
         """Return an estimate of an area under an ROC curve; it varies as that of scores that tell nothing."""
-        half = _DEVIATIONS * float(np.sqrt(_variance_of_area(members, others)))
+        half = _DEVIATIONS * float(np.sqrt((members + others + 1) / (12 * members * others)))
         return cls(auc, max(0.0, auc - half), min(1.0, auc + half))
 
     def in_words(self, name: str) -> str:
@@ -53,8 +53,3 @@ class Estimate:
 def on_confidence(decisions: int) -> str:
     """Say what intervals rest on."""
     return f"In parentheses: 95 % confidence, were {decisions:,} decisions independent."
-
-
-def _variance_of_area(members: int, others: int) -> float:
-    """Return the variance of an area under the curve of scores that tell nothing."""
-    return (members + others + 1) / (12 * members * others)

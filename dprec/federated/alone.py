@@ -53,7 +53,7 @@ def check_updates(
     for chosen in _groups(users):
         rows = code.scaled(tuple(each[chosen] for each in updates))
         again = code.scaled(model.updates(parameters, profiles.of_users(chosen)))
-        apart = _largest_norm(rows - again)
+        apart = float(np.linalg.norm(rows - again, axis=1).max())
         if not apart <= precision:
             _refuse(model, "updates", chosen, f"{apart:.3g} clips")
 
@@ -115,10 +115,6 @@ def _precision(arrays: Sequence[Floats]) -> float:
     """Return half the digits of the least precise of some arrays."""
     widths = [np.finfo(each.dtype).eps for each in arrays if each.dtype.kind == "f"]
     return float(np.sqrt(max(widths, default=np.finfo(np.float64).eps)))
-
-
-def _largest_norm(rows: Floats) -> float:
-    return float(np.linalg.norm(rows, axis=1).max(initial=0.0))
 
 
 def _refuse(model: FederatedModel, what: str, users: Ints, apart: str) -> None:

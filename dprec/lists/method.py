@@ -196,7 +196,7 @@ class ListMethod(SummedMethod):
 
     def probes(self, seed: int) -> Iterator[tuple[Layout, Contributions[Any]]]:
         """Yield what users contribute who have 1 item, 2 items, and so on."""
-        for layout in self.largest_layouts(Releases(_USERS, _CATALOGUE, POSITIVE, ())):
+        for layout in self.largest_layouts(Releases(_USERS, _CATALOGUE, POSITIVE)):
             counts = 1 + np.arange(_USERS) * layout.n_items // _USERS
             drawn = words(seed, "items of users", 0, _USERS * layout.n_items).reshape(_USERS, -1)
             order = zip(np.argsort(drawn, axis=1), counts, strict=True)

@@ -93,8 +93,6 @@ class Releases:
     n_users: int
     n_items: int
     scale: RatingScale
-    multipliers: tuple[float, ...]
-    """Noise of each round that counts for a loss, for contributions of a norm of 1."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ from simulation.analysis.gains import (
     gain,
     not_significant,
     nothing_sent,
+    strongest,
 )
 from simulation.analysis.populations import Course, course_of, courses
 from simulation.analysis.protocol_results import ProtocolResult, metrics_of, read_comparison
@@ -197,6 +198,7 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     data = next(result.data for result in results if result.average(chosen.column))
     comparable = [result for result in results if result.data == data]
     every, baseline = candidates(comparable, chosen), nothing_sent(comparable)
+    popular = strongest(comparable, POPULARITY)
     quiet = next((each for each in every if each.result is baseline), None)
     sending = (each for each in every if each.result.baseline != NOTHING_SENT)
     allowed = [each for each in sending if limits.allow(each.result)]
@@ -223,7 +225,7 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
         for_epsilon=min(affordable, key=lambda each: _cost(each.result, limits), default=None),
         for_bytes=min(kept, key=lambda each: each.result.bytes_per_user or 0.0, default=None),
         course=course_of(courses(results, chosen), best.result),
-        popularity=next((each for each in every if each.result.baseline == POPULARITY), None),
+        popularity=next((each for each in every if each.result is popular), None),
     )
 
 

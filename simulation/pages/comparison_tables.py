@@ -247,8 +247,8 @@ def _offer(each: Candidate, part: EvaluationPart) -> dict[str, Any]:
             }
             for point in course.points
         ]
-        offer |= {"points": points, "crossing": course.crossing, "needed": course.users_needed}
-        offer["over"] = course.base
+        needed = {"crossing": course.crossing, "needed": course.users_needed, "over": course.base}
+        offer |= {"points": points, **needed}
     return offer
 
 

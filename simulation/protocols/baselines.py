@@ -117,7 +117,7 @@ class NothingSentProtocol(Protocol):
 
     def _weighing(self, train: Ratings, catalogue: Catalogue) -> Devices:
         method = SecretSets(options=SecretSetOptions(histogram=self.histogram, process=self.process))
-        releases = Releases(train.n_users, train.n_items, train.scale, ())
+        releases = Releases(train.n_users, train.n_items, train.scale)
         untaught = method.learner(releases, catalogue, 0).learned_bytes()
         return method.device(untaught, train.n_items, train.scale).devices(train)
 

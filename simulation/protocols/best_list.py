@@ -26,7 +26,6 @@ from dprec.sums import (
 )
 from simulation.protocols.base import Predicted, Protocol
 from simulation.protocols.list_sums import (
-    COMPARED,
     GramProtocol,
     PairsInBlanketProtocol,
     PopularityProtocol,
@@ -34,7 +33,7 @@ from simulation.protocols.list_sums import (
 )
 from simulation.protocols.picking import PickingProtocol
 from simulation.protocols.randomized_sets import RandomizedSetsProtocol
-from simulation.protocols.sharing import budget_at
+from simulation.protocols.sharing import COMPARED, budget_at
 
 MOST_NOISE = {True: 2.5e-3, False: 6.5e-3}
 """Noise of a number and of a user up to which a table is best, where anything is public about the items, and
@@ -72,7 +71,7 @@ class BestListProtocol(PickingProtocol):
         "Whom users trust. What is promised of single items takes no trust, whatever stands here.",
         "secure-aggregation",
     )
-    adjacency: Adjacency = option(COMPARED, "add-or-remove-one")
+    adjacency: Adjacency = option(COMPARED.format("more"), "add-or-remove-one")
     fewest: int = option(FEWEST, 1, ge=1, le=MOST_ITEMS)
 
     def knowing_items(self, *, content: bool) -> Self:

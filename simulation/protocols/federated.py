@@ -37,7 +37,7 @@ from dprec.sums import Cost
 from simulation.protocols.base import Auditor, Example, Finding, Predicted, Protocol, Sent
 from simulation.protocols.components import AnyModel
 from simulation.protocols.iterative import held_profiles
-from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
+from simulation.protocols.sharing import budget_at, check_unit, compared_in_words, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from simulation.protocols.transcripts import UpdateRounds, of_newcomers, transcript_of
 
@@ -307,18 +307,10 @@ class FederatedProtocol(Protocol):
                 "none", "central", False, "the updates are sent, and added up, without noise."
             )
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
-        compared = "Epsilon compares any two profiles of a user."
-        if self.sensitivity == 1:
-            twice = accounting.gaussian_epsilon(
-                2 * _MARGIN * float(np.sqrt(self.rounds)) / self.deviation, delta
-            )
-            compared = (
-                "Epsilon compares a user's profile with none, that of one who takes part and holds nothing; "
-                f"between any two profiles it is {twice:.4g}."
-            )
+        twice = accounting.gaussian_epsilon(2 * _MARGIN * float(np.sqrt(self.rounds)) / self.deviation, delta)
         promised = (
             f"Epsilon = {epsilon:g} holds with delta = {delta:g} for all that is seen of a user in "
-            f"{self.rounds} rounds, which items it rated included. {compared}"
+            f"{self.rounds} rounds, which items it rated included. {compared_in_words(self._compares, twice)}"
         )
         reason = (
             "an update is clipped to a norm, whatever a model computes from a user's ratings, and it or its "

@@ -15,13 +15,9 @@ from dprec.ratings import POSITIVE
 from dprec.sums import Releases, SecureAggregation, ShuffledAggregation, TrustedAggregation
 from simulation.protocols.base import Predicted
 from simulation.protocols.components import AnyAggregation
+from simulation.protocols.sharing import COMPARED
 from simulation.protocols.sums import SummedProtocol
 from simulation.protocols.task import Sizes, Task
-
-COMPARED = (
-    "What epsilon compares: a user's profile with none, that of one who takes part and holds nothing, or "
-    "with any other, which takes more noise."
-)
 
 _NOTHING_PUBLIC = (
     "Nothing is public about the items, so they are ordered by popularity alone (dataset.items)."
@@ -34,7 +30,7 @@ class TableProtocol(SummedProtocol):
 
     predicted: ClassVar[Predicted] = "lists"
     privacy: PrivacyBudget | None = option("What is promised for both rounds together, per user.", None)
-    adjacency: Adjacency = option(COMPARED, "add-or-remove-one")
+    adjacency: Adjacency = option(COMPARED.format("more"), "add-or-remove-one")
     table: TableOptions = option("Which items take part.", TableOptions())
 
     @property
@@ -56,19 +52,25 @@ class TableProtocol(SummedProtocol):
         among = super().among(users, items)
         if self.table.items is not None:
             return replace(among, table=among._suited(self.table.items, users, items))
-        # The largest table that is not too large for its own noise, which may grow with it.
-        size, most = 0, min(items, MOST_ITEMS)
+
+        def suits(size: int) -> int:
+            return among._suited(size, users, items).items or 0
+
+        # The largest table that is not too large for its own noise: that grows with it, or falls where
+        # numbers are sampled, and then no table is larger than what suits the largest.
+        most = min(items, MOST_ITEMS)
+        least = min(suits(most), most)
+        size = least if suits(least) >= least else 0
         while size < most:
             middle = -(-(size + most) // 2)
-            ruled = among._suited(middle, users, items).items or 0
-            size, most = (middle, most) if ruled >= middle else (size, middle - 1)
+            size, most = (middle, most) if suits(middle) >= middle else (size, middle - 1)
         sized = replace(among, table=replace(self.table, items=size))
         return replace(among, table=sized._suited(size, users, items))
 
     def tau_among(self, users: int, items: int, size: int | None = None) -> float:
         """Return the noise per user of a table, by default of as many items as take part; see `tau`."""
         table = self.table if size is None else replace(self.table, items=size)
-        layouts = replace(self.method, options=table).largest_layouts(Releases(users, items, POSITIVE, ()))
+        layouts = replace(self.method, options=table).largest_layouts(Releases(users, items, POSITIVE))
         return self.tau(layouts[-1], users)
 
     def _suited(self, size: int, users: int, items: int) -> TableOptions:
@@ -132,7 +134,7 @@ class PopularityProtocol(SummedProtocol):
     kind: Literal["popularity"] = "popularity"
     predicted: ClassVar[Predicted] = "lists"
     privacy: PrivacyBudget | None = option("What is promised, per user; left out, nothing.", None)
-    adjacency: Adjacency = option(COMPARED, "add-or-remove-one")
+    adjacency: Adjacency = option(COMPARED.format("more"), "add-or-remove-one")
     content: bool = option(
         "Whether a device weighs what is popular by public data that its user's items share.", False
     )

@@ -20,7 +20,7 @@ from dprec.sums import DeviceHalf, Learner, Releases, TrustedAggregation
 from simulation.protocols.base import Predicted
 from simulation.protocols.components import AnyAggregation
 from simulation.protocols.iterative import OwnFactors
-from simulation.protocols.sharing import GUARD
+from simulation.protocols.sharing import COMPARED, GUARD
 from simulation.protocols.sums import SummedProtocol
 from simulation.protocols.task import ServerTask, Sizes, Task
 
@@ -34,8 +34,7 @@ class AlsOfSums(SummedProtocol):
         "What is promised for all rounds together, per user and by composition.", None
     )
     adjacency: Adjacency = option(
-        "What epsilon compares: a user's profile with none, that of one who takes part and holds nothing, or "
-        "with any other, which takes twice the noise.",
+        COMPARED.format("twice the"),
         "add-or-remove-one",
         published="add-or-remove-one",
         source="chien2021, section 2",

@@ -12,6 +12,7 @@ from dprec.ratings import Ratings
 from dprec.secret_sets import ProfileDevice, SecretSetOptions, SecretSets
 from dprec.sums import DeviceHalf, SecureAggregation
 from simulation.protocols.components import AnyAggregation
+from simulation.protocols.sharing import COMPARED
 from simulation.protocols.sums import SummedProtocol
 from simulation.protocols.task import Sizes
 
@@ -21,12 +22,8 @@ class SecretSetProtocol(SummedProtocol):
     """Devices contribute to sums of which items are rated and how, and predict from the table they teach."""
 
     kind: Literal["best-secret-set"] = "best-secret-set"
-    privacy: PrivacyBudget | None = option("What is promised for both rounds together, per user.", None)
-    adjacency: Adjacency = option(
-        "What epsilon compares: a user's profile with none, that of one who takes part and holds nothing, or "
-        "with any other, which takes twice the noise.",
-        "add-or-remove-one",
-    )
+    privacy: PrivacyBudget | None = option("What is promised for all rounds together, per user.", None)
+    adjacency: Adjacency = option(COMPARED.format("twice the"), "add-or-remove-one")
     sums: SecretSetOptions = option("What is summed, and what is assumed of ratings.", SecretSetOptions())
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
 

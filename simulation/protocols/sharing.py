@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dprec.accounting import MatchedBudget, PrivacyBudget, PrivacyUnit
+from dprec.accounting import Adjacency, MatchedBudget, PrivacyBudget, PrivacyUnit
 from dprec.arrays import AnyInts
 from dprec.completion import Completed
 from dprec.components import Options, option
@@ -29,6 +30,12 @@ EXACT_CHANNEL = (
 )
 """Why the loss of a channel is proved."""
 
+COMPARED = (
+    "What epsilon compares: a user's profile with none, that of one who takes part and holds nothing, or "
+    "with any other, which takes {} noise."
+)
+"""What `adjacency` is for, with how much more noise the second takes."""
+
 _FAULTS = ("absent", "late", "malformed")
 """Causes of failures that are no refusals."""
 
@@ -48,6 +55,17 @@ def budget_at(
         own |= {"composition": "pld", "delta": budget.delta} if composes else {"composition": "sum"}
     with within("privacy"):
         return PrivacyBudget(**own) if privacy is None else replace(privacy, **own)
+
+
+def compared_in_words(adjacency: Adjacency, between: float) -> str:
+    """Say what epsilon compares, and what it is between any two profiles; infinite if none is proved."""
+    if adjacency == "replace-one":
+        return "Epsilon compares any two profiles of a user."
+    proved = f"it is {between:.4g}" if math.isfinite(between) else "none is proved"
+    return (
+        "Epsilon compares a user's profile with none, that of one who takes part and holds nothing; between "
+        f"any two profiles {proved}."
+    )
 
 
 def mechanism_budget(

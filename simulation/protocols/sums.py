@@ -27,7 +27,7 @@ from dprec.sums import (
 )
 from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Promise, Protocol, Sent
 from simulation.protocols.iterative import predictions_on_devices
-from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
+from simulation.protocols.sharing import budget_at, check_unit, compared_in_words, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from simulation.protocols.transcripts import of_newcomers, parts_of, said_alone, transcript_of
 
@@ -134,7 +134,7 @@ class SummedProtocol(Protocol):
     def representing(self, population: int, train: Ratings) -> Self:
         """Return the protocol for the size of a population, which it suits; see `RepresentedAggregation`."""
         suited = self.among(population, train.n_items)
-        suited.check(Releases(population, train.n_items, train.scale, ()))
+        suited.check(Releases(population, train.n_items, train.scale))
         return suited
 
     def check(self, train: Sizes) -> None:
@@ -172,7 +172,7 @@ class SummedProtocol(Protocol):
 
     def releases(self, sizes: Sizes) -> Releases:
         """Return what is public of the releases among so many users and items."""
-        return Releases(sizes.n_users, sizes.n_items, sizes.scale, self.multipliers)
+        return Releases(sizes.n_users, sizes.n_items, sizes.scale)
 
     def audited(self) -> Protocol:
         """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
@@ -318,13 +318,13 @@ class SummedProtocol(Protocol):
             ),
             "diagnostics": self.diagnostics_of(held.learner),
             "noise": tuple(held.noise.values()) if self.private else (),
-            "tau": self._tau(held) or None,
+            "tau": self._tau(held) if self.private and held.noise else None,
         }
 
     def _tau(self, held: LearningFromSums) -> float:
         """Return the noise per user of the last release, as if it had the whole budget."""
-        last, deviation = max(held.noise.items(), default=(1, 0.0))
-        return deviation * float(np.sqrt(self.method.shares[last - 1])) / max(held.learned_of, 1)
+        last, deviation = max(held.noise.items())
+        return deviation * float(np.sqrt(self.method.shares[last - 1])) / held.learned_of
 
     def accountant(self, longest: float = 1.0) -> PrivacyAccountant:
         """Return the accountant of one user who takes part in all rounds, with contributions up to a norm.
@@ -346,7 +346,7 @@ class SummedProtocol(Protocol):
         """Return the contributions, one in each round."""
         suited = self.among(*example.shape)
         method, multipliers = suited.method, suited.multipliers
-        layouts = method.largest_layouts(Releases(*example.shape, example.scale, multipliers))
+        layouts = method.largest_layouts(Releases(*example.shape, example.scale))
         answers = method.most_ratings(example.ratings)
         bits = [
             suited.installed.report_bits(layout, answers, multiplier)
@@ -381,16 +381,9 @@ class SummedProtocol(Protocol):
             notes = promised, *aggregation.notes()
             return Guarantee("proved", aggregation.trust, True, f"{aggregation.reason}.", notes)
         twice = float(self.accountant().get_epsilon(delta, adjacency="replace-one")[0])
-        between = f"it is {twice:.4g}" if np.isfinite(twice) else "none is proved"
-        compared = (
-            "Epsilon compares a user's profile with none, that of one who takes part and holds nothing; "
-            f"between any two profiles {between}."
-            if self.adjacency == "add-or-remove-one"
-            else "Epsilon compares any two profiles of a user."
-        )
         promised = (
             f"Epsilon = {epsilon:g} holds with delta = {delta:g} for everything that all others see of a "
-            f"user in {rounds}, which items it rated included. {compared}"
+            f"user in {rounds}, which items it rated included. {compared_in_words(self.adjacency, twice)}"
         )
         notes = (promised, *aggregation.notes())
         return Guarantee("proved", aggregation.trust, True, f"{aggregation.reason}.", notes)

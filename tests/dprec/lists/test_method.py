@@ -49,7 +49,7 @@ def learned(
     """Run the rounds without messages, and return what devices hold at the end."""
     method, profiles = ListMethod(options=options, of_features=of_features), profiles_of(sets)
     multipliers = tuple(multiplier / np.sqrt(share) for share in method.shares)
-    learner = method.learner(Releases(USERS, ITEMS, SCALE, multipliers), catalogue, 0)
+    learner = method.learner(Releases(USERS, ITEMS, SCALE), catalogue, 0)
     for number, noise in enumerate(multipliers, start=1):
         device = method.device(learner.model_bytes(), ITEMS, SCALE)
         layout = device.layout(number)
@@ -159,7 +159,7 @@ def test_a_table_of_some_items_has_a_round_that_finds_them(tau: float) -> None:
 
 def test_a_table_whose_items_nobody_found_is_no_larger() -> None:
     method = ListMethod(options=TableOptions(items=5, popularity_share=0.2))
-    releases = Releases(USERS, ITEMS, SCALE, (1.0, 1.0))
+    releases = Releases(USERS, ITEMS, SCALE)
     learner = method.learner(releases, None, 0)
     asked = method.device(learner.model_bytes(), ITEMS, SCALE).layout(2)
     assert asked.n_rows == learner.layout(2).n_rows == method.largest_layouts(releases)[1].n_rows == 15

@@ -51,7 +51,7 @@ def a_round(learner: ImplicitLearner, device: ImplicitDevice, sets: sp.csr_array
 def learned(sets: sp.csr_array, options: ImplicitAlsOptions) -> tuple[Floats, ImplicitDevice]:
     """Return the first factors of the items, and what devices hold at the end."""
     method = ImplicitAls(options=options)
-    learner = method.learner(Releases(USERS, ITEMS, POSITIVE, (0.0,) * method.rounds), None, 5)
+    learner = method.learner(Releases(USERS, ITEMS, POSITIVE), None, 5)
     start = np.zeros(0)
     for index in range(1, method.rounds + 1):
         a_round(learner, method.device(learner.model_bytes(), ITEMS, POSITIVE), sets, index)
@@ -148,7 +148,7 @@ def a_model(seed: int) -> ImplicitModel:
 
 def test_the_noise_of_all_statistics_is_the_same_in_the_papers_units() -> None:
     options = ImplicitAlsOptions()
-    layout = ImplicitAls(options=options).largest_layouts(Releases(9, 50, POSITIVE, (1.0,) * 4))[1]
+    layout = ImplicitAls(options=options).largest_layouts(Releases(9, 50, POSITIVE))[1]
     assert isinstance(layout, ImplicitLayout)
     assert layout.n_rows == 6
     weight = np.sqrt(options.pairs / layout.item_share)

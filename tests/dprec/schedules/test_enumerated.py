@@ -362,6 +362,7 @@ def test_a_noisy_table_costs_everybody_whose_reports_it_is_learned_from(
     tables = sum(any(there[max(0, at + 1 - kept[at]) : at + 1]) for at in range(3))
     answers = sum(there) if kind == "fresh" else 1
     assert result.traffic["epsilon_per_user"][0] == pytest.approx(answers * EPSILON + tables)
+    assert [note[:8] for note in result.record.summary.notes if "tables" in note] == ["3 tables"]
     assert [bool(each.sent[0]) for each in made] == there
 
 

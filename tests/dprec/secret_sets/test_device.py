@@ -48,7 +48,7 @@ def test_no_more_features_count_than_were_agreed_on() -> None:
     for width, used in ((3, 3), (4, 4), (5, 4)):
         layout = METHOD.device(a_table(width).encode(), ITEMS, SCALE).layout(2)
         assert layout.n_rows == ITEMS + used + 2 * ITEMS * used
-    first, second, third = METHOD.largest_layouts(Releases(3, ITEMS, SCALE, (1.0, 1.0, 1.0)))
+    first, second, third = METHOD.largest_layouts(Releases(3, ITEMS, SCALE))
     assert (first.n_rows, second.n_rows, third.n_rows) == (18, 85, 72)
 
 

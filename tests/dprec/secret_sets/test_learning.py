@@ -52,7 +52,7 @@ def learned(
     """Run the rounds without messages, and return what the server and the devices hold at the end."""
     method, profiles = SecretSets(options=OPTIONS), population()
     multipliers = tuple(multiplier / np.sqrt(share) for share in method.shares)
-    learner = method.learner(Releases(USERS, ITEMS, SCALE, multipliers), catalogue, 0)
+    learner = method.learner(Releases(USERS, ITEMS, SCALE), catalogue, 0)
     for number, noise in enumerate(multipliers, start=1):
         device = method.device(learner.model_bytes(), ITEMS, SCALE)
         layout = device.layout(number)

@@ -402,6 +402,14 @@ def test_what_holds_with_a_delta_costs_that_delta(table: Table) -> None:
     assert priced == ["a δ of 1e-06", "a δ of 1e-06 and 3 more ε", "giving up privacy"]
 
 
+def test_lists_are_held_against_the_strongest_popularity(table: Table) -> None:
+    by_content = {**popular(0.08), "name": "popularity-by-content"}
+    rows = [random_order(), listed("sums", 1.0, 0.1), popular(0.05), by_content]
+    advice = advise(table(rows), AdviceLimits(1.0, "user", delta=1e-6))
+    assert advice.popularity is not None
+    assert advice.popularity.result.name == "popularity-by-content"
+
+
 def test_advice_is_told_as_approved(table: Table) -> None:
     claim = {"status": "claimed", "epsilon_per_rating": None, "epsilon_per_user_max": None}
     promised = {"epsilon_claimed_per_rating": 1.0, "epsilon_claimed_per_user": 50.0}

@@ -117,7 +117,7 @@ def released_in(
 ) -> Iterator[tuple[Any, Contributions[Any]]]:
     """Yield the layout of each round, and what devices contribute to it, as in a run."""
     method, aggregation = protocol.method, protocol.installed
-    releases = Releases(USERS, ITEMS, scale, protocol.multipliers)
+    releases = Releases(USERS, ITEMS, scale)
     learner = method.learner(releases, CATALOGUE, 5)
     for number, multiplier in enumerate(protocol.multipliers, start=1):
         try:
@@ -226,7 +226,7 @@ def hold_contributions(kind: str, aggregation: str, data: st.DataObject) -> None
     else:
         settings_ |= {"content": data.draw(st.booleans()), "fewest": data.draw(st.integers(1, 40))}
     scale = POSITIVE if implicit else STARS
-    sizes = Releases(USERS, ITEMS, scale, ())
+    sizes = Releases(USERS, ITEMS, scale)
     try:
         protocol = PROTOCOLS[kind](**settings_).knowing_items(content=True).among(USERS, ITEMS)
         protocol.check(sizes)

@@ -354,6 +354,17 @@ def test_between_any_two_sets_the_distance_is_the_root_of_two() -> None:
     assert found == [pytest.approx(expected, abs=0.02)]
 
 
+@pytest.mark.parametrize("name", ["gram-secagg", "gram-local", "pairs-in-blanket"])
+@pytest.mark.parametrize("users", [900, 1_000, 1_050, 3_000, 100_000])
+def test_a_table_by_rule_is_the_largest_that_suits_its_own_noise(name: str, users: int) -> None:
+    rule: Any = load(name, ["protocol.privacy.epsilon=1"]).protocol
+    among = rule.among(users, 300)
+    whole = replace(among, table=rule.table)
+    most = whole.aggregation.affordable(whole.whole_multiplier)
+    suited = [whole.table.suited(whole.tau_among(users, 300, size), 300, most).items for size in range(301)]
+    assert among.table.items == max(size for size, suits in enumerate(suited) if suits >= size)
+
+
 def test_noisy_popularity_ranks_worse_than_counts_and_better_than_chance() -> None:
     population = {**SMALL, "copies": 300}
     clear = run("popularity", dataset=population).summary["accuracy"]["ndcg_at_10"]
