@@ -167,7 +167,7 @@ def populations(model: Model, users: int, seed: int, *, copies: bool) -> Iterato
 
 def epsilon_of_devices(epsilon: float) -> float:
     """Return the epsilon at which a trusted server adds the noise that devices add."""
-    secure, central = SecureAggregation(norm=1024), TrustedAggregation()
+    secure, central = SecureAggregation(), TrustedAggregation()
     multiplier = secure.multiplier(epsilon, DELTA) / np.sqrt(1 - secure.dropouts)
     return float(central.epsilon(multiplier, DELTA))
 

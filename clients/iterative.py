@@ -184,7 +184,7 @@ _NUMBERS_AT_ONCE = 1 << 22
 """Bounds the memory of a worker, whatever the size of its partitions and of the model."""
 
 _CHECKED_OF = 128
-"""Users of whom the updates of one or two are computed alone in a round: a twentieth of the work."""
+"""Users for whom one or two of them are checked in a round: a twentieth of the work."""
 
 
 def update_reports(
@@ -215,7 +215,7 @@ def update_reports(
 
 
 def _checked(partition: Partition, round_index: int) -> Ints | None:
-    """Return up to two users whose updates are computed alone, too: in a round, of one user in so many."""
+    """Return up to two users whose updates are also computed alone; None for most small partitions."""
     seed, size = partition.population.keys.public_seed, partition.size
     drawn = words(seed, "whose updates are checked", 3 * partition.start, 3, round_index=round_index)
     if uniform_below(_CHECKED_OF, drawn[:1])[0] >= size:

@@ -79,6 +79,8 @@ def _agreed(agreement: "Agreement") -> str:
     privacy: Any = getattr(setup, "privacy", None) or getattr(setup, "promised", None)
     epsilon = getattr(privacy, "epsilon", None)
     budget = f", epsilon {epsilon:g} per {privacy.per}" if isinstance(epsilon, int | float) else ""
+    # Where rounds compose, it holds with a delta alone.
+    budget += f" with delta {privacy.delta:g}" if getattr(privacy, "composition", "sum") != "sum" else ""
     return f"protocol {agreement.fingerprint}: {agreement.setup.kind}{budget}; {agreement.items} items"
 
 

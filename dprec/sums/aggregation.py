@@ -1,8 +1,9 @@
 """How contributions become sums with noise: who adds up, who adds the noise, and what travels.
 
 A device encodes its contribution as its report; the reports of a partition are added up as integers, so that
-the sums of partitions can be added; a release is the sum of everybody with Gaussian noise. Noise is given as
-a multiplier: its standard deviation where contributions have a norm of 1 at most.
+the sums of partitions can be added; a release is the sum of everybody with Gaussian noise. A multiplier is
+what of the noise counts for a loss: its standard deviation where contributions have a norm of 1 at most. What
+a release has in all, `Aggregation.deviation` says.
 
 The noise is a normal deviate rounded to an integer of units. As sums are integers, that is the Gaussian
 mechanism, rounded afterwards: rounding costs nothing, and hides the deviate's last bits, by which sums

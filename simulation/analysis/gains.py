@@ -220,7 +220,7 @@ def from_best(result: ProtocolResult) -> Gain | None:
     low, high = _interval(*ends)
     if evaluation is None or not isinstance(behind, float) or low is None or high is None:
         return None
-    return Gain(-behind, -high, -low, gain_digits(evaluation.metric))
+    return Gain(-behind, -high, -low, gain_digits(evaluation.metric), str(row.get(BEST)))
 
 
 def plain_gain(result: ProtocolResult) -> Gain | None:

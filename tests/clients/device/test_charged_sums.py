@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from clients.device import DeviceFolder
 from clients.device.device import Device
 from clients.device.ledger import Charge, Price, price_of
+from clients.device.owner import _agreed
 from dprec.accounting import Loss, PrivacyBudget
 from dprec.exchange import STATISTICS, SummedSetup
 from dprec.private_als import FactorizationOptions, PrivateAls
@@ -74,6 +75,8 @@ def test_rounds_add_up_to_the_loss_of_those_that_were_answered(device: Device, a
 
 def test_a_device_is_told_what_is_promised_and_draws_as_if_it_were_not(device: Device) -> None:
     assert device.folder.agreement.setup == SETUP
+    assert SETUP.promised is not None
+    assert {f"{SETUP.promised.epsilon:g}", f"{DELTA:g};"} <= set(_agreed(device.folder.agreement).split())
     assert SETUP.of_one_device == replace(SETUP, promised=None).of_one_device
     without = replace(SETUP, promised=None)
     assert group_on(without, RATINGS) != group_on(SETUP, RATINGS)

@@ -365,6 +365,11 @@ def test_a_table_by_rule_is_the_largest_that_suits_its_own_noise(name: str, user
     assert among.table.items == max(size for size, suits in enumerate(suited) if suits >= size)
 
 
+def test_sums_without_a_budget_state_no_noise_though_their_numbers_are_rounded() -> None:
+    privacy = run("gram-secagg", dataset=SMALL, overrides=["protocol.privacy=null"]).summary["privacy"]
+    assert (privacy["tau"], list(privacy["noise"])) == (None, [])
+
+
 def test_noisy_popularity_ranks_worse_than_counts_and_better_than_chance() -> None:
     population = {**SMALL, "copies": 300}
     clear = run("popularity", dataset=population).summary["accuracy"]["ndcg_at_10"]
