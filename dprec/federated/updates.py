@@ -19,7 +19,7 @@ from dprec.completion import Profiles
 from dprec.components import Options
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.predictions import Predict
-from dprec.randomness import ReleaseDraws
+from dprec.randomness import ReleaseDraws, fine_deviates, normal_steps
 from dprec.ratings import RatingScale
 
 Parameters = tuple[Floats, ...]
@@ -36,8 +36,8 @@ _WITHIN = 1 - 1e-9
 _HALVES = 6
 """Half deviations on either side of 0 that an audit tells apart."""
 
-_LARGEST_DEVIATE = 9.0
-"""No deviate that a word of 53 bits stands for is larger."""
+_LARGEST_DEVIATE = 12.5
+"""No deviate of `fine_deviates` is larger."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,13 +122,12 @@ class UpdateCode:
 
     def encode(self, updates: Parameters, draws: RoundDraws) -> list[bytes]:
         """Return every user's update, clipped, in whole steps, with the device's own noise if it adds any."""
-        from scipy.special import ndtri
-
         steps = self._steps(updates)
         if self.deviation:
             counts, places = np.full(len(steps), self.size), np.tile(np.arange(self.size), len(steps))
-            words = draws.devices.per_cell(counts, places, draws.round_index).reshape(steps.shape)
-            deviates = ndtri(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
+            own = draws.devices, draws.devices.asked(b"further bits of noise")
+            words = (each.per_cell(counts, places, draws.round_index) for each in own)
+            deviates = fine_deviates(*words).reshape(steps.shape)
             steps += np.rint(deviates * (self.deviation * STEPS))
         data, width = steps.astype(self._number).tobytes(), self.report_bytes
         return [data[at * width : (at + 1) * width] for at in range(len(steps))]
@@ -188,8 +187,8 @@ class UpdateCode:
         hides the last bits of a deviate.
         """
         if deviation:
-            deviates = draws.generator("noise of updates", total).standard_normal(total.size)
-            total = total + np.rint(deviates * (deviation * STEPS)).astype(np.int64)
+            random = draws.generator("noise of updates", total)
+            total = total + normal_steps(random, deviation * STEPS, total.shape)
         return self._cut(total.astype(np.float64) * (self.clip / (STEPS * users)))
 
     def _cut(self, numbers: Floats) -> Parameters:

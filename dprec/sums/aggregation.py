@@ -7,7 +7,8 @@ a release has in all, `Aggregation.deviation` says.
 
 The noise is a normal deviate rounded to an integer of units. As sums are integers, that is the Gaussian
 mechanism, rounded afterwards: rounding costs nothing, and hides the deviate's last bits, by which sums
-in floating point can be distinguished.
+in floating point can be distinguished. Nor are there integers that no deviate stands for, which would tell
+sums apart as well (`dprec.randomness.normal_steps`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dprec.arrays import Bools, Floats, Ints, Uint64s
 from dprec.components import Options
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.randomness import ReleaseDraws
+from dprec.randomness import ReleaseDraws, normal_steps
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
 from dprec.sums.masked import MaskedSums
 
@@ -347,8 +348,7 @@ class TrustedAggregation(NoisyAggregation):
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Add rounded Gaussian noise, which changes with the round and with the sums."""
         random = draws.generator("noise of sums", aggregate.total)
-        deviates = random.standard_normal(aggregate.total.shape)
-        noise = np.rint(deviates * (multiplier / UNIT)).astype(np.int64)
+        noise = normal_steps(random, multiplier / UNIT, aggregate.total.shape)
         released: Floats = (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
         return released
 

@@ -261,11 +261,14 @@ def _note_on_signs(config: RunConfig, train: Ratings) -> tuple[str, ...]:
     """Note where ratings were cut into signs, and that the cut itself is not protected."""
     if config.binarization is None:
         return ()
-    origin = "the mean train rating" if config.binarization.kind == "mean" else "as configured"
-    return (
-        f"A rating above {train.scale.cut:.6g} ({origin}) counts as +1, any other as -1; the cut is taken to "
-        "be public.",
-    )
+    signs = f"A rating above {train.scale.cut:.6g} ({{}}) counts as +1, any other as -1"
+    if config.binarization.kind == "mean":
+        told = (
+            "the cut is computed from everybody's ratings as they are, and told: losses are of signs, and no "
+            "epsilon covers what the cut tells of a rating. A threshold that is configured is public."
+        )
+        return (f"{signs.format('the mean train rating')}; {told}",)
+    return (f"{signs.format('as configured')}; the cut is taken to be public.",)
 
 
 def _notes_on_lists(config: RunConfig, train: Ratings) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ which has a Frobenius norm of 1: where a user's choice among the items differs f
 profile more or less moves the first sum by sqrt(k) at most and the second by 1. Two profiles in place of each
 other move them by sqrt(2) times as much, as ||a - b||^2 <= ||a||^2 + ||b||^2 for rows without negative
 numbers, and ||y y^T - z z^T||^2 = 2 - 2 (y . z)^2. With Gaussian noise the two releases compose exactly
-(`dprec.accounting`); that the second is chosen by the outcome of the first makes no difference.
+(`dprec.accounting`); that the second is chosen by the outcome of the first makes no difference. Sums are
+rounded once noise is added, which hides the last bits of both.
 
 What noise does to singular values and vectors: how large the ones, how far turned the others.
 
@@ -29,6 +30,7 @@ What is known before any rating is read: features of users and items, and the pr
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -195,14 +197,29 @@ class NoisySets:
         included, of an item that is kept.
         """
         count_noise = _MARGIN * np.sqrt(RATINGS_PER_USER / _SHARE_OF_COUNTS) / distance
-        counts = weighted_counts(rated) + count_noise * random.standard_normal(rated.shape[1])
+        noisy = weighted_counts(rated) + count_noise * random.standard_normal(rated.shape[1])
+        counts = _without_last_bits(noisy, count_noise)
         kept = _kept(counts, max(float(least_raters), _CLEAR * count_noise))
         pair_noise = _MARGIN / np.sqrt(2 * (1 - _SHARE_OF_COUNTS)) / distance
         together = sums_of_squares(rated[:, kept], counts[kept])
         noise = random.standard_normal(together.shape)
         # Symmetric, and as large in every direction of the symmetric matrices.
         together += (noise + noise.T) * (pair_noise / np.sqrt(2))
+        together = _without_last_bits(together, pair_noise)
         return cls(counts, float(count_noise), kept, together, float(pair_noise))
+
+
+def _without_last_bits(noisy: Floats, deviation: float) -> Floats:
+    """Round to a step so much below the deviation of the noise, and above its last bits.
+
+    These depend on what it was added to, and would tell it (Mironov [mironov2012]).
+    """
+    step = 2.0 ** math.floor(math.log2(deviation * _STEP))
+    rounded: Floats = np.rint(noisy / step) * step
+    return rounded
+
+
+_STEP = 2.0**-16
 
 
 def weighted_counts(rated: sp.csr_array) -> Floats:

@@ -1,10 +1,13 @@
 """The noise on updates of federated models, that of the server and that of devices."""
 
+from dataclasses import dataclass
+from typing import Self, cast
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from dprec.arrays import Floats
+from dprec.arrays import AnyInts, Floats, Ints, Uint64s
 from dprec.federated import STEPS, UpdateCode
 from dprec.gradients import RoundDraws
 from dprec.randomness import DeviceDraws, ReleaseDraws, words
@@ -48,3 +51,32 @@ def test_a_device_adds_normal_noise_of_its_own_to_each_number_in_each_round(user
     # Two users, or two numbers of the same.
     check_independent(first[::2], first[1::2])
     check_independent(first[:, ::2], first[:, 1::2])
+
+
+@dataclass(frozen=True, eq=False)
+class FarOut:
+    """Draws whose first words are the least, of the farthest deviates."""
+
+    further: DeviceDraws
+
+    def given(self, indptr: Ints, items: AnyInts, values: Floats) -> Self:
+        raise NotImplementedError
+
+    def asked(self, question: bytes) -> Self:
+        return cast(Self, self.further.asked(question))
+
+    def per_user(self, index: int, round_index: int) -> Uint64s:
+        raise NotImplementedError
+
+    def per_cell(self, counts: AnyInts, items: AnyInts, round_index: int) -> Uint64s:
+        return np.zeros(items.size, dtype=np.uint64)
+
+
+def test_far_out_too_a_device_can_send_any_number_whatever_its_update_is() -> None:
+    users, numbers = 2, 10_000
+    code = UpdateCode(((numbers,),), CLIP, 50.0)
+    draws = RoundDraws(FarOut(DeviceDraws(words(3, "devices", 0, 2 * users).reshape(2, users))), 1, 0)
+    valid, rows = code.numbers(code.encode((np.zeros((users, numbers)),), draws))
+    assert valid.all()
+    # One step apart, as integers are, up to what chance leaves out.
+    check_drawn(stats.norm.cdf(rows / 50.0) * 2.0**64, stats.uniform())

@@ -22,10 +22,12 @@ from dprec.randomness import (
     coins,
     even_share,
     fewest_draws,
+    fine_deviates,
     generator,
     integer_weights,
     loss_of_draws,
     most_draws,
+    normal_steps,
     seed_for,
     shuffled_within,
     subset,
@@ -34,6 +36,7 @@ from dprec.randomness import (
     words,
 )
 from dprec.randomness.counters import discrete_laplace
+from tests.distributions import check_drawn, check_share
 
 MILLION = 1_000_000
 EXTREMES = np.array([0, 2**64 - 1], dtype=np.uint64)
@@ -312,3 +315,45 @@ def test_rounding_moves_a_number_by_at_most_one_step_more(value: float, moved: f
 def test_an_epsilon_that_rounding_uses_up_is_refused() -> None:
     with pytest.raises(ValueError, match="leaves no step of 1000000 rounded numbers"):
         NoiseGrid.of(1.0, 1e-5, 1_000_000)
+
+
+@pytest.mark.parametrize("bits", [30, 40, 56])
+def test_normal_noise_leaves_no_integer_out_however_large_it_is(bits: int) -> None:
+    steps = normal_steps(np.random.default_rng(bits), 2.0**bits, (40_000,))
+    check_drawn(steps / 2.0**bits, stats.norm())
+    check_share(int((steps % 2).sum()), steps.size, 0.5)
+
+
+class _OneCoarseDeviate(np.random.Generator):
+    """A generator whose first deviates are all alike, and the others as they are."""
+
+    def __init__(self, deviate: float) -> None:
+        super().__init__(np.random.PCG64(1))
+        self._left: list[float] = [deviate]
+
+    def standard_normal(self, size: tuple[int, ...]) -> np.ndarray:  # type: ignore[override]
+        return np.full(size, self._left.pop()) if self._left else super().standard_normal(size)
+
+
+@pytest.mark.parametrize("far", [0.1, 7.0, 9.5])
+def test_what_is_drawn_beside_a_normal_deviate_is_wider_than_its_distance_to_the_next(far: float) -> None:
+    deviation, start = 2.0**39, 3.6541528853610088
+    steps = normal_steps(_OneCoarseDeviate(far), deviation, (40_000,))
+    second = deviation * 2.0**-20
+    check_drawn((steps - np.rint(far * deviation)) / second, stats.norm())
+    # The ziggurat's tail begins here, and follows from 53 bits as an exponential number.
+    apart = 2.0**-53 * np.exp(start * (far - start)) / start if far > start else 2.0**-52 * start
+    assert 10 * apart * deviation < second
+
+
+def test_deviates_of_two_words_are_normal_in_the_tails_too() -> None:
+    first, further = words(1, "first", 0, 40_000), words(1, "further", 0, 40_000)
+    check_drawn(fine_deviates(first, further), stats.norm())
+    # All that a device draws with these first words, of which it has one in 2**56.
+    rare = first & np.uint64(255)
+    low = fine_deviates(rare, further)
+    check_drawn(stats.norm.cdf(low) * 2.0**56, stats.uniform())
+    np.testing.assert_array_equal(fine_deviates(~rare, further), -low)
+    nothing, everything = np.zeros(1, dtype=np.uint64), np.full(1, 2**64 - 1, dtype=np.uint64)
+    assert fine_deviates(nothing, nothing)[0] == pytest.approx(stats.norm.ppf(2.0**-117), rel=1e-12)
+    assert fine_deviates(everything, nothing)[0] == -fine_deviates(nothing, nothing)[0] < 12.5

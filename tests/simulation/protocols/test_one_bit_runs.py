@@ -139,6 +139,9 @@ def test_signs_of_ratings_have_no_relative_error_and_tell_their_cut() -> None:
         del values["binarization"]
         mean = load_ratings(parse_config(values))[0].mean
         assert result.summary["dataset"]["binarized_above"] == pytest.approx(mean if cut is None else cut)
+        told = "no epsilon covers what the cut tells"
+        uncovered = [note for note in result.summary["privacy"]["notes"] if told in note]
+        assert len(uncovered) == (cut is None)
         assert set(result.predictions["rating"].tolist()) == {-1.0, 1.0}
 
 

@@ -251,6 +251,17 @@ def test_the_noise_on_pairs_is_symmetric_and_as_large_in_every_direction() -> No
     assert_standard_normal(np.diag(noise) / (np.sqrt(2) * released.pair_noise))
 
 
+def test_nothing_is_left_of_the_last_bits_of_what_noise_was_added_to() -> None:
+    rated = sp.csr_array(np.random.default_rng(1).random((400, 120)) < 0.5).astype(float)
+    released = NoisySets.released(rated, 2.0, 1, np.random.default_rng(3))
+    for sums, noise in ((released.counts, released.count_noise), (released.together, released.pair_noise)):
+        # Small beside the noise, and 2**30 or more of what sums in floating point are told apart by.
+        step = 2.0 ** np.floor(np.log2(noise * 2.0**-16))
+        assert step > 2.0**30 * np.finfo(float).eps * noise
+        np.testing.assert_array_equal(sums / step, np.rint(sums / step))
+        assert np.unique(sums).size > 100
+
+
 def test_the_noise_of_both_releases_has_its_deviation_and_is_drawn_once_for_each() -> None:
     """200 items give 19,900 pairs, and 20,000 items counts: enough to find an error of 5 %."""
     nothing = sp.csr_array(np.zeros((4, 20_000)))
