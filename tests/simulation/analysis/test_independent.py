@@ -120,11 +120,16 @@ class Own:
 def read(path: Path, same: Callable[[Line], bool], metric: str) -> list[Own]:
     with path.open(newline="") as file:
         lines = [line for line in csv.DictReader(file) if same(line) and not line.get("population")]
-    base = [line for line in lines if line.get("baseline") == "nothing-sent" and line.get(metric)]
+    forms: dict[str, list[Line]] = {}
+    for line in lines:
+        if line.get("baseline") == "nothing-sent" and line.get(metric):
+            forms.setdefault(line["name"], []).append(line)
+    # Of several forms, with public data and without, the most accurate one.
+    base = min((Own(own, own, metric) for own in forms.values()), key=lambda own: own.rank, default=None)
     groups: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         groups.setdefault((line["name"], line["epsilon"]), []).append(line)
-    return [Own(own, base, metric) for own in groups.values()]
+    return [Own(own, base.lines if base else [], metric) for own in groups.values()]
 
 
 def chosen(every: list[Own]) -> Own | None:
