@@ -200,8 +200,7 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     every, baseline = candidates(comparable, chosen), nothing_sent(comparable)
     popular = strongest(comparable, POPULARITY)
     quiet = next((each for each in every if each.result is baseline), None)
-    sending = (each for each in every if each.result.baseline != NOTHING_SENT)
-    allowed = [each for each in sending if limits.allow(each.result)]
+    allowed = [each for each in every if each.result.baseline != NOTHING_SENT and limits.allow(each.result)]
     worthwhile = [each for each in allowed if quiet is None or each.better]
     inside = [each for each in allowed if limits.keep(each.result) and limits.carry(each.result)]
     beating = [each for each in inside if quiet is None or each.better]
