@@ -273,7 +273,8 @@ def check_less(cell: Any, own: Own, within: list[Own]) -> None:
 
 STATEMENT = re.compile(
     r"ε = (?P<epsilon>[\d.]+) for (?P<protected>.+?)(?:, δ = (?P<delta>[\d.e-]+))?: "
-    r"(?:(?P<nothing>none of these protocols beats nothing sent(?:, items known)?)(?: \((?P<base>[\d.]+).*?\))?; nearest, )?"
+    r"(?:(?P<nothing>none of these protocols beats nothing sent(?:, items known)?)"
+    r"(?: \((?P<base>[\d.]+).*?\))?; nearest, )?"
     r"(?P<name>[\w.-]+) in the (?P<trust>[\w ]+?)(?: \(not significantly worse: [^)]*\))?, (?P<rest>.*)\."
 )
 HIDES = {
