@@ -179,7 +179,7 @@ def fewest_draws(epsilon: float) -> int:
 def even_share(epsilon: float, parts: int) -> float:
     """Return epsilon / parts, rounded down so far that adding up the parts one by one stays within epsilon.
 
-    Every addition in floating point may round up by 2**-53 of the sum. An infinite epsilon has infinite shares.
+    Every addition in floating point may round up by 2**-53 of the sum. Infinite epsilons have such shares.
     """
     if math.isinf(epsilon):
         return epsilon
