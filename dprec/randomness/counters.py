@@ -179,8 +179,10 @@ def fewest_draws(epsilon: float) -> int:
 def even_share(epsilon: float, parts: int) -> float:
     """Return epsilon / parts, rounded down so far that adding up the parts one by one stays within epsilon.
 
-    Every addition in floating point may round up by 2**-53 of the sum.
+    Every addition in floating point may round up by 2**-53 of the sum. Infinite epsilons have such shares.
     """
+    if math.isinf(epsilon):
+        return epsilon
     grown = 1 + Fraction(parts - 1, 2**53)
     share = float(Fraction(epsilon) / parts / grown)
     return share if Fraction(share) * parts * grown <= Fraction(epsilon) else math.nextafter(share, 0.0)

@@ -357,3 +357,7 @@ def test_deviates_of_two_words_are_normal_in_the_tails_too() -> None:
     nothing, everything = np.zeros(1, dtype=np.uint64), np.full(1, 2**64 - 1, dtype=np.uint64)
     assert fine_deviates(nothing, nothing)[0] == pytest.approx(stats.norm.ppf(2.0**-117), rel=1e-12)
     assert fine_deviates(everything, nothing)[0] == -fine_deviates(nothing, nothing)[0] < 12.5
+
+
+def test_nothing_that_is_promised_is_divided_into_nothing_that_is() -> None:
+    assert even_share(math.inf, 4) == math.inf
