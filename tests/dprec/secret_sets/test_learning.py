@@ -47,7 +47,7 @@ def a_catalogue() -> Catalogue:
 
 
 def learned(
-    multiplier: float, *, failed: tuple[int, ...] = (), catalogue: Catalogue | None = None
+    multiplier: float, *, failed: tuple[int, ...] = (), catalogue: Catalogue | None = None, seed: int = 0
 ) -> tuple[TableLearner, ProfileDevice]:
     """Run the rounds without messages, and return what the server and the devices hold at the end."""
     method, profiles = SecretSets(options=OPTIONS), population()
@@ -60,7 +60,7 @@ def learned(
         vectors = device.contributions(profiles, layout, number, np.zeros(0, dtype=np.uint64))
         valid, total = layout.added_up(vectors.encode(layout))
         assert valid.all()
-        aggregate, draws = Aggregate(total, None, USERS), ReleaseDraws(0, number)
+        aggregate, draws = Aggregate(total, None, USERS), ReleaseDraws(seed, number)
         if number not in failed:
             released = TrustedAggregation().release(aggregate, layout, noise, draws)
             learner.learn(number, released, layout, noise, USERS)
@@ -85,11 +85,12 @@ def test_items_that_the_same_people_rate_are_near_each_other(catalogue: Catalogu
 
 
 def test_noise_makes_biases_small_and_uncertain() -> None:
-    _, exact = learned(0.0)
-    _, noisy = learned(3000.0)
-    assert noisy.table.embeddings.shape[1] == 0
-    assert np.abs(noisy.table.means).mean() < 0.5 * np.abs(exact.table.means).mean()
-    assert noisy.table.deviations.mean() > exact.table.deviations.mean()
+    """The largest direction, or variance, of noise alone is beyond what is expected in one draw of twelve."""
+    exact = learned(0.0)[1].table
+    noisy = [learned(3000.0, seed=seed)[1].table for seed in range(10)]
+    assert sum(table.embeddings.shape[1] for table in noisy) <= 3
+    assert np.median([np.abs(table.means).mean() for table in noisy]) < 0.5 * np.abs(exact.means).mean()
+    assert np.mean([table.deviations.mean() for table in noisy]) > exact.deviations.mean()
 
 
 @pytest.mark.parametrize("failed", [(1,), (2,), (3,), (1, 2, 3)])
