@@ -127,7 +127,8 @@ def test_the_headline_of_the_results_is_that_of_the_summary() -> None:
         assert f"| `{best['name']}` |" in line
         assert f"| {float(best['rmse']):.3f} |" in line
     headline = next(line for line in page.splitlines() if line.startswith("A device alone"))
-    assert f"with nothing sent, reaches {reached['nothing-sent']:.3f}" in headline
+    assert f"with nothing sent, items known, reaches {reached['nothing-sent']:.3f}" in headline
+    assert f"with nothing sent, {reached['nothing-sent-without-items']:.3f}" in headline
     assert f"and no value, {reached['sets-only']:.3f}" in headline
     published = {name for system in systems().values() for name in system.presets}
     better = [row for row in proved if row["name"] in published and float(row["rmse_gain_low"]) > 0]
@@ -154,7 +155,7 @@ def test_what_to_take_follows_from_the_committed_figures(item_set: str) -> None:
         if float(best["rmse_gain_low"]) > 0:
             assert (take, rmse) == (f"`{best['name']}`", f"{float(best['rmse']):.3f}")
         else:
-            assert take == "nothing sent"
+            assert take == "nothing sent, items known"
 
 
 def test_what_an_epsilon_says_to_a_guesser() -> None:
@@ -191,7 +192,7 @@ def test_published_systems_that_beat_nothing_sent_are_named() -> None:
             DOUBTFUL,
             "of 1 preset of published systems at ε = 1, none is significantly better than nothing sent",
         ),
-        (BETTER, "at ε = 1, `isgd` (0.100 ± 0.050 better) is significantly better than nothing sent"),
+        (BETTER, "at ε = 1, `isgd` is significantly better than nothing sent (0.100 ± 0.050 better)"),
     ]:
         held = Committed(MADE, [NOTHING_SENT, result("isgd", gain=interval)])
         assert list(references(held, held.results, RMSE, 1.0))[-1].endswith(said)
@@ -250,8 +251,8 @@ def test_a_table_holds_protocols_against_the_strongest_baseline_and_names_it() -
     assert [second.text(each) for each in (ours, theirs)] == ["–", "0.050 ± 0.030 better"]
     *_, said = references(held, held.results, RMSE, 1.0)
     assert said == (
-        "of 1 preset of published systems at ε = 1, none is significantly better than nothing sent, items "
-        "known and `zheng-rr` (0.050 ± 0.030 better) is significantly better than nothing sent"
+        "of 1 preset of published systems at ε = 1, `zheng-rr` is significantly better than nothing sent "
+        "(0.050 ± 0.030 better) and none is significantly better than nothing sent, items known"
     )
 
 
