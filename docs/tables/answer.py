@@ -99,6 +99,7 @@ def references(
     published = [result for result in results if held.published(result) and result.budget == epsilon]
     if published:
         count = plural(len(published), "preset")
+        held_against: dict[str, Callable[[ProtocolResult], Gain | None]]
         held_against = {baseline_in_words(plain): plain_gain} if plain else {}
         held_against[baseline_in_words(baseline)] = lambda each: gain(each, baseline, metric)
         said = _better(published, held_against, metric)
