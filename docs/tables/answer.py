@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from docs.tables import column_table
@@ -99,25 +99,32 @@ def references(
     published = [result for result in results if held.published(result) and result.budget == epsilon]
     if published:
         count = plural(len(published), "preset")
-        said = [_better(published, baseline, lambda each: gain(each, baseline, metric), metric)]
-        said += [_better(published, plain, plain_gain, metric)] if plain else []
-        yield f"of {count} of published systems at ε = {epsilon:g}, {listed(said)}"
+        held_against: dict[str, Callable[[ProtocolResult], Gain | None]]
+        held_against = {baseline_in_words(plain): plain_gain} if plain else {}
+        held_against[baseline_in_words(baseline)] = lambda each: gain(each, baseline, metric)
+        said = _better(published, held_against, metric)
+        yield f"of {count} of published systems at ε = {epsilon:g}, {said}"
 
 
 def _better(
     results: Sequence[ProtocolResult],
-    base: ProtocolResult,
-    held: Callable[[ProtocolResult], Gain | None],
+    held_against: Mapping[str, Callable[[ProtocolResult], Gain | None]],
     metric: Metric,
 ) -> str:
-    """Say which results are significantly better than a baseline."""
-    better = [
-        f"`{each.name}` ({gained(against, metric)})"
-        for each in results
-        if (against := held(each)) and against.significantly_better
-    ]
-    verb = "are" if len(better) > 1 else "is"
-    return f"{listed(better) or 'none'} {verb} significantly better than {baseline_in_words(base)}"
+    """Say which results are significantly better than which baselines, and than which none is."""
+    clauses, beaten = list[str](), set[str]()
+    for each in results:
+        better = {
+            base: f"{base} ({gained(against, metric)})"
+            for base, held in held_against.items()
+            if (against := held(each)) and against.significantly_better
+        }
+        if better:
+            clauses.append(f"`{each.name}` is significantly better than {' and than '.join(better.values())}")
+        beaten |= better.keys()
+    if unbeaten := [base for base in held_against if base not in beaten]:
+        clauses.append(f"none is significantly better than {' or than '.join(unbeaten)}")
+    return listed(clauses)
 
 
 def _best(results: Sequence[ProtocolResult], metric: Metric) -> ProtocolResult:

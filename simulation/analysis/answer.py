@@ -320,7 +320,7 @@ def _guessed(epsilon: float, unit: ComparableUnit, result: ProtocolResult) -> st
     return (
         "all that a user sends"
         if between is not None and between <= epsilon * SLACK
-        else "whether a user takes part"
+        else "whether a user has this profile or none"
     )
 
 

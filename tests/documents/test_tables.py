@@ -192,7 +192,7 @@ def test_published_systems_that_beat_nothing_sent_are_named() -> None:
             DOUBTFUL,
             "of 1 preset of published systems at ε = 1, none is significantly better than nothing sent",
         ),
-        (BETTER, "at ε = 1, `isgd` (0.100 ± 0.050 better) is significantly better than nothing sent"),
+        (BETTER, "at ε = 1, `isgd` is significantly better than nothing sent (0.100 ± 0.050 better)"),
     ]:
         held = Committed(MADE, [NOTHING_SENT, result("isgd", gain=interval)])
         assert list(references(held, held.results, RMSE, 1.0))[-1].endswith(said)
@@ -251,8 +251,8 @@ def test_a_table_holds_protocols_against_the_strongest_baseline_and_names_it() -
     assert [second.text(each) for each in (ours, theirs)] == ["–", "0.050 ± 0.030 better"]
     *_, said = references(held, held.results, RMSE, 1.0)
     assert said == (
-        "of 1 preset of published systems at ε = 1, none is significantly better than nothing sent, items "
-        "known and `zheng-rr` (0.050 ± 0.030 better) is significantly better than nothing sent"
+        "of 1 preset of published systems at ε = 1, `zheng-rr` is significantly better than nothing sent "
+        "(0.050 ± 0.030 better) and none is significantly better than nothing sent, items known"
     )
 
 

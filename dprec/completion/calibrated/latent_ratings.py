@@ -206,9 +206,10 @@ class LatentRatings:
 
     def means(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the means of the latent ratings of cells, shape (cells,)."""
-        one_of_user, one_of_item = np.ones_like(self.users.means), np.ones_like(self.items.means)
-        of_users = np.hstack([self.users.means, one_of_user, self.slopes.means, self.user_factors.means])
-        of_items = np.hstack([one_of_item, self.items.means, self.embeddings, self.item_factors.means])
+        # Where item sets are hidden, the first of two dimensions is a propensity: no part of a rating.
+        of_user, of_item = self.users.biases[:, None], self.items.biases[:, None]
+        of_users = np.hstack([of_user, np.ones_like(of_user), self.slopes.means, self.user_factors.means])
+        of_items = np.hstack([np.ones_like(of_item), of_item, self.embeddings, self.item_factors.means])
         return inner_products(of_users, of_items, users, items)
 
     def variances(self, users: AnyInts, items: AnyInts) -> Floats:

@@ -71,6 +71,17 @@ def test_latent_ratings_that_are_seen_with_little_noise_are_recovered(
     assert 0.2 < variances.mean() / (errors**2).mean() < 1.5
 
 
+def test_propensities_to_rate_are_no_part_of_a_latent_rating() -> None:
+    random = np.random.default_rng(5)
+    users, items = (
+        Regressed.at(random.standard_normal((count, 2)), np.ones((count, 1)), variance=0.1, spread=1.0)
+        for count in (USERS, ITEMS)
+    )
+    of = np.arange(ITEMS, dtype=np.int32)
+    expected = users.means[of, 1] + items.means[of, 1]
+    np.testing.assert_allclose(LatentRatings.of_biases(users, items).means(of, of), expected, rtol=1e-12)
+
+
 def test_scales_move_between_factors_without_changing_any_latent_rating() -> None:
     latent = start(2, 0)
     moved = latent.user_factors.scaled(np.array([2.0, 0.5])), latent.item_factors.scaled(np.array([0.5, 2.0]))
