@@ -1,5 +1,6 @@
 """The folder that the server of a deployment is given: who takes part, what else it knows, and no rating."""
 
+import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,6 +61,17 @@ class Deployment(Options):
     def patience(self) -> Patience:
         """How long the devices of a round are waited for."""
         return Patience(self.deadline, self.grace, self.quorum, self.ask_again)
+
+    def server_seed(self, run_key: str) -> int:
+        """Return what the server draws from in a run, of which no other run's noise is known.
+
+        With the same noise, two runs would tell whether anything has changed between them. Where a deployment
+        is seeded, it is the simulation's seed in every run.
+        """
+        if self.seeded:
+            return int(self.server, 16)
+        drawn = hashlib.blake2b(run_key.encode(), key=bytes.fromhex(self.server), digest_size=16)
+        return int.from_bytes(drawn.digest(), "big")
 
     @property
     def scale(self) -> RatingScale:

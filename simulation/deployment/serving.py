@@ -161,7 +161,7 @@ def _outcome(grid: JournalGrid, folder: ServerFolder, begun: Begun, log: RunLog)
         n_items=len(items),
         scale=known.scale,
         catalogue=folder.catalogue(),
-        server_seed=int(known.server, 16),
+        server_seed=known.server_seed(begun.run_key),
         public_seed=int(known.public, 16),
         group=folder.agreement.group(begun.run_key),
         parties=folder.parties(begun.run_key),

@@ -54,7 +54,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-@pytest.mark.parametrize("page", WITH_CODE)
+def in_its_tier(page: str) -> Any:
+    """Return a page as a parameter: what a newcomer types is tried in the quick tier, all else thoroughly."""
+    first = page == "README.md" or page.startswith("docs/tutorial/")
+    return pytest.param(page, marks=() if first else pytest.mark.thorough)
+
+
+@pytest.mark.parametrize("page", [in_its_tier(page) for page in WITH_CODE])
 def test_the_code_of_a_page(page: str, folder: Path, comparison: Callable[[], Path]) -> None:
     write_files(page, folder)
     terminal, names = Terminal(folder, comparison), {"frame": FRAME}

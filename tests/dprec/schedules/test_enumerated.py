@@ -321,6 +321,7 @@ def test_no_report_that_arrives_is_free_where_others_are_lost(
         assert max(numbers, default=0) * EPSILON <= np.nan_to_num(per_rating[user]) + 1e-6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("on_change", ["keep", "update"])
 @pytest.mark.parametrize("cap", [1, 2])
 def test_a_cap_chooses_by_no_value_and_is_kept_to(cap: int, on_change: str, made: list[Collection]) -> None:

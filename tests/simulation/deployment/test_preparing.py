@@ -238,6 +238,16 @@ def test_every_secret_comes_from_the_operating_system(tmp_path: Path) -> None:
     assert pilots[0].deployment.public == pilots[1].deployment.public
 
 
+def test_the_server_draws_other_noise_in_every_run_unless_it_is_seeded(tmp_path: Path) -> None:
+    runs = ["0Az_", "0Az-", "0Az_"]
+    for seeded in (False, True):
+        deployment = pilot(BLP, tmp_path / str(seeded), seeded=seeded)[1].deployment
+        seeds = [deployment.server_seed(run) for run in runs]
+        assert seeds[0] == seeds[2]
+        assert (seeds[0] == seeds[1]) is seeded
+        assert (int(deployment.server, 16) in seeds) is seeded
+
+
 def test_a_seeded_pilot_draws_as_the_simulation_does_and_says_so(tmp_path: Path) -> None:
     config, server = pilot(BLP, tmp_path / "pilot")
     train, _ = load_ratings(config)

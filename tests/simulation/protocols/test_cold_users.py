@@ -55,7 +55,11 @@ def notes_of(summary: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["popularity", "ease", "ials", "gram-central", "dp-ials", "fcf", "fmf-ldp-sets"]
+    "name",
+    [
+        *("popularity", "ease", "ials", "gram-central", "dp-ials", "fmf-ldp-sets"),
+        pytest.param("fcf", marks=pytest.mark.thorough),
+    ],
 )
 def test_cold_users_are_ranked_for_as_those_who_took_part(name: str) -> None:
     """Users who hold what others hold are predicted the same, by what the same ones taught."""

@@ -29,8 +29,15 @@ KINDS = [each.kind for each in PROTOCOLS if issubclass(each, SummedProtocol)]
 DATA: dict[str, Any] = {"kind": "synthetic", "users": 40, "items": 20, "ratings": 400}
 
 
-@pytest.mark.parametrize("aggregation", AGGREGATIONS.kinds)
-@pytest.mark.parametrize("kind", KINDS)
+CASES = [
+    # Ten rounds through a shuffler take seconds to calibrate.
+    pytest.param(kind, how, marks=pytest.mark.thorough if (kind[:3], how) == ("dp-", "shuffle") else ())
+    for kind in KINDS
+    for how in AGGREGATIONS.kinds
+]
+
+
+@pytest.mark.parametrize(("kind", "aggregation"), CASES)
 def test_every_one_runs_whoever_adds_up(kind: str, aggregation: str) -> None:
     lists = PROTOCOLS[kind].predicted == "lists"
     composition = "sum" if aggregation == "local" else "pld"
