@@ -137,7 +137,7 @@ def runs_of(server: ServerFolder, *runs: int) -> list[list[float]]:
 
 
 def alike(one: list[float], other: list[float]) -> bool:
-    """Return whether the same answers were read: a fit begins elsewhere in every run, and ends within .002."""
+    """Return whether the same answers were read: fits begin elsewhere in every run, and end within .002."""
     return len(one) == len(other) and bool(np.abs(np.subtract(one, other)).max() < 0.05)
 
 
