@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clients.device import DeviceFolder
 from clients.device.ledger import most_lost
-from dprec.exchange import STATISTICS
+from dprec.exchange import STATISTICS, SummedSetup
 from simulation import run
 from simulation.storage.run_files import read_run
 from simulation.verbs import enrol
@@ -63,7 +64,9 @@ def test_secure_sums_over_a_superlink_are_those_of_the_simulation(tmp_path: Path
     for user, folder in enumerate(devices):
         spent = charges(folder)
         assert [(charge.question, charge.round) for charge in spent] == [(STATISTICS, 1), (STATISTICS, 2)]
-        assert most_lost(spent).per_user == np.inf
+        setup = DeviceFolder(folder).agreement.setup
+        assert isinstance(setup, SummedSetup)
+        assert most_lost(spent).per_user == pytest.approx(setup.loss_of(range(1, ROUNDS + 1)))
         with (folder / "predictions.csv").open() as file:
             found |= {(user, row["item"]): float(row["prediction"]) for row in csv.DictReader(file)}
     users = {str(user): place for place, user in enumerate(simulated.traffic["user"])}

@@ -31,13 +31,22 @@ def test_a_second_run_after_a_restart_and_changes_is_as_the_first_and_costs_noth
             serving = wire.devices(paths, "devices")
             wire.run(server, tmp_path / f"out{run}")
             await_that(lambda run=run: wire.log("devices").count(": wrote ") >= run * USERS, wire)  # type: ignore[misc]
-            lists.append([device.predictions_file.read_text() for device in devices])
+            lists.append([told(device) for device in devices])
             kill(serving)
             for device in devices:
                 device.predictions_file.unlink()
             devices[0].profile_file.write_text(upside_down(devices[0].profile_file.read_text()))
-    assert lists[0] == lists[1]
+    # A fit begins elsewhere in every run, and ends nearby; other answers move predictions by far more.
+    for one, other in zip(*lists, strict=True):
+        assert one.keys() == other.keys()
+        assert [other[item] for item in one] == pytest.approx([*one.values()], abs=0.05)
     assert [len(charges(path)) for path in paths] == [1] * USERS
+
+
+def told(device: DeviceFolder) -> dict[str, float]:
+    """Return what a device has been told to expect of items."""
+    lines = (line.split(",") for line in device.predictions_file.read_text().split()[1:])
+    return {item: float(prediction) for item, prediction in lines}
 
 
 def upside_down(profile: str) -> str:

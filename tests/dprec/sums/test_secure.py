@@ -10,6 +10,7 @@ from scipy import stats
 
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
+from dprec.lists.contributions import PopularityLayout, SetContributions
 from dprec.private_als import StatisticsContributions, StatisticsLayout
 from dprec.private_als.device import (
     decode_contributions,
@@ -47,6 +48,16 @@ def test_without_noise_the_release_is_the_exact_sum_but_for_rounding(
     released = secure.release(aggregate, layout, 0.0, RELEASE)
     # Each of at most 40 numbers is off by a deviate of deviation 1/2 step at most; seeds are fixed.
     assert (np.abs(released - exact) < 6 * 0.5 * math.sqrt(USERS) / 240 * layout.scales).all()
+
+
+def test_items_that_share_a_place_of_a_sketch_make_no_contribution_longer() -> None:
+    """Two that share a place and its sign would make a norm of sqrt(2)."""
+    layout, pairs = PopularityLayout(12, normalised=True, fewest=1), list(combinations(range(12), 2))
+    sets = SetContributions(2 * np.arange(len(pairs) + 1), np.array(pairs, dtype=np.int32).ravel())
+    plan = VectorPlan.of(layout, SECURE.norm, 0.3, False)
+    cells, values = plan._numbers(sets, layout)
+    norms = np.sqrt(np.bincount(cells // plan.size, values**2))
+    assert norms.max() == pytest.approx(1, abs=1e-9)
 
 
 @pytest.mark.parametrize("rotation", [False, True])
