@@ -69,7 +69,7 @@ class Browser:
     def scheme(self, *, dark: bool) -> None:
         """Show the page in a colour scheme."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.devtools("Emulation.setEmulatedMedia", features=[scheme])
+        self.devtools("Emulation.setEmulatedMedia", media="", features=[scheme])
 
     def log(self, kind: str) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = self.call("/se/log", {"type": kind})
