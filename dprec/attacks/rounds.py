@@ -193,11 +193,7 @@ def _blocks(profiles: Profiles, numbers: int) -> Iterator[Profiles]:
     """Yield the profiles of consecutive users, whose numbers take little memory."""
     step = max(1, _AT_ONCE // numbers)
     for start in range(0, profiles.n_users, step):
-        indptr = profiles.indptr[start : start + step + 1]
-        own = slice(int(indptr[0]), int(indptr[-1]))
-        yield replace(
-            profiles, indptr=indptr - indptr[0], items=profiles.items[own], values=profiles.values[own]
-        )
+        yield profiles.of_users(np.arange(start, min(start + step, profiles.n_users)))
 
 
 def evidence_of(upload: Upload, users: Ints, made_up: Profiles) -> Floats:
