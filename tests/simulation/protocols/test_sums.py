@@ -27,6 +27,9 @@ from simulation.protocols.sums import SummedProtocol
 
 KINDS = [each.kind for each in PROTOCOLS if issubclass(each, SummedProtocol)]
 DATA: dict[str, Any] = {"kind": "synthetic", "users": 40, "items": 20, "ratings": 400}
+SETS = {**DATA, "positive": ">= 4"}
+SPLIT = {"kind": "user-holdout", "test_fraction": 0.2}
+AT_4 = {"epsilon": 4.0, "per": "user", "composition": "pld"}
 
 
 CASES = [
@@ -44,8 +47,8 @@ def test_every_one_runs_whoever_adds_up(kind: str, aggregation: str) -> None:
     config = {
         "name": kind,
         "seed": 1,
-        "dataset": {**DATA, "positive": ">= 4"} if lists else DATA,
-        "split": {"kind": "user-holdout", "test_fraction": 0.2},
+        "dataset": SETS if lists else DATA,
+        "split": SPLIT,
         "protocol": {
             "kind": kind,
             "privacy": {"epsilon": 4.0, "per": "user", "composition": composition},
@@ -64,13 +67,13 @@ OPTIONS: dict[str, dict[str, Any]] = {"secure": {"norm": 1024, "colluders": 0}, 
 
 def influence(kind: str, aggregation: dict[str, Any], **settings: Any) -> float | None:
     """Return the influence of one liar in lists of 900 users who have 25 of 100 items each."""
-    privacy = {"epsilon": 4.0, "per": "user", "composition": "pld"}
+    privacy = dict(AT_4)
     if aggregation["kind"] == "local":
         privacy["composition"] = "sum"
     config = RunConfig(
         name=kind,
         dataset=DATA,
-        split={"kind": "user-holdout", "test_fraction": 0.2},
+        split=SPLIT,
         protocol={"kind": kind, "privacy": privacy, "aggregation": aggregation, **settings},
     )
     items = np.sort(np.random.default_rng(1).random((900, 100)).argsort(axis=1)[:, :25], axis=1)
@@ -105,11 +108,11 @@ def test_whose_proof_fails_is_not_in_the_sum_and_has_paid(monkeypatch: pytest.Mo
     found = simulation.run(
         {
             "name": "popularity",
-            "dataset": {**DATA, "positive": ">= 4"},
-            "split": {"kind": "user-holdout", "test_fraction": 0.2},
+            "dataset": SETS,
+            "split": SPLIT,
             "protocol": {
                 "kind": "popularity",
-                "privacy": {"epsilon": 4.0, "per": "user", "composition": "pld"},
+                "privacy": AT_4,
                 "aggregation": {"kind": "secure", "norm": 1024, "colluders": 0, "proofs": "norm"},
             },
             "simulation": {"backend": "local"},
@@ -126,7 +129,7 @@ def test_who_has_a_single_item_adds_as_much_as_one_liar() -> None:
     config = RunConfig(
         name="alone",
         dataset=DATA,
-        split={"kind": "user-holdout", "test_fraction": 0.2},
+        split=SPLIT,
         protocol={"kind": "gram", "aggregation": {"kind": "trusted"}},
     )
     train = Ratings.from_pairs(np.arange(9), np.arange(9))
@@ -153,11 +156,11 @@ def test_a_sum_that_was_spoiled_beyond_what_can_be_computed_with_is_a_release_th
     monkeypatch.setattr(ListLearner, "learn", spoiled)
     config = {
         "name": "spoiled",
-        "dataset": {**DATA, "positive": ">= 4"},
-        "split": {"kind": "user-holdout", "test_fraction": 0.2},
+        "dataset": SETS,
+        "split": SPLIT,
         "protocol": {
             "kind": "gram",
-            "privacy": {"epsilon": 4.0, "per": "user", "composition": "pld"},
+            "privacy": AT_4,
             "aggregation": {"kind": "trusted"},
             "table": {"items": 5},
         },
@@ -204,11 +207,11 @@ def test_who_holds_nothing_adds_nothing_in_any_round_whoever_adds_up(
     lists = PROTOCOLS[kind].predicted == "lists"
     config = RunConfig(
         name=kind,
-        dataset={**DATA, "positive": ">= 4"} if lists else DATA,
-        split={"kind": "user-holdout", "test_fraction": 0.2},
+        dataset=SETS if lists else DATA,
+        split=SPLIT,
         protocol={
             "kind": kind,
-            "privacy": {"epsilon": 4.0, "per": "user", "composition": "pld"},
+            "privacy": AT_4,
             "aggregation": {"kind": "trusted"},
         },
         simulation={"backend": "local"},
