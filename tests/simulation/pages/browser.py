@@ -58,6 +58,7 @@ class Browser:
         self.call("/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": strokes}]})
 
     def open(self, page: Path, width: int, *, dark: bool = False) -> None:
+        """Open a page, and wait until it has been laid out and drawn: before that, keys are lost."""
         self.log("browser"), self.log("performance")
         self.devtools(
             "Emulation.setDeviceMetricsOverride",
@@ -65,6 +66,7 @@ class Browser:
         )  # fmt: skip
         self.scheme(dark=dark)
         self.call("/url", {"url": page.absolute().as_uri()})
+        self.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
 
     def scheme(self, *, dark: bool) -> None:
         """Show the page in a colour scheme."""
