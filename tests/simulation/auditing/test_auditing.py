@@ -511,3 +511,11 @@ def test_only_sums_with_noise_are_audited() -> None:
     assert OF_SERVER.audited() is OF_SERVER
     with pytest.raises(SettingError, match="a protocol whose devices protect what they send"):
         PrivateAlsProtocol(aggregation=TrustedAggregation()).audited()
+
+
+def test_a_schedule_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["audit", "weekly-fresh", "--trials", "200"])
+    assert caught.value.code == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith("dprec: schedule: 'fresh'; accepted: null")
