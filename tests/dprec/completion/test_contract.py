@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.completion import COMPLETIONS, Completion, one_mean_per_user, own_averages
+from dprec.completion import COMPLETIONS, Completion, StepOptions, one_mean_per_user, own_averages
 from dprec.ratings import Ratings, RatingScale
 from dprec.testing import CompletionContract
+from tests.make import STARS
 from tests.refusals import refused_at
 
 MIDDLE = ["one-bit"]
@@ -50,7 +51,6 @@ class TestOrdinalModels(CompletionContract):
         return COMPLETIONS[request.param]()
 
 
-STARS = RatingScale.evenly(1, 5, 1)
 RATINGS = Ratings.from_triples(
     [0, 0, 2], [0, 1, 0], [5, 4, 1], STARS, user_ids=np.arange(3), item_ids=np.arange(2)
 )
@@ -94,8 +94,13 @@ def test_a_mean_is_one_rating_of_one_item() -> None:
         *(("one-bit", each) for each in ({"alpha": 0.0}, {"tau": -1.0}, {"sigma": 0.0})),
         ("one-bit", {"bounded": True, "biases": True}),
         ("nuclear-norm", {"rho": -1.0}),
+        ("calibrated", {"histogram": (0.2, 0.0, 0.3, 0.3, 0.2)}),
+        *(
+            (StepOptions, each)
+            for each in ({"size": 0.0}, {"decay": -1.0}, {"momentum": 1.0}, {"regularization": -0.1})
+        ),
     ],
 )
-def test_settings_out_of_range_are_named(kind: str, settings: dict[str, Any]) -> None:
+def test_settings_out_of_range_are_named(kind: Any, settings: dict[str, Any]) -> None:
     with refused_at(next(iter(settings))):
-        COMPLETIONS[kind](**settings)
+        (COMPLETIONS[kind] if isinstance(kind, str) else kind)(**settings)

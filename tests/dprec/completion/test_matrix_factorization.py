@@ -21,10 +21,9 @@ from dprec.completion.matrix_factorization import PrincipalAxes, Side
 from dprec.datasets import Synthetic
 from dprec.errors import RunError
 from dprec.randomness import generator
-from dprec.ratings import RatingScale
+from tests import make
 from tests.dprec.completion.planted import planted
 from tests.dprec.completion.test_variational import random_side
-from tests.refusals import refused_at
 
 
 def fitted(rank: int) -> tuple[float, int]:
@@ -54,24 +53,6 @@ def test_ratings_that_are_noise_leave_no_factor() -> None:
     model = MatrixFactorization(rank=4).fit(Observations.of(*cells, observed.shape, observed.scale), 0)
     assert model.diagnostics["ridge_factors"] == []
     assert np.abs(model.predict(observed.users, observed.items)).max() < 0.5
-
-
-def test_by_default_the_data_choose_among_as_many_factors_as_there_can_be(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "_DEFAULT_RANK", 6)
-    observed, _ = planted(0, np.ones(1), np.array([0.5]))
-    chosen, stated = (MatrixFactorization(rank=rank).fit(observed, 0) for rank in (None, 6))
-    np.testing.assert_array_equal(chosen.user_factors, stated.user_factors)
-    monkeypatch.undo()
-    few = observed.items < 4
-    small = Observations.of(
-        observed.users[few], observed.items[few], observed.values[few], (400, 4), observed.scale
-    )
-    MatrixFactorization().check(small.shape)
-    assert MatrixFactorization(iterations=1).fit(small, 0).item_factors.shape == (4, 3)
-    with refused_at("rank"):
-        MatrixFactorization(rank=4).check(small.shape)
 
 
 @pytest.fixture
@@ -132,16 +113,6 @@ def test_every_user_has_the_ridge_solution(profiles: Profiles) -> None:
     assert solved[4].tolist() == [0.0] * RANK
 
 
-def test_residuals_are_what_the_factors_miss(profiles: Profiles) -> None:
-    factors = generator(1, "items").normal(size=(ITEMS, RANK))
-    own = solve_user_factors(profiles, factors, 0.7)
-    expected = [
-        value - own[user] @ factors[item]
-        for user, item, value in zip(profiles.users, profiles.items, profiles.values, strict=True)
-    ]
-    np.testing.assert_allclose(profiles.residuals(own, factors), expected, atol=1e-12)
-
-
 @pytest.mark.parametrize("size", [1, 7])
 def test_a_user_is_solved_alike_in_every_partition(profiles: Profiles, size: int) -> None:
     factors = generator(1, "items").normal(size=(ITEMS, RANK))
@@ -169,15 +140,12 @@ def test_a_user_without_a_solution_gets_zeros_and_nobody_else_does(profiles: Pro
     assert solve_user_factors(only, factors, 0.7).tolist() == [[0.0] * RANK]
 
 
-STARS = RatingScale.evenly(1, 5, 1)
-
-
 def ratings(users: int = 40, items: int = 30) -> Observations:
     random = generator(1, "descent")
     truth = 3 + random.normal(size=(users, 2)) @ random.normal(size=(items, 2)).T / 2
     rows, columns = np.nonzero(random.random(truth.shape) < 0.5)
     values = truth[rows, columns] + 0.3 * random.normal(size=rows.size)
-    return Observations.of(rows.astype(np.int32), columns.astype(np.int32), values, truth.shape, STARS)
+    return make.observations(rows, columns, values, truth.shape)
 
 
 def fit(observations: Observations, **options: Any) -> PlainFactors:
@@ -200,14 +168,6 @@ def sequential(
     loss = (observations.values - (left * right).sum(axis=1)) ** 2
     loss += penalty * ((left**2).sum(axis=1) + (right**2).sum(axis=1))
     return users, items, float(loss.mean())
-
-
-@pytest.mark.parametrize("shape", [(40, 30), (30, 40)])
-def test_every_epoch_visits_each_rating_once_in_another_order(shape: tuple[int, int]) -> None:
-    observations, random = ratings(*shape), generator(0, "order")
-    order, again = visits(observations, random), visits(observations, random)
-    np.testing.assert_array_equal(np.sort(order), np.arange(observations.values.size))
-    assert not np.array_equal(order, again)
 
 
 def test_it_is_sequential_descent_in_the_order_of_the_visits() -> None:
@@ -280,12 +240,3 @@ def test_rarely_rated_items_step_as_far_as_the_others_and_unrated_ones_rest() ->
     moved = factors - stepped
     np.testing.assert_allclose(moved[share > 0], 0.5)
     assert moved[3].tolist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("size", 0.0), ("decay", -1.0), ("momentum", 1.0), ("regularization", -0.1), ("size", float("nan"))],
-)
-def test_steps_that_go_nowhere_are_refused(name: str, value: float) -> None:
-    with refused_at(name):
-        StepOptions(**{name: value})

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from dprec.accounting import PrivacyBudget
 from dprec.exchange import MemoisedSetup
 from dprec.mechanisms import FisherOptimal, Mechanism, RandomizedResponse, ThresholdBit
-from dprec.ratings import RatingScale
 from dprec.reports import PartlyAnsweredFamily, Profiles, Wanted
 from dprec.testing import FamilyContract
+from tests.make import STARS
 from tests.refusals import refused_at
 
-STARS = RatingScale.evenly(1, 5, 1)
 BUDGET = PrivacyBudget(epsilon=1.0)
 
 
@@ -77,19 +76,6 @@ class TestPartlyAnsweredFamily(FamilyContract):
         other = replace(people, levels=(1 + people.levels % self.scale.levels).astype(np.uint8))
         reports = [family.encode(partly(each, 0), self.draws(each)) for each in (people, other)]
         assert reports[0] == reports[1]
-
-    def test_an_answer_takes_a_bit_more_and_none_takes_a_bit(
-        self, mechanism: Mechanism, family: PartlyAnsweredFamily
-    ) -> None:
-        people = self.people(40)
-        usual = mechanism.family(BUDGET, STARS, self.n_items)
-        whole = family.encode(people, self.draws(people))
-        for user, before in enumerate(usual.encode(people, self.draws(people))):
-            symbols = usual.parts(before).get("symbols", 0)
-            assert family.parts(whole[user]).get("symbols", 0) == symbols + people.counts[user]
-        silent = family.encode(partly(people, 0), self.draws(people))
-        for report, count in zip(silent, people.counts.tolist(), strict=True):
-            assert family.parts(report).get("symbols", 0) == count
 
 
 @given(

@@ -10,16 +10,14 @@ import pytest
 import simulation
 from dprec.accounting import PrivacyBudget
 from dprec.errors import SettingError
-from dprec.exchange import LayeredSetup, OneShotSetup
+from dprec.exchange import OneShotSetup
 from dprec.mechanisms import Raw, ThresholdBit
-from dprec.observations import Observations
-from dprec.ratings import RatingScale
 from dprec.schedules import Collection, DBitFlip, Layered, Loloha, TwoLayered
+from tests import make
 from tests.dprec.reports.test_layers import collected, people
+from tests.make import STARS
 
-STARS = RatingScale.evenly(1, 5, 1)
 OWN = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), predicts=True)
-PER_USER = PrivacyBudget(epsilon=1.0, per="user")
 POLICIES = [TwoLayered(), Loloha(), DBitFlip(), DBitFlip(buckets=5, bits=2)]
 
 
@@ -32,7 +30,7 @@ def made(
 ) -> list[Collection]:
     family = setup_of(policy).family(STARS, 9)
     nobody = np.zeros(0, dtype=np.int32)
-    nothing = Observations.of(nobody, nobody, np.zeros(0), (len(counts[0]), 9), STARS)
+    nothing = make.observations(nobody, nobody, np.zeros(0), (len(counts[0]), 9))
     changed = [np.zeros(len(again), dtype=np.int64)] * (len(counts) - 1) + [np.array(again)]
     given = enumerate(zip(counts, changed, sent, strict=True))
     return [
@@ -64,15 +62,6 @@ def test_reports_of_all_collections_are_read_together(policy: Layered) -> None:
     whole = policy.joined([Collection(0, family, of.counts, nothing, sent, part) for part in parts])
     assert whole.items.tolist() == of.items.tolist()
     np.testing.assert_allclose(whole.values, np.mean([part.values for part in parts], axis=0))
-
-
-def test_devices_have_a_memory_of_answers_and_none_of_reports() -> None:
-    setup = setup_of(TwoLayered(first=0.25))
-    assert isinstance(setup, LayeredSetup)
-    assert setup.predicts
-    assert setup.memory_of("report", STARS)
-    assert setup.memory_of("report on an answer", STARS) is None
-    assert setup.memory_of("report", STARS) != setup_of(TwoLayered()).memory_of("report", STARS)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The noise of sums as devices and servers draw it: its distribution, and what must be independent."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -109,16 +107,6 @@ def test_what_a_device_prefers_has_its_odds_whatever_its_seed() -> None:
     # Nor does any other bit of the seed.
     for bits in (8, 16, 24):
         check_independent(seeds >> bits & 255, preferred)
-
-
-def test_the_numbers_of_candidates_are_normal_and_each_by_itself() -> None:
-    numbers = LOCAL.reports._each(
-        np.zeros(6_000, dtype=np.int64), candidate_keys(np.arange(6_000, dtype=np.uint64)), 9
-    )
-    check_drawn(numbers, stats.norm(scale=float(normals().std())))
-    # Eight share 128 bits, and the ninth has others.
-    for one, other in pairwise(range(9)):
-        check_independent(numbers[:, one], numbers[:, other])
 
 
 SHUFFLED = ShuffledAggregation(messages=4, norm=2.0, colluders=5).among(60_000)

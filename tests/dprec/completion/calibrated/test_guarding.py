@@ -10,9 +10,9 @@ from dprec.completion.calibrated.guarding import guarded_biases, guarded_priors,
 from dprec.mechanisms import FisherOptimal, ThresholdBit
 from dprec.observations import Observations, SymbolReports
 from dprec.ordinal import cut_points, level_shares
-from dprec.ratings import RatingScale
+from tests import make
+from tests.make import STARS
 
-STARS = RatingScale.evenly(1, 5, 1)
 CUTS = cut_points(level_shares("netflix", 5), 0.5)
 CLOSE = 0.002
 """Biases are halved down to this."""
@@ -80,7 +80,7 @@ def reported(raters: np.ndarray, highs: np.ndarray, epsilon: float = 3.0) -> Obs
     shape = (int(raters.max()), raters.size)
     values = channel.values[symbols[order]]
     users, items = users[order].astype(np.int32), items[order].astype(np.int32)
-    return Observations.of(users, items, values, shape, STARS, evidence=reports)
+    return make.observations(users, items, values, shape, evidence=reports)
 
 
 @pytest.mark.parametrize(

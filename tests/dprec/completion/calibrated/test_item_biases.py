@@ -14,9 +14,8 @@ from dprec.observations import Observations, ProfileReports, ResidualReports, Sy
 from dprec.ordinal import cut_points, level_probabilities
 from dprec.progress import silent
 from dprec.randomness import generator
-from dprec.ratings import RatingScale
-
-STARS = RatingScale.evenly(1, 5, 1)
+from tests import make
+from tests.make import STARS
 
 
 def reported(n_users: int, biases: np.ndarray, user_variance: float, seed: int) -> Observations:
@@ -38,9 +37,7 @@ def observations(items: np.ndarray, symbols: np.ndarray, shape: tuple[int, int])
     channel = ThresholdBit().channel(STARS, 2.0)
     users = np.repeat(np.arange(shape[0], dtype=np.int32), items.size // shape[0])
     reports = SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols))
-    return Observations.of(
-        users, items.astype(np.int32), channel.values[symbols], shape, STARS, evidence=reports
-    )
+    return make.observations(users, items, channel.values[symbols], shape, evidence=reports)
 
 
 def test_planted_biases_are_found_whatever_users_differ_by() -> None:
@@ -88,15 +85,6 @@ def test_unlinked_reports_come_in_an_order_that_follows_from_what_they_say() -> 
     assert (np.bincount(one.items) == 50).all()
 
 
-def test_items_without_reports_are_predicted_from_the_others() -> None:
-    seen = reported(200, np.array([0.6, 0.6, 0.5]), 0.25, seed=4)
-    model = ItemBiases(histogram="netflix").fit(replace(seen, shape=(200, 4)), seed=1)
-    known, unknown = model.predict(np.zeros(2, np.int64), np.array([0, 3]))
-    assert model.diagnostics["items_without_reports"] == 1
-    assert 3 < unknown <= known + 0.5
-    assert model.biases.variances[3] > 2 * model.biases.variances[0]
-
-
 CUTS = cut_points((1, 2, 4, 5, 3), 0.5)
 
 
@@ -118,13 +106,6 @@ def test_slopes_and_information_are_those_of_the_likelihood() -> None:
             found = tables.at(latent, np.full(25, tables.first[number] + symbol), np.full(25, number))
             np.testing.assert_allclose(found[0], slopes[:, symbol], atol=1e-3)
             np.testing.assert_allclose(found[1], information, atol=1e-3)
-
-
-def test_beyond_the_grid_the_ends_count() -> None:
-    tables = SymbolTables.of([np.eye(5)], CUTS)
-    far, end = (tables.at(np.array([place, -place]), np.array([0, 4])) for place in (1e9, 8.0))
-    np.testing.assert_allclose(far, end)
-    assert np.isfinite(far).all()
 
 
 def test_symbols_that_are_as_likely_at_every_level_have_no_slope_at_all_not_even_by_rounding() -> None:
@@ -156,14 +137,6 @@ def test_many_answers_tell_biases_and_popularity() -> None:
     assert abs(fit.unrated / 2e-3 - 1) < 0.02
 
 
-def test_few_answers_say_little_and_the_fit_knows() -> None:
-    reports, biases, _ = planted(300)
-    fit = ProfileFit.of(reports, None, 40, silent)
-    assert fit.means.std() < 0.1
-    assert 0.7 < np.std(biases - fit.means) / np.sqrt(fit.variances.mean()) < 1.5
-    assert fit.embedding(10).count_reliability < 0.85
-
-
 USERS, ITEMS, RATED = 4000, 40, 10
 
 
@@ -179,12 +152,11 @@ def observed(lies: float, *, answers: int = 2, seed: int = 3) -> tuple[Observati
     asked = (random.random(own.shape).argsort(axis=1) < answers).ravel()
     cells = np.flatnonzero(asked)
     reports = ResidualReports(cells, above.ravel()[asked], np.full(cells.size, lies))
-    seen = Observations.of(
+    seen = make.observations(
         np.repeat(np.arange(USERS, dtype=np.int32), RATED),
-        items.ravel().astype(np.int32),
+        items.ravel(),
         np.full(USERS * RATED, 3.0),
         (USERS, ITEMS),
-        STARS,
         evidence=reports,
     )
     return seen, np.column_stack([np.ones(ITEMS), features, biases])
@@ -224,8 +196,8 @@ def test_the_slope_is_that_of_the_log_likelihood() -> None:
 
 def test_a_rating_alone_says_nothing() -> None:
     reports = ResidualReports(np.array([0]), np.array([True]), np.array([0.1]))
-    seen = Observations.of(
-        np.zeros(1, np.int32), np.zeros(1, np.int32), np.array([3.0]), (2, 3), STARS, evidence=reports
+    seen = make.observations(
+        np.zeros(1, np.int32), np.zeros(1, np.int32), np.array([3.0]), (2, 3), evidence=reports
     )
     model = Calibrated().fit(seen, seed=1)
     np.testing.assert_array_equal(model.items.biases, np.zeros(3))

@@ -18,7 +18,8 @@ from dprec.completion.one_bit import completion as module
 from dprec.errors import RunError
 from dprec.mechanisms import MECHANISMS
 from dprec.randomness import generator, words
-from dprec.ratings import RatingScale
+from tests import make
+from tests.make import STARS
 from tests.refusals import refused_at
 
 SHAPE = (40, 30)
@@ -40,7 +41,7 @@ def observations(*, cold: bool = True) -> Observations:
     seen = random.random(SHAPE) < 0.5
     seen[COLD_USER] = seen[:, COLD_ITEM] = not cold
     users, items = (each.astype(np.int32) for each in np.nonzero(seen))
-    return Observations.of(users, items, np.sign(hidden_matrix()[users, items]), SHAPE, binary_scale())
+    return make.observations(users, items, np.sign(hidden_matrix()[users, items]), SHAPE, binary_scale())
 
 
 @settings
@@ -64,30 +65,6 @@ def test_the_unseen_keep_the_prior_and_are_counted(settings: dict[str, object]) 
         np.testing.assert_allclose(row, 0, atol=1e-12)
 
 
-@settings
-def test_the_same_observations_give_the_same_bits(settings: dict[str, object]) -> None:
-    model, others = OneBit(**settings), OneBit(alpha=0.3)  # type: ignore[arg-type]
-    one = model.fit(observations(), 0).hidden(*CELLS)
-    others.fit(observations(), 0)  # so that the last fit is another
-    np.testing.assert_array_equal(one, model.fit(observations(), 0).hidden(*CELLS))
-
-
-@settings
-def test_nothing_observed_is_undecided(settings: dict[str, object]) -> None:
-    nothing = np.zeros(0, np.int32)
-    completed = OneBit(**settings).fit(  # type: ignore[arg-type]
-        Observations.of(nothing, nothing, np.zeros(0), SHAPE, binary_scale()), 0
-    )
-    np.testing.assert_array_equal(completed.predict(*CELLS), 0)
-
-
-def test_entries_stay_within_alpha_where_they_are_bounded() -> None:
-    completed = OneBit(bounded=True, alpha=0.4).fit(observations(), 0)
-    entries = completed.hidden(*CELLS)
-    assert np.abs(entries).max() <= 0.4 * (1 + 1e-9)
-    assert np.linalg.norm(entries.reshape(SHAPE), "nuc") <= 0.4 * np.sqrt(1200) * (1 + 1e-9)
-
-
 def test_the_likelihood_undoes_flips() -> None:
     # One-sided flips push a decoder that does not know them towards +1.
     clear = observations(cold=False)
@@ -95,7 +72,7 @@ def test_the_likelihood_undoes_flips() -> None:
     symbols = channel.sample(
         (clear.values > 0).astype(np.uint8) + np.uint8(1), words(0, "flips", 0, clear.values.size)
     )
-    received = Observations.of(clear.users, clear.items, channel.values[symbols], SHAPE, clear.scale)
+    received = make.observations(clear.users, clear.items, channel.values[symbols], SHAPE, clear.scale)
     knows = Observations.of(
         clear.users,
         clear.items,
@@ -133,19 +110,14 @@ def test_the_likelihood_of_what_was_received_follows_each_users_channel() -> Non
 
 
 def test_what_is_not_signs_is_refused() -> None:
-    stars = RatingScale.evenly(1, 5, 1)
+    stars = STARS
     seen = observations()
     with refused_at("binarization"):
-        OneBit().fit(Observations.of(seen.users, seen.items, seen.values, SHAPE, stars), 0)
+        OneBit().fit(make.observations(seen.users, seen.items, seen.values, SHAPE, stars), 0)
     with pytest.raises(RunError, match="cannot start"):
-        OneBit().fit(Observations.of(seen.users, seen.items, seen.values * np.inf, SHAPE, seen.scale), 0)
+        OneBit().fit(make.observations(seen.users, seen.items, seen.values * np.inf, SHAPE, seen.scale), 0)
     with refused_at("bounded"):
         OneBit(bounded=True).check((10_000, 10_000))
-
-
-def test_a_note_says_that_the_iterations_ran_out() -> None:
-    completed = OneBit(iterations=1, tolerance=1e-9).fit(observations(), 0)
-    assert any("stopped after 1 iterations" in note for note in completed.notes)
 
 
 @pytest.fixture
@@ -165,7 +137,7 @@ def solved(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def signs_of() -> Observations:
     users, items = (each.astype(np.int32) for each in np.nonzero(np.eye(7, 9) + np.eye(7, 9, 2)))
-    return Observations.of(users, items, np.where(users < 3, 1.0, -1.0), (7, 9), binary_scale())
+    return make.observations(users, items, np.where(users < 3, 1.0, -1.0), (7, 9), binary_scale())
 
 
 @pytest.mark.parametrize("model", [OneBit(bounded=True, alpha=0.31), OneBit(biases=True, alpha=0.31)])
@@ -174,15 +146,6 @@ def test_what_depends_on_no_draw_is_solved_once(model: OneBit, solved: list[Any]
     assert len(solved) == 1
     np.testing.assert_array_equal(one.point, other.point)
     assert one.diagnostics == other.diagnostics
-
-
-def test_a_fit_that_is_shared_reports_that_it_is_done(solved: list[Any]) -> None:
-    model, seen = OneBit(alpha=0.33), signs_of()
-    model.fit(seen, 1)
-    steps: list[tuple[str, int, int]] = []
-    model.fit(seen, 2, progress=lambda *step: steps.append(step))
-    assert len(solved) == 1
-    assert steps == [("completing", 1, 1)]
 
 
 def test_other_signs_noise_or_settings_are_solved_anew(solved: list[Any]) -> None:
