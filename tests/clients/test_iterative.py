@@ -94,29 +94,6 @@ def test_a_round_asked_again_with_other_factors_is_refused(server: Server) -> No
     assert server.ask(1, whole(1)) == first
 
 
-def test_a_user_asked_later_in_the_round_is_answered_once(server: Server) -> None:
-    some = server.ask(1, whole(1), asked=np.packbits(np.arange(USERS) == 3).tobytes())
-    every = server.ask(1, whole(1))
-    assert some is not None
-    assert every is not None
-    assert every[3] == some[0]
-
-
-def test_earlier_rounds_are_refused(server: Server) -> None:
-    assert server.ask(3, whole(1)) is not None
-    for round_index in (1, 2):
-        assert server.ask(round_index, whole(1)) is None
-        assert server.ask(round_index, whole(2)) is None
-    assert server.ask(4, whole(2)) is not None
-
-
-@pytest.mark.parametrize("round_index", [0, -1, ROUNDS + 1, 2**40, True, 1.0, "1", b"1"])
-def test_rounds_that_the_budget_was_not_divided_by_are_refused(server: Server, round_index: Any) -> None:
-    assert server.ask(round_index, whole(1)) is None
-    assert server.ask(1, whole(1)) is not None
-    assert server.ask(round_index, whole(1)) is None
-
-
 def test_a_run_goes_by_one_name(server: Server) -> None:
     first = server.ask(2, whole(1))
     assert first is not None
@@ -133,13 +110,6 @@ def test_every_run_has_a_memory_of_its_own(server: Server) -> None:
     # What one run broadcast last is no base for the changes of the other.
     changes = encode_broadcast(factors(1), factors(1))
     assert server.ask(2, changes, run=RUNS[1]) is None
-
-
-def test_settings_in_a_request_change_nothing(server: Server, tmp_path: Path) -> None:
-    plain = server.ask(1, whole(1))
-    install(tmp_path / "other", Synthetic(users=USERS, items=ITEMS, ratings=60).load())
-    other = Server(tmp_path / "other")
-    assert other.ask(1, whole(1), epsilon=1e9, epsilon_per_round=1e9, rounds=10**6, seed=0) == plain
 
 
 def test_other_questions_bring_no_reports(server: Server) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from clients import one_shot
-from clients.delivery import receive_lists, receive_table
+from clients.delivery import receive_lists
 from clients.one_shot import count_reports, held, installed_follow_up
 from clients.population import Partition, Population, Received, open_population
 from dprec.accounting import PrivacyBudget, PrivacyUnit
@@ -21,21 +21,19 @@ from dprec.exchange import (
     LayeredSetup,
     MemoisedSetup,
     OneShotSetup,
-    Personalization,
     Recommendations,
     Refusal,
     RefusalCode,
 )
-from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit, TwoLayers
+from dprec.mechanisms import BitsAndCounts, Mechanism, TwoLayers
 from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import RandomizedResponse, Raw
 from dprec.mechanisms.thresholds import ResidualBits, UserLevelBit
-from dprec.personalization import OrdinalProcess
 from dprec.randomness import DRAWS, RunKeys
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import ProfileFamily
 from dprec.reports.counts import Counts
-from dprec.wire import ItemListCodec, ItemTable, ReportCodec
+from dprec.wire import ItemListCodec, ReportCodec
 from tests.builders import populated
 
 USERS, ITEMS = 25, 30
@@ -155,12 +153,6 @@ def test_a_memoised_answer_is_the_same_in_every_run_whatever_else_is_rated(
     fewer = ratings.select(np.arange(ratings.count) % 3 > 0)
     kept = answers("fewer", fewer, 1, "third")
     assert kept == {cell: whole[cell] for cell in kept}
-
-
-def test_a_node_without_users_sends_no_report(tmp_path: Path, ratings: Ratings) -> None:
-    for name, (mechanism, budget) in enumerate(MECHANISMS):
-        population = populate(tmp_path / str(name), ratings, mechanism, budget, 7)
-        assert one_shot.reports(population.partition(100)) == []
 
 
 def profiles_of_one_to_three(users: int, items: int) -> Ratings:
@@ -390,19 +382,6 @@ def test_ratings_are_counted_for_one_set_of_groups_only(tmp_path: Path) -> None:
         count_reports(partition, request(population, 1 - GROUPS), state)
 
 
-def test_malformed_groups_are_refused(tmp_path: Path) -> None:
-    partition = counted(tmp_path / "run", (5, 1, 4), size=10).partition(0)
-    for groups in (b"", b"\xff", b"\x00\x00"):
-        with pytest.raises(ValueError, match="malformed groups"):
-            count_reports(partition, CountRequest(groups), context())
-
-
-def test_devices_that_send_every_bit_count_nothing(tmp_path: Path) -> None:
-    partition = counted(tmp_path / "run", (5, 1, 4), size=10, mechanism=ThresholdBit()).partition(0)
-    with pytest.raises(ValueError, match="not set up for it"):
-        count_reports(partition, CountRequest(b"\x60"), context())
-
-
 LISTED = 8
 LISTS = ItemListCodec(LISTED).encode(np.array([[7, 0, 3], [2, -1, -1]]), np.full((2, 3), 4.5))
 
@@ -414,14 +393,6 @@ def partition(shown: list[Received]) -> Partition:
     )
 
 
-def test_the_ratings_of_a_list_are_shown_to_the_user() -> None:
-    shown: list[Received] = []
-    receive_lists(partition(shown), Recommendations(LISTS))
-    predicted = shown[0].predictions(OrdinalProcess())
-    assert [np.flatnonzero(~np.isnan(row)).tolist() for row in predicted] == [[0, 3, 7], [2]]
-    assert np.nanmin(predicted) == np.nanmax(predicted) == 4.5
-
-
 @pytest.mark.parametrize(
     "lists", [LISTS[:1], [*LISTS, b""], [LISTS[0], LISTS[1][1:]], [b"\xff" * 6, LISTS[1]]]
 )
@@ -431,29 +402,3 @@ def test_a_malformed_delivery_is_refused(lists: list[bytes]) -> None:
         receive_lists(partition(shown), Recommendations(lists))
     assert refusal.value.code == RefusalCode.MALFORMED_REQUEST
     assert not shown
-
-
-TABLE_ITEMS = 12
-BIASES = ItemTable.of_biases(np.arange(4.0), np.zeros(TABLE_ITEMS), np.ones(TABLE_ITEMS))
-TABLE = replace(BIASES, embeddings=np.ones((TABLE_ITEMS, 3)))
-
-
-def predicting_cohort(folder: Path, *, predicts: bool = True) -> Partition:
-    setup = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), predicts=predicts)
-    populated(folder, Synthetic(users=9, items=TABLE_ITEMS, ratings=40).load(), setup, 4)
-    return open_population(str(folder)).partition(1)
-
-
-def test_a_cohort_takes_the_table(tmp_path: Path) -> None:
-    table = receive_table(predicting_cohort(tmp_path / "run"), Personalization(TABLE.encode()))
-    np.testing.assert_allclose(table.embeddings, TABLE.embeddings)
-
-
-def test_a_malformed_table_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="a table of"):
-        receive_table(predicting_cohort(tmp_path / "run"), Personalization(TABLE.encode()[:-2]))
-
-
-def test_devices_that_predict_nothing_take_no_table(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="predict nothing"):
-        receive_table(predicting_cohort(tmp_path / "run", predicts=False), Personalization(TABLE.encode()))

@@ -14,11 +14,9 @@ from flwr.app import Context, RecordDict
 from clients.faults import FaultOptions
 from clients.memory import Memory
 from clients.population import (
-    NOTHING,
     Brought,
     HeldFactors,
     open_population,
-    write_held_factors,
     write_population,
 )
 from dprec.accounting import PrivacyBudget
@@ -66,19 +64,6 @@ def test_partitions_divide_the_population(tmp_path: Path, ratings: Ratings, user
     assert np.concatenate([partition.counts for partition in partitions]).tolist() == ratings.counts.tolist()
 
 
-def test_a_node_beyond_the_population_hosts_nobody(tmp_path: Path, ratings: Ratings) -> None:
-    install(tmp_path / "run", ratings)
-    partition = open_population(str(tmp_path / "run")).partition(3)
-    assert partition.size == 0
-    assert partition.items.size == 0
-
-
-def test_a_population_is_never_written_over(tmp_path: Path, ratings: Ratings) -> None:
-    install(tmp_path / "run", ratings)
-    with pytest.raises(FileExistsError):
-        install(tmp_path / "run", ratings)
-
-
 @pytest.mark.parametrize(
     ("entry", "key"),
     [
@@ -107,19 +92,6 @@ def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path,
     assert population.installed(OneShotSetup) == SETUP
     with pytest.raises(ValueError, match="set up for one-shot"):
         population.installed(IterativeSetup)
-
-
-@pytest.mark.parametrize("text", ["", "{}", '{"round": 0}', '{"round": "2"}'])
-def test_the_error_names_the_file_of_a_damaged_record_of_the_held_factors(
-    tmp_path: Path, ratings: Ratings, text: str
-) -> None:
-    install(tmp_path / "run", ratings)
-    write_held_factors(tmp_path / "run", HeldFactors(2, np.zeros((30, 2), dtype=np.float32)))
-    path = tmp_path / "run" / "held.json"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        open_population(str(tmp_path / "run"))
-    assert caught.value.where.startswith(f"{path}, ")
 
 
 OURS = BoundedLaplace()
@@ -167,16 +139,6 @@ def test_a_pickle_in_the_folder_is_never_read(tmp_path: Path) -> None:
     assert place.exists()  # so it would have been noticed
 
 
-def test_an_array_of_objects_in_the_folder_is_never_read(tmp_path: Path) -> None:
-    population(tmp_path / "run", setup_of(OURS))
-    write_held_factors(tmp_path / "run", HeldFactors(2, np.zeros((6, 2), dtype=np.float32)))
-    file, place = tmp_path / "run" / "held.npy", tmp_path / "planted"
-    np.save(file, np.array([Planted(place)], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match=f"^{file}: no array .*; accepted: a file of dprec$"):
-        open_population(str(tmp_path / "run"))
-    assert not place.exists()
-
-
 def rename(file: Path, kind: str) -> None:
     values = json.loads(file.read_text())
     values["setup"]["mechanism"] = {"kind": kind}
@@ -201,16 +163,6 @@ def test_a_class_that_nobody_has_named_is_refused_without_an_import(
     assert not place.exists()
 
 
-def test_what_is_no_component_is_refused_even_if_it_was_named(tmp_path: Path) -> None:
-    rename(population(tmp_path / "run", setup_of(OURS)), "os:system")
-    with pytest.raises(InputError, match=r"'os:system', which is no Mechanism; accepted: a class derived"):
-        open_population(str(tmp_path / "run"), Brought(classes=frozenset({"os:system"})))
-
-
-def test_our_own_components_need_nothing() -> None:
-    assert Brought.for_setup(setup_of(OURS)) == NOTHING
-
-
 def test_a_class_of_a_module_is_told_by_its_name_and_settings(tmp_path: Path) -> None:
     setup = setup_of(Truthful(weights=2.0))
     brought = Brought.for_setup(setup)
@@ -221,19 +173,6 @@ def test_a_class_of_a_module_is_told_by_its_name_and_settings(tmp_path: Path) ->
         "kind": f"{__name__}:Truthful",
         "weights": 2.0,
     }
-    assert open_population(str(tmp_path / "run"), brought).setup == setup
-
-
-@dataclass(frozen=True, kw_only=True)
-class OwnSetup(OneShotSetup):
-    """A setup of somebody's own, which no file names."""
-
-
-def test_a_user_defined_setup_is_brought(tmp_path: Path) -> None:
-    setup = OwnSetup(mechanism=OURS, privacy=PrivacyBudget(epsilon=1.0))
-    brought = Brought.for_setup(setup)
-    assert brought.setup is not None
-    population(tmp_path / "run", None)
     assert open_population(str(tmp_path / "run"), brought).setup == setup
 
 
@@ -316,16 +255,6 @@ def test_another_run_has_a_memory_of_its_own(context: Context) -> None:
         first.answer_once(1, b"other")
     first.hold(FACTORS)
     assert second.held(OPTIONS, FACTORS.shape) is None
-
-
-def test_factors_are_held_until_others_come(context: Context) -> None:
-    memory = Memory(context, "run", ROUNDS)
-    assert memory.held(OPTIONS, FACTORS.shape) is None
-    for factors in (FACTORS, FACTORS + 1):
-        memory.hold(factors)
-        held = memory.held(OPTIONS, FACTORS.shape)
-        assert held is not None
-        assert held.tolist() == factors.tolist()
 
 
 def test_a_resumed_run_is_remembered(context: Context) -> None:

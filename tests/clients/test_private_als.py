@@ -12,7 +12,7 @@ from clients.app import client_app
 from dprec.datasets import Synthetic
 from dprec.exchange import DELIVER, STATISTICS, RefusalCode, Reports, SilentSetup, SummedSetup
 from dprec.private_als import FactorizationOptions, ItemModel, PrivateAls
-from dprec.sums import Aggregation, LocalAggregation, SecureAggregation, TrustedAggregation
+from dprec.sums import Aggregation, LocalAggregation, TrustedAggregation
 from simulation.engine.grids import LocalGrid
 from tests.builders import populated
 
@@ -57,24 +57,6 @@ class Server:
         answered = reply.content["reply"]
         assert isinstance(answered, ConfigRecord)
         return list(Reports.of(answered).reports)
-
-
-def test_a_device_alone_sends_nothing_for_a_sum_with_others(tmp_path: Path) -> None:
-    setup = SummedSetup(
-        method=PrivateAls(options=OPTIONS), aggregation=SecureAggregation(), multipliers=(3.0, 4.0)
-    )
-    populated(
-        tmp_path / "run-a",
-        Synthetic(users=1, items=ITEMS, ratings=7).load(),
-        setup,
-        1,
-        individual_reports=True,
-    )
-    grid = LocalGrid(client_app(str(tmp_path)), 1)
-    request = RecordDict({"request": ConfigRecord({"round": 1, "factors": MODEL.encode()})})
-    question = Message(request, next(iter(grid.get_node_ids())), STATISTICS, group_id="run-a")
-    (reply,) = grid.send_and_receive([question])
-    assert reply.error.code == RefusalCode.NOT_SET_UP
 
 
 @pytest.fixture

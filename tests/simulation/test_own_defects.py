@@ -12,7 +12,6 @@ import pytest
 
 from dprec.errors import InputError
 from simulation import compare, load, run
-from simulation.analysis.vocabulary import headlines, metrics_in
 from simulation.console.command_line import main
 from tests.refusals import refused_at
 
@@ -159,28 +158,6 @@ def test_a_run_does_not_go_on_with_other_code(
     assert other.summary["accuracy"] != first.summary["accuracy"]
 
 
-def test_a_comparison_does_not_go_on_with_other_code(
-    tmp_path: Path, tiny: dict[str, Any], write: Callable[[float], None]
-) -> None:
-    protocol = {**tiny["protocol"], "mechanism": {"kind": "own_changing:Own"}}
-    values = {
-        "name": "mine",
-        "dataset": tiny["dataset"],
-        "split": tiny["split"],
-        "epsilons": [1.0],
-        "protocols": [{"name": "own", "protocol": protocol}],
-        "baselines": False,
-        "simulation": {"backend": "local"},
-    }
-    write(0.5)
-    first = compare(values, tmp_path / "out", page=False)
-    assert compare(tmp_path / "out" / "comparison.yaml", tmp_path / "out", resume=True, page=False).rows == (
-        first.rows
-    )
-    write(0.25)
-    assert "comparison.yaml: sources.own_changing:Own: " in message(values, compare, tmp_path / "out")
-
-
 SOURCE = """
 import numpy as np
 
@@ -246,14 +223,6 @@ def test_a_comparison_has_a_column_each_and_notices_a_changed_function(
         compare(config, tmp_path / "mine", resume=True)
 
 
-def test_their_columns_say_which_way_is_better() -> None:
-    metrics = metrics_in(["scores_reach", "rmse", "errors_bias", "errors", "scored_x"])
-    assert [each.column for each in metrics] == ["rmse", "errors_bias", "scores_reach"]
-    assert [each.label for each in metrics] == ["RMSE", "bias", "reach"]
-    assert [each.lower_is_better for each in metrics] == [True, True, False]
-    assert headlines(metrics) == metrics
-
-
 @pytest.mark.parametrize(
     ("errors", "message"),
     [
@@ -285,9 +254,3 @@ def test_what_is_no_metric_is_refused_before_anything_runs(
         run(tiny | {"evaluation": {"errors": errors}}, tmp_path / "run")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_name_is_either_an_error_or_a_score(tiny: dict[str, Any]) -> None:
-    twice = {"errors": ["measures_of_mine:bias"], "scores": ["measures_of_mine:bias"]}
-    with refused_at("configuration: evaluation.scores"):
-        load(tiny | {"evaluation": twice})

@@ -129,17 +129,6 @@ def test_flower_runs_it_like_any_strategy(tmp_path: Path, ratings: Ratings, grad
     assert replies == [USERS] * ROUNDS
 
 
-def test_flower_may_bring_factors_of_its_own(tmp_path: Path, ratings: Ratings) -> None:
-    grid, strategy = begin(tmp_path, ratings, 7, FullGradient())
-    given = np.random.default_rng(1).normal(1.0, 0.2, (ITEMS, RANK))
-    strategy.start(grid, ArrayRecord([given]), num_rounds=1)
-    assert strategy.state.broadcast is not None
-    assert strategy.state.broadcast.tolist() == given.astype(np.float32).tolist()
-    for hostile in ([given[:-1]], [given, given], []):
-        with pytest.raises(ValueError, match="given, not item factors of shape"):
-            strategy.configure_train(2, ArrayRecord(hostile), ConfigRecord(), grid)
-
-
 def asked_in(grid: RecordingGrid, strategy: Watched) -> list[list[int]]:
     """Return who was asked in each round, read off the messages of one node per user."""
     rounds: list[list[int]] = [[] for _ in range(ROUNDS)]
@@ -217,17 +206,6 @@ def test_faults_are_charged_when_sent_and_used_when_sound_and_in_time(
     if isinstance(gradient, FullGradient):
         mean = gradient.gradient(aggregate, strategy.shape, math.inf, KEYS.public_seed)
         np.testing.assert_allclose(mean * used.sum(), aggregate.total * 2.0**-24)
-
-
-def test_all_failing_leaves_the_factors_alone(tmp_path: Path, ratings: Ratings) -> None:
-    strategy = run(tmp_path, ratings, 7, OneBitGradient(), faults=FaultOptions(dropout=1.0))
-    fresh = State.begin(ratings.counts > 0, ITEMS, RANK, SEED)
-    assert strategy.state.factors.tolist() == fresh.factors.tolist()
-    assert strategy.state.empty_rounds == ROUNDS
-    assert [record.failures for record in strategy.state.records] == [USERS] * ROUNDS
-    assert strategy.state.accountant.get_epsilon().tolist() == [0.0] * USERS
-    assert strategy.state.accountant.history == []
-    assert strategy.aggregates == []
 
 
 def with_reports(change: Callable[[list[bytes]], list[Any]], partition: int = 2) -> Tamper:
@@ -329,14 +307,3 @@ def test_accounted_bytes_are_those_of_the_messages(
     records = strategy.state.records
     assert sum(record.downlink_message_bytes for record in records) == down.sum()
     assert sum(record.uplink_message_bytes for record in records) == up.sum()
-
-
-def test_changes_are_shorter_and_mean_the_same(tmp_path: Path, ratings: Ratings) -> None:
-    """Unrated items do not move, and are not sent again."""
-    few = ratings.select(ratings.items < 5)
-    whole = run(tmp_path / "whole", few, 7, FullGradient())
-    changes = run(tmp_path / "changes", few, 7, FullGradient(), broadcast=BroadcastOptions(delta=True))
-    assert changes.state.factors.tolist() == whole.state.factors.tolist()
-    sent = [record.downlink_payload_bytes for record in changes.state.records]
-    assert sent[0] == whole.state.records[0].downlink_payload_bytes
-    assert max(sent[1:]) < sent[0] / 2

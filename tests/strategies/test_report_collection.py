@@ -1,8 +1,7 @@
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +17,9 @@ from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.ratings import Ratings
-from dprec.wire import ReportCodec
 from simulation.engine.grids import stamped
 from strategies.report_collection import Collected, ReportCollection
-from strategies.roster import Roster, arrivals_of, identify
+from strategies.roster import Roster, identify
 from strategies.rounds import message_size
 from tests.builders import RecordingGrid, Tamper, populated
 
@@ -155,13 +153,6 @@ def test_a_reply_that_cannot_be_attributed_is_counted_and_left_out(
     assert collected.traffic.downlink_message.tolist() == honest.traffic.downlink_message.tolist()
 
 
-def larger_catalogue(ratings: Ratings) -> bytes:
-    """Encode an item that the catalogue does not have, with fields of the same width."""
-    channel = RandomizedResponse().channel(ratings.scale, 1.0)
-    codec = ReportCodec(channel, 64)
-    return codec.encode(np.array([0, 2]), np.array([1, 63]), np.array([0, 4]))[0]
-
-
 SPOILT: dict[str, Callable[[bytes], bytes]] = {
     "cut short": lambda report: report[:-1],
     "one byte longer": lambda report: report + b"\x00",
@@ -196,17 +187,6 @@ def test_a_malformed_report_is_counted_and_its_neighbours_are_kept(
     assert collected.traffic.uplink_message[bad] > lengths[0]
 
 
-def test_an_item_outside_the_catalogue_is_rejected(
-    tmp_path: Path, ratings: Ratings, honest: Collected
-) -> None:
-    def change(first: int, reports: list[bytes]) -> dict[str, object]:
-        return {"first": first, "reports": sent([*reports[:-1], larger_catalogue(ratings)])}
-
-    collected = collect(tmp_path, ratings, with_record(change))
-    assert np.flatnonzero(~collected.accepted).tolist() == [PARTITION.stop - 1]
-    assert cells_of(collected, []) == cells_of(honest, [PARTITION.stop - 1])
-
-
 @pytest.mark.parametrize("tamper", [failing, lambda reply: None, WHOLE_REPLY["text"]])
 def test_a_run_without_a_single_report_fails(tmp_path: Path, ratings: Ratings, tamper: Tamper) -> None:
     with pytest.raises(RunError, match="none of the 30 users"):
@@ -219,13 +199,6 @@ def test_a_late_report_is_charged_and_not_used(tmp_path: Path, ratings: Ratings)
     assert collected.sent.all()
     assert 0 < collected.accepted.sum() == collected.record.replies < USERS
     assert ((collected.traffic.uplink_payload > 0) == (ratings.counts > 0)).all()
-
-
-def test_a_device_that_raises_is_a_missing_reply(tmp_path: Path, ratings: Ratings) -> None:
-    grid, roster, collection = start(tmp_path, ratings, SIZE)
-    (tmp_path / GROUP / "shard-00000.npy").unlink()
-    with pytest.raises(RunError, match="none of the 30 users"):
-        collection.collect(grid, roster)
 
 
 def test_refusals_are_counted_by_their_code(tmp_path: Path, ratings: Ratings) -> None:
@@ -291,51 +264,6 @@ def test_a_node_that_answers_as_another_partition_stops_the_run(tmp_path: Path, 
 def _with_node(reply: Message, answer: dict[str, object]) -> Message:
     reply.content = RecordDict({"node": ConfigRecord(answer)})  # type: ignore[arg-type]
     return reply
-
-
-def test_a_large_population_is_asked_in_turn(
-    tmp_path: Path, ratings: Ratings, honest: Collected, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("strategies.roster._USERS_AT_ONCE", 2 * SIZE)
-    grid, roster, collection = start(tmp_path, ratings, SIZE)
-    asked: list[list[int]] = []
-    original = grid.send_and_receive
-
-    def recorded(messages: Iterable[Message], **options: Any) -> Iterator[Message]:
-        questions = list(messages)
-        asked.append([question.metadata.dst_node_id for question in questions])
-        return original(questions, **options)
-
-    monkeypatch.setattr(grid, "send_and_receive", recorded)
-    collected = collection.collect(grid, roster)
-    assert asked == [list(roster.node_ids[first : first + 2]) for first in (0, 2, 4)]
-    assert cells_of(collected, []) == cells_of(honest, [])
-    assert collected.traffic.uplink_message.tolist() == honest.traffic.uplink_message.tolist()
-    assert collected.accepted.all()
-
-
-def test_a_failure_in_a_later_part_ends_the_collection(
-    tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("strategies.roster._USERS_AT_ONCE", SIZE)
-    grid, roster, collection = start(tmp_path, ratings, SIZE)
-
-    def broken(reply: Message) -> Message:
-        raise RunError("the runtime ended")
-
-    grid.tamper = broken
-    with pytest.raises(RunError, match="the runtime ended"):
-        collection.collect(grid, roster)
-
-
-def test_cohorts_of_a_roster() -> None:
-    roster = Roster((11, 12, 13), 8, 3)
-    assert [roster.partition(partition_id) for partition_id in range(3)] == [
-        range(3),
-        range(3, 6),
-        range(6, 8),
-    ]
-    assert arrivals_of(None, 0, np.arange(3)) is None
 
 
 def test_who_is_absent_has_sent_no_byte(tmp_path: Path, ratings: Ratings) -> None:

@@ -1,5 +1,4 @@
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,8 +19,7 @@ from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
 from dprec.schedules import SCHEDULES
 from dprec.splits import SPLITS
-from simulation.configuration.strict_yaml import presets
-from simulation.console.command_line import LISTINGS, main
+from simulation.console.command_line import main
 from simulation.console.parameters import integer
 from simulation.protocols import PROTOCOLS
 from tests.waiting import PATIENCE_SECONDS
@@ -92,58 +90,6 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
     assert "shard-00000.npy: 0 bytes" in one_line(cut, 2)
 
 
-def test_a_run_that_needs_more_memory_than_there_is_is_refused_before_it_starts(
-    dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("simulation.engine.ray_cluster.available_memory", lambda: 0.2e9)
-    line = one_line(dprec("run", config, "-o", tmp_path / "run"), 2)
-    assert "memory: 40 users, 30 items and 400 cells need about 0.3 GB, 0.2 GB are available" in line
-    assert not (tmp_path / "run").exists()
-
-
-def test_an_audit_leaves_nothing_with_the_population(dprec: Any, config: Path, tmp_path: Path) -> None:
-    place = tmp_path / "population"
-    finished = dprec(
-        "audit", config, "-o", tmp_path / "audit", "--trials", 200, "--population-dir", place, "--quiet"
-    )
-    assert (finished.code, finished.err) == (0, "")
-    assert list(place.iterdir()) == []
-
-
-def test_quiet_is_silent(dprec: Any, config: Path, tmp_path: Path) -> None:
-    finished = dprec("run", config, "-o", tmp_path / "run", "--no-page", "--quiet")
-    assert (finished.code, finished.out, finished.err) == (0, "", "")
-
-
-def test_without_a_page_the_directory_is_complete_and_the_page_is_drawn_later(
-    dprec: Any, config: Path, tmp_path: Path
-) -> None:
-    assert dprec("run", config, "-o", tmp_path / "run", "--no-page", "--quiet").code == 0
-    assert (tmp_path / "run" / "summary.json").exists()
-    assert not (tmp_path / "run" / "report.html").exists()
-    assert not (tmp_path / "run" / "figures").exists()
-    assert dprec("report", tmp_path / "run").code == 0
-    assert (tmp_path / "run" / "report.html").exists()
-
-
-def test_without_a_directory_a_run_goes_to_runs(
-    dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert dprec("run", config, "--no-page", "--quiet").code == 0
-    (folder,) = (tmp_path / "runs").iterdir()
-    assert folder.name.startswith("tiny-")
-
-
-def test_a_tracker_that_is_not_installed_is_refused_before_anything_is_written(
-    dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "mlflow", None)
-    line = one_line(dprec("run", config, "-o", tmp_path / "run", "--track", "mlflow"), 2)
-    assert "--track: mlflow, but MLflow is not installed" in line
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize(
     ("override", "where"),
     [
@@ -181,36 +127,12 @@ def test_a_bad_configuration_is_one_line(
     assert not (tmp_path / "run").exists()
 
 
-TRAIN = ["1\t1\t3\t0", "1\t2\t4\t0", "2\t1\t5\t0", "2\t3\t1\t0", "3\t2\t2\t0"]
-TEST = ["1\t3\t3\t0", "2\t2\t4\t0"]
-
-
 def movielens(folder: Path, train: list[str], test: list[str]) -> str:
     folder.mkdir(exist_ok=True)
     (folder / "u1.base").write_text("\n".join(train) + "\n")
     (folder / "u1.test").write_text("\n".join(test) + "\n")
     (folder / "u.data").write_text("\n".join([*train, *test]) + "\n")
     return f"dataset={{kind: movielens-100k, path: {folder}}}"
-
-
-def run_movielens(dprec: Any, config: Path, tmp_path: Path, train: list[str], test: list[str]) -> Finished:
-    dataset = movielens(tmp_path / "data", train, test)
-    overrides = ["--set", dataset, "--set", "split={kind: predefined, fold: u1}"]
-    overrides += ["--set", "protocol.completion.rank=1"]
-    finished: Finished = dprec("run", config, "-o", tmp_path / "run", "--quiet", "--no-page", *overrides)
-    return finished
-
-
-def test_users_and_items_that_occur_in_the_test_ratings_only_are_counted(
-    dprec: Any, config: Path, tmp_path: Path
-) -> None:
-    finished = run_movielens(dprec, config, tmp_path, TRAIN, [*TEST, "9\t1\t5\t0", "1\t44\t2\t0"])
-    assert finished.code == 0, finished.err
-    dataset = json.loads((tmp_path / "run" / "summary.json").read_text())["dataset"]
-    assert (dataset["users"], dataset["items"]) == (4, 4)
-    assert (dataset["users_only_in_test"], dataset["items_only_in_test"]) == (1, 1)
-    rows = (tmp_path / "run" / "traffic.csv").read_text().splitlines()
-    assert rows[-1].startswith("9,0,0,")
 
 
 @pytest.mark.parametrize(
@@ -235,14 +157,6 @@ def test_users_and_items_that_occur_in_the_test_ratings_only_are_counted(
 )
 def test_a_bad_command_line_is_one_line(dprec: Any, config: Path, arguments: list[str]) -> None:
     one_line(dprec(*(str(config) if word == "CONFIG" else word for word in arguments)), 2)
-
-
-def test_no_arguments_show_the_help(dprec: Any) -> None:
-    finished = dprec()
-    assert finished.code == 2
-    assert "Usage:" in finished.err + finished.out
-    assert "Commands:" in finished.err + finished.out
-    assert dprec("--help").code == 0
 
 
 def test_a_resumed_run_that_has_not_begun_says_so(
@@ -302,15 +216,6 @@ def test_what_stops_a_run_from_outside_is_one_line(
     assert words in one_line(dprec("run", config, "-o", tmp_path / "run"), code)
 
 
-def test_a_defect_is_not_hidden(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def defective(*_: object, **__: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(simulation, "run", defective)
-    with pytest.raises(ZeroDivisionError):
-        main(["run", str(config), "-o", "/nowhere"])
-
-
 REGISTRIES: dict[str, Registry[Any]] = {
     "datasets": DATASETS,
     "schedules": SCHEDULES,
@@ -325,10 +230,6 @@ REGISTRIES: dict[str, Registry[Any]] = {
 }
 
 
-def test_everything_that_is_listed_is_tested() -> None:
-    assert set(LISTINGS) == {"presets", *REGISTRIES}
-
-
 @pytest.mark.parametrize("what", sorted(REGISTRIES))
 def test_listings_name_every_component(dprec: Any, what: str) -> None:
     finished = dprec("list", what)
@@ -340,21 +241,6 @@ def test_listings_name_every_component(dprec: Any, what: str) -> None:
 @pytest.mark.parametrize(("options", "title"), [((), "RunConfig"), (("--comparison",), "ComparisonConfig")])
 def test_the_schema_is_printed(dprec: Any, options: tuple[str, ...], title: str) -> None:
     assert json.loads(dprec("schema", *options).out)["title"] == title
-
-
-@pytest.mark.thorough
-def test_a_terminal_without_epsilon_gets_the_table_all_the_same(config: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "dprec", "run", str(config)]
-    finished = subprocess.run(
-        [*command, "-o", str(tmp_path / "run"), "--no-page"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_SECONDS,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )
-    assert finished.returncode == 0
-    assert "RMSE" in finished.stdout
 
 
 def test_the_installed_command(config: Path, tmp_path: Path) -> None:
@@ -385,13 +271,6 @@ def test_a_typing_error_is_answered_with_what_is_nearest(dprec: Any, typed: list
     assert line.count(nearest) == 1
 
 
-def test_the_presets_are_listed(dprec: Any) -> None:
-    finished = dprec("list", "presets")
-    assert finished.code == 0
-    for name in presets():
-        assert name in finished.out
-
-
 def test_a_description_fits_a_narrow_terminal_and_names_what_is_beyond_the_paper(dprec: Any) -> None:
     finished = dprec("describe", "x-map-shrunk")
     assert (finished.code, finished.err) == (0, "")
@@ -402,16 +281,6 @@ def test_a_description_fits_a_narrow_terminal_and_names_what_is_beyond_the_paper
     assert any(line.startswith("guarantee") and "claimed" in line for line in lines)
     assert "  - replacement.transfer is deviation; published: rating (guerraoui2017, section" in finished.out
     assert "beyond the paper: nothing" in dprec("describe", "x-map").out
-
-
-def test_a_description_as_json_holds_overrides(dprec: Any) -> None:
-    finished = dprec("describe", "blp-mf", "--set", "protocol.privacy.epsilon=3", "--json")
-    values = json.loads(finished.out)
-    assert values["sent"]["epsilon"] == pytest.approx(3, abs=1e-9)
-
-
-def test_without_a_name_the_presets_are_described_in_a_line_each(dprec: Any) -> None:
-    assert dprec("describe").out == dprec("list", "presets").out != ""
 
 
 def test_a_component_is_described(dprec: Any) -> None:
@@ -431,17 +300,6 @@ def test_a_component_is_described(dprec: Any) -> None:
     assert "no module 'nowhere'" in dprec("describe", "nowhere:Nothing").err
 
 
-@pytest.mark.parametrize(
-    "command", ["", "run", "compare", "list", "describe", "advise", "audit", "attack", "fetch"]
-)
-def test_help_says_what_arguments_mean(dprec: Any, command: str) -> None:
-    shown = dprec(*command.split(), "--help").out
-    assert "\\" not in shown
-    assert shown.count("rguments:") == bool(command)
-    meaning = shown.partition("Arguments:\n")[2].partition("\n\n")[0].replace("[required]", "")
-    assert len(meaning.split()) > 2 or not command
-
-
 def test_a_shell_is_offered_what_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from simulation.console.parameters import configurations, presets_and_kinds
 
@@ -458,10 +316,6 @@ def test_a_shell_is_offered_what_can_be_typed(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize("text", ["100000", "100_000", "1e5", "1E5", "100000.0"])
 def test_every_usual_form_is_read(text: str) -> None:
     assert integer(text) == 100_000
-
-
-def test_a_large_number_keeps_every_digit() -> None:
-    assert integer("9007199254740993") == 9007199254740993
 
 
 @pytest.mark.parametrize("text", ["1.5", "1e-1", "many", "", "inf", "nan", "1e999"])

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import simulation
 from dprec.datasets import selected
-from dprec.errors import InputError
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import UserHoldout
 from simulation.configuration.loading import load
@@ -87,37 +85,8 @@ def test_what_is_given_changes_the_lists_and_nothing_else() -> None:
     assert len(few.predictions["user"]) > len(many.predictions["user"])
 
 
-def test_copies_are_of_those_who_take_part() -> None:
-    alone, copied = run("ease", split=COLD), run("ease", split=COLD, dataset={**SMALL, "copies": 150})
-    assert copied.summary["dataset"]["users"] == 150
-    np.testing.assert_array_equal(copied.predictions["user"], alone.predictions["user"])
-    assert not np.isin(copied.predictions["user"], copied.traffic["user"]).any()
-
-
 @pytest.mark.parametrize("name", ["nothing-sent", "global-mean", "best-secret-set", "dp-als", "fmf-ldp"])
 def test_devices_predict_ratings_for_cold_users(name: str) -> None:
     summary = run(name, dataset=RATED, split=COLD).summary
     assert 0 < summary["accuracy"]["rmse"] < 3
     assert summary["dataset"]["users_only_in_test"] == 15
-
-
-def test_cold_users_are_refused_by_what_predicts_for_those_who_reported() -> None:
-    for name in ("blp-mf", "item-average", "optimal-on-device"):
-        with pytest.raises(
-            InputError, match=r"protocol\.kind: .* with cold users; .*best-secret-set"
-        ) as refused:
-            run(name, dataset=RATED, split=COLD)
-        assert "\n" not in str(refused.value)
-    with pytest.raises(InputError, match="binarization: signs, with cold users"):
-        run("one-bit-clear", dataset=RATED, split=COLD)
-
-
-def test_a_comparison_on_cold_users_leaves_out_the_baselines_that_cannot_predict(tmp_path: Path) -> None:
-    entries = {
-        "name": "cold",
-        "dataset": RATED,
-        "simulation": {"backend": "local"},
-        "protocols": ["best-secret-set"],
-    }
-    result = simulation.compare({**entries, "split": COLD, "epsilons": [4.0]}, tmp_path / "cold", page=False)
-    assert {row["name"] for row in result.rows} == {"best-secret-set", "nothing-sent", "global-mean"}

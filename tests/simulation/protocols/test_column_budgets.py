@@ -11,7 +11,6 @@ from dprec.datasets import DelimitedTable
 from dprec.datasets.files import UserColumns
 from dprec.errors import InputError
 from simulation import audit, compare, load, run
-from tests.refusals import refused_at
 
 USERS, ITEMS = 60, 30
 EPSILONS = np.array([0, 0.5, 3])[np.arange(USERS) % 3]
@@ -60,15 +59,6 @@ def test_every_user_loses_the_epsilon_of_its_row(dataset: DelimitedTable, tmp_pa
     assert "from column 'chosen'" in page
 
 
-@pytest.mark.thorough
-def test_nodes_of_ray_are_told_the_same(dataset: DelimitedTable) -> None:
-    predictions = [
-        by_column(dataset, simulation={"backend": backend}).predictions["prediction"].tolist()
-        for backend in ("local", "ray")
-    ]
-    assert predictions[0] == predictions[1]
-
-
 def test_best_picks_by_the_largest_epsilon_of_the_column(dataset: DelimitedTable) -> None:
     done = run(
         "best-on-device",
@@ -86,11 +76,6 @@ def test_a_column_of_no_epsilons_is_refused(dataset: DelimitedTable, tmp_path: P
     assert caught.value.where == "protocol.privacy.epsilon"
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
-
-
-def test_without_a_table_there_is_no_column() -> None:
-    with refused_at("protocol.privacy.epsilon"):
-        run("own-budgets-on-device", overrides=["protocol.privacy.epsilon=chosen"], page=False)
 
 
 @pytest.mark.thorough

@@ -1,7 +1,6 @@
 """Losses that rest on a class from outside are declared, and nobody sends for nothing."""
 
 import json
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -11,13 +10,11 @@ import pytest
 
 from dprec.accounting import Guarantee, PrivacyAccountant, PrivacyBudget
 from dprec.completion import Calibrated, OneBit
-from dprec.errors import InputError
 from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import BoundedLaplace, Channel, RandomizedResponse, SetOnly
 from dprec.observations import EmbeddingRelease
 from dprec.ratings import RatingScale
 from simulation import audit, compare, load, run
-from simulation.analysis.advice import AdviceLimits, advice_lines, advise
 from simulation.analysis.description import describe
 from simulation.analysis.protocol_results import ProtocolResult, declared_lines
 from simulation.console.command_line import main
@@ -26,7 +23,6 @@ from simulation.protocols.base import declaring
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.task import Outcome, Task
 from simulation.storage.columns import figures_of
-from simulation.storage.run_files import read_run
 from tests.refusals import refused_at
 
 EPSILON = 1.6
@@ -207,30 +203,6 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def page_of(directory: Path) -> str:
     return " ".join(report(directory).read_text(encoding="utf-8").split())
-
-
-def test_every_table_and_page_says_so(compared: Path) -> None:
-    rows = (compared / "comparison.csv").read_text().splitlines()
-    status = rows[0].split(",").index("status")
-    assert [row.split(",")[status] for row in rows[1:]] == ["declared", "proved"]
-    page = page_of(compared)
-    assert "the ε is declared and not proved; tables hold what is proved" in page
-    assert f"ε is declared by {__name__}:Honest; no audit of this code is in audits/" in page
-    limits = AdviceLimits(2.0, "rating", 1e9)
-    words = "\n".join(advice_lines(advise(compared, limits)))
-    assert "left out, because ε is declared and not proved: own" in words
-    per_user = replace(limits, unit="user")
-    with pytest.raises(InputError, match=r"nothing within .* per user"):
-        advise(compared, per_user)
-    counted = advise(compared, replace(per_user, claimed=True))
-    assert counted.best.result.name == "own"
-    assert counted.limits.loss(counted.best.result) == pytest.approx(EPSILON)
-    (own,) = [path for path in (compared / "cells").iterdir() if path.name.startswith("own-")]
-    assert "what user-defined code sends" in page
-    assert math.isnan(read_run(own).traffic["epsilon_per_user"][0])
-    run_page = page_of(own)
-    assert "(declared; not proved)" in run_page
-    assert "an answer is one bit" not in run_page
 
 
 def test_an_audit_of_the_same_code_stands_beside_it(compared: Path) -> None:

@@ -59,12 +59,6 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
     return [{**line, "seconds": None} for line in lines]
 
 
-def files_of(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Return the files of a run, what is drawn from them left out, and when each was written."""
-    names = ("config.yaml", "predictions.csv.gz", "rounds.jsonl", "summary.json", "traffic.csv")
-    return {name: ((folder / name).read_bytes(), (folder / name).stat().st_mtime_ns) for name in names}
-
-
 def result_of(folder: Path) -> dict[str, Any]:
     return {**results(folder), "rounds": lines_of(folder)}
 
@@ -85,16 +79,6 @@ def test_a_user_pays_for_its_rounds_and_never_more_than_the_budget(
     spent = run(rounds).traffic["epsilon_per_user"]
     np.testing.assert_allclose(spent, 3.0, rtol=1e-8)
     assert (spent <= 3.0).all()
-
-
-def test_a_composed_budget_leaves_more_for_each_round(rounds: dict[str, Any]) -> None:
-    rounds["simulation"]["faults"] = {}
-    rounds["protocol"]["sampling"] = {}
-    rounds["protocol"]["privacy"] = {"epsilon": 3.0, "per": "user", "composition": "pld", "delta": 0.01}
-    traffic = run(rounds).traffic
-    assert (traffic["epsilon_composed"] <= 3.0).all()
-    assert (traffic["epsilon_composed"] > 2.99).all()
-    assert (traffic["epsilon_per_user"] > 3.05).all()
 
 
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(tmp_path: Path) -> None:
@@ -154,41 +138,6 @@ def test_a_run_killed_in_any_round_ends_with_the_same_bits(
             deaths += 1
     assert deaths >= 4
     assert result_of(tmp_path / "killed") == result_of(tmp_path / "alone")
-
-
-def test_resuming_a_finished_run_returns_its_result_and_changes_nothing(
-    tmp_path: Path, rounds: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    first = run(rounds, tmp_path / "run", page=False)
-    # As after a kill between the summary and the end.
-    (tmp_path / "run" / ".checkpoint.npz-abc").write_text("left over")
-    (tmp_path / "run" / "checkpoint.npz").write_text("left over")
-    before = files_of(tmp_path / "run")
-    again = run(rounds, tmp_path / "run", resume=True, page=False)
-    assert again.summary == json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert again.rounds == first.rounds
-    for kind in ("predictions", "traffic"):
-        ours, theirs = getattr(again, kind), getattr(first, kind)
-        assert list(ours) == list(theirs)
-        for name in theirs:
-            assert ours[name].dtype == theirs[name].dtype
-            np.testing.assert_array_equal(ours[name], theirs[name])
-    (tmp_path / "config.yaml").write_text(dump_yaml(rounds))
-    command = ["run", str(tmp_path / "config.yaml"), "-o", str(tmp_path / "run")]
-    with pytest.raises(SystemExit) as caught:
-        command_line.main([*command, "--resume"])
-    assert caught.value.code == 0
-    assert "tiny" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as caught:
-        command_line.main(command)
-    assert caught.value.code == 2
-    assert "finished run" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as caught:
-        command_line.main([*command, "--resume", "--set", "seed=2"])
-    assert caught.value.code == 2
-    assert "seed" in capsys.readouterr().err
-    assert files_of(tmp_path / "run") == before
-    assert not list((tmp_path / "run").glob("*checkpoint*"))
 
 
 def test_without_any_report_the_run_fails_keeps_its_state_and_can_go_on(
@@ -258,20 +207,6 @@ def test_early_stopping_keeps_the_best_round(rounds: dict[str, Any]) -> None:
     # A round that was not run is not paid for.
     assert result.summary["privacy"]["epsilon_per_user"]["max"] <= done * 3.0 / 40
     assert result.summary["traffic"]["rounds"] == done
-
-
-def test_accuracy_and_bytes_are_recorded_by_round(tmp_path: Path, rounds: dict[str, Any]) -> None:
-    rounds["protocol"]["evaluate_every"] = 4
-    result = run(rounds, tmp_path, page=False)
-    evaluated = [line["round"] for line in result.rounds if line["accuracy"] is not None]
-    assert evaluated == [4, ROUNDS]
-    assert result.rounds[-1]["accuracy"] == result.summary["accuracy"]
-    for direction in ("uplink", "downlink"):
-        for size in ("payload_bytes", "message_bytes"):
-            assert (
-                sum(line[direction][size] for line in result.rounds)
-                == result.summary["traffic"][direction][size]
-            )
 
 
 SEED = 3

@@ -38,19 +38,6 @@ def test_epsilon_is_for_a_cell_and_whole_sets_cost_what_they_differ_in() -> None
     assert f"(replace one) {privacy['epsilon_composed']['max']:.4g}, for all 40 cells" in said
 
 
-def test_a_budget_of_whole_sets_is_divided_among_all_items() -> None:
-    budget = "protocol.privacy={epsilon: 8.0, per: user, composition: pld, delta: 1.0e-6}"
-    privacy = run("randomized-sets", budget).summary["privacy"]
-    assert 0.95 * 8 < privacy["epsilon_composed"]["max"] <= 8
-    assert 8 / 40 < privacy["epsilon_per_rating"] < 1
-
-
-def test_the_result_does_not_depend_on_the_nodes() -> None:
-    whole, divided = (run("randomized-sets", users_per_node=users) for users in ("all", 37))
-    np.testing.assert_array_equal(whole.predictions["prediction"], divided.predictions["prediction"])
-    assert whole.summary["privacy"] == divided.summary["privacy"]
-
-
 def test_lists_are_better_with_less_noise_and_better_than_a_random_order() -> None:
     figures = [
         run("randomized-sets", f"protocol.privacy.epsilon={epsilon}", copies=1500).summary["accuracy"]

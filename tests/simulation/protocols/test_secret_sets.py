@@ -11,11 +11,10 @@ from dprec.accounting import PrivacyBudget, gaussian_epsilon, largest_mu
 from dprec.datasets import Synthetic
 from dprec.secret_sets import SecretSetOptions
 from dprec.secret_sets.settings import split_at
-from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
+from dprec.sums import ShuffledAggregation, TrustedAggregation
 from simulation import run
 from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.result import RunResult
-from tests.refusals import refused_at
 from tests.simulation.divisions import bits, compare, divided
 
 BUDGET = PrivacyBudget(epsilon=1.0, per="user", composition="pld", delta=1e-6)
@@ -85,29 +84,6 @@ def test_sums_follow_from_users_and_budget_on_devices_and_at_the_server() -> Non
     assert suited.multipliers == suited.setup().multipliers
     given = replace(PROTOCOL, sums=SecretSetOptions(split=(0.5, 0.1, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0)))
     assert given.suited_to(TRAIN) == given
-
-
-def test_without_noise_the_table_helps() -> None:
-    kept = ran(privacy=None, aggregation={"kind": "trusted"}, sums={"histogram": "netflix"})
-    assert kept.summary["privacy"]["status"] == "none"
-    least = {"epsilon": 0.01, "per": "user", "composition": "pld", "delta": 1e-6}
-    nothing = ran(privacy=least, aggregation={"kind": "trusted"}, sums={"histogram": "netflix"})
-    assert kept.summary["accuracy"]["rmse"] < nothing.summary["accuracy"]["rmse"]
-
-
-def test_what_cannot_be_kept_to_is_refused() -> None:
-    with refused_at("sums.split"):
-        replace(PROTOCOL, sums=SecretSetOptions(split=(1.0,) + 7 * (0.0,))).check(TRAIN)
-    for split in (8 * (0.0,), (0.5, 0.5), (0.5, 0.1, 0.4, 1e-300, 0.0, 0.0, 0.0, 0.0)):
-        with refused_at("sums.split"):
-            replace(PROTOCOL, sums=SecretSetOptions(split=split)).among(1000, 50).check(TRAIN)
-    with refused_at("sums.histogram"):
-        replace(PROTOCOL, sums=SecretSetOptions(histogram=(1.0, 1.0, 1.0))).check(TRAIN)
-    with refused_at("privacy.per"):
-        replace(PROTOCOL, privacy=replace(BUDGET, per="rating", composition="sum")).check(TRAIN)
-    with refused_at("aggregation.norm"):
-        coarse = SecureAggregation(norm=2, colluders=3)
-        replace(PROTOCOL, aggregation=coarse).check(TRAIN)
 
 
 def test_a_few_numbers_of_each_contribution_are_those_of_items_and_not_of_features() -> None:

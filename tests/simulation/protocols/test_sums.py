@@ -124,18 +124,6 @@ def test_whose_proof_fails_is_not_in_the_sum_and_has_paid(monkeypatch: pytest.Mo
     assert found.traffic["epsilon_composed"] == pytest.approx([4.0] * users, rel=1e-6)
 
 
-def test_who_has_a_single_item_adds_as_much_as_one_liar() -> None:
-    """In pairs of items, that of the item with itself."""
-    config = RunConfig(
-        name="alone",
-        dataset=DATA,
-        split=SPLIT,
-        protocol={"kind": "gram", "aggregation": {"kind": "trusted"}},
-    )
-    train = Ratings.from_pairs(np.arange(9), np.arange(9))
-    assert config.protocol.suited_to(train).influence_of_one(train) == pytest.approx(1.0)
-
-
 def test_who_sends_alone_or_among_fakes_is_louder_than_who_is_trusted_with() -> None:
     local, shuffled = (influence("popularity", {"kind": kind}, fewest=25) for kind in ("local", "shuffle"))
     assert local is not None

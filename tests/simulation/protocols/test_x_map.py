@@ -1,8 +1,6 @@
 """X-Map as a protocol: what it predicts, sends, charges and refuses, however the work is divided."""
 
 import copy
-import csv
-import gzip
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +10,16 @@ from flwr.app import Context, RecordDict
 
 from clients.delivery import alter_ego_reports
 from clients.population import Partition, open_population
-from dprec.accounting import MatchedBudget
 from dprec.errors import InputError, RunError
 from dprec.exchange import ReplacementRequest
 from dprec.randomness import RunKeys
-from simulation import load, run
+from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import replace_value
 from simulation.engine.session import open_session
 from simulation.execution import load_ratings
 from simulation.protocols.base import Protocol
 from strategies.rounds import message_size
-from tests.paths import CONFIGS
 from tests.simulation.divisions import recorded
 
 SMALL: dict[str, Any] = {
@@ -114,24 +110,6 @@ def test_the_division_of_users_changes_no_bit(name: str, faults: dict[str, float
             assert found[key] == value, key
 
 
-def test_requests_in_many_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = kept(SMALL, 7)
-    monkeypatch.setattr("strategies.report_collection._BYTES_AT_ONCE", 100)
-    assert kept(SMALL, 7) == expected
-
-
-def test_less_noise_shrinks_less() -> None:
-    alone = run(VARIANTS["target only"]).predictions["prediction"]
-    moves = []
-    for epsilon in (0.1, 20.0):
-        changed = small(
-            protocol__replacement__epsilon=epsilon,
-            protocol__recommendation={"neighbors": 4, "epsilon": epsilon, "noise_shrinkage": 1.0},
-        )
-        moves.append(np.abs(run(changed).predictions["prediction"] - alone).mean())
-    assert moves[0] < moves[1]
-
-
 def test_alter_egos_help_where_users_differ() -> None:
     # Synthetic users differ by 0.45 stars in their means, and the item's mean knows nothing of that.
     values = small(dataset={"kind": "synthetic-domains", "users": 400, "items": 120, "ratings": 12_000})
@@ -198,16 +176,6 @@ def test_accounted_bytes_are_those_of_the_messages() -> None:
         assert result.traffic[f"{way}_message_bytes"].tolist() == sizes
 
 
-def test_a_budget_goes_to_both_steps_or_to_the_mechanism() -> None:
-    presets = ("x-map", "nx-map", "x-map-local")
-    x_map, nx_map, local = (load(CONFIGS / f"{name}.yaml").protocol for name in presets)
-    assert (x_map.private, nx_map.private, local.private) == (True, False, True)
-    spent = x_map.at_budget(MatchedBudget(0.25))
-    assert (spent.replacement.epsilon, spent.recommendation.epsilon) == (0.25, 0.25)
-    assert local.at_budget(MatchedBudget(0.25)).privacy.per == "rating"
-    assert local.at_budget(MatchedBudget(0.25, "user")).privacy.per == "user"
-
-
 def test_training_ratings_without_a_straddler_are_refused(tmp_path: Path) -> None:
     # The only user of both domains is held out, and nobody is left to learn from.
     (tmp_path / "book.dat").write_text("1\t1\t5\n1\t2\t4\n2\t1\t3\n2\t3\t1\n")
@@ -215,13 +183,6 @@ def test_training_ratings_without_a_straddler_are_refused(tmp_path: Path) -> Non
     dataset = {"kind": "douban", "path": str(tmp_path), "source": "book", "target": "music"}
     with pytest.raises(InputError, match="no user has training ratings in both book and music"):
         run(small(dataset=dataset, split={"kind": "cold-start", "test_fraction": 0.9}))
-
-
-def test_what_is_kept_out_is_counted() -> None:
-    sparse = {"kind": "synthetic-domains", "users": 60, "items": 90, "ratings": 500}
-    notes = run(small(dataset=sparse, protocol__recommendation={"neighbors": 40})).summary["privacy"]["notes"]
-    assert any("rated source items have no X-Sim value" in note for note in notes)
-    assert any("hold fewer items than the 40 neighbours" in note for note in notes)
 
 
 def test_over_the_catalogue_every_source_item_is_replaced() -> None:
@@ -321,27 +282,3 @@ def _row(train: Any, item: int, step: int) -> bytes:
     one = Candidates(np.array([item]), np.array([0, 1]), np.array([0]), np.array([step]))
     codec = RowCodec(train.n_items, train.target_stop - train.target_start, with_steps=True, with_means=False)
     return codec.pack(one.items, codec.rows(one), np.zeros(1, dtype=np.int64))
-
-
-def test_the_directory_holds_predictions_and_the_picture(tmp_path: Path) -> None:
-    run(SMALL, tmp_path)
-    text = (tmp_path / "report.html").read_text()
-    assert "The two domains as layers" in text
-    assert "AlterEgo" in text
-    assert (tmp_path / "figures" / "alter-ego.svg").is_file()
-    with gzip.open(tmp_path / "predictions.csv.gz", "rt", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert rows
-    assert all(row["item"].startswith("target:") for row in rows)
-
-
-@pytest.mark.parametrize(
-    "name", ["x-map-douban-book-music", "x-map-douban-music-book", "x-map-movielens-genres"]
-)
-def test_the_experiments_are_read(name: str) -> None:
-    from simulation.comparison.planning import load_comparison
-
-    comparison = load_comparison(CONFIGS / "experiments" / f"{name}.yaml")
-    names = {cell.protocol for cell in comparison.cells}
-    assert {"item-average", "user-average", "item-knn-target-only", "mf-union", "nx-map", "x-map"} <= names
-    assert {cell.seed for cell in comparison.cells} == {1, 2, 3, 4, 5}
