@@ -6,7 +6,7 @@ import pytest
 
 from release.locks import CONSTRAINTS, LOCKS, hashes_of, pins_of
 from tests.paths import ROOT
-from tests.test_dependencies import declared
+from tests.test_sources import declared
 
 TEXTS = {name: (ROOT / "requirements" / name).read_text(encoding="utf-8") for name in LOCKS}
 CHOSEN = pins_of((ROOT / CONSTRAINTS).read_text(encoding="utf-8"))

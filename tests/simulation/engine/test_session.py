@@ -1,6 +1,5 @@
 """One simulation at a time in a process, whose identity is Flower's."""
 
-import ast
 import gc
 import threading
 import tracemalloc
@@ -55,40 +54,6 @@ def test_a_runtime_that_dies_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> No
     message = "^Flower's simulation runtime ended: no space left$"
     with pytest.raises(RunError, match=message), open_session(SimulationOptions(), 2):
         pass
-
-
-ROOT = Path(__file__).parents[3]
-PACKAGES = ("dprec", "clients", "strategies", "simulation")
-PUBLIC = {"flwr.app", "flwr.clientapp", "flwr.serverapp", "flwr.serverapp.strategy", "flwr.simulation"}
-MAY_USE_MORE = (
-    "clients/device/fleet.py",
-    "clients/device/profile.py",
-    "simulation/deployment/",
-    "simulation/engine/",
-    "strategies/rounds.py",
-)
-
-
-def imported(path: Path) -> set[str]:
-    """Return the modules of Flower that a file imports from."""
-    modules = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            modules |= {name.name for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            modules.add(node.module)
-    return {module for module in modules if module.split(".")[0] == "flwr"}
-
-
-def test_private_modules_of_flower_are_used_in_few_places() -> None:
-    users = {
-        path.relative_to(ROOT).as_posix(): private
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*.py")
-        if (private := sorted(imported(path) - PUBLIC))
-    }
-    assert users
-    assert {path: used for path, used in users.items() if not path.startswith(MAY_USE_MORE)} == {}
 
 
 LOCAL = SimulationOptions(backend="local")
