@@ -1,4 +1,4 @@
-"""What holds of every source file: its length, its imports, whom it asks, and where its random words come from.
+"""What holds of every source file: its length, its imports, whom it asks, and whence its random words.
 
 `python tests/test_sources.py` prints the longest files and functions.
 """
