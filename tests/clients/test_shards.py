@@ -2,7 +2,6 @@ import platform
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from clients import shards
@@ -10,12 +9,12 @@ from clients.places import folder_inside, place_of
 from clients.population import open_population
 from clients.shards import INDEX, ShardedRatings, write_shards
 from dprec.accounting import PrivacyBudget
-from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.ratings import Ratings, RatingScale
 from tests.builders import populated
+from tests.make import synthetic
 from tests.refusals import refused_at
 
 USERS, NODE = 23, 4
@@ -24,8 +23,7 @@ USERS, NODE = 23, 4
 @pytest.fixture
 def ratings() -> Ratings:
     """Return ratings among which the first and the last user, and some others, have none."""
-    everything = Synthetic(users=USERS, items=30, ratings=250).load()
-    return everything.select(~np.isin(everything.users, [0, 5, 6, USERS - 1]))
+    return synthetic(USERS, 30, 250, without=(0, 5, 6, USERS - 1))
 
 
 @pytest.fixture(autouse=True)
@@ -36,14 +34,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def install(folder: Path, ratings: Ratings, place: Path) -> None:
-    populated(
-        folder,
-        ratings,
-        OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0)),
-        NODE,
-        seed=0,
-        shards=place,
-    )
+    setup = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+    populated(folder, ratings, setup, NODE, seed=0, shards=place)
 
 
 @pytest.mark.parametrize("continuous", [False, True])
