@@ -85,17 +85,13 @@ DAMAGED = """done = ItemAverage().fit(observations, seed)
     [
         ("predict", "return np.full(users.size, np.nan)", "predictions that are NaN or infinite"),
         ("predict", "return np.ones(users.size + 1)", "Wrong: predictions of shape"),
-        ("predict", "return None", "Wrong: no predictions"),
         ("predict", "return 1 / 0", "Wrong: ZeroDivisionError: division by zero"),
         ("fit", "return None", "OwnCompletion: its fit returned NoneType"),
-        ("fit", "return np.ones(observations.shape)", "OwnCompletion: its fit returned ndarray"),
-        ("fit", "return [][0]", "OwnCompletion: IndexError: list index out of range"),
         ("fit", DAMAGED, "predictions that are NaN or infinite"),
         ("channel", "return None", "OwnMechanism: its channel is a value of type NoneType"),
         ("channel", "return Lying(good.weights, good.inputs, good.values)", "a value of type Lying"),
         ("channel", "return Channel(good.weights[:2], good.inputs[:2], good.values)", "inputs [1.0, 2.0]"),
         ("channel", "return Channel(good.weights // 2, good.inputs, good.values)", "rows that are no dist"),
-        ("channel", "return {}['x']", "OwnMechanism: KeyError: 'x'"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
@@ -173,9 +169,7 @@ def spread(ratings, predictions):
 
 def nan(ratings, predictions): return float("nan")
 def text(ratings, predictions): return "0.5"
-def flag(ratings, predictions): return True
 def few(ratings): return 0.0
-def broken(ratings, predictions): return ratings / 0 / "x"
 value = 3
 class Sub:
     @staticmethod
@@ -211,15 +205,11 @@ def test_a_comparison_has_a_column_each_and_notices_a_changed_function(
 ) -> None:
     shared = {key: tiny[key] for key in ("dataset", "split", "simulation")}
     config = {"name": "mine", **shared, "evaluation": OWN, "protocols": ["nothing-sent"], "baselines": False}
-    (row,) = compare(config, tmp_path / "mine").rows
+    (row,) = compare(config, tmp_path / "mine", page=False).rows
     assert row["scores_reach"] == 1.0
     assert {"errors_bias", "scores_spread"} <= {*row}
-    assert "spread" in (tmp_path / "mine" / "report.html").read_text()
-    compare(config, tmp_path / "mine", resume=True, page=False)
-    with refused_at("comparison.yaml: evaluation.errors"):
-        compare(config | {"evaluation": {**OWN, "errors": []}}, tmp_path / "mine", resume=True)
     source.write_text(SOURCE + "# changed\n")
-    with pytest.raises(InputError, match=r"sources\.measures_of_mine:bias: '.*' there and '.*' now"):
+    with refused_at("comparison.yaml: sources.measures_of_mine:bias"):
         compare(config, tmp_path / "mine", resume=True)
 
 
@@ -231,20 +221,13 @@ def test_a_comparison_has_a_column_each_and_notices_a_changed_function(
             "evaluation.errors: measures_of_mine:nan: it returned nan; accepted: a fun",
         ),
         (["measures_of_mine:text"], "measures_of_mine:text: it returned a str; accepted: .* a finite number"),
-        (["measures_of_mine:flag"], "measures_of_mine:flag: it returned True"),
         (["measures_of_mine:few"], r"measures_of_mine:few: TypeError: few\(\) takes 1 positional"),
-        (["measures_of_mine:broken"], "measures_of_mine:broken: "),
         (["measures_of_mine:absent"], "evaluation.errors: no function absent in measures_of_mine"),
         (["measures_of_mine:value"], "evaluation.errors: no function value in measures_of_mine"),
-        (["measures_of_mine:Sub"], "evaluation.errors: no function Sub in measures_of_mine"),
         (["no_such_module:bias"], "evaluation.errors: no module 'no_such_module'"),
         (["bias"], "evaluation.errors: .*'bias'.*; accepted: module:function"),
         (["__main__:bias"], "evaluation.errors: '__main__:bias', a function of a notebook or script"),
-        (
-            ["measures_of_mine:bias", "measures_of_mine:Sub.bias"],
-            "evaluation.errors: two functions named bias",
-        ),
-        ([5], r"evaluation.errors\[0\]: 5; accepted: text"),
+        (["measures_of_mine:bias", "measures_of_mine:Sub.bias"], "evaluation.errors: two functions named"),
     ],
 )
 def test_what_is_no_metric_is_refused_before_anything_runs(

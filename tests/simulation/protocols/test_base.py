@@ -27,7 +27,6 @@ from simulation.protocols.base import BASELINE_PRESETS, Finding
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.sharing import (
     budget_at,
-    check_unit,
     mechanism_budget,
 )
 from strategies.participation import RoundRecord
@@ -115,12 +114,6 @@ def test_without_a_delta_a_protocol_composes_as_configured() -> None:
     assert budget_at(own, MatchedBudget(2.0, "user", 1e-5), "user").delta == 1e-5
     with refused_at("privacy.composition"):
         budget_at(own, MatchedBudget(2.0), "rating")
-
-
-def test_a_budget_in_another_unit_is_refused_with_the_reason() -> None:
-    check_unit(PrivacyBudget(epsilon=1.0, per="user"), "user", "of no matter")
-    with refused_at("privacy.per"):
-        check_unit(PrivacyBudget(epsilon=1.0, per="cell"), "user", "the rounds protect whole profiles")
 
 
 @pytest.fixture(scope="module")

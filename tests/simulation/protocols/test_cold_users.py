@@ -77,14 +77,6 @@ def test_cold_users_are_ranked_for_as_those_who_took_part(name: str) -> None:
     np.testing.assert_allclose(unknown["prediction"], of_twins, rtol=1e-9)
 
 
-def test_what_is_given_changes_the_lists_and_nothing_else() -> None:
-    few, many = (run("gram-central", split={**COLD, "test_fraction": share}) for share in (0.7, 0.1))
-    for name in ("uplink_payload_bytes", "downlink_payload_bytes", "epsilon_per_user", "user"):
-        np.testing.assert_array_equal(few.traffic[name], many.traffic[name])
-    assert few.summary["completion_diagnostics"] == many.summary["completion_diagnostics"]
-    assert len(few.predictions["user"]) > len(many.predictions["user"])
-
-
 @pytest.mark.parametrize("name", ["nothing-sent", "global-mean", "best-secret-set", "dp-als", "fmf-ldp"])
 def test_devices_predict_ratings_for_cold_users(name: str) -> None:
     summary = run(name, dataset=RATED, split=COLD).summary

@@ -10,7 +10,7 @@ import pytest
 from dprec.datasets import DelimitedTable
 from dprec.datasets.files import UserColumns
 from dprec.errors import InputError
-from simulation import audit, compare, load, run
+from simulation import audit, load, run
 
 USERS, ITEMS = 60, 30
 EPSILONS = np.array([0, 0.5, 3])[np.arange(USERS) % 3]
@@ -84,22 +84,3 @@ def test_each_epsilon_of_a_column_is_audited(dataset: DelimitedTable) -> None:
     found = audit(config.model_copy(update={"dataset": dataset}), trials=200).findings
     assert {each.test.partition(":")[0] for each in found} == {"epsilon 0.5", "epsilon 3"}
     assert all(each.holds for each in found)
-
-
-def test_a_comparison_has_one_cell_of_it(dataset: DelimitedTable, tmp_path: Path) -> None:
-    protocol = load("own-budgets-on-device", ["protocol.privacy.epsilon=chosen"]).protocol
-    values = {
-        "name": "column",
-        "dataset": dataset,
-        "split": {"kind": "holdout"},
-        "baselines": False,
-        "epsilons": [1.0, 3.0],
-        "simulation": {"backend": "local"},
-        "protocols": [{"name": "own", "protocol": protocol}, "one-bit-on-device"],
-    }
-    done = compare(values, tmp_path / "out", page=False)
-    assert not done.failures
-    cells = [(row["name"], row["epsilon"]) for row in done.rows]
-    assert cells == [("own", None), ("one-bit-on-device", 1.0), ("one-bit-on-device", 3.0)]
-    again = compare(values, tmp_path / "out", resume=True, page=False)
-    assert again.rows == done.rows

@@ -3,26 +3,25 @@
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from dprec.accounting import Guarantee, PrivacyAccountant, PrivacyBudget
+from dprec.accounting import Guarantee, PrivacyAccountant
 from dprec.completion import Calibrated, OneBit
 from dprec.gradients import FullGradient, OneBitGradient
-from dprec.mechanisms import BoundedLaplace, Channel, RandomizedResponse, SetOnly
+from dprec.mechanisms import Channel, RandomizedResponse, SetOnly
 from dprec.observations import EmbeddingRelease
 from dprec.ratings import RatingScale
 from simulation import audit, compare, load, run
 from simulation.analysis.description import describe
-from simulation.analysis.protocol_results import ProtocolResult, declared_lines
+from simulation.analysis.protocol_results import declared_lines
 from simulation.console.command_line import main
 from simulation.pages import report
 from simulation.protocols.base import declaring
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.task import Outcome, Task
-from simulation.storage.columns import figures_of
 from tests.refusals import refused_at
 
 EPSILON = 1.6
@@ -124,22 +123,6 @@ def test_the_loss_of_a_gradient_of_ones_own_is_declared(gradient: Any) -> None:
     assert not any("one bit" in note or note.startswith("Proved") for note in privacy["notes"])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Named(BoundedLaplace):
-    """A mechanism that takes the name of another."""
-
-    kind: Literal["laplace"] = "laplace"
-
-
-def test_what_is_user_defined_is_known_from_the_table_whatever_it_calls_itself() -> None:
-    privacy = {"epsilon": EPSILON, "per": "rating"}
-    summary = run(one_shot(Named(), privacy=privacy), page=False).summary
-    assert summary["mechanism"] == f"{__name__}:Named"
-    own = ProtocolResult("mine", EPSILON, (figures_of(summary),))
-    ours = ProtocolResult("ours", EPSILON, ({**own.rows[0], "mechanism": "laplace", "status": "proved"},))
-    assert (own.own, own.title, ours.own, ours.title) == (True, "mine (your own)", False, "ours")
-
-
 def test_what_only_the_server_does_leaves_a_proof() -> None:
     privacy = privacy_of(iterative(OtherMean()))
     assert (privacy["status"], privacy["declared_by"]) == ("proved", [])
@@ -237,13 +220,6 @@ class OwnPlaces(Calibrated):
     """Our own completion, which could place items by the sets as they are."""
 
 
-class LargeBudget(PrivacyBudget):
-    """A budget whose draws share more than it has."""
-
-    def share(self, *given: Any, **named: Any) -> float:
-        return 10 * super().share(*given, **named)
-
-
 def test_noise_rests_on_no_completion_from_outside() -> None:
     trusted = load(
         "one-bit-objective", overrides=["dataset.users=40", "dataset.items=20", "dataset.ratings=400"]
@@ -258,9 +234,3 @@ def test_noise_rests_on_no_completion_from_outside() -> None:
     protocol = replace(places.protocol, completion=OwnPlaces(), item_embeddings=release)
     with refused_at("protocol.item_embeddings.epsilon"):
         run(places.model_copy(update={"protocol": protocol}), page=False)
-
-
-def test_a_part_of_a_protocol_from_outside_declares_what_rests_on_it() -> None:
-    protocol = load("blp-mf").protocol
-    assert declaring(protocol) == ()
-    assert declaring(replace(protocol, privacy=LargeBudget(epsilon=1.0))) == (LargeBudget,)

@@ -135,16 +135,6 @@ def test_the_noise_of_a_sum_is_as_wide_as_it_should_be_and_changes_with_the_roun
     assert abs(np.corrcoef(one, other)[0, 1]) < 0.03
 
 
-def test_parameters_survive_the_broadcast_and_damage_is_noticed() -> None:
-    code = UpdateCode(((2, 2), (3,)), clip=1.0, deviation=0.0)
-    parameters = np.arange(4.0).reshape(2, 2), np.array([0.5, -1.0, 2.0])
-    for sent, received in zip(parameters, code.unpack(code.pack(parameters)), strict=True):
-        assert (sent == received).all()
-    for damaged in (b"", code.pack(parameters)[:-1], np.full(7, np.nan, dtype="<f4").tobytes()):
-        with pytest.raises(ValueError, match="parameters"):
-            code.unpack(damaged)
-
-
 def test_a_device_that_holds_nothing_sends_zeros_whatever_a_model_computes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

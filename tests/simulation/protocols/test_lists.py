@@ -34,17 +34,6 @@ def run(name: str, output: Path | None = None, **parts: Any) -> Any:
     return simulation.run(name, output, page=False, **settings)
 
 
-def test_copies_change_nothing_where_the_ridge_is_for_so_many_users() -> None:
-    given = ["protocol.ridge=20", "protocol.ridge_users=60"]
-    alone, copied = (run("ease", dataset={**SMALL, "copies": users}, overrides=given) for users in (60, 180))
-    np.testing.assert_allclose(copied.predictions["prediction"], alone.predictions["prediction"], atol=1e-9)
-    options = ["protocol.rank=4", "protocol.sweeps=3"]
-    alone, copied = (
-        run("ials", dataset={**SMALL, "copies": users}, overrides=options) for users in (60, 180)
-    )
-    np.testing.assert_allclose(copied.predictions["prediction"], alone.predictions["prediction"], atol=1e-9)
-
-
 def test_a_population_by_tau_has_the_noise_bytes_and_loss_of_all_its_users() -> None:
     def figures(**changes: Any) -> dict[str, Any]:
         return run("popularity-secagg", dataset={**SMALL, "copies": 600, **changes}).summary
@@ -96,32 +85,6 @@ def test_only_sums_represent_others() -> None:
     refused = {"dataset": {**SMALL, "positive": None, "copies": 600, "simulated_up_to": 100}}
     with refused_at("protocol.kind"):
         run("optimal-on-device", split={"kind": "holdout"}, **refused)
-
-
-def test_pairs_are_refused_by_what_predicts_ratings_and_the_line_says_what_suits() -> None:
-    for preset in ("item-average", "nothing-sent", "federated-mf", "optimal-on-device", "best-server"):
-        with pytest.raises(InputError) as refused:
-            run(preset)
-        assert "protocol.kind" in refused.value.where
-        assert "without a rating" in refused.value.found
-        named = refused.value.accepted.split(": ")[1].split(", ")
-        assert {"random-list", "popularity", "ease", "ials", "gram"} <= set(named)
-        assert "dp-als" not in named
-
-
-def test_a_comparison_has_the_baselines_of_lists_and_intervals_over_users(tmp_path: Path) -> None:
-    entries = {"name": "lists", "dataset": SMALL, "simulation": HERE, "protocols": ["ease"]}
-    split = {"kind": "user-holdout", "test_fraction": 0.3}
-    result = simulation.compare({**entries, "split": split}, tmp_path / "lists", page=False)
-    rows = {row["name"]: row for row in result.rows}
-    assert set(rows) == {"ease", "random-list", "popularity"}
-    assert rows["random-list"]["baseline"] == "nothing-sent"
-    ease, base = rows["ease"], rows["random-list"]["ndcg_at_10"]
-    assert ease["against"] == "random-list"
-    assert ease["ndcg_at_10_gain"] == pytest.approx(ease["ndcg_at_10"] - base, abs=1e-9)
-    assert ease["ndcg_at_10_gain_low"] < ease["ndcg_at_10_gain"] < ease["ndcg_at_10_gain_high"]
-    assert ease["scale_low"] is None
-    assert selected(load("ease").dataset).kind == "synthetic"
 
 
 BUDGET = "{epsilon: 4.0, per: user, composition: pld, delta: 1.0e-6}"

@@ -98,15 +98,3 @@ def test_what_devices_send_differs_by_a_step_at_most_where_rounding_does() -> No
     steps = np.rint((whole - alone) * 2**14)
     assert np.abs(steps).max() <= 1
     assert (steps != 0).mean() < 0.01
-
-
-def test_lines_are_read_from_what_nodes_say() -> None:
-    model, people = Mixing(), some_people(4, 20, STARS, 0)
-    code, parameters = code_of(model, 20, STARS, 1.0, 0.0), (np.ones(20),)
-    updates = model.updates(parameters, people)
-    with pytest.raises(ContractError) as caught:
-        check_updates(model, code, parameters, people, updates, np.array([0, 1]))
-    for before in ("", "ContractError: ", "a worker said: "):
-        assert str(ContractError.in_words(f"{before}{caught.value}")) == str(caught.value)
-    assert ContractError.in_words("own.module:Class: updates of two users; accepted: something else") is None
-    assert ContractError.in_words("KeyError: 3") is None

@@ -103,21 +103,6 @@ def test_the_histogram_is_learned_from_the_same_reports_at_the_same_loss(on_devi
         assert learned.summary["privacy"][unit] == pytest.approx(stated["privacy"][unit], abs=1e-9)
 
 
-def test_with_the_set_hidden_devices_gain_and_are_never_worse_off_than_alone() -> None:
-    values = copy.deepcopy(read_yaml(CONFIGS / "best-hidden-set.yaml"))
-    values["dataset"] = {"kind": "synthetic", "users": 500, "items": 60, "ratings": 6000}
-    values["simulation"] = {"backend": "local", "users_per_node": 170}
-    nothing = run({**values, "protocol": {"kind": "nothing-sent"}}).summary["accuracy"]["rmse"]
-    errors = {}
-    for epsilon in (0.01, 4.0):
-        result = run(changed(values, privacy={"epsilon": epsilon, "per": "cell"}))
-        errors[epsilon] = result.summary["accuracy"]["rmse"]
-        assert result.summary["privacy"]["hides_rated_items"] is True
-        assert result.summary["privacy"]["epsilon_per_rating"] <= epsilon
-    assert errors[0.01] < nothing
-    assert errors[4.0] < nothing - 0.02
-
-
 def values_of(name: str, **protocol: Any) -> dict[str, Any]:
     values = copy.deepcopy(read_yaml(CONFIGS / f"{name}.yaml"))
     values["dataset"] = {"kind": "synthetic", "users": 150, "items": 60, "ratings": 3000}

@@ -8,7 +8,7 @@ import pytest
 import simulation
 from dprec.completion import Profiles
 from dprec.gradients import RoundDraws
-from dprec.lists.method import ListDevice, ListLearner
+from dprec.lists.method import ListDevice
 from dprec.private_als.implicit import ImplicitDevice
 from dprec.private_als.method import ItemDevice
 from dprec.randomness import DeviceDraws, words
@@ -129,34 +129,6 @@ def test_who_sends_alone_or_among_fakes_is_louder_than_who_is_trusted_with() -> 
     assert local is not None
     assert shuffled is not None
     assert 5.0 < local < 50.0 < shuffled
-
-
-def test_a_sum_that_was_spoiled_beyond_what_can_be_computed_with_is_a_release_that_failed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    learn = ListLearner.learn
-
-    def spoiled(self: ListLearner, round_index: int, *given: Any) -> None:
-        if round_index == 2:
-            raise np.linalg.LinAlgError
-        learn(self, round_index, *given)
-
-    monkeypatch.setattr(ListLearner, "learn", spoiled)
-    config = {
-        "name": "spoiled",
-        "dataset": SETS,
-        "split": SPLIT,
-        "protocol": {
-            "kind": "gram",
-            "privacy": AT_4,
-            "aggregation": {"kind": "trusted"},
-            "table": {"items": 5},
-        },
-        "simulation": {"backend": "local"},
-    }
-    found = simulation.run(config, page=False)
-    assert any("Of 2 releases 1 failed" in note for note in found.summary["privacy"]["notes"])
-    assert np.isfinite(found.predictions["prediction"]).all()
 
 
 NOTHING = Profiles(np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0), 20)
