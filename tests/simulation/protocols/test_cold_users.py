@@ -15,24 +15,24 @@ from simulation.configuration.loading import load
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings, run_prepared
 from simulation.storage.run_files import read_run
-from tests.simulation.conftest import presets
-from tests.simulation.protocols.test_lists import SMALL, run
+from tests.make import POSITIVE_DATA
+from tests.simulation.conftest import presets, run_of_sets
 
 COLD = {"kind": "cold-users", "test_users": 0.25, "test_fraction": 0.4}
 PROTOCOLS = {name: parse_config(values).protocol for name, values in sorted(presets().items())}
 LISTS = [name for name, each in PROTOCOLS.items() if each.predicted == "lists" and each.folds_in]
-RATED = {key: value for key, value in SMALL.items() if key != "positive"}
+RATED = {key: value for key, value in POSITIVE_DATA.items() if key != "positive"}
 
 
 @pytest.mark.parametrize("name", LISTS)
 def test_cold_users_take_no_part_and_rank_by_what_is_given(name: str, tmp_path: Path) -> None:
-    summary = run(name, tmp_path / "run", split=COLD).summary
+    summary = run_of_sets(name, tmp_path / "run", split=COLD).summary
     assert summary["dataset"]["users"] == summary["traffic"]["users"] == 45
     assert summary["dataset"]["users_only_in_test"] == 15
     assert any(note.startswith("Accuracy is that of 15 users who took no part") for note in notes_of(summary))
     files = read_run(tmp_path / "run")
     assert files.traffic["ratings"].size == 45
-    again = run(name, tmp_path / "run", split=COLD, resume=True)
+    again = run_of_sets(name, tmp_path / "run", split=COLD, resume=True)
     assert not np.isin(again.predictions["user"], again.traffic["user"]).any()
     given = split_of(COLD).given
     own = set(zip(given.user_ids[given.users].tolist(), given.item_ids[given.items].tolist(), strict=True))
@@ -42,7 +42,7 @@ def test_cold_users_take_no_part_and_rank_by_what_is_given(name: str, tmp_path: 
 
 def split_of(split: dict[str, Any]) -> ColdRatings:
     _, test = load_ratings(
-        load("ease", overrides=[f"split={json.dumps(split)}", f"dataset={json.dumps(SMALL)}"])
+        load("ease", overrides=[f"split={json.dumps(split)}", f"dataset={json.dumps(POSITIVE_DATA)}"])
     )
     assert isinstance(test, ColdRatings)
     return test
@@ -61,7 +61,7 @@ def notes_of(summary: Any) -> list[str]:
 )
 def test_cold_users_are_ranked_for_as_those_who_took_part(name: str) -> None:
     """Users who hold what others hold are predicted the same, by what the same ones taught."""
-    config = load(name, overrides=[f"dataset={json.dumps(SMALL)}", "simulation.backend=local"])
+    config = load(name, overrides=[f"dataset={json.dumps(POSITIVE_DATA)}", "simulation.backend=local"])
     train, test = UserHoldout().split(selected(config.dataset), 0)
     backwards, strangers = np.arange(60)[::-1], np.arange(1000, 1060)
     given, tested = (part.of_users(backwards, strangers) for part in (train, test))
@@ -79,6 +79,6 @@ def test_cold_users_are_ranked_for_as_those_who_took_part(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["nothing-sent", "global-mean", "best-secret-set", "dp-als", "fmf-ldp"])
 def test_devices_predict_ratings_for_cold_users(name: str) -> None:
-    summary = run(name, dataset=RATED, split=COLD).summary
+    summary = run_of_sets(name, dataset=RATED, split=COLD).summary
     assert 0 < summary["accuracy"]["rmse"] < 3
     assert summary["dataset"]["users_only_in_test"] == 15

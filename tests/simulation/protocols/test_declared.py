@@ -17,11 +17,10 @@ from dprec.ratings import RatingScale
 from simulation import audit, compare, load, run
 from simulation.analysis.description import describe
 from simulation.analysis.protocol_results import declared_lines
-from simulation.console.command_line import main
-from simulation.pages import report
 from simulation.protocols.base import declaring
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.task import Outcome, Task
+from tests.make import small_run
 from tests.refusals import refused_at
 
 EPSILON = 1.6
@@ -84,12 +83,7 @@ class Zero(Free):
         return outcome
 
 
-SMALL: dict[str, Any] = {
-    "name": "small",
-    "dataset": {"kind": "synthetic", "users": 30, "items": 12, "ratings": 150},
-    "split": {"kind": "holdout", "test_fraction": 0.2},
-    "simulation": {"backend": "local"},
-}
+SMALL = small_run({}, 30, 12, 150, seed=0)
 
 
 def iterative(gradient: Any) -> dict[str, Any]:
@@ -152,58 +146,35 @@ def test_rows_that_differ_are_values() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Free", "Zero"])
-def test_a_protocol_of_ones_own_that_sends_for_nothing_is_refused(
-    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "free.yaml").write_text(json.dumps(one_shot({"kind": "none"}, kind=f"{__name__}:{kind}")))
-    with pytest.raises(SystemExit) as ended:
-        main(["run", str(tmp_path / "free.yaml"), "-o", str(tmp_path / "out"), "--no-page"])
-    assert ended.value.code == 2
-    lines = capsys.readouterr().err.splitlines()
-    (line,) = [each for each in lines if each.startswith("dprec: ")]
-    assert f"{__name__}:{kind}: " in line
-    sent = int(line.split(" bytes from 30 users")[0].split()[-1].replace(",", ""))
+def test_a_protocol_of_ones_own_that_sends_for_nothing_is_refused(kind: str) -> None:
+    with refused_at(f"{__name__}:{kind}") as caught:
+        run(one_shot({"kind": "none"}, kind=f"{__name__}:{kind}"), page=False)
+    sent = int(caught.value.found.split(" bytes from 30 users")[0].split()[-1].replace(",", ""))
     honest = run(one_shot({"kind": "none"}), page=False).traffic["uplink_message_bytes"]
     assert sent == honest.sum()
-    assert "for which its privacy ledger charges nothing; accepted: a charge to everybody who sends" in line
+    assert "a charge to everybody who sends" in caught.value.accepted
 
 
-@pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a comparison of a promise that is declared with one that is proved."""
-    own = iterative(Honest())["protocol"]
-    ours = one_shot({"kind": "randomized-response"}, privacy={"epsilon": 1.0})["protocol"]
-    values = {key: SMALL[key] for key in ("name", "dataset", "split", "simulation")}
-    values |= {
+def test_an_audit_of_the_same_code_stands_beside_it(tmp_path: Path) -> None:
+    values = {
+        **{key: SMALL[key] for key in ("name", "dataset", "split", "simulation")},
         "epsilons": [EPSILON],
-        "protocols": [{"name": "own", "protocol": own}, {"name": "ours", "protocol": ours}],
+        "protocols": [{"name": "own", "protocol": iterative(Honest())["protocol"]}],
         "baselines": False,
     }
-    folder = tmp_path_factory.mktemp("declared") / "out"
-    compare(values, folder, page=False)
-    return folder
-
-
-def page_of(directory: Path) -> str:
-    return " ".join(report(directory).read_text(encoding="utf-8").split())
-
-
-def test_an_audit_of_the_same_code_stands_beside_it(compared: Path) -> None:
-    found = audit(iterative(Honest()), compared / "audits" / "own", trials=2000)
+    (row,) = compare(values, tmp_path, page=False).rows
+    assert row["status"] == "declared"
+    found = audit(iterative(Honest()), tmp_path / "audits" / "own", trials=2000)
     assert found.holds
     assert list(found.declared_by) == [f"{__name__}:Honest"]
     exact = [finding.test for finding in found.findings if finding.exact]
     assert exact == ["another question in a round that was answered"]
-    (line,) = declared_lines(compared)
-    beside = (
-        f"the audit found no evidence against it: at ε = {EPSILON:g} at least {found.lower_bound:.4g} was"
-    )
-    assert beside in line
-    assert beside in page_of(compared)
-    file = compared / "audits" / "own" / "audit.json"
-    values = json.loads(file.read_text())
-    file.write_text(json.dumps({**values, "declared_by": {f"{__name__}:Honest": "0" * 16}}))
-    assert "no audit of this code is in audits/" in declared_lines(compared)[0]
+    (line,) = declared_lines(tmp_path)
+    assert f"at ε = {EPSILON:g} at least {found.lower_bound:.4g} was" in line
+    file = tmp_path / "audits" / "own" / "audit.json"
+    held = json.loads(file.read_text())
+    file.write_text(json.dumps({**held, "declared_by": {f"{__name__}:Honest": "0" * 16}}))
+    assert "no audit of this code is in audits/" in declared_lines(tmp_path)[0]
 
 
 def test_an_audit_sees_through_whole_floats() -> None:
@@ -221,16 +192,13 @@ class OwnPlaces(Calibrated):
 
 
 def test_noise_rests_on_no_completion_from_outside() -> None:
-    trusted = load(
-        "one-bit-objective", overrides=["dataset.users=40", "dataset.items=20", "dataset.ratings=400"]
-    )
-    protocol = replace(trusted.protocol, completion=OwnSigns(alpha=0.25, rank=2, bounded=True))
-    with refused_at("protocol.completion.kind"):
-        run(trusted.model_copy(update={"protocol": protocol}), page=False)
-    places = load(
-        "one-bit-on-device", overrides=["dataset.users=40", "dataset.items=20", "dataset.ratings=400"]
-    )
-    release = EmbeddingRelease(epsilon=1.0)
-    protocol = replace(places.protocol, completion=OwnPlaces(), item_embeddings=release)
-    with refused_at("protocol.item_embeddings.epsilon"):
-        run(places.model_copy(update={"protocol": protocol}), page=False)
+    few = ["dataset.users=40", "dataset.items=20", "dataset.ratings=400"]
+    trusted, places = load("one-bit-objective", few), load("one-bit-on-device", few)
+    signs, release = OwnSigns(alpha=0.25, rank=2, bounded=True), EmbeddingRelease(epsilon=1.0)
+    for config, changes, key in (
+        (trusted, {"completion": signs}, "completion.kind"),
+        (places, {"completion": OwnPlaces(), "item_embeddings": release}, "item_embeddings.epsilon"),
+    ):
+        protocol = replace(config.protocol, **changes)
+        with refused_at(f"protocol.{key}"):
+            run(config.model_copy(update={"protocol": protocol}), page=False)

@@ -9,34 +9,23 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-import simulation
 from dprec.completion import Profiles
-from dprec.datasets import selected
-from dprec.errors import InputError
 from dprec.gradients import Aggregate
 from dprec.lists.contributions import DIAGONAL, PairLayout, PopularityLayout, SetLayout
 from dprec.lists.method import ListLearner
 from dprec.randomness import ReleaseDraws
 from dprec.ratings import POSITIVE
 from dprec.sums import UNIT, RepresentedAggregation, TrustedAggregation
-from simulation.comparison.planning import load_comparison
 from simulation.configuration.loading import load
 from simulation.execution import load_ratings
+from tests.make import ON_THIS_MACHINE, POSITIVE_DATA
 from tests.refusals import refused_at
-
-LISTS = ("random-list", "popularity", "ease", "ials")
-SMALL = {"kind": "synthetic", "users": 60, "items": 40, "ratings": 900, "positive": ">= 4"}
-HERE: dict[str, Any] = {"backend": "local"}
-
-
-def run(name: str, output: Path | None = None, **parts: Any) -> Any:
-    settings = {"dataset": SMALL, "simulation": HERE, **parts}
-    return simulation.run(name, output, page=False, **settings)
+from tests.simulation.conftest import run_of_sets
 
 
 def test_a_population_by_tau_has_the_noise_bytes_and_loss_of_all_its_users() -> None:
     def figures(**changes: Any) -> dict[str, Any]:
-        return run("popularity-secagg", dataset={**SMALL, "copies": 600, **changes}).summary
+        return run_of_sets("popularity-secagg", dataset={**POSITIVE_DATA, "copies": 600, **changes}).summary
 
     simulated, represented = figures(), figures(simulated_up_to=599)
     assert (simulated["dataset"]["users"], simulated["dataset"]["represents"]) == (600, None)
@@ -51,7 +40,7 @@ def test_a_population_by_tau_has_the_noise_bytes_and_loss_of_all_its_users() -> 
 
 
 def test_the_sums_of_who_represents_others_have_as_much_noise_per_user() -> None:
-    config = load("gram-secagg", [f"dataset={json.dumps(SMALL)}"])
+    config = load("gram-secagg", [f"dataset={json.dumps(POSITIVE_DATA)}"])
     train, _ = load_ratings(config)
     population = 10 * train.n_users
     suited = config.protocol.representing(population, train)
@@ -72,7 +61,7 @@ def test_the_sums_of_who_represents_others_have_as_much_noise_per_user() -> None
 
 
 def test_what_a_population_could_not_do_is_refused_where_others_represent_it() -> None:
-    config = load("popularity-secagg", [f"dataset={json.dumps(SMALL)}"])
+    config = load("popularity-secagg", [f"dataset={json.dumps(POSITIVE_DATA)}"])
     train, _ = load_ratings(config)
     narrow = replace(config.protocol.aggregation, modulus_bits=24)
     protocol = replace(config.protocol, aggregation=narrow)
@@ -82,9 +71,9 @@ def test_what_a_population_could_not_do_is_refused_where_others_represent_it() -
 
 
 def test_only_sums_represent_others() -> None:
-    refused = {"dataset": {**SMALL, "positive": None, "copies": 600, "simulated_up_to": 100}}
+    refused = {"dataset": {**POSITIVE_DATA, "positive": None, "copies": 600, "simulated_up_to": 100}}
     with refused_at("protocol.kind"):
-        run("optimal-on-device", split={"kind": "holdout"}, **refused)
+        run_of_sets("optimal-on-device", split={"kind": "holdout"}, **refused)
 
 
 BUDGET = "{epsilon: 4.0, per: user, composition: pld, delta: 1.0e-6}"
@@ -106,49 +95,43 @@ def of_two_kinds(folder: Path) -> dict[str, Any]:
 def test_a_device_alone_orders_items_by_what_is_public_of_them(tmp_path: Path) -> None:
     """By chance, a list of 20 of the other 30 items finds two thirds of what is held out."""
     dataset = of_two_kinds(tmp_path)
-    knowing, random = (run(name, dataset=dataset).summary for name in ("content-list", "random-list"))
+    knowing, random = (run_of_sets(name, dataset=dataset).summary for name in ("content-list", "random-list"))
     assert knowing["accuracy"]["recall_at_20"] == 1.0
     assert random["accuracy"]["recall_at_20"] < 0.8
     for summary in (knowing, random):
         assert summary["traffic"]["uplink"]["message_bytes"] == 0
         assert summary["privacy"]["epsilon_per_user"]["max"] == 0
-    unknowing = run("content-list", dataset={**dataset, "items": None})
-    alone = run("random-list", dataset={**dataset, "items": None})
+    unknowing = run_of_sets("content-list", dataset={**dataset, "items": None})
+    alone = run_of_sets("random-list", dataset={**dataset, "items": None})
     np.testing.assert_array_equal(unknowing.predictions["rank"], alone.predictions["rank"])
 
 
-@pytest.mark.parametrize(
-    ("kind", "trust", "epsilon"),
-    [("trusted", "central", 1), ("local", "local", 8), ("shuffle", "shuffle", 4)],
-)
-def test_tastes_are_learned_and_sets_hidden_whoever_adds_up(
-    kind: str, trust: str, epsilon: float, tmp_path: Path
-) -> None:
-    composition = "sum" if kind == "local" else "pld"
-    found = run(
+def test_tastes_are_learned_and_sets_hidden(tmp_path: Path) -> None:
+    found = run_of_sets(
         "public-start",
         dataset=of_two_kinds(tmp_path),
         overrides=[
-            f"protocol.aggregation={{kind: {kind}}}",
-            f"protocol.privacy={{epsilon: {epsilon}, per: user, composition: {composition}, delta: 1.0e-6}}",
+            "protocol.aggregation={kind: local}",
+            "protocol.privacy={epsilon: 8, per: user, composition: sum, delta: 1.0e-6}",
             "protocol.table={items: 40, popularity_share: 0.2}",
         ],
     ).summary
     privacy = found["privacy"]
-    assert (privacy["status"], privacy["trust"], privacy["hides_rated_items"]) == ("proved", trust, True)
-    assert 0.9 * epsilon < privacy["epsilon_composed"]["max"] <= epsilon * (1 + 1e-6)
+    assert (privacy["status"], privacy["trust"], privacy["hides_rated_items"]) == ("proved", "local", True)
+    assert 0.9 * 8 < privacy["epsilon_composed"]["max"] <= 8 * (1 + 1e-6)
     assert found["traffic"]["rounds"] == 2
     # Half of the items are of a user's kind: by chance, a list of 20 from 30 finds two thirds of them.
     assert found["accuracy"]["recall_at_20"] > 0.9
 
 
 def test_who_reports_to_nobody_in_particular_is_charged_once_and_others_nothing() -> None:
-    population = {**SMALL, "copies": 300}
     faults = {"dropout": 0.1, "straggle": 0.1, "corrupt": 0.1}
     overrides = ["protocol.privacy.epsilon=2", "protocol.table.items=12"]
-    simulated = {**HERE, "faults": faults, "users_per_node": 70}
-    found = run("gram-local", dataset=population, overrides=overrides, simulation=simulated)
-    whole = run("gram-local", dataset=population, overrides=overrides, simulation={**HERE, "faults": faults})
+    simulated = {**ON_THIS_MACHINE, "faults": faults, "users_per_node": 70}
+    found = run_of_sets("gram-local", copies=300, overrides=overrides, simulation=simulated)
+    whole = run_of_sets(
+        "gram-local", copies=300, overrides=overrides, simulation={**ON_THIS_MACHINE, "faults": faults}
+    )
     np.testing.assert_array_equal(found.predictions["prediction"], whole.predictions["prediction"])
     traffic, privacy = found.traffic, found.summary["privacy"]
     assert found.summary["traffic"]["rounds"] == 2
@@ -163,7 +146,7 @@ def test_who_reports_to_nobody_in_particular_is_charged_once_and_others_nothing(
 
 
 def test_between_any_two_sets_the_distance_is_the_root_of_two() -> None:
-    notes = run("gram-central", dataset={**SMALL, "copies": 300}).summary["privacy"]["notes"]
+    notes = run_of_sets("gram-central", copies=300).summary["privacy"]["notes"]
     expected = 1.458  # of Gaussian DP of mu(1, 1e-6) times the root of 2, at the same delta
     found = [
         float(note.split("between any two profiles it is ")[1].rstrip("."))
@@ -182,24 +165,6 @@ def test_a_table_by_rule_is_the_largest_that_suits_its_own_noise(name: str, user
     most = whole.aggregation.affordable(whole.whole_multiplier)
     suited = [whole.table.suited(whole.tau_among(users, 300, size), 300, most).items for size in range(301)]
     assert among.table.items == max(size for size, suits in enumerate(suited) if suits >= size)
-
-
-def test_a_file_of_pairs_has_a_comparison_of_its_own(tmp_path: Path) -> None:
-    sets = selected(load("ease").dataset).load()
-    ids = sets.user_ids[sets.users].tolist(), sets.item_ids[sets.items].tolist()
-    lines = [f"{user},{item}\n" for user, item in zip(*ids, strict=True) if user <= 40 and item <= 60]
-    (tmp_path / "pairs.csv").write_text("".join(lines))
-    (tmp_path / "plays.csv").write_text(
-        "".join(f"{line.strip()},{place % 9}\n" for place, line in enumerate(lines))
-    )
-    for file, more in (("pairs.csv", []), ("plays.csv", ["dataset.positive='>= 1'"])):
-        plan = load_comparison(str(tmp_path / file), more)
-        private = {"popularity-secagg", "gram-local", "pairs-in-blanket", "gram-secagg", "gram-central"}
-        assert {cell.protocol for cell in plan.cells} == {*LISTS} | private
-        assert {cell.config.split.kind for cell in plan.cells} == {"user-holdout"}
-    assert "best-server" in {cell.protocol for cell in load_comparison(str(tmp_path / "plays.csv")).cells}
-    with pytest.raises(InputError, match=r"a kind that ranks by sets: .*gram"):
-        run("blp-mf", dataset=str(tmp_path / "pairs.csv"))
 
 
 def test_a_budget_bounds_what_a_user_adds_to_popularity() -> None:
@@ -249,8 +214,8 @@ def test_a_server_learns_from_sums_with_the_noise_that_epsilon_needs(
 
     honest = ListLearner.learn
     monkeypatch.setattr(ListLearner, "learn", learn)
-    dataset = {**SMALL, "users": 150, "ratings": 3000, "copies": copies}
-    found = run(
+    dataset = {**POSITIVE_DATA, "users": 150, "ratings": 3000, "copies": copies}
+    found = run_of_sets(
         name, dataset=dataset, overrides=["protocol.table.items=40", "protocol.table.popularity_share=0.2"]
     )
     train = load_ratings(found.record.config)[0]
