@@ -1,5 +1,5 @@
 # `make demo` shows what dprec does, `make test` checks that it does it, `make test-all` checks more thoroughly,
-# `make docs` builds the documentation, `make release` what is released.
+# `make nightly` checks the documents, `make docs` builds them, `make release` builds what is released.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Compiled tests are kept, so that the processes that share them compile each once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all docs release clean
+.PHONY: demo test test-all nightly docs release clean
 
 demo: $(VENV)/run.stamp
 	$(BIN)/dprec compare compare-quick
@@ -19,10 +19,13 @@ test: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -m "not thorough"
+	$(BIN)/pytest -m "not thorough and not nightly"
 
 test-all: test
-	$(BIN)/pytest -m thorough
+	$(BIN)/pytest -m "thorough and not nightly"
+
+nightly: $(VENV)/test.stamp
+	$(BIN)/pytest -m nightly
 
 docs: $(VENV)/test.stamp
 	$(BIN)/sphinx-build -W --keep-going -n -q -E -b html docs docs/_build/html

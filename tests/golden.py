@@ -1,8 +1,8 @@
 """What every preset computes, to nine digits: `python -m tests.golden` compares it with golden.json.
 
-Every preset runs on small data with all attacks, and is audited; some run on MovieLens 100K too. Kept is a digest
-of each: predictions, users, rounds, accuracy, privacy, traffic, attacks, findings. A digit may depend on the
-machine's linear algebra, so write the file and compare it on one machine:
+Every preset runs on small data with all attacks, and is audited; some run on MovieLens 100K too. Kept is a
+digest of each: predictions, users, rounds, accuracy, privacy, traffic, attacks, findings. A digit may depend
+on the machine's linear algebra, so write the file and compare it on one machine:
 
     python -m tests.golden --write [PRESET ...]     before a change that is to change no figure
     python -m tests.golden [PRESET ...]             after it; exit 1 where something differs

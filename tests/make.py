@@ -196,3 +196,18 @@ def reported(of: Ratings, mechanism: "Mechanism", epsilon: float, seed: int = 0)
     evidence = SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols))
     shape = of.n_users, of.n_items
     return observations(of.users, of.items, channel.values[symbols], shape, of.scale, evidence=evidence)
+
+
+def small_run(
+    protocol: dict[str, Any], users: int = 60, items: int = 30, count: int = 900, **parts: Any
+) -> dict[str, Any]:
+    """Return the configuration of a run without Ray on so few ratings; ``parts`` replace its own."""
+    return {
+        "name": "small",
+        "seed": 1,
+        "dataset": {"kind": "synthetic", "users": users, "items": items, "ratings": count},
+        "split": {"kind": "holdout"},
+        "protocol": protocol,
+        "simulation": ON_THIS_MACHINE,
+        **parts,
+    }

@@ -59,12 +59,6 @@ def test_the_same_contents_have_the_same_number(packages: Path) -> None:
     assert other["serialNumber"] != json.loads(bill)["serialNumber"]
 
 
-def test_what_is_required_and_missing_is_an_error(packages: Path) -> None:
-    (packages / "three_x-3.0.dist-info" / "METADATA").unlink()
-    with pytest.raises((KeyError, TypeError)):
-        bill_of("one", packages, {}, epoch=0)
-
-
 def test_hashes_come_from_the_report_of_the_installation() -> None:
     file = {"archive_info": {"hashes": {"sha256": DIGEST}}}
     report = {"install": [{"metadata": {"name": "Two_x"}, "download_info": file}]}

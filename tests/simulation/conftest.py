@@ -2,11 +2,15 @@
 
 import copy
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from simulation import run
 from simulation.configuration.strict_yaml import read_yaml
+from simulation.result import RunResult
+from tests.make import ON_THIS_MACHINE, POSITIVE_DATA
 from tests.paths import CONFIGS
 from tests.simulation.divisions import Expected, bits, divided
 
@@ -72,6 +76,13 @@ def _presets() -> dict[str, dict[str, Any]]:
         if "rounds" in values["protocol"]:
             values["protocol"]["rounds"] = min(values["protocol"]["rounds"], 4)
     return runs
+
+
+def run_of_sets(name: str, output: Path | None = None, copies: int = 0, **parts: Any) -> RunResult:
+    """Run a preset on positive interactions of few users, or on so many copies of these."""
+    data = {**POSITIVE_DATA, "copies": copies} if copies else POSITIVE_DATA
+    settings: dict[str, Any] = {"dataset": data, "simulation": ON_THIS_MACHINE, **parts}
+    return run(name, output, page=False, **settings)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

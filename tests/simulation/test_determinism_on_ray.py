@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flwr.common.serde import message_to_proto
 
 from dprec.mechanisms import Channel, Mechanism
 from dprec.ratings import RatingScale
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.ray_cluster import connected_to_ray
 from simulation.engine.session import Session, open_session
-from strategies.rounds import message_size
 from tests.documents.pages import write_files
-from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot, recorded
+from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot
 
 OWN = textwrap.dedent("""
     from dataclasses import dataclass
@@ -210,19 +208,3 @@ def test_user_defined_mechanisms_on_ray(
         tiny["protocol"]["mechanism"] = Coarse()
     expected = bits(None, divided(tiny, "local", 1, "all"), tmp_path / "expected")
     compare(expected, bits(session, divided(tiny, "ray", workers, 7), tmp_path / "7"))
-
-
-def test_accounted_bytes_are_those_of_the_messages_on_ray(
-    tiny: dict[str, Any], ray_session: tuple[int, Session]
-) -> None:
-    workers, session = ray_session
-    recording, result = recorded(divided(tiny, "ray", workers, 1), session)
-    for user, node in enumerate(session.node_ids):
-        # A report, and the acknowledgement of what the server recommends.
-        replies, questions = recording.received[node], recording.sent[node]
-        assert len(replies) == len(questions) == 2
-        assert result.traffic["uplink_message_bytes"][user] == sum(map(message_size, replies))
-        assert result.traffic["downlink_message_bytes"][user] == sum(map(message_size, questions))
-        # Flower's random ids are written in up to 10 bytes each, and are counted as all 10.
-        for reply in replies:
-            assert 0 <= message_size(reply) - message_to_proto(reply).ByteSize() <= 4

@@ -62,13 +62,6 @@ def test_users_who_have_left_are_neither_asked_nor_sent_anything() -> None:
     assert any("take no part until they rate again" in note for note in left.summary["privacy"]["notes"])
 
 
-@pytest.mark.parametrize("dropout", [0.6, 0.9])
-def test_a_period_in_which_no_report_arrives_ends_no_run(dropout: float) -> None:
-    result = moved({"days": 90, "returning": 0.1}, users=15, leave_after=1, faults={"dropout": dropout})
-    assert not all(line["replies"] for line in result.rounds)
-    assert result.summary["accuracy"]["rmse"] is not None
-
-
 @pytest.mark.parametrize("kind", ["increments", "fresh"])
 def test_a_period_in_which_nobody_is_there_has_no_collection(kind: str) -> None:
     few = {"days": 300, "returning": 0.0}

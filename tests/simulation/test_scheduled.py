@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.text import Text
 
-from dprec.components import summary_of
-from dprec.errors import InputError
 from dprec.observations import Observations
-from dprec.schedules import Collection, Increments, Periods, Schedule
+from dprec.schedules import Collection, Periods, Schedule
 from simulation import run
 from simulation.analysis.description import describe
 from simulation.configuration.models import parse_config
@@ -109,17 +106,6 @@ def test_fresh_noise_costs_its_share_each_time_and_can_be_averaged(tmp_path: Pat
     assert told[-1] > told[0] + 0.05
 
 
-def test_collections_may_be_rarer_than_periods_and_tables_rarer_than_collections(tmp_path: Path) -> None:
-    _, lines = weeks(weekly({"kind": "fresh", "every": 3}), tmp_path / "rare")
-    assert [line["replies"] > 0 for line in lines] == [place % 3 == 0 for place in range(len(lines))]
-    _, lines = weeks(weekly({"kind": "increments", "refresh": 3}), tmp_path / "tables")
-    sent = [line["downlink"]["payload_bytes"] > 0 for line in lines]
-    assert sent == [place % 3 == 0 for place in range(len(lines))]
-    assert all(line["replies"] > 0 for line in lines)
-    summary, lines = weeks(weekly({"kind": "increments", "collections": 2}), tmp_path / "two")
-    assert (len(lines), summary.traffic.rounds) == (2, 2)
-
-
 def test_what_a_server_forgets_is_not_asked_again(tmp_path: Path) -> None:
     _, kept = weeks(weekly({"kind": "increments"}), tmp_path / "kept")
     _, forgotten = weeks(weekly({"kind": "increments", "forget_after": 1}), tmp_path / "forgotten")
@@ -149,17 +135,6 @@ def test_beyond_a_cap_ratings_are_shown_without_an_answer(
     assert (seen.counts == held.counts).all()
 
 
-def test_a_schedule_is_given_as_any_other_part() -> None:
-    values = weekly({"kind": "fresh"})
-    capped = Increments(days=30, answers_per_user=5)
-    result = run(values, schedule=capped)
-    assert result.record.config.schedule == capped
-    same = run(values, schedule={"kind": "increments", "days": 30, "answers_per_user": 5})
-    assert same.rounds[-1]["accuracy"] == result.rounds[-1]["accuracy"]
-    with pytest.raises(InputError, match="schedule"):
-        run(values, schedule=7)  # type: ignore[arg-type]
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "schedule",
@@ -183,25 +158,6 @@ def test_ratings_whose_reports_are_lost_are_asked_about_again(tmp_path: Path) ->
     assert sum(line["failures"] for line in lines) > 0
     # An answer that is lost and given again is the same: a rating loses no more by it.
     assert summary.privacy.epsilon_per_rating == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("protocol", "main"),
-    [
-        ({"kind": "iterative", "gradient": {"kind": "one-bit"}, "rank": 2, "rounds": 2}, "rmse"),
-        ({"kind": "nothing-sent"}, "rmse"),
-    ],
-)
-def test_any_protocol_runs_as_a_whole_each_time(tmp_path: Path, protocol: dict[str, Any], main: str) -> None:
-    values = weekly({"kind": "fresh"})
-    budget = {"epsilon": 4.0, "per": "user"}
-    values["protocol"] = protocol if protocol["kind"] == "nothing-sent" else {**protocol, "privacy": budget}
-    summary, lines = weeks(values, tmp_path / "run")
-    assert getattr(summary.accuracy, main) is not None
-    if protocol["kind"] != "nothing-sent":
-        assert summary.privacy.epsilon_per_user.max is not None
-        assert 0 < summary.privacy.epsilon_per_user.max <= 4.0 * (1 + 1e-9)
-        assert all(line["replies"] > 0 for line in lines)
 
 
 def test_lists_are_judged_by_the_items_of_the_next_period(tmp_path: Path) -> None:
@@ -237,19 +193,6 @@ def test_increments_take_no_budget_per_user() -> None:
         load_ratings(config)
 
 
-def test_the_page_draws_the_periods(tmp_path: Path) -> None:
-    values = weekly({"kind": "increments", "collections": 3})
-    result = run(parse_config(values), tmp_path / "run")
-    page = (tmp_path / "run" / "report.html").read_text()
-    assert "Period by period" in page
-    assert f"{summary_of(Increments)} Every device predicts" in page
-    drawn = (tmp_path / "run" / "figures" / "periods.svg").read_text()
-    for words in ("users present", "nothing sent", "newcomers, with no own rating", "period of 30 days"):
-        assert words in drawn
-    names = [name.get_text() for name in result.plot().findobj(Text)]
-    assert "users present" in names
-
-
 def test_what_a_policy_of_ones_own_costs_is_declared_unless_it_changes_what_is_read_alone() -> None:
     free, last = (
         run(weekly({"kind": f"tests.policies:{name}", "days": 60}), page=False).summary["privacy"]
@@ -261,9 +204,3 @@ def test_what_a_policy_of_ones_own_costs_is_declared_unless_it_changes_what_is_r
     assert [each["component"] for each in free["declared_by"]] == ["tests.policies:Free"]
     assert last["status"] == "proved"
     assert last["epsilon_per_rating"] == pytest.approx(1.0)
-
-
-def test_reports_of_ones_own_are_declared_on_a_schedule_too() -> None:
-    values = weekly({"kind": "fresh", "days": 60}, mechanism={"kind": "tests.policies:OwnBits"})
-    privacy = run(values, page=False).summary["privacy"]
-    assert privacy["status"] == "declared"

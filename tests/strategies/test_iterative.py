@@ -12,11 +12,9 @@ from flwr.common.serde import message_to_proto
 
 from clients.faults import ABSENT, DAMAGED, PUNCTUAL, FaultOptions, fates
 from dprec.completion import StepOptions
-from dprec.datasets import Synthetic
 from dprec.exchange import IterativeSetup, Reports
 from dprec.gradients import Aggregate, FullGradient, GradientReport, OneBitGradient, ReducedOneBitGradient
 from dprec.randomness import RunKeys
-from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions
 from simulation.engine.grids import stamped
 from strategies.iterative import IterativeFactorization, State
@@ -24,6 +22,7 @@ from strategies.participation import SamplingOptions
 from strategies.roster import Roster, identify
 from strategies.rounds import message_size
 from tests.builders import RecordingGrid, Tamper, populated
+from tests.make import synthetic
 
 USERS, ITEMS, RANK, ROUNDS, GROUP, SEED = 30, 20, 2, 5, "00000001", 8
 KEYS = RunKeys.derive(SEED).installed
@@ -45,15 +44,11 @@ class Watched(IterativeFactorization):
         super()._step(aggregate, round_index)
 
 
-@pytest.fixture(scope="module")
-def ratings() -> Ratings:
-    everything = Synthetic(users=USERS, items=ITEMS, ratings=250).load()
-    return everything.select(everything.users != 3)
+RATINGS = synthetic(USERS, ITEMS, 250, without=(3,))
 
 
 def begin(
     folder: Path,
-    ratings: Ratings,
     size: int,
     gradient: GradientReport,
     *,
@@ -74,7 +69,7 @@ def begin(
     )
     populated(
         folder / GROUP,
-        ratings,
+        RATINGS,
         setup,
         size,
         seed=SEED,
@@ -92,14 +87,14 @@ def begin(
         public_seed=KEYS.public_seed,
         group=GROUP,
         roster=Roster(identify(grid), USERS, size),
-        state=State.begin(ratings.counts > 0, ITEMS, RANK, SEED),
+        state=State.begin(RATINGS.counts > 0, ITEMS, RANK, SEED),
     )
     grid.sent, grid.received = [], []
     return grid, strategy
 
 
-def run(folder: Path, ratings: Ratings, size: int, gradient: GradientReport, **options: Any) -> Watched:
-    grid, strategy = begin(folder, ratings, size, gradient, **options)
+def run(folder: Path, size: int, gradient: GradientReport, **options: Any) -> Watched:
+    grid, strategy = begin(folder, size, gradient, **options)
     for _ in range(ROUNDS):
         strategy.run_round(grid)
     return strategy
@@ -117,27 +112,16 @@ def state_of(strategy: Watched) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
-def test_flower_runs_it_like_any_strategy(tmp_path: Path, ratings: Ratings, gradient: GradientReport) -> None:
-    grid, strategy = begin(tmp_path / "start", ratings, 7, gradient)
+def test_flower_runs_it_like_any_strategy(tmp_path: Path, gradient: GradientReport) -> None:
+    grid, strategy = begin(tmp_path / "start", 7, gradient)
     initial = ArrayRecord([strategy.state.factors])
     result = strategy.start(grid, initial, num_rounds=ROUNDS)
     (final,) = result.arrays.to_numpy_ndarrays()
-    own = run(tmp_path / "own", ratings, 7, gradient)
+    own = run(tmp_path / "own", 7, gradient)
     assert final.tobytes() == own.state.factors.tobytes()
     assert state_of(strategy) == state_of(own)
     replies = [metrics["replies"] for metrics in result.train_metrics_clientapp.values()]
     assert replies == [USERS] * ROUNDS
-
-
-def test_flower_may_bring_factors_of_its_own(tmp_path: Path, ratings: Ratings) -> None:
-    grid, strategy = begin(tmp_path, ratings, 7, FullGradient())
-    given = np.random.default_rng(1).normal(1.0, 0.2, (ITEMS, RANK))
-    strategy.start(grid, ArrayRecord([given]), num_rounds=1)
-    assert strategy.state.broadcast is not None
-    assert strategy.state.broadcast.tolist() == given.astype(np.float32).tolist()
-    for hostile in ([given[:-1]], [given, given], []):
-        with pytest.raises(ValueError, match="given, not item factors of shape"):
-            strategy.configure_train(2, ArrayRecord(hostile), ConfigRecord(), grid)
 
 
 def asked_in(grid: RecordingGrid, strategy: Watched) -> list[list[int]]:
@@ -160,9 +144,9 @@ def asked_in(grid: RecordingGrid, strategy: Watched) -> list[list[int]]:
     ],
 )
 def test_a_sample_is_drawn_from_the_seed_and_charged_for_its_rounds_alone(
-    tmp_path: Path, ratings: Ratings, sampling: SamplingOptions, expected: int
+    tmp_path: Path, sampling: SamplingOptions, expected: int
 ) -> None:
-    grid, strategy = begin(tmp_path / "one", ratings, 1, OneBitGradient(), sampling=sampling)
+    grid, strategy = begin(tmp_path / "one", 1, OneBitGradient(), sampling=sampling)
     for _ in range(ROUNDS):
         strategy.run_round(grid)
     rounds = asked_in(grid, strategy)
@@ -176,13 +160,13 @@ def test_a_sample_is_drawn_from_the_seed_and_charged_for_its_rounds_alone(
     assert (accountant.get_epsilon() <= ROUNDS * EPSILON).all()
     assert (traffic.messages == 2 * taken).all()
     assert ((traffic.uplink_payload > 0) == (taken > 0)).all()
-    assert np.isnan(accountant.get_epsilon(per="rating")[(taken == 0) | (ratings.counts == 0)]).all()
-    charged = (taken > 0) & (ratings.counts > 0)
+    assert np.isnan(accountant.get_epsilon(per="rating")[(taken == 0) | (RATINGS.counts == 0)]).all()
+    charged = (taken > 0) & (RATINGS.counts > 0)
     np.testing.assert_allclose(
         accountant.get_epsilon(per="rating")[charged], taken[charged] * loss, rtol=1e-15
     )
     # The same seed chooses the same users, however they are hosted.
-    again = run(tmp_path / "two", ratings, 7, OneBitGradient(), sampling=sampling)
+    again = run(tmp_path / "two", 7, OneBitGradient(), sampling=sampling)
     assert again.state.accountant.get_epsilon().tolist() == accountant.get_epsilon().tolist()
     assert [event.round_index for event in accountant.history] == list(range(1, ROUNDS + 1))
     for users, event in zip(rounds, accountant.history, strict=True):
@@ -192,10 +176,10 @@ def test_a_sample_is_drawn_from_the_seed_and_charged_for_its_rounds_alone(
 @pytest.mark.parametrize("size", [1, 7, USERS])
 @pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
 def test_faults_are_charged_when_sent_and_used_when_sound_and_in_time(
-    tmp_path: Path, ratings: Ratings, gradient: GradientReport, size: int
+    tmp_path: Path, gradient: GradientReport, size: int
 ) -> None:
-    grid, strategy = begin(tmp_path / "faulty", ratings, size, gradient, faults=FAULTS)
-    honest, other = begin(tmp_path / "honest", ratings, USERS, gradient, individual_reports=True)
+    grid, strategy = begin(tmp_path / "faulty", size, gradient, faults=FAULTS)
+    honest, other = begin(tmp_path / "honest", USERS, gradient, individual_reports=True)
     record = strategy.run_round(grid)
     other.run_round(honest)
     (reply,) = honest.received
@@ -217,17 +201,6 @@ def test_faults_are_charged_when_sent_and_used_when_sound_and_in_time(
     if isinstance(gradient, FullGradient):
         mean = gradient.gradient(aggregate, strategy.shape, math.inf, KEYS.public_seed)
         np.testing.assert_allclose(mean * used.sum(), aggregate.total * 2.0**-24)
-
-
-def test_all_failing_leaves_the_factors_alone(tmp_path: Path, ratings: Ratings) -> None:
-    strategy = run(tmp_path, ratings, 7, OneBitGradient(), faults=FaultOptions(dropout=1.0))
-    fresh = State.begin(ratings.counts > 0, ITEMS, RANK, SEED)
-    assert strategy.state.factors.tolist() == fresh.factors.tolist()
-    assert strategy.state.empty_rounds == ROUNDS
-    assert [record.failures for record in strategy.state.records] == [USERS] * ROUNDS
-    assert strategy.state.accountant.get_epsilon().tolist() == [0.0] * USERS
-    assert strategy.state.accountant.history == []
-    assert strategy.aggregates == []
 
 
 def with_reports(change: Callable[[list[bytes]], list[Any]], partition: int = 2) -> Tamper:
@@ -267,13 +240,11 @@ HOSTILE: dict[str, Tamper] = {
 
 @pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
 @pytest.mark.parametrize("tamper", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_replies_enter_nothing(
-    tmp_path: Path, ratings: Ratings, gradient: GradientReport, tamper: Tamper
-) -> None:
-    grid, strategy = begin(tmp_path / "hostile", ratings, 7, gradient, individual_reports=True)
+def test_hostile_replies_enter_nothing(tmp_path: Path, gradient: GradientReport, tamper: Tamper) -> None:
+    grid, strategy = begin(tmp_path / "hostile", 7, gradient, individual_reports=True)
     grid.tamper = tamper
     record = strategy.run_round(grid)
-    silent, expected = begin(tmp_path / "silent", ratings, 7, gradient)
+    silent, expected = begin(tmp_path / "silent", 7, gradient)
     silent.tamper = lambda reply: None if _first(reply) == 14 else reply
     expected.run_round(silent)
     assert record.replies == USERS - 7
@@ -282,10 +253,10 @@ def test_hostile_replies_enter_nothing(
 
 
 @pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
-def test_a_sum_is_as_good_as_the_reports(tmp_path: Path, ratings: Ratings, gradient: GradientReport) -> None:
+def test_a_sum_is_as_good_as_the_reports(tmp_path: Path, gradient: GradientReport) -> None:
     options = {"sampling": SamplingOptions(fraction=0.7), "faults": FAULTS}
-    sums, one = begin(tmp_path / "sums", ratings, 7, gradient, **options)
-    reports, other = begin(tmp_path / "reports", ratings, 7, gradient, individual_reports=True, **options)
+    sums, one = begin(tmp_path / "sums", 7, gradient, **options)
+    reports, other = begin(tmp_path / "reports", 7, gradient, individual_reports=True, **options)
     for _ in range(2):
         one.run_round(sums)
         other.run_round(reports)
@@ -302,10 +273,10 @@ def _first(reply: Message) -> object:
 @pytest.mark.parametrize("broadcast", [BroadcastOptions(), DELTA], ids=["float32", "float16 delta"])
 @pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
 def test_accounted_bytes_are_those_of_the_messages(
-    tmp_path: Path, ratings: Ratings, gradient: GradientReport, broadcast: BroadcastOptions
+    tmp_path: Path, gradient: GradientReport, broadcast: BroadcastOptions
 ) -> None:
     sampling = SamplingOptions(fraction=0.7)
-    grid, strategy = begin(tmp_path, ratings, 1, gradient, sampling=sampling, broadcast=broadcast)
+    grid, strategy = begin(tmp_path, 1, gradient, sampling=sampling, broadcast=broadcast)
     for _ in range(ROUNDS):
         strategy.run_round(grid)
     strategy.deliver(grid)
@@ -329,14 +300,3 @@ def test_accounted_bytes_are_those_of_the_messages(
     records = strategy.state.records
     assert sum(record.downlink_message_bytes for record in records) == down.sum()
     assert sum(record.uplink_message_bytes for record in records) == up.sum()
-
-
-def test_changes_are_shorter_and_mean_the_same(tmp_path: Path, ratings: Ratings) -> None:
-    """Unrated items do not move, and are not sent again."""
-    few = ratings.select(ratings.items < 5)
-    whole = run(tmp_path / "whole", few, 7, FullGradient())
-    changes = run(tmp_path / "changes", few, 7, FullGradient(), broadcast=BroadcastOptions(delta=True))
-    assert changes.state.factors.tolist() == whole.state.factors.tolist()
-    sent = [record.downlink_payload_bytes for record in changes.state.records]
-    assert sent[0] == whole.state.records[0].downlink_payload_bytes
-    assert max(sent[1:]) < sent[0] / 2

@@ -12,7 +12,6 @@ from clients import one_shot
 from dprec.accounting import PrivacyBudget
 from dprec.channel import Channel
 from dprec.completion import OutputPerturbation
-from dprec.errors import InputError, SettingError
 from dprec.lists import ListMethod, TableOptions
 from dprec.private_als import FactorizationOptions
 from dprec.randomness import DeviceDraws, ReleaseDraws
@@ -21,7 +20,6 @@ from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregatio
 from dprec.sums.shuffled import Exchange
 from simulation import audit, load
 from simulation.auditing import Audit, auditing
-from simulation.auditing.auditing import audit_all
 from simulation.auditing.sums import sum_findings
 from simulation.console.command_line import main
 from simulation.protocols.base import Finding, NoisySums
@@ -79,20 +77,6 @@ def test_what_is_promised_is_kept(name: str, overrides: tuple[str, ...], least: 
     exact = [finding for finding in result.findings if finding.exact]
     assert exact
     assert all(finding.at_least == pytest.approx(finding.promised, rel=1e-3) for finding in exact)
-
-
-def test_the_tests_of_a_protocol_that_hides_the_rated_items() -> None:
-    result = audited("zheng-rr", trials=200)
-    promised = {finding.test: (finding.unit, finding.promised) for finding in result.findings}
-    assert promised["one item rated or not"] == ("cell", 1.0)
-    assert promised["two rated items or the two others, of four"] == ("user", 4.0)
-    assert {test for test, (_, epsilon) in promised.items() if not epsilon} == {
-        "noise of two users",
-        "noise of two items",
-        "noise of two runs",
-        "noise at two budgets",
-        "noise before and after a changed rating",
-    }
 
 
 @pytest.mark.usefixtures("leaky")
@@ -219,21 +203,6 @@ def test_noise_that_is_shared_is_detected(
     assert tests <= {finding.test for finding in result.findings if not finding.holds}
 
 
-def test_the_command_reports_every_test(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "200")  # so that no verdict is broken
-    arguments = ["audit", CONFIGS / "zheng-rr.yaml", "-o", tmp_path / "out", "--trials", "200"]
-    arguments += ["--confidence", str(CONFIDENCE)]
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    assert caught.value.code == 0
-    printed = capsys.readouterr().out
-    assert printed.count("no evidence against it") == 15
-    assert printed.count("a twofold leak would be seen with probability") == 6
-    assert (tmp_path / "out" / "config.yaml").exists()
-
-
 @pytest.mark.parametrize(
     ("name", "options", "where"),
     [
@@ -252,25 +221,6 @@ def test_what_cannot_be_audited(name: str, options: dict[str, Any], where: str, 
     with refused_at(where):
         audited(name, output=tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "override", "where"),
-    [
-        ("pg-mf", "protocol.privacy=null", "protocol.privacy"),
-        ("pg-mf", "protocol.privacy.per=rating", "protocol.privacy.per"),
-        ("one-bit-gradient", "protocol.privacy.per=user", "protocol.privacy.per"),
-        ("one-bit-gradient", "binarization=null", "binarization"),
-    ],
-)
-def test_what_a_run_refuses_an_audit_refuses(name: str, override: str, where: str) -> None:
-    with refused_at(where):
-        audited(name, override)
-
-
-def test_a_preset_is_audited_by_its_name() -> None:
-    small = ["dataset={kind: synthetic, users: 20, items: 10, ratings: 100}"]
-    assert audit("blp-mf", overrides=small, trials=200, seed=3).holds
 
 
 @pytest.fixture
@@ -297,29 +247,6 @@ def test_all_presets_are_audited_each_protocol_once(
     assert "No promise was found broken, of 2 presets that promise something. Of the audits, 2 weak." in page
     assert "1 preset promises nothing that can be tested." in page
     assert json.loads((tmp_path / "out" / "audit.json").read_text())["presets"][1] == first
-
-
-@pytest.mark.usefixtures("two_presets", "leaky")
-def test_a_broken_promise_fails_the_command_for_all_presets(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["audit", "--all", "--trials", "4000", "-o", str(tmp_path / "out")])
-    assert caught.value.code == 1
-    (error,) = capsys.readouterr().err.splitlines()
-    assert error == "dprec: 2 of 3 presets break a promise: zheng-rr, zheng-rr-centred"
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "The promises of zheng-rr and zheng-rr-centred are broken, of 2 presets that promise" in page
-
-
-@pytest.mark.parametrize(
-    "arguments", [[], ["blp-mf", "--all"], ["--all", "--set", "seed=2"]], ids=["none", "both", "set"]
-)
-def test_a_configuration_or_all(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["audit", *arguments])
-    assert caught.value.code == 2
-    assert "accepted: CONFIG, or --all alone" in capsys.readouterr().err
 
 
 def test_a_trusted_server_that_adds_a_fifth_of_the_noise_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,21 +288,6 @@ def test_what_x_map_lets_out_is_audited() -> None:
     assert found["a neighbour and its similarity"].promised == 4.0
 
 
-def test_all_presets_need_an_empty_directory(tmp_path: Path) -> None:
-    (tmp_path / "kept").write_text("kept")
-    with pytest.raises(InputError, match="a new or empty directory"):
-        audit_all(tmp_path, trials=200)
-
-
-def test_a_directory_in_use_is_refused_before_anything_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    monkeypatch.setattr("simulation.auditing.auditing.audit_of", lambda *_: pytest.fail("it ran"))
-    with pytest.raises(InputError, match="something else; accepted: a new or empty directory"):
-        audit("blp-mf", tmp_path)
-
-
 OF_DEVICES = PrivateAlsProtocol(
     privacy=PrivacyBudget(epsilon=2.0, per="user", composition="pld", delta=1e-3),
     factorization=FactorizationOptions(rank=0),
@@ -415,22 +327,6 @@ def test_the_bound_on_sums_is_below_the_promise_and_not_far_below(
     assert 0.99 * 2.0 < found[LONGEST].at_least <= 2.0 * (1 + 1e-9)
 
 
-def test_what_is_looked_at_where_devices_add_the_noise_and_where_a_server_does() -> None:
-    tests = [finding.test for finding in findings(OF_DEVICES, 1000)]
-    assert len(tests) == 4
-    assert "less the noise of 3 colluding devices" in tests[WHOLE]
-    assert [finding.test for finding in findings(OF_SERVER, 1000)] == [
-        "the longest of some contributions",
-        "two contributions that are far apart",
-        "a whole profile, in the sums of all rounds",
-        "a whole profile, in the sums of all rounds, but for a probability of 0.01",
-        "noise of two rounds",
-        "noise of two items",
-        "noise of two runs",
-        "noise of other sums",
-    ]
-
-
 @pytest.mark.parametrize("settings", [{}, {"sketch": 0.2}, {"rotation": True}])
 def test_item_sets_are_as_far_apart_as_is_said(settings: dict[str, Any]) -> None:
     budget = OF_DEVICES.privacy
@@ -458,17 +354,6 @@ def test_what_counts_without_a_norm_is_noticed(monkeypatch: pytest.MonkeyPatch) 
         PopularityProtocol, "method", ListMethod(options=TableOptions(items=0, normalised=False))
     )
     assert "the longest of some contributions" in defects(protocol, 1000)
-
-
-def test_a_table_of_few_items_is_audited() -> None:
-    protocol = GramProtocol(
-        privacy=OF_SERVER.privacy,
-        aggregation=TrustedAggregation(),
-        table=TableOptions(items=5, popularity_share=0.2),
-    )
-    longest = findings(protocol, 1000)[LONGEST]
-    assert longest.defect is None
-    assert longest.at_least > 0.99 * 2.0
 
 
 def test_noise_that_counts_on_too_many_devices_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -504,13 +389,6 @@ def test_contributions_that_are_sketched_and_turned_keep_to_their_length(rotatio
     aggregation = SecureAggregation(colluders=3, dropouts=0.2, sketch=0.3, rotation=rotation)
     sketched = findings(replace(OF_DEVICES, aggregation=aggregation), 1000)
     assert 0.98 * 2.0 < sketched[LONGEST].at_least <= 2.0
-
-
-def test_only_sums_with_noise_are_audited() -> None:
-    assert OF_DEVICES.audited() is OF_DEVICES
-    assert OF_SERVER.audited() is OF_SERVER
-    with pytest.raises(SettingError, match="a protocol whose devices protect what they send"):
-        PrivateAlsProtocol(aggregation=TrustedAggregation()).audited()
 
 
 def test_a_schedule_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

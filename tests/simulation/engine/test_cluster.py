@@ -17,14 +17,13 @@ from ray.cluster_utils import Cluster
 
 import simulation
 from dprec.datasets import InMemory
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError
 from dprec.exchange import TRAIN
 from simulation.comparison import cell_runs
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.configuration.strict_yaml import parse_yaml
-from simulation.engine import ray_cluster
 from simulation.engine import session as sessions
-from simulation.engine.ray_cluster import ADDRESS, check_nodes, connected_to_ray, working_nodes
+from simulation.engine.ray_cluster import ADDRESS, connected_to_ray, working_nodes
 from simulation.engine.session import Session, open_session
 from tests.simulation.conftest import TINY
 from tests.simulation.divisions import bits, compare, divided, written
@@ -139,17 +138,6 @@ class TestTheNodesOfACluster:
             with open_session(SimulationOptions(backend="ray", workers=joined), 4) as session:
                 yield session
 
-    def test_other_versions_are_named(self, joined: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert joined == 2
-        own = ray_cluster.installation()
-        monkeypatch.setattr(ray_cluster, "installation", lambda: {**own, "SciPy": "0.1"})
-        with pytest.raises(RunError, match=rf"^the Ray node \w+ has SciPy {own['SciPy']}, not 0\.1$"):
-            check_nodes(None, "")
-
-    def test_a_folder_that_is_not_seen_is_named(self, joined: int, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match=rf"^{tmp_path}/no: not on the Ray node \w+; accepted: seen$"):
-            check_nodes(tmp_path / "no", "seen")
-
     def test_what_a_dying_node_was_asked_is_done_again_elsewhere(
         self, session: Session, faults: Path, tiny: dict[str, Any], tmp_path: Path
     ) -> None:
@@ -181,15 +169,6 @@ def test_a_run_that_shared_the_cluster_ends_with_its_bits(
     _, complaint = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, complaint) == (0, "")
     compare(bits(None, divided(tiny, "local", 1, "all"), tmp_path / "local"), written(folder))
-
-
-def test_an_audit_is_what_it_is_without_a_cluster(
-    two_nodes: TwoNodes, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny["simulation"]["backend"] = "ray"
-    joined = simulation.audit(tiny, trials=200).values()
-    monkeypatch.delenv(ADDRESS)
-    assert joined == simulation.audit(tiny, trials=200).values()
 
 
 HEAD = """

@@ -9,16 +9,11 @@ import numpy as np
 import pytest
 from flwr.serverapp import Grid
 
-from clients.population import open_population
-from dprec.accounting import COMPARABLE_UNITS, MatchedBudget
-from dprec.exchange import ReportSetup
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
 from simulation.protocols import Task
-from simulation.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol
-from tests.builders import populated
-from tests.refusals import refused_at
+from simulation.protocols.baselines import NothingSentProtocol
 
 STEP = 4 / 200
 """Of the scale on which means of 1 to 5 stars are sent."""
@@ -51,12 +46,6 @@ def test_everybody_is_predicted_the_mean_of_the_means(mean: dict[str, Any]) -> N
     assert result.summary["completion_diagnostics"] == {"mean": predicted}
 
 
-def test_signs_have_a_mean_too(mean: dict[str, Any]) -> None:
-    mean["binarization"] = {"kind": "mean"}
-    (predicted,) = set(run(mean).predictions["prediction"].tolist())
-    assert predicted == pytest.approx(mean_of_means(mean), abs=0.01 / 2)
-
-
 def test_one_number_is_sent(mean: dict[str, Any]) -> None:
     result = run(mean)
     assert result.summary["traffic"]["rounds"] == 1
@@ -81,34 +70,6 @@ def test_the_mean_is_learned_through_noise_without_its_bias(noisy: dict[str, Any
         spent = result.traffic[unit][np.isfinite(result.traffic[unit])]
         assert spent.max() <= 4 * (1 + 1e-6)
         assert spent.max() > 3.9
-
-
-@pytest.mark.thorough
-def test_the_bias_of_bounded_noise_is_undone(noisy: dict[str, Any]) -> None:
-    noisy["protocol"] |= {
-        "mechanism": {"kind": "bounded-laplace"},
-        "privacy": {"epsilon": 0.5, "per": "user"},
-    }
-    noisy["dataset"]["users"], noisy["dataset"]["ratings"] = 20_000, 100_000
-    truth = mean_of_means(noisy)
-    assert truth > 3.5
-    # What arrives is pulled to the middle, to 3.06 on average; undoing that leaves a deviation of 0.08.
-    assert run(noisy).summary["completion_diagnostics"]["mean"] == pytest.approx(truth, abs=0.25)
-
-
-def test_a_hidden_report_is_one_cell(noisy: dict[str, Any]) -> None:
-    noisy["protocol"]["mechanism"] = {"kind": "zheng-randomized-response"}
-    result = run(noisy)
-    assert result.summary["privacy"]["epsilon_per_user"]["max"] <= 4 * (1 + 1e-6)
-    assert result.summary["privacy"]["hides_rated_items"] is True
-
-
-def test_a_budget_is_one_for_the_whole_profile() -> None:
-    protocol = GlobalMeanProtocol()
-    per_rating, per_user = (protocol.at_budget(MatchedBudget(2.0, unit)).privacy for unit in COMPARABLE_UNITS)
-    assert per_rating == per_user
-    assert per_user is not None
-    assert per_user.per == "user"
 
 
 def test_without_a_value_the_server_is_trusted_with_none(mean: dict[str, Any]) -> None:
@@ -156,15 +117,6 @@ def test_a_user_new_to_the_target_domain_is_predicted_from_the_source(alone: dic
     assert np.unique(predictions).size > 5
 
 
-def test_signs_are_predicted_by_the_sign_of_the_majority(alone: dict[str, Any]) -> None:
-    alone["binarization"] = {"kind": "mean"}
-    predictions, expected = predicted(alone)
-    assert predictions == pytest.approx(expected)
-    _, test = load_ratings(parse_config(alone))
-    share = np.mean(np.where(expected >= 0, 1, -1) == test.values)
-    assert run(alone).summary["accuracy"] == {"sign_accuracy": pytest.approx(share), "relative_error": None}
-
-
 def test_nothing_crosses_the_network_and_nothing_is_spent(tmp_path: Path, alone: dict[str, Any]) -> None:
     run(alone, tmp_path)
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -183,39 +135,9 @@ def test_nothing_crosses_the_network_and_nothing_is_spent(tmp_path: Path, alone:
     assert run(alone, tmp_path, resume=True).rounds == []
 
 
-def test_a_page_projects_no_traffic(tmp_path: Path, alone: dict[str, Any]) -> None:
-    run(alone, tmp_path, population=1e6)
-    page = (tmp_path / "report.html").read_text()
-    assert "Projected traffic of 1,000,000 users a day" in page
-    assert "network, both" not in page
-
-
-def test_no_grid_is_needed(alone: dict[str, Any]) -> None:
-    train, _ = load_ratings(parse_config(alone))
-    outcome = NothingSentProtocol().run(
-        cast(Grid, None),
-        cast(Task, SimpleNamespace(train=train, judged=train, catalogue=None, attacked=False)),
-    )
-    assert outcome.rounds == ()
-    assert not outcome.traffic.messages.any()
-
-
-def test_devices_answer_no_request(tmp_path: Path, alone: dict[str, Any]) -> None:
-    train, _ = load_ratings(parse_config(alone))
-    setup = NothingSentProtocol().setup()
-    populated(tmp_path / "key", train, setup, 40)
-    with pytest.raises(ValueError, match="not for devices set up for nothing-sent"):
-        open_population(str(tmp_path / "key")).installed(ReportSetup)
-
-
 def test_a_stated_prior_is_that_of_users_without_ratings(alone: dict[str, Any]) -> None:
     train, _ = load_ratings(parse_config(alone))
     nobody = train.select(np.zeros(train.count, dtype=np.bool_))
     task = cast(Task, SimpleNamespace(train=nobody, judged=nobody, catalogue=None, attacked=False))
     outcome = NothingSentProtocol(prior=4.0).run(cast(Grid, None), task)
     assert outcome.predict(np.arange(40), np.zeros(40, dtype=np.int64)).tolist() == [4.0] * 40
-
-
-def test_an_audit_has_nothing_to_listen_to() -> None:
-    with refused_at("kind"):
-        NothingSentProtocol().audited()

@@ -10,8 +10,7 @@ import pytest
 from dprec.datasets import DelimitedTable
 from dprec.datasets.files import UserColumns
 from dprec.errors import InputError
-from simulation import audit, compare, load, run
-from tests.refusals import refused_at
+from simulation import audit, load, run
 
 USERS, ITEMS = 60, 30
 EPSILONS = np.array([0, 0.5, 3])[np.arange(USERS) % 3]
@@ -60,15 +59,6 @@ def test_every_user_loses_the_epsilon_of_its_row(dataset: DelimitedTable, tmp_pa
     assert "from column 'chosen'" in page
 
 
-@pytest.mark.thorough
-def test_nodes_of_ray_are_told_the_same(dataset: DelimitedTable) -> None:
-    predictions = [
-        by_column(dataset, simulation={"backend": backend}).predictions["prediction"].tolist()
-        for backend in ("local", "ray")
-    ]
-    assert predictions[0] == predictions[1]
-
-
 def test_best_picks_by_the_largest_epsilon_of_the_column(dataset: DelimitedTable) -> None:
     done = run(
         "best-on-device",
@@ -88,33 +78,9 @@ def test_a_column_of_no_epsilons_is_refused(dataset: DelimitedTable, tmp_path: P
     assert not (tmp_path / "run").exists()
 
 
-def test_without_a_table_there_is_no_column() -> None:
-    with refused_at("protocol.privacy.epsilon"):
-        run("own-budgets-on-device", overrides=["protocol.privacy.epsilon=chosen"], page=False)
-
-
 @pytest.mark.thorough
 def test_each_epsilon_of_a_column_is_audited(dataset: DelimitedTable) -> None:
     config = load("own-budgets-on-device", ["simulation.backend=local", "protocol.privacy.epsilon=chosen"])
     found = audit(config.model_copy(update={"dataset": dataset}), trials=200).findings
     assert {each.test.partition(":")[0] for each in found} == {"epsilon 0.5", "epsilon 3"}
     assert all(each.holds for each in found)
-
-
-def test_a_comparison_has_one_cell_of_it(dataset: DelimitedTable, tmp_path: Path) -> None:
-    protocol = load("own-budgets-on-device", ["protocol.privacy.epsilon=chosen"]).protocol
-    values = {
-        "name": "column",
-        "dataset": dataset,
-        "split": {"kind": "holdout"},
-        "baselines": False,
-        "epsilons": [1.0, 3.0],
-        "simulation": {"backend": "local"},
-        "protocols": [{"name": "own", "protocol": protocol}, "one-bit-on-device"],
-    }
-    done = compare(values, tmp_path / "out", page=False)
-    assert not done.failures
-    cells = [(row["name"], row["epsilon"]) for row in done.rows]
-    assert cells == [("own", None), ("one-bit-on-device", 1.0), ("one-bit-on-device", 3.0)]
-    again = compare(values, tmp_path / "out", resume=True, page=False)
-    assert again.rows == done.rows

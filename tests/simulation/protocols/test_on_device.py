@@ -8,10 +8,8 @@ import pytest
 
 from dprec.accounting import gaussian_epsilon, largest_mu
 from simulation import run
-from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import read_yaml
 from tests.paths import CONFIGS
-from tests.refusals import refused_at
 
 
 @pytest.fixture
@@ -91,71 +89,6 @@ def test_with_the_set_alone_nothing_about_values_is_spent(on_device: dict[str, A
     assert (result.traffic["uplink_payload_bytes"] < one_bit.traffic["uplink_payload_bytes"]).all()
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        (
-            "one-bit-on-device",
-            "Devices predict from what is reported, which items were rated and their own ratings.",
-        ),
-        (
-            "one-bit-calibrated",
-            "The server predicts from what is reported and which items were rated.",
-        ),
-        ("sets-only", "Devices predict from which items were rated and their own ratings."),
-    ],
-)
-def test_a_guarantee_says_that_the_visible_set_is_read_and_where_it_is_not(name: str, words: str) -> None:
-    protocol = load(name).protocol
-    notes = protocol.guarantee((10, 10)).notes
-    (note,) = [note for note in notes if note.startswith(words)]
-    assert "Where the set of rated items is hidden, none of that gain holds." in note
-    assert ("baseline sets-only" in note) is (name != "sets-only")
-    predicting = load(
-        name, ["protocol.completion={kind: item-average}", "protocol.personalization=on-device"]
-    )
-    assert any("that gain" in note for note in predicting.protocol.guarantee((10, 10)).notes)
-    blind = load(name, ["protocol.completion={kind: item-average}", "protocol.personalization=none"])
-    assert not any("that gain" in note for note in blind.protocol.guarantee((10, 10)).notes)
-
-
-@pytest.mark.parametrize("kind", ["mf", "item-average", "user-average"])
-def test_devices_predict_behind_a_completion_that_predicts_ratings(
-    on_device: dict[str, Any], kind: str
-) -> None:
-    settings = {"mechanism": {"kind": "bounded-laplace"}, "completion": {"kind": kind}}
-    device = run(changed(on_device, **settings), page=False)
-    server = run(changed(on_device, **settings, personalization="none", delivery=None), page=False)
-    assert device.summary["accuracy"]["rmse"] < server.summary["accuracy"]["rmse"] - 0.1
-    for unit in ("epsilon_per_rating", "epsilon_per_user"):
-        assert device.summary["privacy"][unit] == server.summary["privacy"][unit]
-    charged = device.traffic["downlink_payload_bytes"] - server.traffic["downlink_payload_bytes"]
-    assert 60 * 10 < charged.min() == charged.max() < 60 * 22 + 200
-
-
-def test_devices_predict_behind_hidden_item_sets_without_places(on_device: dict[str, Any]) -> None:
-    settings = {
-        "mechanism": {"kind": "zheng-randomized-response"},
-        "completion": {"kind": "item-average"},
-        "privacy": {"epsilon": 1.0, "per": "cell"},
-    }
-    device = run(changed(on_device, **settings), page=False)
-    server = run(changed(on_device, **settings, personalization="none"), page=False)
-    assert device.summary["accuracy"]["rmse"] < server.summary["accuracy"]["rmse"]
-    # The mean, the deviation and the same popularity of every item, and no place.
-    assert device.traffic["downlink_payload_bytes"].max() < 60 * 3 + 100
-
-
-def test_devices_predict_signs(on_device: dict[str, Any]) -> None:
-    values = changed(
-        on_device, mechanism={"kind": "randomized-response"}, completion={"kind": "one-bit", "rank": 1}
-    )
-    values["binarization"] = {"kind": "mean"}
-    device = run(values, page=False).summary["accuracy"]["sign_accuracy"]
-    server = run(changed(values, personalization="none"), page=False).summary["accuracy"]["sign_accuracy"]
-    assert device > server
-
-
 def test_the_histogram_is_learned_from_the_same_reports_at_the_same_loss(on_device: dict[str, Any]) -> None:
     mechanism = {"kind": "threshold-bit", "other_thresholds": 0.2}
     completion = {"kind": "calibrated", "learn_histogram": True}
@@ -170,40 +103,11 @@ def test_the_histogram_is_learned_from_the_same_reports_at_the_same_loss(on_devi
         assert learned.summary["privacy"][unit] == pytest.approx(stated["privacy"][unit], abs=1e-9)
 
 
-def test_with_the_set_hidden_devices_gain_and_are_never_worse_off_than_alone() -> None:
-    values = copy.deepcopy(read_yaml(CONFIGS / "best-hidden-set.yaml"))
-    values["dataset"] = {"kind": "synthetic", "users": 500, "items": 60, "ratings": 6000}
-    values["simulation"] = {"backend": "local", "users_per_node": 170}
-    nothing = run({**values, "protocol": {"kind": "nothing-sent"}}).summary["accuracy"]["rmse"]
-    errors = {}
-    for epsilon in (0.01, 4.0):
-        result = run(changed(values, privacy={"epsilon": epsilon, "per": "cell"}))
-        errors[epsilon] = result.summary["accuracy"]["rmse"]
-        assert result.summary["privacy"]["hides_rated_items"] is True
-        assert result.summary["privacy"]["epsilon_per_rating"] <= epsilon
-    assert errors[0.01] < nothing
-    assert errors[4.0] < nothing - 0.02
-
-
-def test_reports_that_carry_nothing_predict_what_the_visible_set_says(on_device: dict[str, Any]) -> None:
-    least = run(changed(on_device, privacy={"epsilon": 1e-6}), page=False).summary["accuracy"]["rmse"]
-    sets = changed(on_device, mechanism={"kind": "set-only"})
-    sets["protocol"].pop("privacy")
-    assert least == pytest.approx(run(sets, page=False).summary["accuracy"]["rmse"], abs=0.05)
-    with refused_at("protocol.privacy.epsilon"):
-        run(changed(on_device, privacy={"epsilon": 1e-10}), page=False)
-
-
 def values_of(name: str, **protocol: Any) -> dict[str, Any]:
     values = copy.deepcopy(read_yaml(CONFIGS / f"{name}.yaml"))
     values["dataset"] = {"kind": "synthetic", "users": 150, "items": 60, "ratings": 3000}
     values["simulation"] = {"backend": "local", "users_per_node": 70}
     return {**values, "protocol": {**values["protocol"], **protocol}}
-
-
-def notes_on_table(name: str, *settings: str) -> list[str]:
-    notes = load(name, [f"protocol.{each}" for each in settings]).protocol.guarantee((100, 50)).notes
-    return [note for note in notes if note.startswith("All users are sent a table")]
 
 
 def test_the_loss_to_all_users_is_charged_to_everybody_who_reported() -> None:
@@ -244,71 +148,6 @@ def test_noise_does_not_depend_on_how_users_are_divided_among_nodes() -> None:
     np.testing.assert_array_equal(*(result.predictions["prediction"] for result in results))
     other = run({**values, "seed": 2}, page=False)
     assert not np.array_equal(results[0].predictions["prediction"], other.predictions["prediction"])
-
-
-def test_places_change_no_report_and_nothing_where_the_server_predicts() -> None:
-    identities = {
-        load("one-bit-on-device", [f"protocol.item_embeddings.least_raters={n}"]).protocol.identity
-        for n in (1, 9)
-    }
-    assert len(identities) == 1
-    server = [
-        run(
-            values_of("one-bit-on-device", personalization="none", item_embeddings={"least_raters": least}),
-            page=False,
-        )
-        for least in (1, 60)
-    ]
-    np.testing.assert_array_equal(*(result.predictions["prediction"] for result in server))
-    device = [
-        run(values_of("one-bit-on-device", item_embeddings={"least_raters": least}), page=False).predictions[
-            "prediction"
-        ]
-        for least in (1, 60)
-    ]
-    assert not np.array_equal(*device)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "sets-only",
-        "one-bit-on-device",
-        "optimal-on-device",
-        "best-on-device",
-        "user-level-on-device",
-        "shuffled-on-device",
-    ],
-)
-def test_whoever_is_sent_the_table_is_named_with_what_it_tells(name: str) -> None:
-    (note,) = notes_on_table(name)
-    assert "without noise" in note
-    assert "at least 5 raters" in note
-    (noisy,) = notes_on_table(name, "item_embeddings.epsilon=2")
-    assert "epsilon = 2 with delta = 1e-06" in noisy
-    assert "without noise" not in noisy
-    assert ("Nothing else in the table" in noisy) is (name == "sets-only")
-    assert ("does not cover them" in noisy) is (name != "sets-only")
-
-
-def test_groups_of_items_that_counts_are_asked_over_are_named() -> None:
-    (note,) = notes_on_table("counts-and-bits", "personalization=on-device", "item_embeddings.epsilon=2")
-    assert "rated about as often is told everybody without noise" in note
-
-
-@pytest.mark.parametrize("name", ["best-hidden-set", "user-level-bit", "one-bit-calibrated", "nothing-sent"])
-def test_where_nobody_is_told_of_item_sets_nothing_is_said_of_a_table(name: str) -> None:
-    assert notes_on_table(name) == []
-
-
-@pytest.mark.parametrize(("epsilon", "drawn"), [("null", False), ("2", True)])
-def test_noise_of_the_server_alone_is_drawn_from_the_seed_too(epsilon: str, drawn: bool) -> None:
-    protocol = load("sets-only", [f"protocol.item_embeddings.epsilon={epsilon}"]).protocol
-    assert not protocol.private
-    assert protocol.draws_noise is drawn
-    result = run(values_of("sets-only", item_embeddings={"epsilon": 2.0} if drawn else {}), page=False)
-    notes = result.summary["privacy"]["notes"]
-    assert any("drawn from the seed" in note for note in notes) is drawn
 
 
 def test_what_is_delivered_changes_bytes_and_nothing_else(tiny: dict[str, Any]) -> None:

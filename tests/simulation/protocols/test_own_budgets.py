@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from dprec.components.settings import as_in_a_file
 from simulation import audit, load, run
-from simulation.analysis.description import describe
-from tests.refusals import refused_at
 
 SMALL = {"kind": "synthetic", "users": 200, "items": 60, "ratings": 6000}
 LOCAL = {"backend": "local"}
@@ -32,29 +29,6 @@ def test_losses_and_bytes_are_each_users_own(result) -> None:
     np.testing.assert_allclose(result.traffic["epsilon_per_user"], epsilons * counts, rtol=1e-6)
     assert (result.traffic["uplink_payload_bytes"][refused] == 0).all()
     assert (result.traffic["uplink_payload_bytes"][~refused] > 1).all()
-
-
-def test_who_refuses_is_sent_the_table_and_predicts(result) -> None:
-    down = result.traffic["downlink_payload_bytes"]
-    assert np.unique(down).size == 1
-    assert np.isfinite(result.predictions["prediction"]).all()
-    notes = " ".join(result.summary["privacy"]["notes"])
-    assert "40 of 200 users refuse" in notes
-    assert "protected by none" in notes
-    assert result.rounds[0]["causes"] == {"absent": 40}
-
-
-def test_one_share_predicts_as_well_as_one_budget(result) -> None:
-    """Nobody is hurt beyond noise by a number in front of the reports."""
-    alone = mixed("protocol.privacy.epsilon={1: 1.0}").summary["accuracy"]["rmse"]
-    plain = mixed("protocol.privacy.epsilon=1.0").summary["accuracy"]["rmse"]
-    assert alone == pytest.approx(plain, abs=0.02)
-
-
-def test_choices_that_go_with_activity(result) -> None:
-    busy = mixed("protocol.privacy={epsilon: {0: .5, 1: .5}, choice: {by: activity}}")
-    sent = ~np.isnan(busy.traffic["epsilon_per_rating"])
-    assert busy.traffic["ratings"][sent].min() >= busy.traffic["ratings"][~sent].max()
 
 
 def test_every_epsilon_is_a_group_with_its_figures(result) -> None:
@@ -84,18 +58,3 @@ def test_each_epsilon_is_audited_against_its_own_promise() -> None:
         exact = [each.at_least for each in own if each.exact and each.unit == "rating"]
         assert max(exact) == pytest.approx(epsilon, rel=1e-6)
     assert all(each.holds for each in found)
-
-
-def test_a_shared_agreement_has_one_epsilon() -> None:
-    protocol = load("own-budgets-on-device").protocol
-    with refused_at("privacy.epsilon"):
-        protocol.check_deployed()
-
-
-def test_a_description_says_who_has_which_epsilon() -> None:
-    described = describe(load("own-budgets-on-device"))
-    words = "Of the users, 20 % refuse, 30 % have epsilon 0.1, 40 % have epsilon 1, 10 % have epsilon 3."
-    assert words in described.guarantee.notes
-    values = {line.key: as_in_a_file(line.value) for line in described.settings}
-    assert values["privacy.epsilon"] == "{0: 0.2, 0.1: 0.3, 1: 0.4, 3: 0.1}"
-    assert "privacy.shares" not in values

@@ -8,7 +8,7 @@ import pytest
 import simulation
 from dprec.completion import Profiles
 from dprec.gradients import RoundDraws
-from dprec.lists.method import ListDevice, ListLearner
+from dprec.lists.method import ListDevice
 from dprec.private_als.implicit import ImplicitDevice
 from dprec.private_als.method import ItemDevice
 from dprec.randomness import DeviceDraws, words
@@ -124,51 +124,11 @@ def test_whose_proof_fails_is_not_in_the_sum_and_has_paid(monkeypatch: pytest.Mo
     assert found.traffic["epsilon_composed"] == pytest.approx([4.0] * users, rel=1e-6)
 
 
-def test_who_has_a_single_item_adds_as_much_as_one_liar() -> None:
-    """In pairs of items, that of the item with itself."""
-    config = RunConfig(
-        name="alone",
-        dataset=DATA,
-        split=SPLIT,
-        protocol={"kind": "gram", "aggregation": {"kind": "trusted"}},
-    )
-    train = Ratings.from_pairs(np.arange(9), np.arange(9))
-    assert config.protocol.suited_to(train).influence_of_one(train) == pytest.approx(1.0)
-
-
 def test_who_sends_alone_or_among_fakes_is_louder_than_who_is_trusted_with() -> None:
     local, shuffled = (influence("popularity", {"kind": kind}, fewest=25) for kind in ("local", "shuffle"))
     assert local is not None
     assert shuffled is not None
     assert 5.0 < local < 50.0 < shuffled
-
-
-def test_a_sum_that_was_spoiled_beyond_what_can_be_computed_with_is_a_release_that_failed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    learn = ListLearner.learn
-
-    def spoiled(self: ListLearner, round_index: int, *given: Any) -> None:
-        if round_index == 2:
-            raise np.linalg.LinAlgError
-        learn(self, round_index, *given)
-
-    monkeypatch.setattr(ListLearner, "learn", spoiled)
-    config = {
-        "name": "spoiled",
-        "dataset": SETS,
-        "split": SPLIT,
-        "protocol": {
-            "kind": "gram",
-            "privacy": AT_4,
-            "aggregation": {"kind": "trusted"},
-            "table": {"items": 5},
-        },
-        "simulation": {"backend": "local"},
-    }
-    found = simulation.run(config, page=False)
-    assert any("Of 2 releases 1 failed" in note for note in found.summary["privacy"]["notes"])
-    assert np.isfinite(found.predictions["prediction"]).all()
 
 
 NOTHING = Profiles(np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0), 20)

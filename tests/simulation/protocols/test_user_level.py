@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.accounting import MatchedBudget
 from simulation import load, run
 from simulation.protocols.base import Example
 
@@ -34,19 +33,6 @@ def test_a_composed_budget_is_spent_on_more_bits_than_a_sum() -> None:
     assert privacy["epsilon_per_user"]["max"] > 2.0
 
 
-def test_a_few_bits_tell_more_than_the_set_alone() -> None:
-    """Holds for these seeds: each bit of so few users is loud, so that many are asked for."""
-    told = outcome("user-level-on-device", SMALL, "privacy.epsilon=60").summary["accuracy"]["rmse"]
-    alone = outcome("user-level-on-device", SMALL, "mechanism={kind: set-only}", "privacy=null")
-    assert told < alone.summary["accuracy"]["rmse"] - 0.01
-
-
-@pytest.mark.parametrize("unit", ["rating", "user"])
-def test_in_a_comparison_the_budget_is_per_user_whatever_others_promise(unit: Any) -> None:
-    protocol = load("user-level-on-device").protocol.at_budget(MatchedBudget(3.0, unit))
-    assert (protocol.privacy.epsilon, protocol.privacy.per) == (3.0, "user")
-
-
 @pytest.mark.parametrize(
     ("name", "epsilon", "shape", "share", "bits"),
     [
@@ -70,17 +56,6 @@ def test_all_send_the_same_number_of_bytes_and_lose_the_budget() -> None:
     np.testing.assert_allclose(result.traffic["epsilon_per_user"], 6.0, rtol=1e-6)
     privacy = result.summary["privacy"]
     assert (privacy["hides_rated_items"], privacy["trust"]) == (True, "local")
-
-
-def test_answers_of_many_users_tell_what_no_device_knows_alone() -> None:
-    """Holds for these seeds, at a budget at which half of the answers are of the profile."""
-    quiet, told = (
-        outcome("user-level-bit", "4000 x 60 x 90000", f"privacy.epsilon={epsilon}").summary["accuracy"][
-            "rmse"
-        ]
-        for epsilon in (0.001, 4)
-    )
-    assert told < quiet - 0.02
 
 
 COUNTED = "60 x 60 x 1200"
