@@ -1,8 +1,8 @@
 """Chooses what `kind: best` picks: RMSE of the candidates on validation ratings of MovieLens 100K.
 
-    python benchmarks/choose_best.py [--path ../shared/data/ml-100k] [--seeds 2] [--epsilons 0.1 1]
+    python benchmarks/choosing/best.py [--path ../shared/data/ml-100k] [--seeds 2] [--epsilons 0.1 1]
 
-The validation ratings are those of choose_on_device.py: no test rating is read. Fails if the table of
+The validation ratings are those of on_device.py: no test rating is read. Fails if the table of
 simulation/protocols/best.py picks a mechanism that is worse than another one by more than 0.002.
 """
 
@@ -13,7 +13,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
-from choose_on_device import validation_split
+from on_device import validation_split
 from threadpoolctl import threadpool_limits
 
 from dprec.accounting import MatchedBudget

@@ -1,8 +1,10 @@
 """Chooses the settings of the references of lists, `ease` and `ials`, on validation splits of train items.
 
-`python benchmarks/choose_list_references.py ml-100k msweb`, with the folders of MovieLens 100K and MSWeb. No
-test item of the splits that comparisons use is seen: of their train items, a share is held out once more.
-Printed are means of NDCG@10 over splits; the defaults are what is best for the mean of both data sets.
+    python benchmarks/choosing/list_references.py ml-100k msweb
+
+with the folders of MovieLens 100K and MSWeb. No test item of the splits that comparisons use is seen: of
+their train items, a share is held out once more. Printed are means of NDCG@10 over splits; the defaults are
+what is best for the mean of both data sets.
 """
 
 import sys

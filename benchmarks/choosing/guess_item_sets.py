@@ -1,7 +1,7 @@
 """Guesses what people rated from the table of items that all devices are sent.
 
 Somebody who knows that a person rated some rare item ranks all other items by how popular they are and by how
-near their places are to that item's. `choose_least_raters.py` prints how well that works.
+near their places are to that item's. `least_raters.py` prints how well that works.
 """
 
 from __future__ import annotations

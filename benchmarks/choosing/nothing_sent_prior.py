@@ -1,6 +1,6 @@
 """How much nothing-sent weighs its prior, and public data: RMSE on validation ratings of MovieLens 100K.
 
-    python benchmarks/nothing_sent_prior.py [--path ../shared/data/ml-100k] [--draws 10]
+    python benchmarks/choosing/nothing_sent_prior.py [--path ../shared/data/ml-100k] [--draws 10]
 
 A tenth of the train ratings of u1 is held back, several times; no test rating is read. The prior is the
 middle of the scale. The best of the tried values is the default of `prior_ratings`; with years and genres,

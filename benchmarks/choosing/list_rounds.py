@@ -1,6 +1,6 @@
 """Chooses what a paper leaves to a search: the settings of `fcf`, federated collaborative filtering.
 
-    python benchmarks/choose_list_rounds.py [--path ../shared/data/ml-100k] [KEY=VALUE,VALUE ...]
+    python benchmarks/choosing/list_rounds.py [--path ../shared/data/ml-100k] [KEY=VALUE,VALUE ...]
 
 Runs the rounds without messages, with a trusted server's noise at epsilon 1 and 4 (delta 1e-6), on validation
 items of MovieLens 100K and MSWeb: a fifth of each user's train items, where the test items of some seeds are

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,11 @@ TESTED_SEEDS = (1, 2, 3)
 
 def tenth_of_u1(folder: str, seed: int) -> Parts:
     """Return nine tenths of the train ratings of fold u1 of MovieLens 100K, and a random tenth."""
-    train, _ = MovieLens100K(path=folder).load_fold("u1")
+    return random_tenth(MovieLens100K(path=folder).load_fold("u1")[0], seed)
+
+
+def random_tenth(train: Ratings, seed: int) -> Parts:
+    """Return nine tenths of some ratings, and a random tenth."""
     judging = generator(seed, "validation").random(train.count) < 0.1
     return train.select(~judging), train.select(judging)
 
@@ -77,12 +81,6 @@ def measured(
     return float(getattr(run_prepared(config, train, judging, None).summary.accuracy, metric))
 
 
-def grid(options: Mapping[str, Sequence[Any]]) -> Iterable[dict[str, Any]]:
-    """Yield every combination of the options' values."""
-    for values in itertools.product(*options.values()):
-        yield dict(zip(options, values, strict=True))
-
-
 def best_of(
     title: str,
     options: Mapping[str, Sequence[Any]],
@@ -112,10 +110,11 @@ def best_of(
         A difference that is too small to matter.
     """
     figures: list[tuple[dict[str, Any], NDArray[np.float64]]] = []
-    for combination in grid(options):
+    for values in itertools.product(*options.values()):
+        combination = dict(zip(options, values, strict=True))
         own = np.array(judged(combination))
         figures.append((combination, own))
-        words = " ".join(f"{key.rpartition('.')[2]} {value:g}" for key, value in combination.items())
+        words = " ".join(f"{key.rpartition('.')[2]} {value}" for key, value in combination.items())
         print(f"{title} {words}:", *(f"{figure:.4f}" for figure in own), f"mean {own.mean():.4f}", flush=True)
     best, lead = max(figures, key=lambda each: each[1].mean() if largest else -each[1].mean())
     ours = next(own for combination, own in figures if combination == dict(current))

@@ -1,6 +1,6 @@
 """Chooses how much an attacker believes a user's other reports when it guesses the level of a rating.
 
-    python benchmarks/choose_attack_background.py [--path ../shared/data/ml-100k]
+    python benchmarks/choosing/attack_background.py [--path ../shared/data/ml-100k]
 
 Prints, for train ratings of MovieLens 100K (u2, every other user), the share of levels that are recovered
 from reports at several epsilons, for several weights of the other reports. Fails if another weight

@@ -1,6 +1,6 @@
 """Chooses from how many raters on items have places, and prints what the table tells of who rated what.
 
-    python benchmarks/choose_least_raters.py [--path ../shared/data/ml-100k]
+    python benchmarks/choosing/least_raters.py [--path ../shared/data/ml-100k]
 
 The guesses of guess_item_sets.py, as areas under the ROC curve for a person's other train ratings of
 MovieLens 100K (u1), are means over the items with so many raters and over these raters. The RMSE is that of

@@ -1,9 +1,9 @@
 """Chooses up to which noise best-list asks for a table: `MOST_NOISE` in simulation/protocols/best_list.py.
 
-    python benchmarks/choose_best_list.py [--path ../shared/data/ml-100k]
+    python benchmarks/choosing/best_list.py [--path ../shared/data/ml-100k]
 
-A table of pairs, and popularity alone with the whole budget, are judged as in benchmarks/list_settings.py, on
-validation items. Figures are NDCG@10 of six draws. Fails if the rule picks what is worse by more than three
+A table of pairs, and popularity alone with the whole budget, are judged as in list_settings.py, on validation
+items. Figures are NDCG@10 of six draws. Fails if the rule picks what is worse by more than three
 standard errors.
 """
 

@@ -1,6 +1,8 @@
 """RMSE of private alternating least squares against epsilon per user, and how far it is from no noise at all.
 
-    python benchmarks/private_als.py [planted] [generated] [movielens] [--path ../shared/data/ml-100k]
+    python benchmarks/choosing/private_als.py [--path ../shared/data/ml-100k] [NAME ...]
+
+NAME is one of
 
 planted : 100,000 users and 1,682 items with a planted matrix of rank 3; fails if epsilon 1 costs over 10 %.
 generated : as many ratings as MovieLens 1M has: 6,040 users, 3,706 items, 1,000,000 ratings.

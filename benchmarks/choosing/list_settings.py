@@ -1,6 +1,6 @@
 """Judges what follows from the noise of a noisy table: `GramSettings` and `ridge_of` in dprec/lists/gram.py.
 
-    python benchmarks/list_settings.py [--path ../shared/data/ml-100k] [NAME ...]
+    python benchmarks/choosing/list_settings.py [--path ../shared/data/ml-100k] [NAME ...]
 
 NAME is a number of GramSettings, `ridge`, `variances` of `PublicKernels`, or one of `public-start` in
 dprec/lists/products.py: `tastes`, the share of scores by features, `_RIDGE`, `_PARTS` and `COLUMNS`. Each is

@@ -1,6 +1,6 @@
 """Checks the constants of the calibrated completion and of on-device prediction on validation ratings.
 
-    python benchmarks/choose_on_device.py [--path ../shared/data/ml-100k | --path ratings.csv] [--draws 2]
+    python benchmarks/choosing/on_device.py [--path ../shared/data/ml-100k | --path ratings.csv] [--draws 2]
 
 As in u1's test, some users lose nearly half of their ratings, which are to be predicted: half of the users
 without a test rating lose 45 %, drawn twice. No test rating is read. Every constant takes its other values

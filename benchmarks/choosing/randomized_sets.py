@@ -1,9 +1,9 @@
 """Chooses what randomised sets change in the rules of a noisy table: dprec/lists/randomized_sets.py.
 
-    python benchmarks/choose_randomized_sets.py [--path ../shared/data/ml-100k]
+    python benchmarks/choosing/randomized_sets.py [--path ../shared/data/ml-100k]
 
 The ridge and the share of the weights are multiplied by a few factors, at three budgets of an item, on the
-validation items of benchmarks/list_settings.py. Figures are NDCG@10 of six draws. Fails if another factor is
+validation items of list_settings.py. Figures are NDCG@10 of six draws. Fails if another factor is
 better than the rule by more than .002 and by more than chance explains.
 """
 
