@@ -35,6 +35,7 @@ COMPLETION, STEP = "protocol.completion.", "protocol.step."
 FACTORIZATION, RECOMMENDATION = "protocol.factorization.", "protocol.recommendation."
 RANKS = (1.0, 2.0, 4.0, 8.0, 16.0)
 BIASES = {"protocol.completion.biases": "true", "protocol.completion.bounded": "false"}
+SHRUNK = {"protocol.replacement.transfer": "deviation", "protocol.recommendation.positive_only": "true"}
 DELTA = 1e-6
 
 
@@ -157,10 +158,11 @@ def private_als(preset: str, epsilon: float, tried: Mapping[str, Sequence[float]
     return Choice(tried, at_epsilons(preset, epsilon), **own)
 
 
-def x_map(preset: str, tried: Mapping[str, Sequence[float]]) -> Choice:
+def x_map(preset: str, tried: Mapping[str, Sequence[float]], **own: Any) -> Choice:
     """Return a choice of how far a form of X-Map pulls predictions, on users new to the target domain."""
     tried = {RECOMMENDATION + key: values for key, values in tried.items()}
-    return Choice(tried, [(preset, {})], new_to_the_target, (11, 12, 13, 14, 15))
+    runs = [(preset, SHRUNK if preset == "nx-map" else {})]
+    return Choice(tried, runs, new_to_the_target, (11, 12, 13, 14, 15), **own)
 
 
 MOG, ISGD = (at_epsilons(preset, 0.1, 1.0, 3.0) for preset in ("blp-mog-mf", "isgd"))
@@ -231,7 +233,9 @@ CHOICES: dict[str, Callable[[], Choice]] = {
     "als-popular": lambda: private_als(
         "dp-als", 20.0, {"popular_from": (2.0, 6.0, 12.0), "matrix_share": (0.2, 0.3)}
     ),
-    "nx-map-shrunk": lambda: x_map("nx-map-shrunk", {"shrinkage": (0.0, 0.25, 0.5, 1.0, 2.0)}),
+    "nx-map-shrunk": lambda: x_map(
+        "nx-map", {"shrinkage": (0.0, 0.25, 0.5, 1.0, 2.0)}, present={RECOMMENDATION + "shrinkage": 0.5}
+    ),
     "x-map-shrunk": lambda: x_map(
         "x-map-shrunk", {"shrinkage": (0.5, 1.0, 4.0), "noise_shrinkage": (0.25, 0.5, 1.0)}
     ),

@@ -27,7 +27,7 @@ Parts = tuple[Ratings, Ratings]
 """What is learned from, and what judges."""
 
 TESTED_SEEDS = (1, 2, 3)
-"""Seeds of configs/compare-seeds.yaml, each of which tests on other users new to the target domain."""
+"""Seeds of compare-seeds, each of which tests on other users new to the target domain."""
 
 
 def tenth_of_u1(folder: str, seed: int) -> Parts:

@@ -25,7 +25,7 @@ from dprec.mechanisms import MECHANISMS
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import TrafficLedger
-from simulation import compare, load, run
+from simulation import compare, run
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings
@@ -40,7 +40,7 @@ from simulation.protocols.sharing import (
     notes_on_failures,
 )
 from strategies.participation import RoundRecord
-from tests.paths import CONFIGS
+from tests.paths import preset_file
 from tests.refusals import refused_at
 from tests.simulation.conftest import presets
 
@@ -66,7 +66,7 @@ def test_the_base_is_one_class_of_under_two_hundred_lines() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_protocol_answers_for_itself(name: str) -> None:
-    protocol = load(name).protocol
+    protocol = parse_config(presets()[name]).protocol
     named = {preset: baseline for own in BASELINE_PRESETS.values() for baseline, preset in own.items()}
     # Those that know what is public about the items are forms of the same baselines.
     named |= {"content-list": "nothing-sent", "popularity-by-content": "popularity"}
@@ -93,7 +93,7 @@ def test_every_kind_of_audit_is_asked_for() -> None:
     asked = set()
     for name in NAMES:
         try:
-            asked |= {found.test for found in load(name).protocol.audited().audit(Asked())}
+            asked |= {found.test for found in parse_config(presets()[name]).protocol.audited().audit(Asked())}
         except SettingError:
             continue
     assert asked == {"of_devices", "of_releases", "of_sums", "of_outputs", "of_samples", "of_groups"}
@@ -277,7 +277,7 @@ def test_a_run_metrics_what_its_server_sees(tiny: dict[str, Any]) -> None:
 @pytest.mark.thorough
 def test_a_comparison_draws_bound_and_distance(tmp_path: Path) -> None:
     for preset in ("zheng-laplace", "zheng-rr", "plain-mf"):
-        (tmp_path / f"{preset}.yaml").write_text((CONFIGS / f"{preset}.yaml").read_text())
+        (tmp_path / f"{preset}.yaml").write_text((preset_file(preset)).read_text())
     config = {
         "name": "small",
         "dataset": {"kind": "synthetic", "users": 40, "items": 30, "ratings": 400},

@@ -10,13 +10,13 @@ from dprec.accounting import gaussian_epsilon, largest_mu
 from simulation import run
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import read_yaml
-from tests.paths import CONFIGS
+from tests.paths import preset_file
 from tests.refusals import refused_at
 
 
 @pytest.fixture
 def on_device() -> dict[str, Any]:
-    values = copy.deepcopy(read_yaml(CONFIGS / "one-bit-on-device.yaml"))
+    values = copy.deepcopy(read_yaml(preset_file("one-bit-on-device")))
     values["dataset"] = {"kind": "synthetic", "users": 200, "items": 60, "ratings": 6000}
     values["simulation"] = {"backend": "local", "users_per_node": 70}
     return values
@@ -99,15 +99,15 @@ def test_with_the_set_alone_nothing_about_values_is_spent(on_device: dict[str, A
             "Devices predict from what is reported, which items were rated and their own ratings.",
         ),
         (
-            "one-bit-calibrated",
+            "one-bit-on-device protocol.personalization=none",
             "The server predicts from what is reported and which items were rated.",
         ),
         ("sets-only", "Devices predict from which items were rated and their own ratings."),
     ],
 )
 def test_a_guarantee_says_that_the_visible_set_is_read_and_where_it_is_not(name: str, words: str) -> None:
-    protocol = load(name).protocol
-    notes = protocol.guarantee((10, 10)).notes
+    name, *settings = name.split()
+    notes = load(name, settings).protocol.guarantee((10, 10)).notes
     (note,) = [note for note in notes if note.startswith(words)]
     assert "Where the set of rated items is hidden, none of that gain holds." in note
     assert ("baseline sets-only" in note) is (name != "sets-only")
@@ -171,7 +171,7 @@ def test_the_histogram_is_learned_from_the_same_reports_at_the_same_loss(on_devi
 
 
 def test_with_the_set_hidden_devices_gain_and_are_never_worse_off_than_alone() -> None:
-    values = copy.deepcopy(read_yaml(CONFIGS / "best-hidden-set.yaml"))
+    values = copy.deepcopy(read_yaml(preset_file("best-hidden-set")))
     values["dataset"] = {"kind": "synthetic", "users": 500, "items": 60, "ratings": 6000}
     values["simulation"] = {"backend": "local", "users_per_node": 170}
     nothing = run({**values, "protocol": {"kind": "nothing-sent"}}).summary["accuracy"]["rmse"]
@@ -195,7 +195,7 @@ def test_reports_that_carry_nothing_predict_what_the_visible_set_says(on_device:
 
 
 def values_of(name: str, **protocol: Any) -> dict[str, Any]:
-    values = copy.deepcopy(read_yaml(CONFIGS / f"{name}.yaml"))
+    values = copy.deepcopy(read_yaml(preset_file(name)))
     values["dataset"] = {"kind": "synthetic", "users": 150, "items": 60, "ratings": 3000}
     values["simulation"] = {"backend": "local", "users_per_node": 70}
     return {**values, "protocol": {**values["protocol"], **protocol}}
@@ -296,7 +296,7 @@ def test_groups_of_items_that_counts_are_asked_over_are_named() -> None:
     assert "rated about as often is told everybody without noise" in note
 
 
-@pytest.mark.parametrize("name", ["best-hidden-set", "user-level-bit", "one-bit-calibrated", "nothing-sent"])
+@pytest.mark.parametrize("name", ["best-hidden-set", "user-level-bit", "blp-mf", "nothing-sent"])
 def test_where_nobody_is_told_of_item_sets_nothing_is_said_of_a_table(name: str) -> None:
     assert notes_on_table(name) == []
 

@@ -23,7 +23,7 @@ from simulation.engine.session import open_session
 from simulation.execution import load_ratings
 from simulation.protocols.base import Protocol
 from strategies.rounds import message_size
-from tests.paths import CONFIGS
+from tests.paths import CONFIGS, preset_file
 from tests.simulation.divisions import recorded
 
 SMALL: dict[str, Any] = {
@@ -200,7 +200,7 @@ def test_accounted_bytes_are_those_of_the_messages() -> None:
 
 def test_a_budget_goes_to_both_steps_or_to_the_mechanism() -> None:
     presets = ("x-map", "nx-map", "x-map-local")
-    x_map, nx_map, local = (load(CONFIGS / f"{name}.yaml").protocol for name in presets)
+    x_map, nx_map, local = (load(preset_file(name)).protocol for name in presets)
     assert (x_map.private, nx_map.private, local.private) == (True, False, True)
     spent = x_map.at_budget(MatchedBudget(0.25))
     assert (spent.replacement.epsilon, spent.recommendation.epsilon) == (0.25, 0.25)
