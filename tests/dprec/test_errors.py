@@ -109,7 +109,7 @@ def test_the_nearest_name_is_offered(given: object, line: str) -> None:
     ("preset", "setting", "new"),
     [
         ("one-bit-on-device", "protocol.places={least_raters: 9}", "item_embeddings"),
-        ("one-bit-clear-effects", "protocol.completion.effects=true", "biases"),
+        ("one-bit-clear", "protocol.completion.effects=true", "biases"),
         ("dp-als", "protocol.neighbors=removal", "adjacency"),
         ("best-server", "protocol.item_set=visible", "revealed"),
         ("sets-only", "protocol.completion.kind=item-effects", "item-biases"),

@@ -50,6 +50,14 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Expected:
     return in_one_process
 
 
+CHANGED: dict[str, tuple[str, dict[str, Any]]] = {
+    "secagg-als": ("secagg-item-effects", {"protocol.factorization.rank": 3}),
+    "weekly-fresh": ("weekly-increments", {"schedule.kind": "fresh"}),
+    "weekly-two-layers": ("weekly-increments", {"schedule.kind": "two-layers"}),
+}
+"""What is tried like presets: a preset, and what is changed in it."""
+
+
 def presets() -> dict[str, dict[str, Any]]:
     """Return every preset that is a run and not a comparison, on the small population; it may be changed."""
     return copy.deepcopy(_presets())
@@ -57,7 +65,11 @@ def presets() -> dict[str, dict[str, Any]]:
 
 @cache
 def _presets() -> dict[str, dict[str, Any]]:
-    found = {path.stem: read_yaml(path) for path in sorted(CONFIGS.glob("*.yaml"))}
+    found = {name: read_yaml(path) for name, path in preset_files().items()}
+    for name, (preset, changes) in CHANGED.items():
+        found[name] = {**copy.deepcopy(found[preset]), "name": name}
+        for key, value in changes.items():
+            replace_value(found[name], key, value, name)
     small = {**TINY, "dataset": {"kind": "synthetic", "users": 40, "items": 60, "ratings": 800}}
     runs = {
         name: {**values, **copy.deepcopy({key: small[key] for key in ("dataset", "split", "simulation")})}

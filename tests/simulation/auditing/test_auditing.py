@@ -1,6 +1,7 @@
 """dprec audit: promises that are kept, one that is broken, and what cannot be audited."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.list_sums import GramProtocol, PopularityProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.sums import SummedProtocol
-from tests.paths import CONFIGS
+from tests.paths import preset_file
 from tests.refusals import refused_at
 
 CONFIDENCE = 1 - 1e-7
@@ -39,7 +40,7 @@ MEAN = "{kind: global-mean, mechanism: {kind: randomized-response}, privacy: {ep
 
 def audited(name: str, *overrides: str, **options: Any) -> Audit:
     config = load(
-        CONFIGS / f"{name}.yaml",
+        preset_file(name),
         ["dataset={kind: synthetic, users: 20, items: 10, ratings: 100}", *overrides],
     )
     return audit(config, **{"trials": 2_000, "confidence": CONFIDENCE, **options})
@@ -96,7 +97,7 @@ def test_a_device_that_spends_twice_its_budget_is_detected(tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("leaky")
 def test_a_broken_promise_fails_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["audit", CONFIGS / "zheng-rr.yaml", "-o", tmp_path / "out", "--trials", "4000"]
+    arguments = ["audit", preset_file("zheng-rr"), "-o", tmp_path / "out", "--trials", "4000"]
     with pytest.raises(SystemExit) as caught:
         main([str(argument) for argument in arguments])
     assert caught.value.code == 1
@@ -224,10 +225,12 @@ def test_what_cannot_be_audited(name: str, options: dict[str, Any], where: str, 
 
 
 @pytest.fixture
-def two_presets(monkeypatch: pytest.MonkeyPatch) -> None:
+def two_presets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave three presets, two of which send the same."""
-    names = ("nothing-sent", "zheng-rr", "zheng-rr-centred")
-    monkeypatch.setattr(auditing, "presets", lambda: {name: CONFIGS / f"{name}.yaml" for name in names})
+    monkeypatch.chdir(tmp_path)
+    again = shutil.copy(preset_file("zheng-rr"), tmp_path / "zheng-rr-again")
+    files = {name: preset_file(name) for name in ("nothing-sent", "zheng-rr")}
+    monkeypatch.setattr(auditing, "presets", lambda: {**files, "zheng-rr-again": again})
 
 
 @pytest.mark.usefixtures("two_presets")

@@ -48,7 +48,7 @@ class Asked:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_protocol_answers_for_itself(name: str) -> None:
-    protocol = load(name).protocol
+    protocol = parse_config(presets()[name]).protocol
     named = {preset: baseline for own in BASELINE_PRESETS.values() for baseline, preset in own.items()}
     # Those that know what is public about the items are forms of the same baselines.
     named |= {"content-list": "nothing-sent", "popularity-by-content": "popularity"}
@@ -75,7 +75,7 @@ def test_every_kind_of_audit_is_asked_for() -> None:
     asked = set()
     for name in NAMES:
         try:
-            asked |= {found.test for found in load(name).protocol.audited().audit(Asked())}
+            asked |= {found.test for found in parse_config(presets()[name]).protocol.audited().audit(Asked())}
         except SettingError:
             continue
     assert asked == {"of_devices", "of_releases", "of_sums", "of_outputs", "of_samples", "of_groups"}

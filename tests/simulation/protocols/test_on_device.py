@@ -14,7 +14,7 @@ from tests.paths import CONFIGS
 
 @pytest.fixture
 def on_device() -> dict[str, Any]:
-    values = copy.deepcopy(read_yaml(CONFIGS / "one-bit-on-device.yaml"))
+    values = copy.deepcopy(read_yaml(preset_file("one-bit-on-device")))
     values["dataset"] = {"kind": "synthetic", "users": 200, "items": 60, "ratings": 6000}
     values["simulation"] = {"backend": "local", "users_per_node": 70}
     return values
@@ -104,7 +104,7 @@ def test_the_histogram_is_learned_from_the_same_reports_at_the_same_loss(on_devi
 
 
 def values_of(name: str, **protocol: Any) -> dict[str, Any]:
-    values = copy.deepcopy(read_yaml(CONFIGS / f"{name}.yaml"))
+    values = copy.deepcopy(read_yaml(preset_file(name)))
     values["dataset"] = {"kind": "synthetic", "users": 150, "items": 60, "ratings": 3000}
     values["simulation"] = {"backend": "local", "users_per_node": 70}
     return {**values, "protocol": {**values["protocol"], **protocol}}
