@@ -23,9 +23,9 @@ import numpy as np
 
 from dprec.errors import InputError
 from simulation import attack, audit, run
+from simulation.configuration.strict_yaml import apply_override, read_yaml
 from simulation.configuration.strict_yaml import presets as found_presets
-from simulation.configuration.strict_yaml import read_yaml
-from tests.paths import DATA
+from tests.paths import DATA, ROOT
 from tests.simulation.conftest import presets
 
 FILE = Path(__file__).with_suffix(".json")
@@ -86,9 +86,19 @@ def computed(task: tuple[str, str, dict[str, Any]]) -> tuple[str, Computed]:
         return f"{name}: {what}", {"refused": error.where}
 
 
+def variants() -> dict[str, dict[str, Any]]:
+    """Return the small runs of the names in tables that stand for a preset and `--set`."""
+    changed = read_yaml(ROOT / "docs" / "papers.yaml")["changed"]
+    made = {name: {**presets()[variant["of"]], "name": name} for name, variant in changed.items()}
+    for name, values in made.items():
+        for override in changed[name]["set"]:
+            apply_override(values, override)
+    return made
+
+
 def tasks(names: Iterable[str]) -> list[tuple[str, str, dict[str, Any]]]:
     """Return what is computed of some presets, or of all."""
-    small, asked = presets(), [*names]
+    small, asked = {**presets(), **variants()}, [*names]
     found = [(name, what, small[name]) for name in asked or small for what in ("small", "audit")]
     if not DATA.is_dir():
         return found

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from simulation import run
-from simulation.configuration.strict_yaml import read_yaml
+from simulation.configuration.strict_yaml import presets as preset_files
+from simulation.configuration.strict_yaml import read_yaml, replace_value
 from simulation.result import RunResult
 from tests.make import ON_THIS_MACHINE, POSITIVE_DATA
-from tests.paths import CONFIGS
 from tests.simulation.divisions import Expected, bits, divided
 
 TINY: dict[str, Any] = {

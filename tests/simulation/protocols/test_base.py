@@ -18,7 +18,7 @@ from dprec.errors import SettingError
 from dprec.mechanisms import MECHANISMS
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from simulation import load, run
+from simulation import run
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings

@@ -9,7 +9,7 @@ import pytest
 from dprec.accounting import gaussian_epsilon, largest_mu
 from simulation import run
 from simulation.configuration.strict_yaml import read_yaml
-from tests.paths import CONFIGS
+from tests.paths import preset_file
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from simulation.configuration.strict_yaml import read_yaml, replace_value
 from simulation.evaluation import relative_error
 from simulation.execution import load_ratings
 from strategies.rounds import message_size
-from tests.paths import CONFIGS, preset_file
+from tests.paths import preset_file
 from tests.simulation.divisions import recorded
 
 USERS, ITEMS, EPSILON, ROUNDS = 24, 18, 2.0, 3
