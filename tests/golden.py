@@ -93,6 +93,8 @@ def variants() -> dict[str, dict[str, Any]]:
     for name, values in made.items():
         for override in changed[name]["set"]:
             apply_override(values, override)
+        if "rounds" in values["protocol"]:
+            values["protocol"]["rounds"] = min(values["protocol"]["rounds"], 4)
     return made
 
 
