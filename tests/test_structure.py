@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("clients", "dprec", "simulation", "strategies")
+PACKAGES = ("clients", "dprec", "simulation", "strategies", "pilot/dprec_pilot")
 MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 600, 50
 
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))

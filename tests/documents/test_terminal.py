@@ -22,10 +22,6 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
         ("dprec-run blp-mf", AssertionError),
         ("dprec rum blp-mf", click.UsageError),
         ("dprec run blp-mf --outptu runs", click.UsageError),
-        ("dprec device folder --superlink", click.UsageError),
-        ("dprec-device folder --superlink", AssertionError),
-        ("dprec-device folder --superlink server:443", AssertionError),
-        ("dprec deploy enroll pilot/server", click.UsageError),
         ("dprec describe blp-fm", AssertionError),
         ("dprec compare compare-sedes", InputError),
         ("dprec compare compare-seeds --set epsilon=[1.0]", InputError),
@@ -44,5 +40,5 @@ def test_lines_that_go_on_are_one_command() -> None:
 
 
 def test_what_is_right_is_parsed() -> None:
-    parse(["deploy", "enrol", "pilot/server", "--superlink", "127.0.0.1:8000"])
+    parse(["describe", "blp-mf"])
     parse(["--version"])
