@@ -97,13 +97,6 @@ AUDIT = Format("audit.json", 2, "the directory of an audit")
 TABLES = Format("tables.json", 1, "a comparison directory, and the tables whose SHA-256 it lists")
 TRIALS = Format("trials.json", 1, "the directory of a tuning")
 SHARDS = Format("ratings.json", 1, "the directory of a population, with its shards")
-DEVICE = Format("device.json", 1, "the folder of a device, with catalogue.txt")
-DEVICE_STATE = Format("state", 1, "the folder of a device, with ledger.jsonl and profiles/")
-INVITATION = Format("invitation.json", 1, "the folder of a pilot's server")
-DEPLOYMENT = Format("deployment.json", 2, "the folder of a pilot's server, with its other files")
 
-FORMATS = (
-    *(SUMMARY, ATTACKS, CHECKPOINT, AUDIT, TABLES, TRIALS, SHARDS),
-    *(DEVICE, DEVICE_STATE, INVITATION, DEPLOYMENT),
-)
+FORMATS = (SUMMARY, ATTACKS, CHECKPOINT, AUDIT, TABLES, TRIALS, SHARDS)
 """All that there are."""

@@ -8,29 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clients.device.joining import read_invitation
-from clients.device.profile import State as Memory
-from clients.device.profile import read_state, write_state
 from clients.shards import ShardedRatings, write_shards
 from dprec import formats
-from dprec.accounting import PrivacyBudget
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
-from dprec.exchange import OneShotSetup
-from dprec.mechanisms.laplace import BoundedLaplace
 from simulation import audit, run
-from simulation.deployment.server_folder import ServerFolder
 from simulation.storage.directories import AUDIT, TABLE, ComparisonDirectory, check_table, parse_audit
 from simulation.storage.run_directory import Checkpoints
 from simulation.storage.summary import read_summary
 from simulation.tuning.running import TuningDirectory
 from strategies.iterative import State
-from tests.clients.device.devices import install
-from tests.clients.device.test_joining import invitation
 from tests.simulation.conftest import TINY
-from tests.simulation.deployment.pilots import BLP, pilot
 
-SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
 SOME = Synthetic(users=5, items=12, ratings=30)
 ACCEPT = Callable[[], object]
 
@@ -66,26 +55,6 @@ def shards(folder: Path) -> ACCEPT:
     return lambda: ShardedRatings.open(folder)
 
 
-def a_device(folder: Path) -> ACCEPT:
-    device = install(folder / "device", SETUP, SOME.load())
-    return lambda: replace(device).options
-
-
-def a_memory(folder: Path) -> ACCEPT:
-    write_state(folder / "state", Memory(charges=1))
-    return lambda: read_state(folder / "state")
-
-
-def an_invitation(folder: Path) -> ACCEPT:
-    (folder / "invitation.json").write_text(invitation().text)
-    return lambda: read_invitation(folder / "invitation.json")
-
-
-def a_pilot(folder: Path) -> ACCEPT:
-    _, server = pilot(BLP, folder / "pilot")
-    return lambda: ServerFolder(server.path).deployment
-
-
 WRITERS: dict[str, Callable[[Path], ACCEPT]] = {
     "SUMMARY": a_run,
     "AUDIT": an_audit,
@@ -93,10 +62,6 @@ WRITERS: dict[str, Callable[[Path], ACCEPT]] = {
     "TABLES": tables,
     "TRIALS": trials,
     "SHARDS": shards,
-    "DEVICE": a_device,
-    "DEVICE_STATE": a_memory,
-    "INVITATION": an_invitation,
-    "DEPLOYMENT": a_pilot,
 }
 """By the name of the format: what writes such a file to a folder, and returns what reads it."""
 

@@ -207,7 +207,7 @@ MEASURED = NetworkConstants(
     kept_seconds=5.0,
     heartbeat_seconds=24.0,
 )
-"""Of flwr 1.41 and `dprec device`."""
+"""Of flwr 1.41 and a device of a pilot."""
 
 
 @dataclass(frozen=True, kw_only=True)

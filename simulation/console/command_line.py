@@ -1,4 +1,4 @@
-"""The command line: dprec run, compare, attack, tune, audit, deploy, device, report, advise and smaller ones.
+"""The command line: dprec run, compare, attack, tune, audit, report, advise and smaller ones.
 
 Every command imports what it needs when it is called, so that the help appears at once.
 """
@@ -19,7 +19,7 @@ import dprec
 import simulation
 from dprec.errors import InputError
 from dprec.progress import unheard
-from simulation.console import devices, parameters, pilots
+from simulation.console import parameters
 from simulation.console.progress import progress_bar
 from simulation.console.terminal import exit_code, interrupts_explained
 
@@ -461,10 +461,6 @@ def tune(
         from simulation.console.results import print_tuning
 
         print_tuning(tuned, folder)
-
-
-app.add_typer(pilots.deploy, name="deploy")
-app.add_typer(devices.device, name="device")
 
 
 @app.command(cls=parameters.PlainHelp)

@@ -174,7 +174,7 @@ _OPTIONS = {
 """The option for each argument of the verbs that an error may name."""
 
 
-def exit_code(command: Callable[[], object]) -> int:
+def exit_code(command: Callable[[], object], program: str = "dprec") -> int:
     """Call a command and return its exit code; what it raises becomes one line on standard error.
 
     ``command``: its result is the exit code if it is an int.
@@ -183,18 +183,18 @@ def exit_code(command: Callable[[], object]) -> int:
     try:
         code = command()
     except InputError as error:
-        return _fail(_as_typed(error), _INPUT)
+        return _fail(program, _as_typed(error), _INPUT)
     except RunError as error:
-        return _fail(str(error), _FAILED)
+        return _fail(program, str(error), _FAILED)
     except typer.Exit as error:
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     except Exception as error:
-        return _unexpected(error)
+        return _unexpected(program, error)
     # Typer turns an interrupt from the keyboard into the result of the command.
     if code == _INTERRUPTED:
-        return _fail("interrupted", _INTERRUPTED)
+        return _fail(program, "interrupted", _INTERRUPTED)
     return code if isinstance(code, int) else 0
 
 
@@ -216,26 +216,28 @@ def _as_typed(error: InputError) -> str:
     return str(InputError(where, error.found, error.accepted))
 
 
-def _unexpected(error: Exception) -> int:
+def _unexpected(program: str, error: Exception) -> int:
     if isinstance(error, NoArgsIsHelpError):
         typer.echo(error.format_message(), err=True)
         return error.exit_code
     if isinstance(error, ClickException):
-        return _fail(" ".join(error.format_message().split()), error.exit_code)
+        return _fail(program, " ".join(error.format_message().split()), error.exit_code)
     if isinstance(error, MemoryError):
-        return _fail(f"not enough memory: {error}", _FAILED)
+        return _fail(program, f"not enough memory: {error}", _FAILED)
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return _fail(
-            str(InputError(shown(str(error.filename)), "a name that is too long", "a shorter one")), _INPUT
+            program,
+            str(InputError(shown(str(error.filename)), "a name that is too long", "a shorter one")),
+            _INPUT,
         )
     if isinstance(error, PermissionError) and error.filename is not None:
         denied = InputError(str(error.filename), str(error.strerror), "a path with permission to use it")
-        return _fail(str(denied), _INPUT)
+        return _fail(program, str(denied), _INPUT)
     if isinstance(error, OSError):
-        return _fail(str(RunError(str(error))), _FAILED)
+        return _fail(program, str(RunError(str(error))), _FAILED)
     raise error
 
 
-def _fail(line: str, code: int) -> int:
-    typer.echo(f"dprec: {line}", err=True)
+def _fail(program: str, line: str, code: int) -> int:
+    typer.echo(f"{program}: {line}", err=True)
     return code
