@@ -367,7 +367,7 @@ def an_episode(
         shutil.copytree(recorded.folder, folder / f"u{place}")
         device = DeviceFolder(folder / f"u{place}")
         options = replace(device.options, limits=limits)
-        device.options_file.write_text(formats.DEVICE.stamped(to_json(options)))
+        device.options_file.write_text(formats.stamped(to_json(options)))
         device.profile_file.write_text(chance.choice(recorded.profiles))
         devices.append(Device(DeviceFolder(device.path)))
     yield Episode(recorded, counted, chance, disk, hidden, devices, limits)

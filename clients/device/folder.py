@@ -324,7 +324,7 @@ class DeviceFolder:
     def options(self) -> DeviceOptions:
         """How the device is enrolled, and what it may spend."""
         where = str(self.options_file)
-        return from_json(DeviceOptions, formats.DEVICE.body(self._text(self.options_file), where), where)
+        return from_json(DeviceOptions, formats.body(self._text(self.options_file), where), where)
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -469,9 +469,7 @@ def write_device(
     if directory is not None:
         files[device.directory_file] = directory.text.encode()
     options = DeviceOptions(user=user, limits=limits, classes=agreement.classes)
-    _write_files(
-        device, {**files, **seeds, device.options_file: formats.DEVICE.stamped(to_json(options)).encode()}
-    )
+    _write_files(device, {**files, **seeds, device.options_file: formats.stamped(to_json(options)).encode()})
     return device
 
 

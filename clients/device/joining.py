@@ -52,7 +52,7 @@ class Invitation(Options):
     @property
     def text(self) -> str:
         """The contents."""
-        return formats.INVITATION.stamped(to_json(self))
+        return formats.stamped(to_json(self))
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def read_invitation(path: Path) -> Invitation:
         raise InputError(str(path), str(error.strerror), _INVITATION) from None
     except UnicodeDecodeError:
         raise InputError(str(path), "no UTF-8", _INVITATION) from None
-    invitation = from_json(Invitation, formats.INVITATION.body(text, str(path)), str(path))
+    invitation = from_json(Invitation, formats.body(text, str(path)), str(path))
     if len(set(invitation.items)) < len(invitation.items):
         raise InputError(f"{path}, items", "an id twice", "every item once")
     check_authority(invitation.certificate, f"{path}, certificate")

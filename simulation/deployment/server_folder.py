@@ -142,7 +142,7 @@ class ServerFolder:
         """What the server knows beside protocol, catalogue and enrolment."""
         text = read_text(self._deployment_file, _PREPARED)
         where = str(self._deployment_file)
-        return from_json(Deployment, formats.DEPLOYMENT.body(text, where), where)
+        return from_json(Deployment, formats.body(text, where), where)
 
     @cached_property
     def item_ids(self) -> list[str]:
@@ -216,7 +216,7 @@ class ServerFolder:
             write_archive(self._public_data_file, _arrays(catalogue))
         if directory is not None:
             write_atomically(self._directory_file, directory.text)
-        values = {**formats.DEPLOYMENT.stamp, **as_values(deployment)}
+        values = {**formats.STAMP, **as_values(deployment)}
         text = json.dumps(values, indent=2) + "\n"
         write_atomically(self._deployment_file, text, mode=0o600)
 
