@@ -13,7 +13,6 @@ from typer.main import get_command
 
 from docs.tables import table
 from dprec import RunConfig
-from dprec.formats import FORMATS
 from simulation.comparison import ComparisonConfig
 from simulation.console.command_line import app
 from simulation.demonstration import sent_drawing
@@ -202,12 +201,6 @@ def comparison_reference() -> str:
     return _columns_table((*CELL, *figures, *ACROSS))
 
 
-def format_reference() -> str:
-    """Describe the formats of files."""
-    rows = [(f"`{each.file}`", str(each.number), each.of) for each in FORMATS]
-    return table(("file", "format", "of"), rows)
-
-
 def timing_reference() -> str:
     """Return the columns of timing.csv as a Markdown table."""
     timed = (each for each in FIGURES if each.shown.where == "timing")
@@ -254,7 +247,6 @@ GENERATED: Mapping[str, Callable[..., str]] = {
     "commands": command_reference,
     "configuration": configuration_reference,
     "drawing": drawing_of,
-    "formats": format_reference,
     "summary": summary_reference,
     "timing": timing_reference,
 }

@@ -13,7 +13,6 @@ from typing import Any, TypeGuard
 
 from pydantic import ConfigDict, Field
 
-from dprec import formats
 from dprec.accounting import (
     COMPARABLE_UNITS,
     LEAST_TRUST_FIRST,
@@ -39,7 +38,6 @@ from simulation.analysis.vocabulary import (
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage import directories
 from simulation.storage.columns import column, figures_of, read_rows
-from simulation.storage.directories import check_table
 from simulation.storage.files import Document, Row, parse_document, read_text
 from simulation.storage.summary import NEARLY_ALL, OwnCode, Summary, read_summary
 
@@ -258,9 +256,8 @@ def read_results(path: Path) -> list[ProtocolResult]:
     Raises
     ------
     InputError
-        When it is no such table, or was changed since it was written with the record beside it.
+        When it is no such table.
     """
-    check_table(path)
     rows = read_rows(path, _NEEDED)
     _check_cells(path, rows)
     return results_of(rows)
@@ -451,8 +448,6 @@ def _keys(result: ProtocolResult) -> list[str]:
 def read_comparison(directory: Path) -> ComparisonFiles:
     """Read a comparison directory; its cells are read on demand."""
     config, timings = directory / directories.COMPARISON, directory / directories.TIMINGS
-    if timings.is_file():
-        directories.check_table(timings)
     results = read_results(directory / directories.TABLE)
     return ComparisonFiles(
         directory=directory,
@@ -486,8 +481,7 @@ class _AuditBeside(Document):
 def _audits_in(directory: Path) -> list[_AuditBeside]:
     """Return the audits in the folder audits of a directory, by the names of theirs; refuse a damaged one."""
     files = sorted((directory / directories.AUDITS).glob(f"*/{directories.AUDIT}"))
-    texts = ((str(file), formats.AUDIT.checked(read_text(file), str(file))) for file in files)
-    return [parse_document(_AuditBeside, text, where) for where, text in texts]
+    return [parse_document(_AuditBeside, read_text(file), str(file)) for file in files]
 
 
 def _declared_in_words(declared_by: Sequence[OwnCode], audits: Iterable[_AuditBeside]) -> str:

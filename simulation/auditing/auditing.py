@@ -377,7 +377,7 @@ def audit_all(folder: Path, *, trials: int | None = None, **options: Any) -> tup
     check_unused(folder)
     results = audit_presets(trials=TRIALS if trials is None else trials, **options)
     values = [each.values() for each in results]
-    record = json.dumps({**formats.AUDIT.stamp, "presets": values}, indent=2) + "\n"
+    record = json.dumps({**formats.STAMP, "presets": values}, indent=2) + "\n"
     write_files(folder, {AUDIT: record, REPORT: presets_page(values)})
     return results
 

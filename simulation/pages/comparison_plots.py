@@ -228,7 +228,7 @@ def _mechanism_plots(files: ComparisonFiles, looks: Looks) -> Iterator[Plot]:
     scales: dict[tuple[float, ...], dict[str, tuple[list[str], Look, DeviceChannel]]] = {}
     for result in at_reference(files.results):
         cells = files.cells(result) if result.private else []
-        noise = read_device_channel(cells[0], files.summary(cells[0])) if cells else None
+        noise = read_device_channel(cells[0]) if cells else None
         if noise is None:
             continue
         # Protocols that share a mechanism share a line.

@@ -20,7 +20,6 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from dprec.data_frames import data_frame
 from dprec.errors import InputError, accepted_by, listed
 from dprec.metrics import METRICS_OF_LISTS
-from dprec.renamed import COLUMNS as RENAMED
 from simulation.configuration.strict_yaml import flatten
 from simulation.protocols.base import BASELINE_PRESETS, BASELINES
 from simulation.storage.attacked import titled
@@ -256,9 +255,7 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
     Raises InputError naming the first line and column that cannot be.
     """
     lines = read_lines(path, needed, "a table that `dprec compare` wrote")
-    where, header = next(lines)
-    for old in RENAMED.keys() & set(header):
-        raise InputError(f"{where}: {old}", "a column of an earlier version", RENAMED[old])
+    _, header = next(lines)
     columns = [(name, column(name)) for name in header]
     rows = [
         {name: _cell(name, each, text, where) for (name, each), text in zip(columns, cells, strict=True)}

@@ -17,7 +17,14 @@ from simulation.configuration.strict_yaml import flatten
 from simulation.protocols.domains import LearnedDomains
 from simulation.storage.attacked import AttackSummary
 from simulation.storage.directories import SUMMARY
-from simulation.storage.files import Count, Document, FileSummary, parse_document, read_text, write_atomically
+from simulation.storage.files import (
+    Count,
+    Document,
+    SchemaNumber,
+    parse_document,
+    read_text,
+    write_atomically,
+)
 from simulation.storage.shown import HIGHER, IN_FILES, LOWER, TIMED, Amount, Shown, better, loss, on_pages
 
 
@@ -393,8 +400,8 @@ class Summary(Document):
     A field that is `Shown` is a column of comparison.csv, or of timing.csv.
     """
 
-    schema_version: int = Field(
-        default=formats.SUMMARY.number, alias="schema", description="Number of the format."
+    schema_version: SchemaNumber = Field(
+        default=formats.NUMBER, alias="schema", description="Number of the format."
     )
     name: str = Field(description="Name of the configuration.")
     protocol: Annotated[str, IN_FILES] = Field(description="Kind of the protocol.")
@@ -434,7 +441,6 @@ class Summary(Document):
     time: TimeSummary
     peak_memory_mb: Annotated[float, TIMED] = Field(description="Peak memory of this process, in MiB.")
     environment: dict[str, Any] = Field(description="Versions, platform and simulation settings.")
-    files: dict[str, FileSummary] = Field(description="Files beside the summary; none if it is not stored.")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -445,7 +451,7 @@ class Summary(Document):
     def as_json(self) -> dict[str, Any]:
         """Return the contents of summary.json."""
         dumped = self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"schema_version"})
-        return {formats.SCHEMA: formats.SUMMARY.number, **dumped}
+        return {formats.SCHEMA: formats.NUMBER, **dumped}
 
 
 def write_summary(directory: Path, summary: Summary) -> None:
@@ -458,7 +464,7 @@ def attack_file(summary: Summary) -> dict[str, Any]:
     """Return the contents of attack.json: every figure under its own key, as in comparison.csv."""
     assert summary.attacks is not None, "a run without attacks"
     return {
-        **formats.ATTACKS.stamp,
+        **formats.STAMP,
         "name": summary.name,
         "protocol": summary.protocol,
         "epsilon_per_rating": summary.privacy.epsilon_per_rating,
@@ -477,7 +483,7 @@ def read_summary(directory: Path) -> Summary:
     Raises
     ------
     InputError
-        Naming the first key that is missing, unknown or of another type, or the dprec that reads the file.
+        Naming the first key that is missing, unknown or of another type.
     """
     path = directory / SUMMARY
-    return parse_document(Summary, formats.SUMMARY.checked(read_text(path), str(path)), str(path))
+    return parse_document(Summary, read_text(path), str(path))

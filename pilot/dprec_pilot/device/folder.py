@@ -18,7 +18,7 @@ from typing import Self
 
 import numpy as np
 
-from dprec import components
+from dprec import components, formats
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.errors import InputError
 from dprec.exchange import COMPUTES, AnySetup, Setup, from_json, group_of, is_integer, to_json
@@ -26,7 +26,6 @@ from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
 from dprec.ratings import RatingScale
-from dprec_pilot import formats
 from dprec_pilot.device.ledger import DeviceOptions, Limits
 from dprec_pilot.device.node_key import public_line, read_node_key
 from dprec_pilot.device.profile import (
@@ -316,7 +315,7 @@ class DeviceFolder:
     def options(self) -> DeviceOptions:
         """How the device is enrolled, and what it may spend."""
         where = str(self.options_file)
-        return from_json(DeviceOptions, formats.DEVICE.body(self._text(self.options_file), where), where)
+        return from_json(DeviceOptions, formats.body(self._text(self.options_file), where), where)
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -461,9 +460,7 @@ def write_device(
     if directory is not None:
         files[device.directory_file] = directory.text.encode()
     options = DeviceOptions(user=user, limits=limits, classes=agreement.classes)
-    _write_files(
-        device, {**files, **seeds, device.options_file: formats.DEVICE.stamped(to_json(options)).encode()}
-    )
+    _write_files(device, {**files, **seeds, device.options_file: formats.stamped(to_json(options)).encode()})
     return device
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dprec import formats
 from dprec.arrays import AnyArray
 from dprec.components import Options, option
 from dprec.datasets.base import Layout
@@ -21,7 +22,6 @@ from dprec.datasets.delimited import Cells, first_lines, opened_lines, read_colu
 from dprec.errors import InputError
 from dprec.exchange import from_json, to_json
 from dprec.ratings import RatingScale
-from dprec_pilot import formats
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import (
     Agreement,
@@ -55,7 +55,7 @@ class Invitation(Options):
     @property
     def text(self) -> str:
         """The contents."""
-        return formats.INVITATION.stamped(to_json(self))
+        return formats.stamped(to_json(self))
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def read_invitation(path: Path) -> Invitation:
         raise InputError(str(path), str(error.strerror), _INVITATION) from None
     except UnicodeDecodeError:
         raise InputError(str(path), "no UTF-8", _INVITATION) from None
-    invitation = from_json(Invitation, formats.INVITATION.body(text, str(path)), str(path))
+    invitation = from_json(Invitation, formats.body(text, str(path)), str(path))
     if len(set(invitation.items)) < len(invitation.items):
         raise InputError(f"{path}, items", "an id twice", "every item once")
     check_authority(invitation.certificate, f"{path}, certificate")

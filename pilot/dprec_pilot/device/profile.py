@@ -30,11 +30,11 @@ from google.protobuf.message import DecodeError
 
 from clients.population import Partition
 from clients.shards import StoredProfiles
+from dprec import formats
 from dprec.arrays import AnyInts, Floats, Int32s, Ints, Uint8s
 from dprec.errors import InputError
 from dprec.predictions import words_of_ties
 from dprec.ratings import RatingScale
-from dprec_pilot import formats
 
 OWNER_ONLY = 0o600
 """Permissions of what says something about the user."""
@@ -145,7 +145,7 @@ def write_state(path: Path, state: State) -> None:
             "reply": state.reply,
             # The ids of Flower's nodes are wider than the numbers of its records.
             "node": str(state.node_id),
-            **formats.DEVICE_STATE.stamp,
+            **formats.STAMP,
         }
     )
     contents = kept(RecordDict({_DEVICE: own}))
@@ -164,7 +164,7 @@ def read_state(path: Path) -> State:
         raise InputError(str(path), "damaged", accepted)
     try:
         own = recorddict_from_proto(RecordDictProto.FromString(contents)).config_records[_DEVICE]
-        formats.DEVICE_STATE.check(own, str(path))
+        formats.check(own, str(path))
         return State(
             answers=_bytes(own, "answers"),
             charges=int(str(own["charges"])),

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec import formats
 from dprec.catalogue import Catalogue
 from dprec.components import Options, as_values, option
 from dprec.errors import InputError, SettingError, within
@@ -16,7 +17,6 @@ from dprec.exchange import from_json
 from dprec.randomness import Key
 from dprec.ratings import RatingScale
 from dprec.schedules import Schedule
-from dprec_pilot import formats
 from dprec_pilot.device.folder import Agreement, check_version
 from dprec_pilot.device.joining import check_authority
 from dprec_pilot.masks.directory import Directory, SumParties
@@ -144,7 +144,7 @@ class ServerFolder:
         """What the server knows beside protocol, catalogue and enrolment."""
         text = read_text(self._deployment_file, _PREPARED)
         where = str(self._deployment_file)
-        return from_json(Deployment, formats.DEPLOYMENT.body(text, where), where)
+        return from_json(Deployment, formats.body(text, where), where)
 
     @cached_property
     def item_ids(self) -> list[str]:
@@ -218,7 +218,7 @@ class ServerFolder:
             write_archive(self._public_data_file, _arrays(catalogue))
         if directory is not None:
             write_atomically(self._directory_file, directory.text)
-        values = {**formats.DEPLOYMENT.stamp, **as_values(deployment)}
+        values = {**formats.STAMP, **as_values(deployment)}
         text = json.dumps(values, indent=2) + "\n"
         write_atomically(self._deployment_file, text, mode=0o600)
 

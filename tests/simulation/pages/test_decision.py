@@ -78,7 +78,6 @@ def comparison(tmp_path_factory: pytest.TempPathFactory, writers: dict[str, Call
     }
     rows += [base, {**base, "population": "5000", "users": 5000}]
     (folder / "comparison.csv").write_text("".join(csv_of_rows(rows)))
-    (folder / "tables.json").unlink()
     (folder / "report.html").write_text(page_of(folder))
     return folder
 
@@ -310,7 +309,6 @@ def whole_users(tmp_path_factory: pytest.TempPathFactory, writers: dict[str, Cal
         ),
     ]
     (folder / "comparison.csv").write_text("".join(csv_of_rows(rows)))
-    (folder / "tables.json").unlink()
     (folder / "report.html").write_text(page_of(folder))
     return folder / "report.html"
 

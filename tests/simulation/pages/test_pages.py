@@ -184,7 +184,6 @@ def _claims(directory: Path) -> Path:
     """Make a protocol of a comparison one that only claims, and a run of it one that is not finished."""
     table = directory / "comparison.csv"
     table.write_text(re.sub(r"(?m)^(two,.*),proved,", r"\1,claimed,", table.read_text()))
-    (directory / "tables.json").unlink()
     planned = yaml.safe_load((directory / "comparison.yaml").read_text())
     planned["cells"]["lost-eps1-seed9"] = {}
     (directory / "comparison.yaml").write_text(yaml.safe_dump(planned))
@@ -312,7 +311,6 @@ def test_names_in_a_table_do_not_lead_out_of_the_directory(
     table.write_text(table.read_text().replace("\nblp,", "\n../../away,"))
     with refused_at("comparison.csv"):
         words_of(directory)
-    (directory / "tables.json").unlink()
     assert "– The runs themselves are not in this directory." in words_of(directory).text
 
 
