@@ -64,14 +64,11 @@ def is_number(cell: str) -> bool:
         return False
 
 
-def _reshaped(*, header: bool = True) -> str:
-    """Return what to do with a matrix in a file, whose first line names the items or holds ratings."""
-    first = "" if header else "header=None, "
-    return (
-        "a line per rating, which pandas makes of a column per item: "
-        f"pandas.read_csv(FILE, {first}index_col=0).stack().dropna().to_csv('ratings.csv', header=False)"
-    )
-
+_RESHAPED = (
+    "a line per rating, which pandas makes of a column per item (with header=None, if its first line holds "
+    "ratings): pandas.read_csv(FILE, index_col=0).stack().dropna().to_csv('ratings.csv', header=False)"
+)
+"""What to do with a matrix in a file."""
 
 _WIDE = 10
 """Columns from which a table may be a matrix."""
@@ -79,7 +76,7 @@ _WIDE = 10
 _FEW = 30
 """Different values that ratings in the first lines of a matrix may have; identifiers of items are more."""
 
-_UNGIVEN = ("nan", "na", "null", "none", "?")
+_UNGIVEN = {"", "nan", "na", "null", "none", "?"}
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
 _EARLIEST, _LATEST = 1e8, 1e14
 """Seconds or milliseconds since 1970, from 1973 on; no scale of ratings is as large."""
@@ -90,49 +87,32 @@ def check_layout(rows: Sequence[Sequence[str]], separator: str, source: str) -> 
 
     Only where no column is configured and none named in a header; a column that is configured is believed.
     """
-    if separator == WHITESPACE and len(set(map(len, rows))) > 1 and _are_integers(rows):
+    widths = {len(row) for row in rows}
+    integers = all(cell.isascii() and cell.isdigit() for row in rows for cell in row)
+    if separator == WHITESPACE and len(widths) > 1 and integers:
         kind = f"--set 'dataset={{kind: lightgcn, path: {source}}}', if each is a user and its items"
         raise InputError(source, "lines of integers, of different lengths", f"{kind}; or columns")
-    if _is_matrix(rows):
+    cells = {cell.strip() for row in rows[1:] for cell in row[1:]}
+    given = {cell for cell in cells if cell.lower() not in _UNGIVEN}
+    if min(widths) >= _WIDE and 0 < len(given) <= _FEW and all(map(is_number, given)):
         found = f"{len(rows[0])} columns of few different numbers, as of a column per item"
         believed = "or, if a line is a rating, --set dataset.user_column=1"
-        raise InputError(source, found, f"{_reshaped(header=not _holds_ratings(rows))}; {believed}")
-    thirds = [row[2] for row in rows if len(row) > 2]
-    if thirds and len(thirds) == len(rows) and all(map(_is_time, thirds)):
-        found = f"times in the third column, such as {thirds[0].strip()!r}, where ratings are expected"
-        ratings = next((place for place in range(3, len(rows[0])) if _all_numbers(rows, place)), None)
-        settings = f"--set dataset.rating_column={(ratings or 3) + 1} --set dataset.timestamp_column=3"
-        none = "--set dataset.timestamp_column=3, if there are no ratings"
-        raise InputError(source, found, none if ratings is None else settings)
-
-
-def _are_integers(rows: Sequence[Sequence[str]]) -> bool:
-    return all(cell.isascii() and cell.isdigit() for row in rows for cell in row)
-
-
-def _is_matrix(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether all cells but the first of each line are a few different numbers, or empty."""
-    body = rows[1:]
-    if not body or len(rows[0]) < _WIDE or {len(row) for row in rows} != {len(rows[0])}:
-        return False
-    cells = {cell.strip() for row in body for cell in row[1:]}
-    given = {cell for cell in cells if cell and cell.lower() not in _UNGIVEN}
-    return 0 < len(given) <= _FEW and all(map(is_number, given))
-
-
-def _holds_ratings(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first line of a matrix is like the others: nothing, or the same few numbers."""
-    below = {cell.strip() for row in rows[1:] for cell in row[1:]}
-    return {cell.strip() for cell in rows[0][1:]} <= below | {""}
+        raise InputError(source, found, f"{_RESHAPED}; {believed}")
+    if min(widths) > 2 and all(_is_time(row[2]) for row in rows):
+        found = f"times in the third column, such as {rows[0][2].strip()!r}, where ratings are expected"
+        rated = [
+            place
+            for place in range(3, min(widths))
+            if all(is_number(row[place]) and not _is_time(row[place]) for row in rows)
+        ]
+        settings = f"--set dataset.rating_column={rated[0] + 1} --set " if rated else "--set "
+        none = "" if rated else ", if there are no ratings"
+        raise InputError(source, found, f"{settings}dataset.timestamp_column=3{none}")
 
 
 def _is_time(cell: str) -> bool:
     text = cell.strip()
     return bool(_DATE.fullmatch(text)) or (is_number(text) and _EARLIEST <= float(text) < _LATEST)
-
-
-def _all_numbers(rows: Sequence[Sequence[str]], place: int) -> bool:
-    return all(len(row) > place and is_number(row[place]) and not _is_time(row[place]) for row in rows)
 
 
 Role = Literal["user", "item", "rating", "timestamp"]
@@ -143,17 +123,8 @@ ROLES: tuple[Role, ...] = ("user", "item", "rating")
 _NAMES: dict[Role, tuple[str, ...]] = {
     "user": (
         *("user", "userid", "uid", "u", "useridx", "userindex", "reviewer", "reviewerid", "customer"),
-        *(
-            "customerid",
-            "custid",
-            "member",
-            "memberid",
-            "visitorid",
-            "person",
-            "personid",
-            "rater",
-            "username",
-        ),
+        *("customerid", "custid", "member", "memberid", "visitorid", "person", "personid", "rater"),
+        "username",
     ),
     "item": (
         *("item", "itemid", "iid", "i", "itemidx", "itemindex", "movie", "movieid", "film", "filmid", "isbn"),
@@ -192,7 +163,7 @@ def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[st
     if unclear:
         # A header of items alone is that of a matrix.
         wide = "item" in unclear and "rating" in unclear and len(header) > len(ROLES)
-        matrix = f"; of a column per item, {_reshaped()}" if wide else ""
+        matrix = f"; or {_RESHAPED}" if wide else ""
         holds = " and ".join(f"the {role}s ({role}_column)" for role in unclear)
         found = f"{source}: which of the columns {_listed(map(repr, header))} holds {holds} is not clear"
         pairs = "; without ratings, a table of the other two alone" if unclear == ["rating"] else ""

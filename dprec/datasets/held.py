@@ -7,7 +7,7 @@ holds them, every `InMemory` with that digest has them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias
 from weakref import WeakValueDictionary
@@ -24,6 +24,7 @@ from dprec.errors import InputError
 from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
 
 if TYPE_CHECKING:
+    import polars as pl
     import scipy.sparse as sp
 
 
@@ -79,13 +80,10 @@ def ratings_from(
     """
     if test is None and isinstance(ratings, Ratings):
         return (_filled(ratings, "dataset"),)
-    counted = None if positive is None else scale_of_counts
-    held = [
-        _table(part, columns, source)
-        for part, source in ((ratings, "dataset"), (test, "test"))
-        if part is not None or source == "dataset"
-    ]
-    scale = _scale(held, columns, counted)
+    held = [_table(ratings, columns, "dataset")]
+    if test is not None:
+        held.append(_table(test, columns, "test"))
+    scale = _scale(held, columns, counted=positive is not None)
     if scale.implicit:
         duplicates = "last"
     if len(held) == 1:
@@ -96,21 +94,18 @@ def ratings_from(
     return read_fold(held[0].rows, held[1].rows, scale, duplicates, spaces)
 
 
-def _scale(
-    held: Sequence[_Table], columns: RatingColumns, counted: Callable[[Floats], RatingScale] | None
-) -> RatingScale:
+def _scale(held: Sequence[_Table], columns: RatingColumns, *, counted: bool) -> RatingScale:
     """Return the one scale of all parts: that of `Ratings`, or what the values of the parts show."""
     known = [table.scale for table in held if table.scale is not None]
     if not known:
         values = np.concatenate([table.rows.values for table in held])
-        if counted is not None and not np.isnan(values).all():
-            return counted(values)
+        if counted and not np.isnan(values).all():
+            return scale_of_counts(values)
         return columns.scale(values, held[0].rows.source)
     for other in known[1:]:
         if not (np.array_equal(other.values, known[0].values) and other.continuous == known[0].continuous):
-            raise InputError(
-                "test", f"a scale of {other.describe()}", f"that of dataset: {known[0].describe()}"
-            )
+            accepted = f"that of dataset: {known[0].describe()}"
+            raise InputError("test", f"a scale of {other.describe()}", accepted)
     return known[0]
 
 
@@ -177,7 +172,7 @@ def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[AnyArra
     places = settings.places(header, source, timed=timed)
     columns: list[AnyArray | None]
     told = places[:-1] if timed else places
-    columns = [_present(frame[names[place]], f"{source}, column {names[place]!r}") for place in told]
+    columns = [present(frame[names[place]], f"{source}, column {names[place]!r}") for place in told]
     if not settings.has_ratings(header):
         columns.append(None)
     if timed:
@@ -189,19 +184,24 @@ def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[AnyArra
 def _times(column: Any, where: str, settings: RatingColumns) -> list[Floats]:
     """Return a column of times; nothing if one that was found by its name holds none."""
     try:
-        return [times_of(_present(column, where), where)]
+        return [times_of(present(column, where), where)]
     except InputError:
         if settings.timestamp_column is not None:
             raise
         return []
 
 
-def _present(column: Any, where: str) -> AnyArray:
+def present(column: Any, where: str) -> AnyArray:
+    """Return a column of a data frame as an array; raises InputError for a row that holds nothing."""
     missing = np.flatnonzero(np.asarray(column.isna() if hasattr(column, "isna") else column.is_null()))
     if missing.size:
         raise InputError(f"{where}, row {missing[0] + 1}", "nothing", "a value in every row")
     try:
+        if str(column.dtype) == "String" or str(column.dtype).startswith(("Categorical", "Enum")):
+            return texts_of(column, where)
         return np.asarray(column.to_numpy())
+    except InputError:
+        raise
     except Exception as error:  # as above
         raise InputError(where, str(error), "numbers or text that NumPy can hold") from None
 
@@ -264,6 +264,16 @@ def _identifiers(column: ArrayLike, where: str) -> AnyArray:
         if np.array_equal(whole, values):
             return whole
     raise InputError(where, f"identifiers of type {values.dtype}", "integers or text, none missing")
+
+
+def texts_of(column: pl.Series, where: str) -> NDArray[np.str_]:
+    """Return a column of text of polars, none missing, as an array; see `as_texts`."""
+    import polars as pl
+
+    texts = column.cast(pl.String)
+    distinct = texts.unique().sort()
+    places = texts.cast(pl.Enum(distinct)).to_physical().to_numpy()
+    return np.asarray(as_texts(distinct.to_numpy(), where)[places])
 
 
 def as_texts(values: AnyArray, where: str) -> NDArray[np.str_]:
@@ -339,7 +349,7 @@ class InMemory(Dataset):
         """
         columns = RatingColumns(**settings)
         parts = ratings_from(ratings, test, columns, duplicates, positive)
-        sha256 = _digest(parts)
+        sha256 = digest_of(parts)
         held = _PRESENT.setdefault(sha256, _Held(parts))
         return cls(
             users=parts[0].n_users,
@@ -405,19 +415,14 @@ class InMemory(Dataset):
         return self._present.parts
 
 
-def _digest(parts: Sequence[Ratings]) -> str:
+def digest_of(parts: Sequence[Ratings]) -> str:
+    """Return the SHA-256 of ratings, of their scale, users, items and times."""
     digest = hashlib.sha256()
     for part in parts:
-        for held in _contents(part):
-            digest.update(held)
+        exact, times = (np.zeros(0) if column is None else column for column in (part.exact, part.times))
+        ends = (part.target_start, part.target_stop) if isinstance(part, CrossDomainRatings) else ()
+        rows = part.indptr, part.items, part.levels, exact, times
+        for column in (part.scale.values, part.user_ids, part.item_ids, *rows, np.array(ends)):
+            digest.update(f"{column.dtype}{column.shape}".encode())
+            digest.update(np.ascontiguousarray(column).tobytes())
     return digest.hexdigest()
-
-
-def _contents(part: Ratings) -> Iterator[bytes]:
-    exact = np.zeros(0) if part.exact is None else part.exact
-    ends = (part.target_start, part.target_stop) if isinstance(part, CrossDomainRatings) else ()
-    times = np.zeros(0) if part.times is None else part.times
-    rows = part.indptr, part.items, part.levels, exact, times
-    for column in (part.scale.values, part.user_ids, part.item_ids, *rows, np.array(ends)):
-        yield f"{column.dtype}{column.shape}".encode()
-        yield np.ascontiguousarray(column).tobytes()
