@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator
 
-from dprec.arrays import Bools, Floats, Ints
+from dprec.arrays import Floats, Ints
 from dprec.components import Options, as_tuple, option, plain
 from dprec.datasets.base import WHITESPACE, as_typed
 from dprec.errors import InputError, SettingError
@@ -120,6 +120,8 @@ Role = Literal["user", "item", "rating", "timestamp"]
 ROLES: tuple[Role, ...] = ("user", "item", "rating")
 """The columns that ratings need, in their usual order."""
 
+_TIMES: tuple[Role, ...] = ("timestamp",)
+
 _NAMES: dict[Role, tuple[str, ...]] = {
     "user": (
         *("user", "userid", "uid", "u", "useridx", "userindex", "reviewer", "reviewerid", "customer"),
@@ -151,39 +153,6 @@ def find_column(role: Role, header: Sequence[str]) -> int | None:
     plain = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in header]
     known = next((name for name in _NAMES[role] if name in plain), None)
     return plain.index(known) if known is not None and plain.count(known) == 1 else None
-
-
-def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[str], source: str) -> list[int]:
-    """Return the positions of columns in a header, from 0; raises SettingError under the setting of one.
-
-    Each is asked for by name, by its position from 1, or, if None, by the usual names of its role.
-    """
-    places = {role: _place(role, column, header, source) for role, column in asked.items()}
-    unclear: list[Role] = [role for role, place in places.items() if place is None]
-    if unclear:
-        # A header of items alone is that of a matrix.
-        wide = "item" in unclear and "rating" in unclear and len(header) > len(ROLES)
-        matrix = f"; or {_RESHAPED}" if wide else ""
-        holds = " and ".join(f"the {role}s ({role}_column)" for role in unclear)
-        found = f"{source}: which of the columns {_listed(map(repr, header))} holds {holds} is not clear"
-        pairs = "; without ratings, a table of the other two alone" if unclear == ["rating"] else ""
-        accepted = f"the name of a column, or its position from 1{matrix}{pairs}"
-        raise SettingError(f"{unclear[0]}_column", found, accepted)
-    chosen: dict[int, Role] = {}
-    for role, place in places.items():
-        if place is not None and chosen.setdefault(place, role) != role:
-            found = f"{source}: column {header[place]!r} for the {role}s too, beside the {chosen[place]}s"
-            raise SettingError(f"{role}_column", found, "a column of its own")
-    return list(chosen)
-
-
-def _place(role: Role, column: str | int | None, header: Sequence[str], source: str) -> int | None:
-    if column is None:
-        return find_column(role, header)
-    try:
-        return column_place(column, header, source)
-    except InputError as error:
-        raise SettingError(f"{role}_column", f"{error.where}: {error.found}", error.accepted) from None
 
 
 def column_place(column: str | int, header: Sequence[str], source: str) -> int:
@@ -224,12 +193,6 @@ def _even_step(levels: Floats) -> float | None:
     return float(reach / round(steps))
 
 
-def _ends_around(low: float, high: float, step: float | None = None) -> tuple[float, float]:
-    """Return round numbers around the ratings, at a distance that the step divides."""
-    unit = 1.0 if step is None or not math.isfinite(max(-low, high) / step) else step
-    return math.floor(low / unit) * unit, math.ceil(high / unit) * unit
-
-
 def _check_bulk(
     values: Floats,
     counts: Ints,
@@ -244,13 +207,18 @@ def _check_bulk(
     four or more; and no gap may lie above the only negative value.
     """
     for kept in (_without_few(values, counts, low, high), _without_sentinel(values, low, high)):
-        inside = values[kept]
-        if inside.size < values.size:
-            odd = np.ones(values.size, dtype=np.bool_)
-            odd[kept] = False
-            found = _widened(values, counts, odd, (float(inside[0]), float(inside[-1])))
-            accepted = _remedies(values, odd, (float(inside[0]), float(inside[-1])), written)
-            raise SettingError("missing", f"{source}: {found}", accepted)
+        inside, odd = values[kept], np.delete(values, kept)
+        if not odd.size:
+            continue
+        several = odd.size > _LISTED
+        listed = ", ".join(f"{value:g}" for value in odd[:_LISTED]) + (" ..." if several else "")
+        reaches = f"{inside[0]:g} to {inside[-1]:g} to {values[0]:g} to {values[-1]:g}"
+        number = f"{np.delete(counts, kept).sum():,} of {counts.sum():,} ratings ({listed})"
+        ends = {"low": float(values[0])} if inside[0] > values[0] else {}
+        ends |= {"high": float(values[-1])} if inside[-1] < values[-1] else {}
+        unrated = written({"missing": odd[:_LISTED].tolist()}) + (", and so on," if several else "")
+        accepted = f"{unrated} if that means not rated, or {written(ends)} if it is a rating"
+        raise SettingError("missing", f"{source}: {number} widen the scale from {reaches}", accepted)
 
 
 def _without_few(values: Floats, counts: Ints, low: float | None, high: float | None) -> slice:
@@ -281,28 +249,6 @@ def _without_sentinel(values: Floats, low: float | None, high: float | None) -> 
     if high is None and enough and 2 * (values[-2] - values[0]) < reach:
         return slice(0, values.size - 1)
     return slice(0, values.size)
-
-
-def _widened(values: Floats, counts: Ints, odd: Bools, inside: tuple[float, float]) -> str:
-    """Return what odd ratings do to the scale, in words."""
-    listed = ", ".join(f"{value:g}" for value in values[odd][:_LISTED])
-    more = " ..." if odd.sum() > _LISTED else ""
-    return (
-        f"{counts[odd].sum():,} of {counts.sum():,} ratings ({listed}{more}) widen the scale from "
-        f"{inside[0]:g} to {inside[1]:g} to {values[0]:g} to {values[-1]:g}"
-    )
-
-
-def _remedies(
-    values: Floats, odd: Bools, inside: tuple[float, float], written: Callable[[Mapping[str, Any]], str]
-) -> str:
-    """Return what to type where odd ratings are none, or where they are ratings."""
-    low, high = float(values[0]), float(values[-1])
-    unrated = written({"missing": values[odd][:_LISTED].tolist()})
-    several = ", and so on," if odd.sum() > _LISTED else ""
-    ends = {"low": low} if inside[0] > low else {}
-    ends |= {"high": high} if inside[1] < high else {}
-    return f"{unrated}{several} if that means not rated, or {written(ends)} if it is a rating"
 
 
 def scale_of_counts(values: Floats) -> RatingScale:
@@ -364,17 +310,36 @@ class RatingColumns(Options):
         return len(header) != 2 + timed or find_column("rating", header) is not None
 
     def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
-        """Return the positions of users, items, ratings and times in a header, or raise SettingError.
+        """Return the positions of users, items, ratings and times in a header, from 0.
 
-        Without those of ratings where there are none; see `has_ratings`.
+        Without those of ratings where there are none; see `has_ratings`. Raises SettingError under the
+        setting of a column that is not found, or is another's too.
         """
-        asked: dict[Role, str | int | None]
-        asked = {"user": self.user_column, "item": self.item_column}
-        if self.has_ratings(header):
-            asked["rating"] = self.rating_column
-        if timed:
-            asked["timestamp"] = self.timestamp_column
-        return required_columns(asked, header, source)
+        roles: list[Role] = [*(ROLES if self.has_ratings(header) else ROLES[:2]), *_TIMES[:timed]]
+        asked: dict[Role, str | int | None] = {role: getattr(self, f"{role}_column") for role in roles}
+        chosen: dict[int, Role] = {}
+        unclear: list[Role] = []
+        for role, column in asked.items():
+            try:
+                place = find_column(role, header) if column is None else column_place(column, header, source)
+            except InputError as error:
+                found = f"{error.where}: {error.found}"
+                raise SettingError(f"{role}_column", found, error.accepted) from None
+            if place is None:
+                unclear.append(role)
+            elif chosen.setdefault(place, role) != role:
+                found = f"{source}: column {header[place]!r} for the {role}s too, beside the {chosen[place]}s"
+                raise SettingError(f"{role}_column", found, "a column of its own")
+        if unclear:
+            holds = " and ".join(f"the {role}s ({role}_column)" for role in unclear)
+            found = f"{source}: which of the columns {_listed(map(repr, header))} holds {holds} is not clear"
+            # A header of items alone is that of a matrix.
+            wide = {"item", "rating"} <= {*unclear} and len(header) > len(ROLES)
+            matrix = f"; or {_RESHAPED}" if wide else ""
+            pairs = "; without ratings, a table of the other two alone" if unclear == ["rating"] else ""
+            accepted = f"the name of a column, or its position from 1{matrix}{pairs}"
+            raise SettingError(f"{unclear[0]}_column", found, accepted)
+        return list(chosen)
 
     def known_scale(self) -> RatingScale | None:
         """Return the scale if it is configured in full."""
@@ -411,9 +376,14 @@ class RatingColumns(Options):
             accepted = "low and high, with low < high, within 1e15"
             raise InputError(source, f"a scale from {low:g} to {high:g}", accepted)
         _check_bulk(distinct, counts, self.low, self.high, source, self.written)
-        if self.step is not None:
-            return self._by_step(low, high, self.step)
         given = self.low is not None and self.high is not None
+        if self.step is not None:
+            try:
+                return RatingScale.evenly(low, high, self.step, continuous=self.continuous is True)
+            except InputError as error:
+                if given:
+                    raise
+                raise SettingError("step", error.found, self._with_ends(low, high, self.step)) from None
         step = None if self.continuous else _even_step(np.unique([low, high, *distinct]))
         if step is None and not self.continuous and (self.continuous is False or not given):
             apart = float(np.diff(distinct).min(initial=high - low))
@@ -423,17 +393,10 @@ class RatingColumns(Options):
         even = (high - low) / _CONTINUOUS_STEPS if step is None else step
         return RatingScale.evenly(low, high, even, continuous=step is None)
 
-    def _by_step(self, low: float, high: float, step: float) -> RatingScale:
-        try:
-            return RatingScale.evenly(low, high, step, continuous=self.continuous is True)
-        except InputError as error:
-            if self.low is not None and self.high is not None:
-                raise
-            raise SettingError("step", error.found, self._with_ends(low, high, step)) from None
-
     def _with_ends(self, low: float, high: float, step: float | None = None) -> str:
-        """Return the ends of a scale that would be accepted, in words."""
-        least, most = _ends_around(low, high, step)
+        """Return the ends of a scale that would be accepted, in words: round numbers around the ratings."""
+        unit = 1.0 if step is None or not math.isfinite(max(-low, high) / step) else step
+        least, most = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
         ends = {"low": least if self.low is None else low, "high": most if self.high is None else high}
         between = "" if step is not None else "; ratings between even levels are then those of a slider"
         slider = {"continuous": True} if self.continuous is False else {}

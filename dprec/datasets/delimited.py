@@ -32,15 +32,13 @@ Cells = Literal["identifier", "number", "number or nothing", "text or nothing", 
 """What the cells of a column hold."""
 
 _GZIP, _ZSTD, _OLE = b"\x1f\x8b", b"(\xb5/\xfd", b"\xd0\xcf\x11\xe0"
+_CONVERTED = "text in UTF-8, such as: iconv -f utf-16 -t utf-8 FILE"
 _UNREAD = {
     b"PK\x03\x04": ("a zip archive", "what it holds: unzip FILE"),
     b"BZh": ("an archive", "what it holds: bunzip2 -k FILE"),
     b"\xfd7zXZ\0": ("an archive", "what it holds: unxz -k FILE"),
     _OLE: ("a spreadsheet", "the sheet saved as .csv; for Jester's own file, kind: jester"),
-    b"\xff\xfe\0\0": ("text in UTF-32", "text in UTF-8: iconv -f utf-32 -t utf-8 FILE"),
-    b"\0\0\xfe\xff": ("text in UTF-32", "text in UTF-8: iconv -f utf-32 -t utf-8 FILE"),
-    b"\xff\xfe": ("text in UTF-16", "text in UTF-8: iconv -f utf-16 -t utf-8 FILE"),
-    b"\xfe\xff": ("text in UTF-16", "text in UTF-8: iconv -f utf-16 -t utf-8 FILE"),
+    **dict.fromkeys((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"), ("text in UTF-16 or UTF-32", _CONVERTED)),
 }
 """By the first bytes of a file: what it is, and what makes a table of it. The first that fits counts."""
 

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.arrays import AnyArray, Floats
+from dprec.arrays import AnyArray
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets.base import GIVEN, Dataset, read_fold, times_of, united, without_times
@@ -118,29 +118,17 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
         values = np.full(ratings.count, np.nan) if ratings.scale.implicit else ratings.values
         rows = RatingRows(users, items, values, source, unit="row")
         return _Table(rows, (ratings.user_ids, ratings.item_ids), ratings.scale)
-    if sp.issparse(held):
-        try:
-            cells = sp.coo_array(held)
-        except ValueError as error:
-            raise InputError(source, f"a damaged sparse matrix ({error})", "users x items") from None
-        if cells.ndim != 2:
-            raise InputError(source, f"a sparse array of {cells.ndim} dimensions", "users x items")
-        # Where an entry is true, there is a pair, and no rating.
-        pairs = cells.data.dtype == np.bool_
-        there = cells.data if pairs else np.ones(cells.data.size, dtype=np.bool_)
-        places = [place[there] for place in cells.coords]
-        rows = _given(table_rows([*places, None if pairs else cells.data], source), columns)
-        if max(cells.shape) > _LARGEST_SHAPE:
-            found = f"a sparse matrix of {cells.shape[0]} x {cells.shape[1]}"
-            raise InputError(source, found, f"at most {_LARGEST_SHAPE} users, and as many items")
-        return _Table(rows, (np.arange(cells.shape[0]), np.arange(cells.shape[1])))
+    spaces = None
+    triples: Sequence[ArrayLike | None]
     if hasattr(held, "collect_schema") and hasattr(held, "collect"):
         try:
             held = held.collect()  # a lazy frame of polars
         except Exception as error:  # Its steps can raise anything of polars.
             raise InputError(source, f"a lazy frame that raised {error}", _ACCEPTED) from None
-    if hasattr(held, "columns") and (hasattr(held, "iloc") or hasattr(held, "lazy")):
-        triples: Sequence[ArrayLike | None] = _columns(held, columns, source)
+    if sp.issparse(held):
+        triples, spaces = _sparse(held, source)
+    elif hasattr(held, "columns") and (hasattr(held, "iloc") or hasattr(held, "lazy")):
+        triples = _columns(held, columns, source)
     elif isinstance(held, np.ndarray) and held.ndim == 2 and held.shape[1] in (2, 3, 4):
         triples = list(held.T)
     elif isinstance(held, Sequence) and not isinstance(held, str | bytes) and len(held) in (2, 3, 4):
@@ -150,13 +138,30 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
         raise InputError(source, f"an array of shape {held.shape}", f"{matrix}; or {_ACCEPTED}")
     else:
         raise InputError(source, f"a value of type {type(held).__name__}", _ACCEPTED)
-    triples = [*triples, None] if len(triples) == 2 else triples
-    return _Table(_given(table_rows(triples, source), columns))
+    rows = table_rows([*triples, None] if len(triples) == 2 else triples, source)
+    return _Table(rows if np.isnan(rows.values).all() else rows.without(columns.missing), spaces)
 
 
-def _given(rows: RatingRows, columns: RatingColumns) -> RatingRows:
-    """Return the rows without ratings that mean that there is none; all, of pairs without ratings."""
-    return rows if np.isnan(rows.values).all() else rows.without(columns.missing)
+def _sparse(
+    held: sp.sparray | sp.spmatrix, source: str
+) -> tuple[list[AnyArray | None], tuple[AnyArray, AnyArray]]:
+    """Return users, items and stored entries of a matrix, and all its users and items."""
+    import scipy.sparse as sp
+
+    try:
+        cells = sp.coo_array(held)
+    except ValueError as error:
+        raise InputError(source, f"a damaged sparse matrix ({error})", "users x items") from None
+    if cells.ndim != 2:
+        raise InputError(source, f"a sparse array of {cells.ndim} dimensions", "users x items")
+    if max(cells.shape) > _LARGEST_SHAPE:
+        found = f"a sparse matrix of {cells.shape[0]} x {cells.shape[1]}"
+        raise InputError(source, found, f"at most {_LARGEST_SHAPE} users, and as many items")
+    users, items = (np.arange(size) for size in cells.shape)
+    if cells.data.dtype != np.bool_:
+        return [*cells.coords, cells.data], (users, items)
+    # Where an entry is true, there is a pair, and no rating.
+    return [*(place[cells.data] for place in cells.coords), None], (users, items)
 
 
 def _filled(ratings: Ratings, source: str) -> Ratings:
@@ -169,26 +174,21 @@ def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[AnyArra
     names = list(frame.columns)
     header = list(map(str, names))
     timed = settings.timestamp_column is not None or find_column("timestamp", header) is not None
-    places = settings.places(header, source, timed=timed)
-    columns: list[AnyArray | None]
-    told = places[:-1] if timed else places
-    columns = [present(frame[names[place]], f"{source}, column {names[place]!r}") for place in told]
+    columns: list[AnyArray | None] = []
+    for number, place in enumerate(settings.places(header, source, timed=timed), start=1):
+        where = f"{source}, column {names[place]!r}"
+        if number < 3 + settings.has_ratings(header):
+            columns.append(present(frame[names[place]], where))
+            continue
+        try:
+            columns.append(times_of(present(frame[names[place]], where), where))
+        except InputError:
+            # One that was found by its name may hold no times.
+            if settings.timestamp_column is not None:
+                raise
     if not settings.has_ratings(header):
-        columns.append(None)
-    if timed:
-        last = names[places[-1]]
-        columns.extend(_times(frame[last], f"{source}, column {last!r}", settings))
+        columns.insert(2, None)
     return columns
-
-
-def _times(column: Any, where: str, settings: RatingColumns) -> list[Floats]:
-    """Return a column of times; nothing if one that was found by its name holds none."""
-    try:
-        return [times_of(present(column, where), where)]
-    except InputError:
-        if settings.timestamp_column is not None:
-            raise
-        return []
 
 
 def present(column: Any, where: str) -> AnyArray:
@@ -196,12 +196,10 @@ def present(column: Any, where: str) -> AnyArray:
     missing = np.flatnonzero(np.asarray(column.isna() if hasattr(column, "isna") else column.is_null()))
     if missing.size:
         raise InputError(f"{where}, row {missing[0] + 1}", "nothing", "a value in every row")
+    if str(column.dtype).startswith(("String", "Categorical", "Enum")):
+        return texts_of(column, where)
     try:
-        if str(column.dtype) == "String" or str(column.dtype).startswith(("Categorical", "Enum")):
-            return texts_of(column, where)
         return np.asarray(column.to_numpy())
-    except InputError:
-        raise
     except Exception as error:  # as above
         raise InputError(where, str(error), "numbers or text that NumPy can hold") from None
 
@@ -226,12 +224,10 @@ def table_rows(columns: Sequence[ArrayLike | None], source: str) -> RatingRows:
     wrong = np.flatnonzero(~np.isfinite(rows.values))
     if wrong.size and rated:
         raise rows.error(int(wrong[0]), f"rating {rows.values[wrong[0]]:g}", "a finite number")
-    if not others:
-        return rows
-    when = times_of(others[0], f"{source}: time")
-    if when.shape != rows.values.shape:
+    times = times_of(others[0], f"{source}: time") if others else None
+    if times is not None and times.shape != rows.values.shape:
         raise InputError(source, "columns of different lengths", "one time per rating")
-    return replace(rows, times=when)
+    return replace(rows, times=times)
 
 
 def _whole(column: ArrayLike) -> AnyArray:
@@ -244,9 +240,8 @@ def _whole(column: ArrayLike) -> AnyArray:
     return np.round(values.astype(np.float64), 6) if single else values
 
 
-def _identifiers(column: ArrayLike, where: str) -> AnyArray:
+def _identifiers(values: AnyArray, where: str) -> AnyArray:
     """Return identifiers as int64 or text, so that the same ones are equal wherever they come from."""
-    values = np.asarray(column)
     if values.dtype.kind == "O":
         types = set(map(type, values.ravel().tolist()))
         if types == {str}:
@@ -382,7 +377,8 @@ class InMemory(Dataset):
 
     def known_scale(self) -> RatingScale | None:
         """Return the ratings' scale, if they are here."""
-        return None if self._present is None else self._present.parts[0].scale
+        held: _Held | None = self.__dict__["_held"]
+        return None if held is None else held.parts[0].scale
 
     def load(self) -> Ratings:
         """Return all ratings, of both parts."""
@@ -400,19 +396,15 @@ class InMemory(Dataset):
         train, test = map(without_times, self._parts())
         return train, test
 
-    @property
-    def _present(self) -> _Held | None:
-        held: _Held | None = self.__dict__["_held"]
-        return held
-
     def _parts(self) -> tuple[Ratings, ...]:
-        if self._present is None:
+        held: _Held | None = self.__dict__["_held"]
+        if held is None:
             raise InputError(
                 "dataset",
                 f"{self.ratings} ratings of {self.items} items by {self.users} users that were in memory",
                 "the same ratings, from Python: run(..., dataset=...)",
             )
-        return self._present.parts
+        return held.parts
 
 
 def digest_of(parts: Sequence[Ratings]) -> str:

@@ -30,7 +30,6 @@ from dprec.datasets.synthetic import _apportioned
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from dprec.testing import DatasetContract, FileDatasetContract, Sample
-from tests.paths import DATA
 from tests.refusals import refused_at
 
 
@@ -232,22 +231,6 @@ def test_a_line_that_is_no_film(kind: type[Dataset], tmp_path: Path) -> None:
     (tmp_path / name).unlink()
     with pytest.raises(InputError, match=f"without {name}"):
         dataset.catalogue(np.array([1]))
-
-
-def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
-    assert MovieLens100K(path=str(tmp_path)).catalogue(np.array([1])) is None
-
-
-def test_the_distributed_films() -> None:
-    if not (DATA / "ml-100k").is_dir():
-        pytest.skip(f"{DATA} lacks ml-100k; set DPREC_DATA to the folder that holds it")
-    dataset = MovieLens100K(path=str(DATA / "ml-100k"), items=True)
-    catalogue = dataset.catalogue(np.arange(1, 1683))
-    assert catalogue is not None
-    assert catalogue.categories.shape == (1682, 18)
-    assert catalogue.categories[:, catalogue.category_names.index("genre: Drama")].sum() == 725
-    # One film has neither a date nor a year.
-    assert np.flatnonzero(catalogue.numbers[:, 0] == 0).tolist() == [266]
 
 
 TABLE = [[2, -7.82, 99, 10], [0, 99, 99, 99], [1, 99, 0.004, 99]]

@@ -13,7 +13,6 @@ from dprec.datasets import DelimitedTable, MovieLens1M, MovieLens100K
 from dprec.datasets.files import UserColumns
 from dprec.datasets.table import ItemColumns
 from dprec.errors import InputError
-from tests.paths import DATA
 from tests.refusals import refused_at
 
 USERS = ("user,age,gender,choice", "3,24,F,0.1", "1,,M,1", "2,53,,3")
@@ -131,12 +130,3 @@ def test_columns_of_ones_own_stand_beside_those_of_movielens(tmp_path: Path) -> 
     write(tmp_path / "users.dat", "1::F::1::10::48067", "2::M")
     with refused_at("users.dat, line 2"):
         MovieLens1M(path=str(tmp_path)).users_table(np.array([1]))
-
-
-@pytest.mark.skipif(not (DATA / "ml-100k").is_dir(), reason=f"the ratings are not in {DATA}")
-def test_the_distributed_users() -> None:
-    users = MovieLens100K(path=str(DATA / "ml-100k")).users_table(np.arange(1, 944))
-    assert users is not None
-    assert (users.column("gender") == "F").sum() == 273
-    assert users.column("age")[0] == 24
-    assert np.unique(users.column("occupation")).size == 21

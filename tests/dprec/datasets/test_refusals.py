@@ -64,7 +64,7 @@ TABLES: list[Case] = [
     ("1,1,1\n" + "\n" * 100 + "2,2,2\n", {}, ", line 2", "an empty line"),
     ("", {}, "", "an empty file"),
     ("\ufeff1,2,3\n1,3,4\n".encode("utf-16-le"), {}, "", "text in UTF-16"),
-    ("\ufeff1,2,3\n1,3,4\n".encode("utf-32-be"), {}, "", "text in UTF-32"),
+    ("\ufeff1,2,3\n1,3,4\n".encode("utf-32-be"), {}, "", "text in UTF-16 or UTF-32"),
     ("1,2,3\n".encode("utf-16-le"), {}, ", line 1", "a zero byte"),
     (b"\xff", {}, ", line 1", "byte 0xff"),
     (bz2.compress(b"1,2,3\n"), {}, "", "an archive"),

@@ -13,10 +13,7 @@ from dprec.datasets.base import Dataset
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from dprec.splits import LeaveLastOut, Predefined, Temporal
-from tests.paths import DATA
 from tests.refusals import refused_at
-
-MSWEB = DATA / "msweb"
 
 
 def pairs(dataset: Dataset) -> list[tuple[Any, Any]]:
@@ -81,12 +78,11 @@ def test_three_columns_are_ratings_or_counts_that_a_threshold_cuts(table: Any) -
     assert pairs(table(counts, positive=">= 3")) == [(1, 10), (1, 20), (2, 20)]
     assert pairs(table(counts, positive="> 3")) == [(1, 10), (2, 20)]
     assert not holds_pairs(table(counts).path)
-
-
-def test_ratings_that_are_all_one_are_no_pairs_until_it_is_said(table: Any) -> None:
     with pytest.raises(InputError, match="positive: '> 0', if they say who has what"):
         table("1,10,1\n1,20,1\n2,20,1\n").load()
     assert pairs(table("1,10,1\n1,20,1\n2,20,1\n", positive="> 0")) == [(1, 10), (1, 20), (2, 20)]
+    with refused_at("positive"):
+        selected(table("1,10\n2,20\n", positive="> 0")).load()
 
 
 def test_a_train_and_a_test_part(tmp_path: Path) -> None:
@@ -121,11 +117,10 @@ def test_matrices_of_booleans_are_pairs_and_counts_need_a_threshold() -> None:
     assert pairs(InMemory.of(sp.csr_array(matrix > 0))) == [(0, 0), (1, 0), (1, 1)]
     assert pairs(InMemory.of(sp.csr_array(matrix), positive=">= 3")) == [(0, 0), (1, 1)]
     assert pairs(InMemory.of(sp.csr_array(matrix), positive="> 0", min_items=2)) == [(1, 0), (1, 1)]
-
-
-def test_a_threshold_of_pairs_is_refused(table: Any) -> None:
-    with refused_at("positive"):
-        selected(table("1,10\n2,20\n", positive="> 0")).load()
+    stored = sp.csr_array((np.array([True, False, True]), ([0, 0, 1], [0, 1, 1])), shape=(2, 3))
+    assert pairs(InMemory.of(stored)) == [(0, 0), (1, 1)]
+    with pytest.raises(InputError, match="no pairs"):
+        InMemory.of(sp.csr_array((2, 3), dtype=np.bool_))
 
 
 def test_lines_of_a_user_and_its_items(tmp_path: Path) -> None:
@@ -152,14 +147,6 @@ def test_visits_of_users_with_the_titles_of_pages(tmp_path: Path) -> None:
     assert pairs(dataset) == [(10001, 1000), (10001, 1001), (10002, 1001)]
     assert dataset.item_names() == {"1000": "regwiz, the"}
     assert MsWeb(path=str(tmp_path / "none")).item_names() == {}
-
-
-@pytest.mark.skipif(not MSWEB.is_dir(), reason=f"the visits are not in {MSWEB}")
-def test_the_visits_to_microsoft_com() -> None:
-    sets = MsWeb(path=str(MSWEB)).load()
-    assert (sets.n_users, sets.n_items, sets.count) == (32_711, 285, 98_654)
-    active = selected(MsWeb(path=str(MSWEB), min_items=3)).load()
-    assert (active.n_users, active.n_items) == (14_283, 285)
 
 
 @pytest.mark.parametrize(
@@ -190,11 +177,3 @@ def test_lists_of_items_are_named(tmp_path: Path) -> None:
 
 def test_somebody_may_be_called_nan(table: Any) -> None:
     assert pairs(table("ann,x\nnan,x\n")) == [("ann", "x"), ("nan", "x")]
-
-
-def test_entries_that_are_false_are_no_pairs() -> None:
-    stored = sp.csr_array((np.array([True, False, True]), ([0, 0, 1], [0, 1, 1])), shape=(2, 3))
-    dataset = InMemory.of(stored)
-    assert pairs(dataset) == [(0, 0), (1, 1)]
-    with pytest.raises(InputError, match="no pairs"):
-        InMemory.of(sp.csr_array((2, 3), dtype=np.bool_))
