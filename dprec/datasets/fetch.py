@@ -63,7 +63,12 @@ def _fill(place: Path, source: Source, url: str, progress: Progress) -> None:
         _verify(url, archive, source)
         _unpack(url, archive, unpacked)
         _folder(unpacked, source, url)
-        _settle(unpacked, place)
+        try:
+            unpacked.rename(place)
+        except OSError:
+            # Another process may have been faster; its copy is as good.
+            if not place.is_dir():
+                raise
 
 
 def _download(url: str, archive: Path, progress: Progress) -> None:
@@ -114,12 +119,3 @@ def _folder(place: Path, source: Source, where: str) -> Path:
     if not files:
         raise RunError(f"{where}: holds no file {source.holds}")
     return files[0].parent
-
-
-def _settle(unpacked: Path, place: Path) -> None:
-    try:
-        unpacked.rename(place)
-    except OSError:
-        # Another process may have been faster; its copy is as good.
-        if not place.is_dir():
-            raise

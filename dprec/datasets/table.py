@@ -60,10 +60,6 @@ class ItemColumns(Options):
             raise SettingError("numbers", f"column {repeated[0]!r} twice", "each column in one place")
         if len(self.numbers) > _MOST_NUMBERS:
             raise SettingError("numbers", f"{len(self.numbers)} columns", f"at most {_MOST_NUMBERS}")
-        named = [column for column in columns if isinstance(column, str)]
-        if named and not self.has_header:
-            accepted = "positions counted from 1, as there is no header"
-            raise SettingError("has_header", f"false, with column {named[0]!r}", accepted)
 
     def read(self) -> ItemRows:
         """Read the file; raises InputError for a line that cannot be, no columns, or over 500 categories."""
@@ -303,19 +299,12 @@ class DelimitedTable(DelimitedColumns):
 
     def _parts(self) -> tuple[str, ...]:
         """Return the files of the train and the test part; none where `path` is the file of all ratings."""
-        train, test = self.train_path, self.test_path
-        if self.path and (train or test):
-            raise SettingError(
-                "path", "a path beside train_path or test_path", "path alone, or the other two"
-            )
-        if train and test:
-            return train, test
-        if not (self.path or train or test):
-            raise SettingError("path", "missing", "the file of ratings, or train_path and test_path")
-        if train or test:
-            missing = "test_path" if train else "train_path"
-            raise SettingError(missing, "missing", "train_path and test_path, or path alone")
-        return ()
+        parts = [part for part in (self.train_path, self.test_path) if part]
+        if len(parts) != (0 if self.path else 2):
+            given = [name for name in ("path", "train_path", "test_path") if getattr(self, name)]
+            accepted = "path, the file of ratings; or train_path and test_path"
+            raise SettingError("path", " and ".join(given) or "missing", accepted)
+        return tuple(parts)
 
     @property
     def public_items(self) -> str:

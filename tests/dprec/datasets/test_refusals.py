@@ -159,9 +159,10 @@ def test_a_file_is_refused_where_it_cannot_be_read(
 
 SETTINGS: list[tuple[type[Any], dict[str, Any], str]] = [
     (DelimitedTable, {}, "path"),
-    (DelimitedTable, {"train_path": "a"}, "test_path"),
-    (DelimitedTable, {"test_path": "a"}, "train_path"),
+    (DelimitedTable, {"train_path": "a"}, "path"),
+    (DelimitedTable, {"test_path": "a"}, "path"),
     (DelimitedTable, {"path": "a", "test_path": "b"}, "path"),
+    (DelimitedTable, {"path": "a", "train_path": "a", "test_path": "b"}, "path"),
     (DelimitedTable, {"path": "absent.csv"}, "absent.csv"),
     (DelimitedTable, {"path": "a" * 5000}, "a" * 80 + "..."),
     (DelimitedTable, {"path": "mine.csv", "low": 1, "high": 2, "step": 0.3}, "scale"),
@@ -169,7 +170,7 @@ SETTINGS: list[tuple[type[Any], dict[str, Any], str]] = [
     (ItemColumns, {"path": "mine.csv", "numbers": ["year", "genres"], "categories": ["genres"]}, "numbers"),
     (ItemColumns, {"path": "mine.csv", "numbers": ["item"]}, "numbers"),
     (ItemColumns, {"path": "mine.csv", "numbers": list(range(1, 256))}, "numbers"),
-    (ItemColumns, {"path": "mine.csv", "has_header": False}, "has_header"),
+    (ItemColumns, {"path": "mine.csv", "has_header": False, "numbers": [2]}, "column"),
 ]
 
 
@@ -180,5 +181,5 @@ def test_settings_that_do_not_go_together_are_named(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.csv").write_text(rated(1, 2))
     with pytest.raises(InputError) as caught:
-        kind(**settings).load()
+        getattr(kind(**settings), "read" if kind is ItemColumns else "load")()
     assert caught.value.where == where
