@@ -16,9 +16,7 @@ import numpy as np
 from dprec import formats
 from dprec.arrays import AnyArray
 from dprec.components import Options, option
-from dprec.datasets.base import Layout
-from dprec.datasets.columns import find_column, found_separator, split_line
-from dprec.datasets.delimited import Cells, first_lines, opened_lines, read_columns
+from dprec.datasets.columns import find_column, found_separator, is_number, split_line
 from dprec.errors import InputError
 from dprec.exchange import from_json, to_json
 from dprec.ratings import RatingScale
@@ -172,38 +170,31 @@ def read_ratings(path: Path, scale: RatingScale) -> tuple[list[str], AnyArray]:
     a table of one column will do. Raises InputError naming what is no rating on the scale, an item that comes
     twice, and a table of several users.
     """
-    lines = first_lines(path)
-    separator = found_separator(lines)
-    header = [cell.strip() for cell in split_line(lines[0], separator)] if lines else []
-    item = find_column("item", header)
+    lines = _lines(path)
+    separator = found_separator(lines[:20])
+    header, *rows = [[cell.strip() for cell in split_line(line, separator)] for line in lines] or [[]]
+    item, user = find_column("item", header), find_column("user", header)
     rating = None if scale.implicit else find_column("rating", header)
     if item is None or (rating is None and not scale.implicit):
         columns = "item" if scale.implicit else "item and rating"
         raise InputError(f"{path}, line 1", lines[0] if lines else "nothing", f"columns named {columns}")
-    if len(header) == 1:
-        items = [line.strip() for line in list(opened_lines(path))[1:]]
-        values = np.full(len(items), np.nan)
-    elif len([line for line in lines if line]) < 2:
-        items, values = [], np.zeros(0)
-    else:
-        items, values = _read_table(path, Layout(separator=separator, header=True), header, item, rating)
-    _check_ratings(path, items, values, scale)
-    return items, values
-
-
-def _read_table(
-    path: Path, layout: Layout, header: list[str], item: int, rating: int | None
-) -> tuple[list[str], AnyArray]:
-    wanted: list[tuple[str | int, Cells]] = [(item + 1, "identifier")]
-    if rating is not None:
-        wanted.append((rating + 1, "number"))
-    if (user := find_column("user", header)) is not None:
-        wanted.append((user + 1, "identifier"))
-    ids, *columns = read_columns(path, layout, wanted)
-    values = np.full(ids.size, np.nan) if rating is None else columns.pop(0)
-    if columns and (users := np.unique(columns[0]).size) > 1:
+    for line, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise InputError(f"{path}, line {line}", f"{len(row)} columns", f"{len(header)} columns")
+        if rating is not None and not is_number(row[rating]):
+            raise InputError(f"{path}, line {line}", repr(row[rating]), "a finite number")
+    if user is not None and (users := len({row[user] for row in rows})) > 1:
         raise InputError(str(path), f"ratings of {users} users", "the ratings of one")
-    return [str(each) for each in ids.tolist()], values
+    values = np.array([np.nan if rating is None else float(row[rating]) for row in rows])
+    _check_ratings(path, [row[item] for row in rows], values, scale)
+    return [row[item] for row in rows], values
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").rstrip().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(str(path), str(error), "a table as text in UTF-8") from error
 
 
 def _check_ratings(path: Path, items: list[str], values: AnyArray, scale: RatingScale) -> None:
