@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from simulation.analysis.attacks import AttackedResult, names_of
-from simulation.analysis.columns import TableColumn, figure_column, text_column, written_column
+from simulation.analysis.columns import figure_column, free_column, text_column, written_column
 from simulation.analysis.vocabulary import DASH, grouped_by, loss, number
 from simulation.pages.figures.marks import Axis, Line, log_axis, plain_axis
 from simulation.pages.figures.panels import (
@@ -27,6 +27,7 @@ from simulation.pages.figures.panels import (
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.page import Section, figures, paragraph, table
 from simulation.storage.attacked import AttackSummary, Reached
+from simulation.storage.column import Column
 from simulation.storage.columns import column
 
 _WORDS = (
@@ -72,10 +73,10 @@ def _titled(name: str) -> str:
 def _of_one(line: AttackedResult) -> Markup:
     """Return a table with a line for each figure."""
 
-    def held(title: str, key: str) -> TableColumn[str]:
+    def held(title: str, key: str) -> Column[str]:
         return figure_column(title, "", lambda name: getattr(line.reached[name], key), _DIGITS)
 
-    columns: list[TableColumn[str]] = [
+    columns: list[Column[str]] = [
         text_column("figure", _titled),
         held("reached", "value"),
         held("nothing sent", "baseline"),
@@ -87,16 +88,16 @@ def _of_one(line: AttackedResult) -> Markup:
 def _compared(lines: Sequence[AttackedResult]) -> Markup:
     """Return a table with a line for each protocol at each budget, and a column for each figure."""
 
-    def of(name: str) -> TableColumn[AttackedResult]:
+    def of(name: str) -> Column[AttackedResult]:
         def value(line: AttackedResult) -> float | None:
             return line.reached[name].value if name in line.reached else None
 
         def text(line: AttackedResult) -> str:
             return _beside(line.reached[name]) if name in line.reached else DASH
 
-        return TableColumn(_titled(name), "", value, text)
+        return free_column(_titled(name), "", value, text)
 
-    columns: list[TableColumn[AttackedResult]] = [
+    columns: list[Column[AttackedResult]] = [
         text_column("protocol", attrgetter("name")),
         written_column("ε", attrgetter("budget"), loss),
         *map(of, names_of(lines)),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from simulation.analysis.columns import TableColumn, figure_column, text_column, written_column
+from simulation.analysis.columns import figure_column, text_column, written_column
 from simulation.analysis.populations import METHOD, Projection, project
 from simulation.analysis.protocol_results import (
     ComparisonFiles,
@@ -15,6 +15,7 @@ from simulation.analysis.protocol_results import (
 from simulation.analysis.vocabulary import size
 from simulation.pages.page import Section, paragraph, table
 from simulation.pages.words import label_of
+from simulation.storage.column import Column
 from simulation.storage.files import Columns
 from simulation.storage.run_files import RunFiles, network_bytes_per_user, read_traffic
 
@@ -70,7 +71,7 @@ def projection_sections(rows: Sequence[tuple[str, Projection]], population: floa
         f"{population:,.0f} users a day, each taking part once, with as many bytes per user as the simulated "
         f"ones. {METHOD}. {_NETWORK}"
     )
-    columns: list[TableColumn[tuple[str, Projection]]] = [
+    columns: list[Column[tuple[str, Projection]]] = [
         text_column("traffic", lambda row: row[0]),
         written_column("per day", lambda row: row[1].total, size),
         written_column("from", lambda row: row[1].low, size, "95 % interval"),

@@ -6,13 +6,14 @@ from operator import attrgetter
 import numpy as np
 from markupsafe import Markup
 
-from simulation.analysis.columns import TableColumn, figure_column, text_column, written_column
+from simulation.analysis.columns import figure_column, free_column, text_column, written_column
 from simulation.analysis.groups import GroupLine
 from simulation.analysis.vocabulary import DASH, grouped_by, loss, number, size
 from simulation.pages.figures.marks import Axis, Line, plain_axis
 from simulation.pages.figures.panels import INK, SURFACE, Looks, Panel, chart, shortened, told_apart
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.page import Section, figures, paragraph, table
+from simulation.storage.column import Column
 from simulation.storage.summary import GroupSummary
 
 _WORDS = (
@@ -81,7 +82,7 @@ def _overview(lines: Sequence[GroupLine]) -> Markup:
     groups = grouped_by(((line.by, line.figures.group), line) for line in lines)
     of_all = {key: {(each.name, each.epsilon): each for each in own} for key, own in groups.items()}
 
-    def column(name: str, epsilon: float | None) -> TableColumn[tuple[str, str]]:
+    def column(name: str, epsilon: float | None) -> Column[tuple[str, str]]:
         def value(group: tuple[str, str]) -> float | None:
             line = of_all[group].get((name, epsilon))
             return None if line is None else _accuracy(line.figures)
@@ -93,13 +94,13 @@ def _overview(lines: Sequence[GroupLine]) -> Markup:
             reached, words = number(_accuracy(line.figures), 3), _in_words(line.figures)
             return Markup("{}<br><small>{}</small>").format(reached, words)
 
-        return TableColumn(name if epsilon is None else f"{name}, ε = {epsilon:g}", "", value, text)
+        return free_column(name if epsilon is None else f"{name}, ε = {epsilon:g}", "", value, text)
 
-    alone: TableColumn[tuple[str, str]] = figure_column(
+    alone: Column[tuple[str, str]] = figure_column(
         "alone", "", lambda key: groups[key][0].figures.rmse_alone, 3
     )
     protocols = dict.fromkeys((line.name, line.epsilon) for line in lines)
-    named: TableColumn[tuple[str, str]] = text_column("group", lambda key: _named(*key))
+    named: Column[tuple[str, str]] = text_column("group", lambda key: _named(*key))
     columns = [named, *([alone] if _of_ratings(lines) else []), *(column(*each) for each in protocols)]
     metric = "RMSE" if _of_ratings(lines) else "NDCG at 10"
     marked = f"; * is more than by chance (p < {_SMALL:g})" if _of_ratings(lines) else ""
@@ -113,13 +114,13 @@ def _named(by: str, group: str) -> str:
 def _every_figure(lines: Sequence[GroupLine], *, several: bool) -> Markup:
     """Return a table with all figures of every group."""
 
-    def of(title: str, name: str, digits: int, hint: str = "") -> TableColumn[GroupLine]:
+    def of(title: str, name: str, digits: int, hint: str = "") -> Column[GroupLine]:
         return figure_column(title, hint, attrgetter(f"figures.{name}"), digits)
 
-    def share(title: str, name: str, hint: str = "") -> TableColumn[GroupLine]:
+    def share(title: str, name: str, hint: str = "") -> Column[GroupLine]:
         return written_column(title, attrgetter(f"figures.{name}"), "{:.1%}".format, hint)
 
-    named: list[TableColumn[GroupLine]] = [
+    named: list[Column[GroupLine]] = [
         text_column("protocol", attrgetter("name")),
         written_column("ε", attrgetter("epsilon"), loss),
     ]

@@ -11,10 +11,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from simulation.analysis.columns import Line, TableColumn
 from simulation.analysis.vocabulary import DASH
 from simulation.pages.figures.panels import page_colours
 from simulation.pages.figures.rendering import Rendered
+from simulation.storage.column import Column, Line
 
 _SCRIPTS = ("page.js", "hover.js")
 """Of tables and sections, and of what figures show when pointed at."""
@@ -62,7 +62,7 @@ def _templates() -> Environment:
 
 def table(
     caption: str,
-    columns: Sequence[TableColumn[Line]],
+    columns: Sequence[Column[Line]],
     lines: Sequence[Line],
     *,
     sortable: bool = True,

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from markupsafe import Markup
 
-from simulation.analysis.columns import TableColumn, text_column, written_column
+from simulation.analysis.columns import free_column, text_column, written_column
 from simulation.analysis.gains import POPULARITY, to_beat
 from simulation.analysis.populations import Course, Point, courses, population_sentence
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, grouped_by, loss, number, size
@@ -16,6 +16,7 @@ from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.figures.accuracy import draw_accuracy_against_tau, draw_accuracy_against_users
 from simulation.pages.figures.rendering import Draw, Plot
 from simulation.pages.page import Section, figures, paragraph, table
+from simulation.storage.column import Column
 
 
 def population_section(part: EvaluationPart, draw: Draw) -> list[Section]:
@@ -54,7 +55,7 @@ def _table(part: EvaluationPart) -> Markup:
     names = dict.fromkeys(each.name for each in results if each.baseline == POPULARITY)
     further = {name: courses(results, metric, name) for name in names if name not in bases}
 
-    def needed(base: str, every: Sequence[Course]) -> TableColumn[Course]:
+    def needed(base: str, every: Sequence[Course]) -> Column[Course]:
         own = {(each.name, each.budget, each.ratings): each for each in every}
 
         def words(course: Course) -> str:
@@ -63,7 +64,7 @@ def _table(part: EvaluationPart) -> Markup:
 
         return text_column(f"beats {base}", words, "users")
 
-    columns: list[TableColumn[Course]] = [
+    columns: list[Column[Course]] = [
         text_column("protocol", attrgetter("name")),
         written_column("ε", attrgetter("budget"), loss),
         text_column("trust", lambda course: TRUST_IN_WORDS[course.points[0].result.trust]),
@@ -74,7 +75,7 @@ def _table(part: EvaluationPart) -> Markup:
     return table(f"From how many users on: {metric.label}, and bytes of messages up", columns, lines)
 
 
-def _reached_with(users: float, metric: Metric) -> TableColumn[Course]:
+def _reached_with(users: float, metric: Metric) -> Column[Course]:
     """Return the column of what is reached with so many users, and sent."""
 
     def of(course: Course) -> Point | None:
@@ -88,7 +89,7 @@ def _reached_with(users: float, metric: Metric) -> TableColumn[Course]:
         point = of(course)
         return DASH if point is None else _reached_and_sent(point, metric)
 
-    return TableColumn(f"{users:,.0f}", "users", value, text)
+    return free_column(f"{users:,.0f}", "users", value, text)
 
 
 def _reached_and_sent(point: Point, metric: Metric) -> Markup:

@@ -18,9 +18,9 @@ from simulation.analysis.columns import (
     SERVER_SEES,
     STATUS,
     ResultColumn,
-    TableColumn,
     composed_column,
     figure_column,
+    free_column,
     text_column,
     written_column,
 )
@@ -50,6 +50,7 @@ from simulation.pages.groups import groups_sections
 from simulation.pages.page import Section, figures, page, paragraph, render_template, table
 from simulation.pages.words import components_in_words, run_in_words
 from simulation.protocols.domains import LearnedDomains
+from simulation.storage.column import Column
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import NEARLY_ALL, DirectionSummary, RankingSummary, Summary
 from strategies.participation import RoundRecord
@@ -173,7 +174,7 @@ def _loss_tiles(result: ProtocolResult) -> Iterator[tuple[str, str, str]]:
 def _tile(column: ResultColumn, result: ProtocolResult) -> tuple[str, str, str]:
     """Return the tile of a column, whose figure is large and what qualifies it is not."""
     figure, _, qualified = column.text(result).partition(", ")
-    detail = NONE_PROVED if figure == DASH else ", ".join(filter(None, (qualified, column.hint)))
+    detail = NONE_PROVED if figure == DASH else ", ".join(filter(None, (qualified, column.unit)))
     return column.title, figure, detail
 
 
@@ -315,9 +316,9 @@ def user_table(run: RunFiles) -> Markup:
             statistics = [float(known.mean()), *np.percentile(known, (0, 5, 50, 95, 100)).tolist()]
             lines.append((f"{label}{compared}" if "per user" in label else label, statistics))
 
-    columns: list[TableColumn[_Figures]] = [text_column("per user", itemgetter(0))]
+    columns: list[Column[_Figures]] = [text_column("per user", itemgetter(0))]
     columns += [
-        TableColumn(name, "", partial(_figure, place), partial(_written, place))
+        free_column(name, "", partial(_figure, place), partial(_written, place))
         for place, name in enumerate(_STATISTICS)
     ]
     return table(f"How {run.summary.traffic.users:,} users differ", columns, lines)
@@ -338,7 +339,7 @@ def example_sections(run: RunFiles) -> list[Section]:
     if run.example is None:
         return []
     names = run.summary.item_names
-    columns: list[TableColumn[tuple[str, float, float]]] = [
+    columns: list[Column[tuple[str, float, float]]] = [
         text_column("item", lambda line: names.get(line[0], line[0])),
         written_column("true rating", lambda line: line[1], "{:g}".format),
         figure_column("prediction", "", lambda line: line[2], 2),
@@ -379,7 +380,7 @@ _Cutoffs = tuple[str, Mapping[int, float | None]]
 
 
 def _ranking_table(title: str, ranking: RankingSummary) -> Markup:
-    columns: list[TableColumn[_Cutoffs]] = [
+    columns: list[Column[_Cutoffs]] = [
         text_column("metric", lambda line: line[0].removesuffix("_at").replace("_", " ")),
         *(figure_column(f"at {each}", "", partial(_at_cutoff, each), 4) for each in ranking.ndcg_at),
     ]
@@ -471,7 +472,7 @@ def completion_sections(run: RunFiles, draw: Draw) -> list[Section]:
         for key, value in learned.completion_diagnostics.items()
         if not isinstance(value, dict)
     ]
-    columns: list[TableColumn[tuple[str, str | None]]] = [
+    columns: list[Column[tuple[str, str | None]]] = [
         text_column(title, itemgetter(place)) for place, title in enumerate(("diagnostic", "value"))
     ]
     content += [table("Diagnostics", columns, rows, sortable=False)] if rows else []
@@ -493,7 +494,7 @@ def _layers_table(domains: LearnedDomains) -> Markup:
         ("edges, NB to BB", [side.edges_to_bridges for side in sides]),
         ("edges between the domains", [between, between]),
     ]
-    columns: list[TableColumn[_Figures]] = [text_column("items", itemgetter(0))]
+    columns: list[Column[_Figures]] = [text_column("items", itemgetter(0))]
     columns += [figure_column(side.name, "", partial(_figure, place), 0) for place, side in enumerate(sides)]
     return table("The two domains as layers", columns, lines, sortable=False)
 

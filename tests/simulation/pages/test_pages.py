@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from dprec.errors import InputError
 from simulation import compare, run
-from simulation.analysis.columns import TableColumn, figure_column, text_column
+from simulation.analysis.columns import figure_column, text_column
 from simulation.analysis.protocol_results import read_comparison
 from simulation.pages import projected, report
 from simulation.pages.build import in_one_file
@@ -25,6 +25,7 @@ from simulation.pages.figures.rendering import Plot, Rendered, render
 from simulation.pages.page import Section, page, table
 from simulation.pages.run_page import example_sections, run_page
 from simulation.pages.words import merged_notes
+from simulation.storage.column import Column
 from simulation.storage.files import csv_of_rows
 from simulation.storage.run_files import ExampleUser, holds_comparison, read_run
 from tests.approved import check, words_of_page
@@ -416,7 +417,9 @@ def test_a_comparison_leaves_a_page_and_one_of_each_protocol_to_which_it_links(t
 
 
 def test_templates_escape_what_is_not_markup() -> None:
-    named: TableColumn[str] = TableColumn("<b>", "<i>", lambda line: line or None, lambda line: line, False)
+    named: Column[str] = Column(
+        "<b>", "<i>", value=lambda line: line or None, text=lambda line: line, holds=str
+    )
     shown = table('"&', [named], ["<u>", Markup("<u>&amp;</u>")])
     assert "<caption>&#34;&amp;</caption>" in shown
     assert 'aria-label="&#34;&amp;"' in shown
