@@ -6,7 +6,8 @@ from typing import Any
 
 from simulation.analysis.columns import free_column, text_column, written_column
 from simulation.analysis.vocabulary import DASH, listed, loss, plural
-from simulation.pages.page import Section, page, paragraph, render_template, table
+from simulation.pages.figures.drawing import render
+from simulation.pages.page import Section, page, render_template, table
 from simulation.storage.column import Column
 
 _Values = Mapping[str, Any]
@@ -42,12 +43,12 @@ def presets_page(presets: Sequence[_Values]) -> str:
 
 def _page(name: str, words: str, sentence: str, notes: list[str], sections: list[Section]) -> str:
     answer = render_template("answered.html", sentence=sentence, picture="", tiles="")
-    return page(name, "dprec audit", words, notes, sections, answer)
+    return page(name, "dprec audit", words, notes, sections, render, answer)
 
 
 def _findings(audits: Sequence[_Values], *, folded: bool = False) -> Section:
     tables = [table(f"Tests of {values['name']}", _COLUMNS, values["findings"]) for values in audits]
-    reading = paragraph(
+    reading = (
         "From all that two groups of devices send, whose profiles the promise makes hard to tell apart, the "
         "audit learns to tell them apart, which bounds ε from below; a test on noise counts reports that "
         f"share it. {audits[0]['trials']:,} people per profile; all bounds of an audit hold together with "

@@ -46,8 +46,8 @@ from simulation.analysis.protocol_results import (
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, loss, number, size
 from simulation.configuration.strict_yaml import at
 from simulation.pages.evaluation_parts import EvaluationPart
-from simulation.pages.figures.panels import SERIES
-from simulation.pages.page import Section, paragraph, render_template, table
+from simulation.pages.figures.looks import SERIES
+from simulation.pages.page import Section, render_template, table
 from simulation.storage.column import Column
 from simulation.storage.columns import PER_DEVICE, figure
 from simulation.storage.directories import FIGURES
@@ -175,7 +175,7 @@ def published_section(files: ComparisonFiles) -> list[Section]:
         stated("source", "source"),
     ]
     words = "A payload is the encoded report alone; a message is everything that is sent."
-    content = paragraph(words), table("Cost of one round", columns, published)
+    content = words, table("Cost of one round", columns, published)
     return [Section("published", "Published costs beside measured ones", content)]
 
 
