@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from dprec.metrics import (
     LONGEST_LIST,
-    REPLICATES,
     Hits,
     RankedHits,
     RankingAccuracy,
@@ -31,11 +30,11 @@ from dprec.metrics import (
     root_mean_squared_error,
     sign_accuracy,
 )
-from dprec.predictions import NO_ITEM, Unrated, best_items
+from dprec.predictions import Unrated, best_items
 from dprec.randomness import generator
-from dprec.ratings import ColdRatings, Ratings, RatingScale
+from dprec.ratings import ColdRatings, Ratings
+from tests.make import STARS
 
-STARS = RatingScale.evenly(1, 5, 1)
 USERS, ITEMS = 4, 6
 Cells = dict[tuple[int, int], int]
 
@@ -127,11 +126,6 @@ def test_lists_are_judged_as_loops_judge_them(
         assert one is None or one == pytest.approx(sum(other) / len(other), abs=1e-12)
 
 
-def test_nobody_finds_anything_relevant() -> None:
-    found = ranking_accuracy(np.array([3.0]), ratings({(0, 0): 3}), ratings({(0, 1): 3}), 5, relevant_from=6)
-    assert found == RankingAccuracy(0.0, None, None)
-
-
 def test_relevant_items_beyond_the_list() -> None:
     test = ratings({(0, 0): 1, (0, 1): 5})
     found = ranking_accuracy(np.array([5.0, 1.0]), test, ratings({(0, 2): 3}), 1)
@@ -169,7 +163,7 @@ SCORES = random.permutation(RANKED_USERS * RANKED_ITEMS).reshape(RANKED_USERS, R
 
 def ranked_ratings(cells: np.ndarray, values: np.ndarray) -> Ratings:
     users, items = np.nonzero(cells)
-    scale = RatingScale.evenly(1, 5, 1)
+    scale = STARS
     ids = {"user_ids": np.arange(RANKED_USERS), "item_ids": np.arange(RANKED_ITEMS)}
     return Ratings.from_triples(users, items, values[users, items], scale, **ids)
 
@@ -215,22 +209,6 @@ def test_full_ranking_agrees_with_trec_eval(relevant_from: float | None) -> None
             assert figures[ours][cutoff] == pytest.approx(mean, abs=1e-9)
     whole = pytrec_eval.RelevanceEvaluator(wanted, {"recip_rank"}).evaluate(run)
     assert figures["mrr"][100] == pytest.approx(np.mean([own["recip_rank"] for own in whole.values()]))
-
-
-def test_a_first_hit_beyond_the_cutoff_counts_for_nothing() -> None:
-    lists = np.array([[3, 0, 1], [2, 4, NO_ITEM]])
-    relevant = ranked_ratings(
-        np.isin(
-            np.arange(RANKED_USERS * RANKED_ITEMS).reshape(RANKED_USERS, RANKED_ITEMS), [1, RANKED_ITEMS + 2]
-        ),
-        RANKED_STARS,
-    )
-    figures = ranking_figures(RankedHits.of(lists, np.array([0, 1]), relevant), (2, 3), 8)
-    assert figures["mrr"] == {2: 0.5, 3: pytest.approx((1 / 3 + 1) / 2)}
-    assert figures["hit_rate"] == {2: 0.5, 3: 1.0}
-    assert figures["precision"] == {2: 0.25, 3: pytest.approx(1 / 3)}
-    assert figures["recall"] == {2: 0.5, 3: 1.0}
-    assert figures["coverage"] == {2: 4 / 8, 3: 5 / 8}
 
 
 def test_lists_of_implicit_data_agree_with_trec_eval() -> None:
@@ -312,20 +290,7 @@ def test_of_cold_users_popularity_is_that_among_others() -> None:
     assert figures["mrr_at_10"] == 1 / 2
 
 
-def test_without_users_there_are_no_figures() -> None:
-    nobody = RankedHits.of(np.zeros((0, 3), dtype=np.int64), np.zeros(0, dtype=np.int64), TEST)
-    assert {value for at in ranking_figures(nobody, (1, 3), 8).values() for value in at.values()} == {None}
-
-
 RESAMPLED_USERS = 400
-
-
-def test_every_replicate_draws_as_many_users_as_there_are() -> None:
-    totals = resampled_sums(np.eye(7))
-    assert totals.shape == (REPLICATES, 7)
-    assert np.all(totals.sum(axis=1) == 7)
-    assert np.array_equal(totals, np.rint(totals))
-    assert set(totals[:, 0]) >= {0, 1, 2, 3}
 
 
 def test_the_interval_of_a_mean_is_that_of_the_normal_distribution() -> None:
@@ -344,16 +309,6 @@ def test_the_same_users_are_drawn_for_what_is_compared() -> None:
     assert np.array_equal(together, resampled_sums(np.concatenate([values, values + 0.25], axis=1)))
     for totals in (together, apart):
         np.testing.assert_allclose(totals[:, 1] - totals[:, 0], 0.25 * RESAMPLED_USERS)
-
-
-def test_many_users_are_drawn_in_parts() -> None:
-    users = 50_000
-    totals = resampled_sums(np.ones((users, 1)), replicates=100)
-    assert np.all(totals == users)
-
-
-def test_replicates_without_a_value_are_left_out() -> None:
-    assert interval(np.array([np.nan, 1.0, 1.0])) == (1.0, 1.0)
 
 
 def test_intervals_of_paired_differences_cover_at_their_nominal_rate() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dprec.datasets import Dataset, Synthetic
 from dprec.errors import InputError
-from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
+from dprec.ratings import ColdRatings, Ratings, held_by_tested
 from dprec.splits import (
     SPLITS,
     ColdUsers,
@@ -23,6 +23,7 @@ from dprec.splits import (
     Temporal,
     UserHoldout,
 )
+from tests.make import STARS
 from tests.refusals import refused_at
 
 
@@ -69,7 +70,7 @@ def datasets(draw: st.DrawFn, smallest: int = 2) -> Given:
             positions // shape[1],
             positions % shape[1],
             levels,
-            RatingScale.evenly(1, 5, 1),
+            STARS,
             user_ids=np.arange(shape[0]),
             item_ids=np.arange(shape[1]),
         )

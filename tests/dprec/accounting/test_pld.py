@@ -17,7 +17,7 @@ from dprec.accounting import (
     compose,
     dominating_channel,
 )
-from dprec.accounting.pld import common_grid, largest_share, pairwise_losses
+from dprec.accounting.pld import common_grid, pairwise_losses
 from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
@@ -79,13 +79,6 @@ def test_one_order_of_a_pair_is_not_made_harder_to_tell_apart(seed: int) -> None
     exact = divergences(one, other, losses) + (1 - one.sum())
     assert (bound >= exact - 1e-12).all()
     assert (bound <= exact + dominating.step / 4).all()
-
-
-def test_infinite_losses_compose_as_independent_chances() -> None:
-    surely = PrivacyLossDistribution.of_pair(np.array([0.6, 0.3, 0.1]), np.array([0.3, 0.7, 0.0]), 1e-3)
-    composed = compose([(surely, 3)])
-    assert composed.delta(100.0) == pytest.approx(1 - 0.9**3, abs=1e-9)
-    assert composed.epsilon(0.2) == composed.largest == math.inf
 
 
 def test_every_pair_is_compared() -> None:
@@ -238,19 +231,6 @@ def test_every_profile_together_costs_what_is_asked_for(mechanism: Mechanism, ep
     assert (spent >= whole * (1 - 1.1e-3)).all()
     for size in cells[cells >= 150].tolist():
         assert calibrated.channel(size).epsilon > 1.5 * epsilon / size
-
-
-def test_device_and_server_find_the_same_share() -> None:
-    # A device knows its own profile, the server those of all.
-    server, device = shared(BoundedLaplace(), 2.0), shared(BoundedLaplace(), 2.0)
-    for size in range(1, 40):
-        server.channel(size)
-    assert device.channel(37).weights.tolist() == server.channel(37).weights.tolist()
-
-
-def test_rounds_share_a_budget() -> None:
-    share = largest_share(dominating_channel, 50, 1.0, 1e-5, most=20.0)
-    assert share == pytest.approx(0.0388, abs=1e-4)
 
 
 def test_only_draws_about_a_user_are_composed() -> None:

@@ -11,7 +11,7 @@ from scipy.special import expit
 from scipy.stats import binom, norm
 
 from dprec.accounting import ChannelDraws, NoisySum, PrivacyAccountant, dominating_channel
-from dprec.attacks.bounds import Roc, above_by_chance, mean_above
+from dprec.attacks.bounds import Roc, above_by_chance
 
 EVERYBODY = np.ones(3, dtype=np.bool_)
 
@@ -60,13 +60,6 @@ def test_what_chance_adds_is_above_the_binomial_tail_and_not_far(mean: float, de
         assert binom.sf(np.floor(bound * decisions + 1e-6), decisions, mean) <= failure
         exact = binom.isf(failure, decisions, mean) / decisions
         assert exact - 1e-6 <= bound <= exact + 0.6 / np.sqrt(decisions)
-
-
-def test_a_mean_from_which_on_a_share_is_too_small() -> None:
-    mean = mean_above(0.01, 400)
-    assert binom.cdf(4, 400, mean) <= 1e-6
-    assert binom.cdf(4, 400, 0.75 * mean) > 1e-6
-    assert mean_above(0.0, 400) == pytest.approx(-np.expm1(np.log(1e-6) / 400), abs=1e-6)
 
 
 @given(epsilon=st.floats(0, 4), delta=st.floats(0, 0.3), share=st.floats(0, 1))

@@ -84,15 +84,6 @@ def test_fillers_are_what_they_are_called(honest: Ratings) -> None:
     assert np.corrcoef(means[reversed_.items[kept]], reversed_.values[kept])[0, 1] < -0.5
 
 
-def test_liars_come_after_all_others(honest: Ratings) -> None:
-    liars = Liars(made(honest, "random"))
-    joined = liars.joining(honest)
-    assert joined.n_users == honest.n_users + 9
-    assert joined.items[: honest.count].tolist() == honest.items.tolist()
-    assert joined.levels[: honest.count].tolist() == honest.levels.tolist()
-    assert joined.counts[honest.n_users :].tolist() == liars.profiles.counts.tolist()
-
-
 def test_ranks_are_among_unrated_items(honest: Ratings) -> None:
     """Two items are better than the target; who has rated one of them sees it a place higher."""
     order = np.full(honest.n_items, 1.0)

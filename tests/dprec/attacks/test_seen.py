@@ -73,19 +73,6 @@ def test_seen_sets_are_certain_and_their_symbols_weigh_levels() -> None:
     np.testing.assert_allclose(of_levels - of_levels[0], np.log(CHANNEL[:, symbols] / CHANNEL[0, symbols]))
 
 
-def test_rounds_about_some_ratings_each_are_read_together() -> None:
-    truth = ratings()
-    symbols = np.random.default_rng(1).integers(0, 2, truth.count)
-    whole_report = reading_of(truth, shown(truth, symbols))
-    parts = [np.arange(truth.count) % 2 == half for half in (0, 1)]
-    rounds = [shown(truth.select(part), symbols[part]) for part in parts]
-    together = reading_of(truth, *rounds)
-    assert together is not None
-    assert whole_report is not None
-    for one, other in zip(whole(together), whole(whole_report), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_nothing_is_read_of_users_who_cannot_be_told_apart() -> None:
     truth = ratings()
     reports = shown(truth, np.zeros(truth.count, dtype=np.int64))
@@ -109,15 +96,6 @@ def test_who_sent_nothing_may_have_rated_anything() -> None:
     logs, rated = whole(reading)
     np.testing.assert_allclose(logs[:, 2], 0.0, atol=1e-12)
     assert ((rated[2] > 0) & (rated[2] < 1)).all()
-
-
-def test_a_trusted_server_reads_the_ratings() -> None:
-    truth = ratings()
-    reading = Seen.of(seen_by_all(truth, trusted=True), truth)
-    assert reading is not None
-    assert not reading.hides_items
-    logs, _ = whole(reading)
-    np.testing.assert_array_equal(np.isfinite(logs[:, truth.users, truth.items]).argmax(axis=0), truth.levels)
 
 
 def test_the_background_counts_raters_and_levels() -> None:

@@ -95,17 +95,6 @@ def test_noise_tells_nothing() -> None:
     assert binom.ppf(5e-7, 2000, 0.5) <= right <= binom.isf(5e-7, 2000, 0.5)
 
 
-def test_newcomers_are_looked_at_where_nothing_else_is_said_of_items() -> None:
-    counts = {0: np.zeros(TRUTH.n_items)}
-
-    def released(present: Bools, number: int) -> dict[str, Any]:
-        counts[number] = SETS.T @ present
-        return {"newcomer": lambda items: counts[number][items]}
-
-    auc = ShadowModels(pairs=PAIRS).perform(Repeated(TRUTH, released)).figures["shadow_auc"]
-    assert value_of(auc) > 0.9
-
-
 def test_statistics_of_pairs_of_items() -> None:
     targets = Targets.drawn(TRUTH, 5, 1)
     random = np.random.default_rng(2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dprec.completion import COMPLETIONS, Completion, StepOptions, one_mean_per_user, own_averages
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Ratings
 from dprec.testing import CompletionContract
 from tests.make import STARS
 from tests.refusals import refused_at
@@ -63,13 +63,6 @@ def test_means_are_shrunk_towards_the_prior(weight: float, expected: list[float]
     averages = own_averages(RATINGS, 3.0, weight)
     assert averages.predict(np.arange(3), np.array([1, 0, 1])) == pytest.approx(expected)
     assert averages.diagnostics == {"prior": 3.0, "users_without_ratings": 1}
-
-
-def test_continuous_ratings_are_not_rounded() -> None:
-    scale = RatingScale.evenly(-10, 10, 1, continuous=True)
-    ratings = Ratings.from_triples([0, 0], [0, 1], [0.26, 0.13], scale)
-    averages = own_averages(ratings, 0.0, 0.0)
-    assert averages.predict(np.array([0]), np.array([0])) == pytest.approx([0.195])
 
 
 def test_a_mean_is_one_rating_of_one_item() -> None:

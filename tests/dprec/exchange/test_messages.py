@@ -9,12 +9,7 @@ import pytest
 
 from dprec.accounting import PrivacyBudget, PrivacyUnit
 from dprec.components import Options, as_values, option
-from dprec.errors import InputError
 from dprec.exchange import (
-    DELIVER,
-    IDENTIFY,
-    SLOPES,
-    TRAIN,
     AnySetup,
     FinalFactors,
     GradientPerturbationSetup,
@@ -32,7 +27,6 @@ from dprec.exchange import (
     SlopesRequest,
     SummedSetup,
     XMapSetup,
-    action_of,
     asked_users,
     bitmap_of,
     from_json,
@@ -130,20 +124,6 @@ def test_a_bitmap_names_the_users_who_are_asked(users: int) -> None:
     for other in (bitmap[:-1], bitmap + b"\0"):
         with pytest.raises(ValueError, match="another partition"):
             asked_users(other, users)
-
-
-def test_a_request_to_everybody_names_nobody() -> None:
-    assert bitmap_of(np.ones(9, dtype=np.bool_)) is None
-    assert asked_users(None, 9).all()
-
-
-def test_an_action_is_what_follows_the_category() -> None:
-    assert [action_of(kind) for kind in (IDENTIFY, TRAIN, SLOPES, DELIVER)] == [
-        "identify",
-        "default",
-        "slopes",
-        "deliver",
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,20 +257,6 @@ def test_a_device_takes_no_sums_in_which_profiles_have_any_length(
     values = changed(clear, "multipliers", [multiplier])
     values["aggregation"] = as_values(aggregation)
     with refused_at("population.json, setup.method.options.normalised"):
-        read(values)
-
-
-@pytest.mark.parametrize("key", ["mechanism", "privacy"])
-def test_a_missing_value_is_named(key: str) -> None:
-    values = json.loads(to_json(ONE_SHOT))
-    del values[key]
-    with pytest.raises(InputError, match=rf"setup\.{key}: missing"):
-        read(values)
-
-
-@pytest.mark.parametrize("values", [None, 1, [], {}, {"kind": "no-such-protocol"}, {"kind": 3}])
-def test_what_is_no_setup_is_refused(values: Any) -> None:
-    with pytest.raises(InputError, match=r"population\.json, setup(\.kind)?: "):
         read(values)
 
 

@@ -45,13 +45,3 @@ def test_compiled_and_interpreted_steps_have_the_same_bits(penalty: float) -> No
         tell(lost, users, items, *cells, penalty)
         results.append((users.tolist(), items.tolist(), lost.tolist()))
     assert results[0] == results[1]
-
-
-def test_a_loss_is_the_squared_error_and_the_penalty() -> None:
-    lost, (users, items, values) = np.empty(CELLS), ratings()
-    random = np.random.default_rng(3)
-    left, right = random.normal(size=(USERS, RANK)), random.normal(size=(ITEMS, RANK))
-    losses(lost, left, right, users, items, values, 0.3)
-    expected = (values - (left[users] * right[items]).sum(axis=1)) ** 2
-    expected += 0.3 * ((left**2).sum(axis=1)[users] + (right**2).sum(axis=1)[items])
-    np.testing.assert_allclose(lost, expected, rtol=1e-13)

@@ -164,8 +164,3 @@ def test_the_best_number_of_answers_has_the_least_variance(
     best = min(range(2, 40), key=variance)
     assert abs(best - best_answers(epsilon, share * epsilon)) <= 1
     assert best_answers(epsilon, share * epsilon) == answers
-
-
-def test_reports_that_say_too_much_are_refused() -> None:
-    with pytest.raises(ValueError, match="60 reports of 5 symbols"):
-        Layers.of_classes(np.arange(5), 5, 1.0, 0.5).said(60)

@@ -4,7 +4,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from dprec.accounting import LARGEST_CELL_EPSILON, ChannelDraws, PrivacyBudget
+from dprec.accounting import ChannelDraws, PrivacyBudget
 from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.mechanisms import (
@@ -117,17 +117,6 @@ def test_what_does_not_go_together_is_refused(
 def test_a_budget_too_small_for_whole_draws_is_refused(mechanism: type[Mechanism], epsilon: float) -> None:
     with refused_at("privacy.epsilon"):
         calibrated(mechanism(), epsilon, "user").check()  # type: ignore[call-arg]
-
-
-@pytest.mark.parametrize("symbols", [None, 65536])
-@pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda mechanism: mechanism.kind)
-def test_no_budget_is_ever_exceeded(mechanism: type[Mechanism], symbols: int | None) -> None:
-    if symbols and "symbols" not in mechanism.__dataclass_fields__:
-        pytest.skip("this mechanism has no grid")
-    settings = {"symbols": symbols} if symbols else {}
-    for epsilon in (0.05, 1.0, LARGEST_CELL_EPSILON, 1000.0):
-        _, per_user = calibrated(mechanism(**settings), epsilon, "user").losses(np.array([1, N_ITEMS]))
-        assert np.all(per_user <= epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)

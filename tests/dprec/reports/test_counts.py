@@ -10,7 +10,6 @@ from dprec.channel import Channel
 from dprec.mechanisms import BitsAndCounts, ThresholdBit
 from dprec.randomness import DRAWS, words
 from dprec.reports import CountFamily
-from dprec.reports import counts as count_noise
 from dprec.reports.counts import LEAST_EPSILON, CountNoise, popularity_groups
 from tests.make import STARS
 from tests.refusals import refused_at
@@ -103,11 +102,6 @@ def test_groups_have_about_the_same_number_of_ratings() -> None:
         assert ratings[groups == group].min() >= ratings[groups > group].max()
 
 
-def test_equally_popular_items_are_grouped_in_their_order() -> None:
-    assert popularity_groups(np.array([2, 2, 2, 2]), 2).tolist() == [0, 0, 1, 1]
-    assert popularity_groups(np.zeros(3, dtype=np.int64), 2).tolist() == [0, 0, 0]
-
-
 EPSILONS = (LEAST_EPSILON, 1e-3, 0.1, 0.5, 1.0, 3.0, 20.0)
 
 
@@ -122,14 +116,6 @@ def test_no_count_loses_more_than_epsilon_when_it_changes_by_one(epsilon: float,
         neighbours = [noise.channel(size, np.array([count, count + 1])).epsilon for count in range(size)]
         assert max(neighbours) <= noise.epsilon
         assert channel.epsilon <= size * epsilon
-
-
-def test_a_table_that_would_lose_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="epsilon 9e-06 for a count"):
-        CountNoise.of(0.9 * LEAST_EPSILON, 10)
-    monkeypatch.setattr(count_noise, "_MARGIN", -1e-6)
-    with pytest.raises(ValueError, match="a count of 10 ratings at epsilon 1"):
-        CountNoise.of(1.0, 10)
 
 
 def hockey_stick(channel: Channel, one: int, other: int, ratio: float) -> float:

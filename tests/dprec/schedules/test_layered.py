@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import simulation
 from dprec.accounting import PrivacyBudget
 from dprec.errors import SettingError
 from dprec.exchange import OneShotSetup
@@ -81,18 +80,3 @@ def test_what_cannot_be_kept_is_refused(refused: Callable[[], Any], key: str) ->
     with pytest.raises(SettingError) as error:
         refused()
     assert error.value.key == key
-
-
-def test_a_run_reads_more_of_the_answers_from_week_to_week_and_never_more_than_the_answers() -> None:
-    """Bits recovered: from those of a first report at half of epsilon = 6 to those of the answer."""
-    result = simulation.run(
-        "one-bit-on-device",
-        page=False,
-        dataset={"kind": "synthetic", "users": 60, "items": 40, "ratings": 1200, "arrivals": {}},
-        simulation={"backend": "local"},
-        overrides=["schedule={kind: two-layers, first: 0.2, collections: 8}", "protocol.privacy.epsilon=5"],
-    )
-    privacy, weeks = result.summary["privacy"], [record["accuracy"]["recovered"] for record in result.rounds]
-    assert privacy["epsilon_per_rating"] == pytest.approx(5.0)
-    assert weeks[0] < weeks[-1] < 1
-    assert any("has a second answer" in note for note in privacy["notes"])

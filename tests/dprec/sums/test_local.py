@@ -1,7 +1,6 @@
 """Reports that protect themselves: unbiased, as noisy as stated, and one of each device."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,11 +9,8 @@ from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets
 from dprec.gradients import RoundDraws
 from dprec.lists.contributions import PopularityLayout, SetContributions
-from dprec.private_als import StatisticsLayout
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.sums import UNIT, LocalAggregation
-from dprec.sums.local import _with_norm_1
-from tests.dprec.private_als.partitions import LAYOUTS, a_partition
 
 ITEMS, USERS, EPSILON, SHARES = 40, 20_000, 2.0, (0.3, 0.7)
 LAYOUT = PopularityLayout(ITEMS)
@@ -121,23 +117,6 @@ def test_a_sum_that_no_candidates_have_is_impossible() -> None:
         assert not LOCAL.possible(replace(honest, total=total), LAYOUT, 1.0)
     nobody = replace(honest, total=np.zeros_like(honest.total))
     assert not LOCAL.release(nobody, LAYOUT, 1.0, RELEASE).any()
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_contributions_of_any_width_become_1_long(layout: StatisticsLayout) -> None:
-    vectors = a_partition(layout).vectors(layout)
-    users = np.array([0, 7, 39])
-    indptr, cells, numbers = _with_norm_1(vectors, users, layout.n_rows)
-    assert np.add.reduceat(numbers**2, indptr[:-1]) == pytest.approx(np.ones(3))
-    assert (cells[indptr[1:] - 1] == layout.n_rows * layout.width).all()
-    assert all((np.diff(cells[first:last]) > 0).all() for first, last in pairwise(indptr))
-    dense = np.zeros((users.size, layout.n_rows, layout.width))
-    for place, user in enumerate(users.tolist()):
-        own = slice(vectors.indptr[user], vectors.indptr[user + 1])
-        dense[place, vectors.rows[own]] = vectors.numbers[own] * UNIT
-    kept = cells < layout.n_rows * layout.width
-    of_users = np.repeat(np.arange(users.size), np.diff(indptr))[kept]
-    assert np.array_equal(dense.reshape(users.size, -1)[of_users, cells[kept]], numbers[kept])
 
 
 def test_the_loss_is_that_of_the_report_whatever_the_round() -> None:

@@ -52,13 +52,6 @@ def test_noisy_reports_are_read_better_than_as_numbers(mechanism: Mechanism, sha
     assert calibrated < 0.85 * expected.std()
 
 
-def test_reports_without_information_predict_the_mean_of_the_histogram() -> None:
-    seen, _ = planted(SetOnly(), np.inf)
-    completed = Calibrated(histogram=SHARES).fit(seen, 1)
-    predictions = completed.predict(np.arange(80), np.arange(80))
-    np.testing.assert_allclose(predictions, np.dot(SHARES, STARS.values), atol=0.05)
-
-
 def test_channels_of_their_own_are_read_each_by_its_likelihood() -> None:
     strong, _ = planted(ThresholdBit(), 4.0)
     weak = ThresholdBit().channel(STARS, 0.1).probabilities
@@ -101,16 +94,6 @@ def test_however_few_the_ratings_predictions_are_ratings(
 def test_a_histogram_of_another_scale_is_refused() -> None:
     with refused_at("histogram"):
         Calibrated(histogram=(1.0, 2.0)).check_scale(STARS)
-
-
-@pytest.mark.parametrize(("ratings_per_user", "joined"), [(1, False), (30, True)])
-def test_factors_join_when_the_reports_say_enough_about_them(ratings_per_user: int, joined: bool) -> None:
-    random = np.random.default_rng(5)
-    users = np.repeat(np.arange(200), ratings_per_user)
-    items = np.concatenate([np.sort(random.choice(50, ratings_per_user, replace=False)) for _ in range(200)])
-    seen = make.observations(users, items, random.integers(1, 6, users.size) * 1.0, (200, 50))
-    model = Calibrated(factors=4, sweeps=12).fit(seen, seed=1)
-    assert len(model.diagnostics["factor_spreads"]) == (4 if joined else 0)
 
 
 PUBLIC = np.array([0.1, 0.1, 0.2, 0.4, 0.2])

@@ -50,20 +50,6 @@ def test_over_the_ratings_embeddings_have_mean_0_and_later_dimensions_spread_les
         assert (np.diff(variances) <= 1e-12).all()
 
 
-def test_who_rated_nothing_is_at_the_origin_and_missing_dimensions_are_0() -> None:
-    users, items = rated_circles(60)
-    kept = (users != 7) & (items != 11)
-    embedding = ItemSetEmbedding.of(users[kept], items[kept], SHAPE, 4, seed=1)
-    assert not embedding.users[7].any()
-    assert not embedding.items[11].any()
-    tiny = ItemSetEmbedding.of(np.array([0, 1]), np.array([1, 2]), (2, 3), 4, seed=1)
-    assert tiny.items.shape == (3, 4)
-    assert not tiny.items.any()
-    empty = ItemSetEmbedding.of(np.zeros(0, int), np.zeros(0, int), SHAPE, 2, seed=1)
-    assert not empty.items.any()
-    assert not empty.users.any()
-
-
 def test_logarithms_of_counts_are_standardised_over_the_ratings() -> None:
     counts = np.array([0, 1, 10, 100])
     values = standardised_logarithms(counts)
@@ -218,35 +204,6 @@ def test_the_noise_of_both_releases_has_its_deviation_and_is_drawn_once_for_each
     # Of two halves of the items: no pair is in both columns.
     across = noise[:100, 100:]
     check_independent(across[:, ::2], across[:, 1::2])
-
-
-def log_likelihood(released: NoisySets, rated: sp.csr_array) -> float:
-    """Return the log likelihood of what was released, up to a constant, if these are the sets."""
-    of_counts = released.counts - weighted_counts(rated)
-    kept = released.kept
-    of_pairs = released.together - sums_of_squares(rated[:, kept], released.counts[kept])
-    # Every pair is there twice, with half of the noise's precision; so is the diagonal once.
-    squares = (of_counts**2).sum() / released.count_noise**2
-    return -float(squares + (of_pairs**2).sum() / (2 * released.pair_noise**2)) / 2
-
-
-@pytest.mark.parametrize("ratings", [25])
-def test_what_is_released_tells_a_profile_from_none_no_better_than_its_distance(ratings: int) -> None:
-    random, distance, draws = np.random.default_rng(2), 1.5, 100
-    others = (random.random((400, 30)) < 0.4).astype(float)
-    own = np.r_[np.ones(ratings), np.zeros(30 - ratings)]
-    without, present = (sp.csr_array(rows) for rows in (others, np.vstack([others, own])))
-    gains = []
-    for seed in range(draws):
-        released = NoisySets.released(present, distance, 1, np.random.default_rng(seed))
-        assert released.kept.size == 30
-        gains.append(log_likelihood(released, present) - log_likelihood(released, without))
-    # The gains have the mean m^2 / 2 and the variance m^2 if m is what the profile moves in all. The mean is
-    # farther from its expectation than 5 of its standard deviations with a probability below 1e-6.
-    error = 5 * distance / np.sqrt(draws)
-    moved = np.sqrt(noisy_sets._SHARE_OF_COUNTS * min(ratings, RATINGS_PER_USER) / RATINGS_PER_USER + 0.7)
-    assert np.mean(gains) <= distance**2 / 2 + error
-    assert np.mean(gains) == pytest.approx((moved * distance) ** 2 / 2, abs=error)
 
 
 def test_unequal_weights_have_the_edge_of_noise_drawn_with_them() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprec.completion import Calibrated, Guard, ItemBiases, SymbolTables
+from dprec.completion import Calibrated, ItemBiases, SymbolTables
 from dprec.completion.calibrated.guarding import guarded_biases, guarded_priors, without_most_favourable
 from dprec.mechanisms import FisherOptimal, ThresholdBit
 from dprec.observations import Observations, SymbolReports
@@ -110,8 +110,3 @@ def test_more_raters_never_lower_what_is_expected_of_an_item() -> None:
         priors = guarded_priors(model.biases, model.embedding, None, most)
         assert (np.diff(priors) >= 0).all()
         assert (priors <= guarded_priors(model.biases, model.embedding, None, 0) + 1e-12).all()
-
-
-def test_so_many_may_lie() -> None:
-    assert Guard().most(943) == 48
-    assert Guard(liars=0.01).most(10) == 1

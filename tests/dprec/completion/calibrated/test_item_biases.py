@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dprec.completion import Calibrated, ItemBiases, Regressed, SymbolTables
+from dprec.completion import ItemBiases, Regressed, SymbolTables
 from dprec.completion.calibrated.biases import SIDE_PER_BIAS, ProfileFit, ResidualAnswers, fitted_to_residuals
 from dprec.completion.calibrated.regressions import Expected
 from dprec.mechanisms import RandomizedResponse, ThresholdBit
@@ -65,24 +65,6 @@ def test_who_sent_a_report_and_when_makes_no_difference() -> None:
         evidence=replace(seen.symbols, symbols=seen.symbols.symbols[moved]),
     )
     assert (ItemBiases().fit(shuffled, seed=1).biases.biases == own.biases.biases).all()
-
-
-def test_unlinked_reports_come_in_an_order_that_follows_from_what_they_say() -> None:
-    seen = reported(50, np.linspace(-0.5, 0.5, 20), 0.25, seed=2)
-    moved = np.random.default_rng(3).permutation(seen.items.size)
-    assert seen.symbols is not None
-    symbols = replace(seen.symbols, symbols=seen.symbols.symbols[moved])
-    shuffled = replace(seen, items=seen.items[moved], read=lambda: seen.values[moved], evidence=symbols)
-    one, other = seen.unlinked(with_sets=False), shuffled.unlinked(with_sets=False)
-    assert one.symbols is not None
-    assert other.symbols is not None
-    assert (one.items == other.items).all()
-    assert (one.values == other.values).all()
-    assert (one.symbols.symbols == other.symbols.symbols).all()
-    # Every report is of a user of its own.
-    assert (one.users == np.arange(seen.items.size)).all()
-    assert one.shape == (seen.items.size, 20)
-    assert (np.bincount(one.items) == 50).all()
 
 
 CUTS = cut_points((1, 2, 4, 5, 3), 0.5)
@@ -192,16 +174,6 @@ def test_the_slope_is_that_of_the_log_likelihood() -> None:
     numeric = (log_likelihood(latent + step) - log_likelihood(latent - step)) / (2 * step)
     np.testing.assert_allclose(slopes, numeric, atol=1e-7)
     assert (information > 0).all()
-
-
-def test_a_rating_alone_says_nothing() -> None:
-    reports = ResidualReports(np.array([0]), np.array([True]), np.array([0.1]))
-    seen = make.observations(
-        np.zeros(1, np.int32), np.zeros(1, np.int32), np.array([3.0]), (2, 3), evidence=reports
-    )
-    model = Calibrated().fit(seen, seed=1)
-    np.testing.assert_array_equal(model.items.biases, np.zeros(3))
-    np.testing.assert_array_equal(model.users.biases, np.zeros(2))
 
 
 def test_only_differences_from_the_rated_items_count() -> None:

@@ -5,20 +5,15 @@ The likelihood of noisy counts against sums over all outcomes, and what it adds 
 Sums over the rated cells of users and items.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dprec.completion import Calibrated, Regressed
+from dprec.completion import Regressed
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings
 from dprec.completion.calibrated.regressions import Expected
-from dprec.mechanisms.thresholds import ThresholdBit
-from dprec.observations import NoisyCounts, SymbolReports
-from dprec.ratings import RatingScale
-from tests import make
+from dprec.observations import NoisyCounts
 
 USERS, ITEMS = 60, 40
 
@@ -145,44 +140,3 @@ def test_slopes_are_derivatives_of_the_expected_count() -> None:
     linearised = likelihood(np.array([20]), 1.0).at(LATENT)
     raised, lowered = (ndtr(LATENT[:40] + shift - CUTS[1]) for shift in (1e-4, -1e-4))
     np.testing.assert_allclose(linearised.slopes, (raised - lowered) / 2e-4, rtol=1e-6)
-
-
-def test_counts_tell_the_completion_about_users() -> None:
-    """Counts over half of the ratings explain more of the levels than bits about the other half do."""
-    random, users, cells = np.random.default_rng(3), 200, 60
-    levels = random.normal(0, 0.6, users)
-    theta = np.repeat(levels, cells) + random.normal(size=users * cells)
-    stars = 1 + np.searchsorted(CUTS, theta)
-    half = np.tile(np.arange(cells) < cells // 2, users)
-    lies = random.random(theta.size) < 1 / (1 + np.exp(0.3))
-    channel = ThresholdBit().channel(RatingScale.evenly(1, 4, 1), 0.3)
-    reports = SymbolReports(
-        (channel.probabilities, np.ones((4, 1))),
-        np.where(half, 0, (stars >= 3) ^ lies),
-        half.astype(np.int64),
-    )
-    true = np.bincount(np.repeat(np.arange(users), cells)[half], weights=(stars >= 3)[half])
-    rows = NoisyCounts(
-        cells=np.flatnonzero(half),
-        row_of=np.repeat(np.arange(users), cells // 2),
-        users=np.arange(users),
-        values=np.clip(true + np.rint(random.laplace(0, 1 / 0.3, users)), 0, cells // 2).astype(np.int64),
-        sizes=np.full(users, cells // 2),
-        epsilons=np.full(users, 0.3),
-        least_level=3,
-    )
-    items = np.concatenate([np.sort(random.permutation(90)[:cells]) for _ in range(users)])
-    seen = make.observations(
-        np.repeat(np.arange(users, dtype=np.int32), cells),
-        items,
-        np.zeros(theta.size),
-        (users, 90),
-        RatingScale.evenly(1, 4, 1),
-        evidence=reports,
-    )
-    completion = Calibrated(features=0, sweeps=8)
-    alone, counted = (
-        np.corrcoef(completion.fit(given, 1).users.biases, levels)[0, 1]
-        for given in (seen, replace(seen, evidence=replace(reports, counts=rows)))
-    )
-    assert counted > alone + 0.1

@@ -54,17 +54,6 @@ def test_it_predicts_signs_that_it_did_not_see(settings: dict[str, object]) -> N
     assert json.loads(json.dumps(completed.diagnostics))["stopped"] == "optimal"
 
 
-@settings
-def test_the_unseen_keep_the_prior_and_are_counted(settings: dict[str, object]) -> None:
-    completed = OneBit(**settings).fit(observations(), 0)  # type: ignore[arg-type]
-    cold = completed.hidden(np.array([COLD_USER]), np.array([COLD_ITEM]))
-    assert cold[0] == pytest.approx(completed.biases.mean, abs=1e-12)
-    assert any("1 users and 1 items without an observed rating" in note for note in completed.notes)
-    if not settings.get("biases"):
-        row = completed.hidden(np.full(SHAPE[1], COLD_USER), np.arange(SHAPE[1]))
-        np.testing.assert_allclose(row, 0, atol=1e-12)
-
-
 def test_the_likelihood_undoes_flips() -> None:
     # One-sided flips push a decoder that does not know them towards +1.
     clear = observations(cold=False)
@@ -161,17 +150,3 @@ def test_other_signs_noise_or_settings_are_solved_anew(solved: list[Any]) -> Non
     model.fit_perturbed(seen, linear + 0.1, 0)
     replace(model, rank=2).fit(seen, 0)
     assert len(solved) == 7
-
-
-def test_a_start_that_is_drawn_is_part_of_the_problem(
-    solved: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dprec.completion import spectral
-    from dprec.completion.one_bit import projections
-
-    for owner in (spectral, projections):
-        monkeypatch.setattr(owner, "DENSE_CELLS", 10)
-    model = OneBit(alpha=0.33, max_rank=2)
-    for seed in (1, 2):
-        model.fit(signs_of(), seed)
-    assert len(solved) == 2

@@ -17,7 +17,7 @@ from dprec.completion.one_bit.projections import (
     project_bounded,
     project_nuclear,
 )
-from dprec.completion.one_bit.solver import Gaussian, Logistic, minimise, minimise_bounded, steepness
+from dprec.completion.one_bit.solver import Gaussian, Logistic, minimise, minimise_bounded
 from dprec.randomness import generator
 
 LINKS: list[Link] = [Logistic(), Gaussian(0.3)]
@@ -258,14 +258,3 @@ def test_the_tails_keep_their_digits(link: Link) -> None:
             link.log_probability(far[:2]), -(t**2) / 2 - np.log(t * np.sqrt(2 * np.pi)), rtol=1e-9
         )
         np.testing.assert_allclose(link.hazard(far[:2]), t / sigma, rtol=1e-5)
-
-
-@pytest.mark.parametrize("alpha", [0.1, 1.0, 3.0])
-def test_steepness_has_its_closed_form(alpha: float) -> None:
-    assert steepness(Logistic(), alpha) == pytest.approx(1)
-    for sigma in (0.5, 1.0, 2.0):
-        link = Gaussian(sigma)
-        ends = np.array([alpha])
-        product = link.probability(ends) * link.probability(-ends)
-        assert steepness(link, alpha) == pytest.approx(float((link.density(ends) / product)[0]))
-        assert steepness(link, alpha) <= 8 * (alpha / sigma + 1) / sigma
