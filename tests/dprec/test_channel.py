@@ -132,20 +132,6 @@ def test_the_largest_grids(mechanism: type[Mechanism], epsilon: float) -> None:
     assert epsilon * (1 - 1e-6) <= channel.epsilon <= epsilon
 
 
-@pytest.mark.thorough
-@given(
-    rows=arrays(np.float64, (3, 4), elements=st.floats(0.01, 1.0)),
-    excess=st.floats(0.0, 1.0),
-)
-def test_any_matrix_within_the_budget_hardly_changes(rows: np.ndarray, excess: float) -> None:
-    shares = rows / rows.sum(axis=1, keepdims=True)
-    epsilon = float(np.log(shares.max(axis=0) / shares.min(axis=0)).max()) + excess + 1e-9
-    draws = rounded_to_draws(rows, epsilon)
-    assert draws.sum(axis=1).tolist() == [DRAWS] * 3
-    assert keeps(Channel(draws.astype(np.uint64), np.arange(3.0), np.arange(4.0)), epsilon)
-    np.testing.assert_allclose(draws / DRAWS, shares, rtol=2e-14)
-
-
 def test_a_symbol_that_shows_an_input_has_a_draw_for_all_where_the_budget_allows_it() -> None:
     assert rounded_to_draws(np.eye(2), math.inf).tolist() == [[DRAWS, 0], [0, DRAWS]]
     assert rounded_to_draws(np.eye(2), 50.0).min() >= 1

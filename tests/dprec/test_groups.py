@@ -109,14 +109,6 @@ def test_luck_alone_is_not_significant() -> None:
         assert 0.2 < luck["worse"] < 0.5
 
 
-def test_users_who_truly_pay_are() -> None:
-    paying = drawn(0, 1.0)
-    assert paying["worse_p"] is not None
-    assert paying["worse_p"] < 1e-3
-    assert paying["gain_p"] is not None
-    assert paying["gain_p"] > 1e-12
-
-
 def test_folds_are_pooled_by_user() -> None:
     first = filled(test_ratings=[1, 2], squared_errors=[1, 1], ndcg_at_10=[0.5, NAN])
     second = filled(test_ratings=[4], squared_errors=[3], ndcg_at_10=[1])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from dprec.accounting import AnyBudget, BudgetChoice, ColumnBudgets, OwnBudgets, PrivacyBudget
+from dprec.accounting import AnyBudget, BudgetChoice, ColumnBudgets, OwnBudgets
 from dprec.catalogue import UsersTable
 from dprec.components import as_values, parse_json
 from dprec.errors import SettingError
@@ -118,13 +118,3 @@ def test_choices_go_with_activity_or_taste() -> None:
     assert (np.diff(chosen(by="taste").astype(int)) <= 0).all()
     half = np.corrcoef(chosen(by="taste", strength=0.5), np.arange(USERS))[0, 1]
     assert -0.65 < half < -0.3
-
-
-def test_each_epsilon_alone_is_what_all_choose() -> None:
-    assert [each.shares for each in OwnBudgets.of(SHARES).alone()] == [
-        ((0.1, 1.0),),
-        ((1.0, 1.0),),
-        ((3.0, 1.0),),
-    ]
-    one = PrivacyBudget(epsilon=1.0)
-    assert one.alone() == (one,)

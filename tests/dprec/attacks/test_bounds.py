@@ -22,13 +22,6 @@ def test_the_allowed_curve_is_its_two_lines(epsilon: float, delta: float, share:
     assert Roc.allowed(epsilon, delta).at(share) == pytest.approx(min(lines), abs=1e-12)
 
 
-def test_areas_of_allowed_curves() -> None:
-    assert Roc.allowed(0.0).auc == pytest.approx(0.5)
-    assert Roc.allowed(2.0).auc == pytest.approx(1 / (1 + math.exp(-2)))
-    assert Roc.allowed(2.0, 0.1).auc == pytest.approx(1 - 0.9**2 / (1 + math.exp(2)))
-    assert Roc.allowed(math.inf).auc == 1.0
-
-
 def test_area_is_the_chance_that_a_member_scores_above_another() -> None:
     scores = np.random.default_rng(1).integers(0, 9, 60).astype(np.float64)
     members = np.random.default_rng(2).random(60) < 0.4

@@ -1,10 +1,9 @@
 """What reports say of cells: likelihoods of what is shown, and of what is not, against a loop over cells."""
 
 import numpy as np
-import pytest
 
 from dprec.arrays import Floats, Ints
-from dprec.attacks.seen import ItemShares, Seen, Weighed
+from dprec.attacks.seen import Seen, Weighed
 from dprec.observations import Observations, RatedSets, SymbolReports
 from dprec.ratings import Ratings, RatingScale
 from tests import make
@@ -96,14 +95,3 @@ def test_who_sent_nothing_may_have_rated_anything() -> None:
     logs, rated = whole(reading)
     np.testing.assert_allclose(logs[:, 2], 0.0, atol=1e-12)
     assert ((rated[2] > 0) & (rated[2] < 1)).all()
-
-
-def test_the_background_counts_raters_and_levels() -> None:
-    truth = ratings()
-    background = ItemShares.of(truth)
-    item = int(truth.items[0])
-    levels = np.bincount(truth.levels[truth.items == item], minlength=4)[1:]
-    overall = (np.bincount(truth.levels, minlength=4)[1:] + 1) / (truth.count + 3)
-    assert background.popularity[item] == pytest.approx((levels.sum() + 0.5) / 8)
-    np.testing.assert_allclose(background.shares[item], (levels + overall) / (levels.sum() + 1))
-    np.testing.assert_allclose(background.shares.sum(axis=1), 1.0)

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dprec.completion import COMPLETIONS, NuclearNorm, Observations, spectral
-from dprec.completion.spectral import LowRank, SparsePlusLowRank, multiplier_within
+from dprec.completion.spectral import LowRank, SparsePlusLowRank
 from dprec.randomness import generator
 from tests import make
 from tests.make import STARS
@@ -118,16 +118,6 @@ def test_refining_twice_from_nearby_vectors_is_a_decomposition(
     assert (found.values <= expected.values[:8] * (1 + 1e-12)).all()
     np.testing.assert_allclose(np.abs((found.left * expected.left[:, :8]).sum(axis=0))[:6], 1, atol=1e-9)
     assert matrix.squared_norm == pytest.approx((dense**2).sum(), rel=1e-12)
-
-
-@pytest.mark.parametrize("rho", [0.3, 2.0, 5.0, 5.9])
-def test_values_lowered_by_the_multiplier_move_the_matrix_by_rho(rho: float) -> None:
-    values = np.array([5.0, 3.0, 1.0, 0.5])
-    found = multiplier_within(rho, values, float((values**2).sum()))
-    assert np.linalg.norm(np.minimum(values, found)) == pytest.approx(rho)
-    kept = int((values > found).sum())
-    if kept < 3:
-        assert multiplier_within(rho, values[:3], float((values**2).sum())) == pytest.approx(found)
 
 
 def small() -> Observations:

@@ -135,25 +135,6 @@ def test_both_halves_average_over_what_is_uncertain_about_the_other_side(
         assert misfit == pytest.approx(weights @ squares, rel=1e-6)
 
 
-def test_rounding_to_single_precision_moves_a_solution_by_millionths(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """More lanes than one, cells that are no multiple of four, and an entity without any."""
-    random = generator(0, "precision")
-    users, items = np.nonzero(random.random((150, 40)) < 0.5)
-    kept = users != 7
-    cells = ratings_of(users[kept], items[kept], random.normal(size=int(kept.sum())), (150, 40))
-    sides = random_side(150, 5, "own"), random_side(40, 5, "far")
-    by_item, in_one_pass = in_two_ways(monkeypatch, *sides, cells, cells.values, np.ones(cells.values.size))
-    expected = half_step(*sides, cells.users, cells.items, cells.values, np.ones(cells.values.size))
-    for solved in (by_item, in_one_pass):
-        np.testing.assert_allclose(solved[0].means, expected[0], rtol=0, atol=5e-6)
-        np.testing.assert_allclose(unpack(solved[0].covariances), expected[1], rtol=0, atol=5e-6)
-    np.testing.assert_array_equal(by_item[0].means, in_one_pass[0].means)
-    np.testing.assert_allclose(by_item[1].means, in_one_pass[1].means, rtol=0, atol=5e-6)
-    np.testing.assert_allclose(unpack(by_item[0].covariances)[7], sides[0].prior, atol=1e-12)
-
-
 def test_divergence_is_that_of_two_normals() -> None:
     side = random_side(5, 2, "divergence")
     expected = 0.0

@@ -86,21 +86,6 @@ def test_without_noise_the_weights_are_those_of_the_regression() -> None:
     np.testing.assert_allclose(table.roots, learner._table.roots, rtol=1e-6)
 
 
-def test_a_table_of_some_items_is_of_the_popular_ones() -> None:
-    sets = some_sets()
-    scaled = sp.diags_array(1 / np.sqrt(np.maximum(sets.sum(axis=1), 1))) @ sets
-    sets = sets[:, np.argsort(-scaled.sum(axis=0))]
-    sets.sort_indices()
-    method, learner, device = learned(sets, TableOptions(items=5, popularity_share=0.2), 0.0)
-    assert method.rounds == 2
-    before = method.device(learner.model_bytes(), ITEMS, STARS)
-    assert before.items.tolist() == [0, 1, 2, 3, 4]
-    assert before.layout(2).n_rows == 15
-    assert device.model is not None
-    assert device.model.table.items.tolist() == [0, 1, 2, 3, 4]
-    assert np.all(np.diff(device.model.popularity) <= 1e-6)
-
-
 def test_popularity_alone_is_one_round_and_one_list_for_all() -> None:
     sets = some_sets()
     method, _, device = learned(sets, TableOptions(items=0), 0.0)

@@ -32,9 +32,3 @@ def test_f_is_the_step_of_newton_s_method_from_zero() -> None:
         expected = kernel @ np.linalg.solve(np.eye(5) + size * spread @ kernel, own - size * shares)
         # What is the same for all items orders nothing.
         assert found - shares @ found == pytest.approx(expected - shares @ expected)
-
-
-def test_two_numbers_count_as_much_as_one() -> None:
-    sets = sets_of([0, 3], [2])
-    twice = kernels(years=np.hstack([YEARS, YEARS]))
-    assert twice.scores(sets) == pytest.approx(kernels().scores(sets))

@@ -4,11 +4,9 @@ import math
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from dprec.arrays import Bools, Floats
 from dprec.lists import randomized_sets
-from dprec.lists.model import ListModel
 from dprec.mechanisms import RandomizedSet
 from dprec.observations import SetReports
 from dprec.randomness import words
@@ -75,13 +73,3 @@ def test_without_noise_they_are_the_counts_whatever_the_batches(monkeypatch: pyt
     monkeypatch.setattr(randomized_sets, "_USERS_AT_ONCE", 7)
     for one, other in zip(estimated(reports), whole, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("items", [1, 2, 3])
-@pytest.mark.parametrize("table_items", [None, 0, 1, 2, 100])
-def test_the_smallest_catalogues_and_populations_have_finite_scores(items: int, table_items: int) -> None:
-    for users in (1, 5, 300):
-        reports = reported(planted(users, items) if items > 1 else np.ones((users, 1), dtype=np.bool_), 0.5)
-        model = randomized_sets.list_model(reports, None, table_items)
-        model = ListModel.decode(model.encode(), items)
-        assert np.isfinite(model.scores(sp.csr_array(np.ones((1, items))))).all()

@@ -21,7 +21,6 @@ from dprec.randomness import generator, words
 from tests.make import STARS
 
 LEVELS = np.arange(1.0, 6.0)
-SHARES = np.array([0.06, 0.11, 0.27, 0.34, 0.22])
 
 
 @pytest.mark.parametrize("b", [0.5, 4.0, 40.0])
@@ -29,20 +28,6 @@ def test_normalisation_is_the_mass_inside(b: float) -> None:
     for rating in (1.0, 2.3, 5.0):
         mass, _ = quad(lambda x, r=rating: np.exp(-abs(x - r) / b) / (2 * b), 1, 5, points=[rating])
         assert float(normalisation(rating, 1, 5, b)) == pytest.approx(mass)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0])
-def test_intervals_agree_with_redrawn_noise(epsilon: float) -> None:
-    random = generator(0, "redrawn")
-    b = least_scale(1, 5, epsilon)
-    ratings = random.choice(LEVELS, 100_000, p=SHARES)
-    noise = random.laplace(0, b, ratings.size)
-    while (outside := (ratings + noise < 1) | (ratings + noise > 5)).any():
-        noise[outside] = random.laplace(0, b, int(outside.sum()))
-    edges = np.linspace(-4, 4, 17)
-    expected = interval_probabilities(edges, LEVELS, SHARES, 1, 5, b) * noise.size
-    counts, _ = np.histogram(noise, edges)
-    assert np.all(np.abs(counts - expected) <= 6 * np.sqrt(expected))
 
 
 def test_the_channel_draws_with_these_probabilities() -> None:

@@ -214,16 +214,6 @@ def test_planted_biases_and_factors_are_found_without_noise() -> None:
     assert learner.learned.mean == pytest.approx(3.2, abs=0.15)
 
 
-def test_counts_are_released_once_and_gram_matrices_in_every_round_of_factors() -> None:
-    options = FactorizationOptions(rank=2, bias_rounds=3, factor_rounds=2)
-    model = ItemModel.begin(5, 2, 3.0)
-    widths = [model.layout(options, round_index, 4.0).matrix_width for round_index in range(1, 6)]
-    assert widths == [1, 0, 0, 3, 3]
-    assert sum(options.shares) == pytest.approx(1.0)
-    assert len(options.shares) == options.rounds == 5
-    assert replace(options, rank=0).rounds == 3
-
-
 def test_a_model_is_read_as_it_was_sent_and_nothing_else_is() -> None:
     random = np.random.default_rng(4)
     weights = np.array([256, 0, 3, 0, 100])
@@ -275,22 +265,6 @@ def test_without_noise_the_factors_are_those_of_the_projected_matrix() -> None:
     wanted = np.linalg.solve(projected + 0.7 / 0.2 * np.eye(3), (along @ sides[:, :, None]))[:, :, 0]
     found = shrunken_factors(matrices, sides, noise=0.0, residual=np.full(6, 0.7), prior=0.2)
     assert np.allclose(found, wanted)
-
-
-def test_the_projection_is_the_nearest_positive_semidefinite_matrix() -> None:
-    matrix, random = symmetric(4, items=1)[0], np.random.default_rng(5)
-    values, vectors = np.linalg.eigh(matrix)
-    # With a prior so wide that nothing is shrunk, factors solve the projected system.
-    sides = (vectors * np.maximum(values, 0)) @ vectors.T
-    wide = shrunken_factors(
-        np.repeat(matrix[None], 3, axis=0), sides, noise=0.0, residual=np.full(3, 1e-12), prior=1e6
-    )
-    nearest = (vectors * np.maximum(values, 0)) @ vectors.T
-    assert np.allclose(wide @ nearest, nearest, atol=1e-6)
-    roots = random.standard_normal((2000, 3, 3))
-    others = roots @ roots.transpose(0, 2, 1) * random.uniform(0, 2, 2000)[:, None, None]
-    distances = np.linalg.norm(others - matrix, axis=(1, 2))
-    assert np.linalg.norm(nearest - matrix) < distances.min()
 
 
 def test_directions_are_uncorrelated_and_of_length_one() -> None:

@@ -75,13 +75,6 @@ def test_without_noise_biases_and_popularity_are_recovered(catalogue: Catalogue 
     assert np.corrcoef(device.table.numbers[:, 0], np.log(counts))[0, 1] > 0.97
 
 
-@pytest.mark.parametrize("catalogue", [None, a_catalogue()], ids=["alone", "with public data"])
-def test_items_that_the_same_people_rate_are_near_each_other(catalogue: Catalogue | None) -> None:
-    _, device = learned(0.0, catalogue=catalogue)
-    first = device.table.embeddings[:, 0]
-    assert abs(np.corrcoef(first, HALF)[0, 1]) > 0.95
-
-
 @pytest.mark.parametrize("failed", [(1,), (2,), (3,), (1, 2, 3)])
 def test_releases_that_fail_teach_nothing_and_break_nothing(failed: tuple[int, ...]) -> None:
     learner, device = learned(0.0, failed=failed, catalogue=a_catalogue())

@@ -14,7 +14,6 @@ from dprec.lists.contributions import PairLayout, PopularityLayout
 from dprec.randomness import DeviceDraws, ReleaseDraws, uniforms, words
 from dprec.sums import UNIT, Contributions, Layout, ShuffledAggregation, Vectors
 from dprec.sums.shuffled import Exchange
-from tests.dprec.private_als.partitions import LAYOUTS, a_partition
 from tests.refusals import refused_at
 
 ITEMS = 6
@@ -131,24 +130,6 @@ def test_the_release_is_without_bias_and_its_noise_is_known(signed: bool) -> Non
     spread = float(np.std(found, axis=0, ddof=1).mean())
     fakes_alone = multiplier * math.sqrt(2 if signed else 1) * math.sqrt(users / (users - 6 - 2))
     assert 0.9 * fakes_alone < spread < 1.1 * deviation
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_rows_of_several_numbers_are_summed(layout: Layout) -> None:
-    partition = a_partition(layout)
-    users = partition.n_users
-    aggregation = ShuffledAggregation(messages=4096, norm=8.0, colluders=0).among(users)
-    reports = aggregation.encode(partition, layout, 0.0, draws(users))
-    _, aggregate = aggregation.decode(reports, layout, 0.0)
-    released = aggregation.release(aggregate, layout, 0.0, RELEASE) / layout.scales
-    own = partition.vectors(layout)
-    # A number counts for a message at most, and otherwise for as much or for nothing.
-    least, most = np.zeros((2, layout.n_rows, layout.width))
-    signs, long = np.sign(own.numbers), np.abs(own.numbers) * UNIT >= aggregation._step
-    np.add.at(least, own.rows, np.where(long | (signs < 0), signs, 0))
-    np.add.at(most, own.rows, np.where(long | (signs > 0), signs, 0))
-    found = released / aggregation._step
-    assert ((found > least - 1e-6) & (found < most + 1e-6)).all()
 
 
 @pytest.mark.parametrize("null_fakes", [1, 3])

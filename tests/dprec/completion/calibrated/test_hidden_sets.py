@@ -31,17 +31,6 @@ def test_a_budget_that_says_nothing_leaves_the_prior() -> None:
     assert np.abs(model.embedding.popularity).max() < 0.01
 
 
-def test_preferences_that_show_in_what_is_rated_embed_the_items() -> None:
-    levels, _, side = planted_levels(USERS, ITEMS, taste=1.5)
-    model = COMPLETION.fit(reported(levels, HiddenThreshold(), 2.0), 1)
-    assert model.diagnostics["dimensions_above_noise"] == 1
-    place = model.embedding.items[:, 0]
-    assert abs(np.corrcoef(place, side)[0, 1]) > 0.7
-    assert model.embedding.items.shape == (ITEMS, 3)
-    without = COMPLETION.fit(reported(planted_levels(USERS, ITEMS)[0], HiddenThreshold(), 2.0), 1)
-    assert without.diagnostics["dimensions_above_noise"] == 0
-
-
 def test_symbols_are_counted_by_bin_with_those_that_are_not_sent() -> None:
     seen = reported(planted_levels(30, 20)[0], HiddenThreshold(), 1.0)
     reports = HiddenReports.of(seen, seen.evidence)

@@ -17,7 +17,7 @@ from dprec.completion import Observations, OneBit
 from dprec.completion.one_bit import completion as module
 from dprec.errors import RunError
 from dprec.mechanisms import MECHANISMS
-from dprec.randomness import generator, words
+from dprec.randomness import generator
 from tests import make
 from tests.make import STARS
 from tests.refusals import refused_at
@@ -52,31 +52,6 @@ def test_it_predicts_signs_that_it_did_not_see(settings: dict[str, object]) -> N
     assert np.mean((predictions >= 0) == (hidden_matrix().ravel() > 0)) > 0.85
     np.testing.assert_array_equal(np.sign(predictions), np.sign(completed.hidden(*CELLS)))
     assert json.loads(json.dumps(completed.diagnostics))["stopped"] == "optimal"
-
-
-def test_the_likelihood_undoes_flips() -> None:
-    # One-sided flips push a decoder that does not know them towards +1.
-    clear = observations(cold=False)
-    channel = MECHANISMS["binary-flip"](p1=0.02, p2=0.45).channel(clear.scale, 20.0)
-    symbols = channel.sample(
-        (clear.values > 0).astype(np.uint8) + np.uint8(1), words(0, "flips", 0, clear.values.size)
-    )
-    received = make.observations(clear.users, clear.items, channel.values[symbols], SHAPE, clear.scale)
-    knows = Observations.of(
-        clear.users,
-        clear.items,
-        received.values,
-        SHAPE,
-        clear.scale,
-        None,
-        channel.probabilities[:, symbols].T,
-    )
-    truth = hidden_matrix().ravel() > 0
-    accuracy = [
-        np.mean((OneBit(biases=True).fit(seen, 0).predict(*CELLS) >= 0) == truth)
-        for seen in (received, knows)
-    ]
-    assert accuracy[1] > accuracy[0] + 0.05
 
 
 def test_the_likelihood_of_what_was_received_follows_each_users_channel() -> None:
@@ -127,14 +102,6 @@ def solved(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def signs_of() -> Observations:
     users, items = (each.astype(np.int32) for each in np.nonzero(np.eye(7, 9) + np.eye(7, 9, 2)))
     return make.observations(users, items, np.where(users < 3, 1.0, -1.0), (7, 9), binary_scale())
-
-
-@pytest.mark.parametrize("model", [OneBit(bounded=True, alpha=0.31), OneBit(biases=True, alpha=0.31)])
-def test_what_depends_on_no_draw_is_solved_once(model: OneBit, solved: list[Any]) -> None:
-    one, other = model.fit(signs_of(), 1), model.fit(signs_of(), 2)
-    assert len(solved) == 1
-    np.testing.assert_array_equal(one.point, other.point)
-    assert one.diagnostics == other.diagnostics
 
 
 def test_other_signs_noise_or_settings_are_solved_anew(solved: list[Any]) -> None:
