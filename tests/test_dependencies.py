@@ -5,21 +5,19 @@ import re
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 from tests.paths import ROOT
-
-PACKAGES = ("clients", "dprec", "simulation", "strategies")
+from tests.test_structure import PACKAGES, trees
 
 
 def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def imported(path: Path) -> set[str]:
+def imported(tree: ast.Module) -> set[str]:
     """Return the top-level modules that a file imports, anywhere in it."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -37,10 +35,9 @@ def test_every_import_is_a_declared_dependency() -> None:
     optional = {name for extra in project["optional-dependencies"].values() for name in declared(extra)}
     distributions = packages_distributions()
     undeclared = [
-        (str(path.relative_to(ROOT)), module)
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
-        for module in sorted(imported(path))
+        (path, module)
+        for path, tree in trees().items()
+        for module in sorted(imported(tree))
         if not {canonical(name) for name in distributions[module]} & (always | optional)
     ]
     assert undeclared == []

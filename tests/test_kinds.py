@@ -17,7 +17,7 @@ from dprec.reports import Asking, FollowUp, Reader, ReportFamily
 from dprec.schedules import Schedule
 from dprec.sums import Aggregation
 from simulation.protocols import Protocol
-from tests.test_structure import MODULES, PACKAGES, ROOT
+from tests.test_structure import PACKAGES, trees
 
 KINDS = (
     Protocol,
@@ -49,11 +49,10 @@ ALLOWED: dict[tuple[str, str], str] = {
 
 def questions() -> set[tuple[str, str]]:
     """Return which classes of components which files ask for, outside the folder of the class."""
-    return {(str(path.relative_to(ROOT)), name) for path in MODULES for name in _asked_for(path)}
+    return {(path, name) for path, tree in trees().items() for name in _asked_for(Path(path), tree)}
 
 
-def _asked_for(path: Path) -> Iterator[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def _asked_for(path: Path, tree: ast.Module) -> Iterator[str]:
     imported = {
         alias.asname or alias.name: (node.module, alias.name)
         for node in ast.walk(tree)
@@ -67,7 +66,7 @@ def _asked_for(path: Path) -> Iterator[str]:
         component: object = getattr(importlib.import_module(str(module)), original)
         if not (isinstance(component, type) and issubclass(component, KINDS)):
             continue
-        if Path(*component.__module__.split(".")[:2]) not in path.relative_to(ROOT).parents:
+        if Path(*component.__module__.split(".")[:2]) not in path.parents:
             yield original
 
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from tests.test_structure import MODULES, ROOT
+from tests.test_structure import trees
 
 PURPOSE_AT = {
     "words": 1,
@@ -53,16 +53,10 @@ ALTERNATIVES = {
 
 
 @cache
-def sources() -> list[tuple[str, ast.Module]]:
-    """Return every module's path and source."""
-    return [(str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in MODULES]
-
-
-@cache
 def users() -> dict[str, set[str]]:
     """Return which modules use a name, as a variable, an attribute or an import."""
     found = defaultdict(set)
-    for path, tree in sources():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             match node:
                 case ast.Attribute(attr=name) | ast.Name(id=name) | ast.alias(name=name):
@@ -122,7 +116,7 @@ def constants_of(tree: ast.Module) -> dict[str, str]:
 def purposes() -> dict[str, list[str]]:
     """Return where each purpose is named."""
     found = defaultdict(list)
-    for path, tree in sources():
+    for path, tree in trees().items():
         known, constants = imported(tree), constants_of(tree)
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             purpose = purpose_of(call, known)
@@ -147,7 +141,7 @@ def test_words_come_from_nowhere_else(source: str) -> None:
 def test_no_module_imports_the_generators_of_the_standard_library() -> None:
     names = {
         name.name
-        for _, tree in sources()
+        for tree in trees().values()
         for node in ast.walk(tree)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in node.names
