@@ -23,7 +23,7 @@ from dprec.completion import COMPLETIONS, ItemAverage, MatrixFactorization
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.fitting import fit
-from dprec.mechanisms import BoundedLaplace, RandomizedResponse, Raw, ResidualBits, ZhengLaplace
+from dprec.mechanisms import BoundedLaplace, RandomizedResponse, Raw
 from dprec.ordinal import NETFLIX, cut_points, level_probabilities, level_shares
 from tests.refusals import refused_at
 
@@ -170,21 +170,6 @@ def test_a_budget_and_a_private_mechanism_belong_together() -> None:
     noisy = fit(ItemAverage(), RATINGS, mechanism=RandomizedResponse(), epsilon=0.01).observations
     assert noisy.noise_variance is not None
     assert noisy.noise_variance > 1
-
-
-def test_what_cannot_be_completed_is_refused(frame: pd.DataFrame) -> None:
-    for mechanism in (ZhengLaplace(), ResidualBits()):
-        with refused_at("mechanism"):
-            fit(ItemAverage(), RATINGS, mechanism=mechanism, epsilon=1.0)
-    with refused_at("epsilon"):
-        fit(ItemAverage(), RATINGS, mechanism=BoundedLaplace(), epsilon=-1.0)
-    with refused_at("rank"):
-        fit(MatrixFactorization(rank=12), RATINGS)
-    fitted = fit(ItemAverage(), frame)
-    with refused_at("users"):
-        fitted.predict("nobody", "i1")
-    with refused_at("items"):
-        fitted.predict(frame["user"][0], 1)
 
 
 SHARES = (0.1, 0.2, 0.4, 0.3)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dprec.accounting import gaussian_epsilon
 from dprec.accounting.events import gaussian_delta
-from dprec.binarization import FixedThreshold, MeanThreshold, binary_scale, check_binary, is_binary
+from dprec.binarization import FixedThreshold, MeanThreshold, is_binary
 from dprec.catalogue import ItemRows
-from dprec.errors import InputError, SettingError
+from dprec.errors import InputError
 from dprec.observations import EmbeddingRelease
 from dprec.ratings import RatingRows, Ratings, RatingScale
 from tests.make import STARS
@@ -168,21 +168,6 @@ def test_the_nearest_level(value: float) -> None:
     assert abs(SLIDER.values[level - 1] - value) == pytest.approx(np.abs(SLIDER.values - value).min())
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "step"),
-    [(1, 5, 0.3), (1, 1, 1), (5, 1, 1), (1, 5, 0), (0, 1000, 1), (0, float("inf"), 1)],
-)
-def test_scales_that_do_not_divide(low: float, high: float, step: float) -> None:
-    with refused_at("scale"):
-        RatingScale.evenly(low, high, step)
-
-
-@pytest.mark.parametrize("values", [[1], [2, 1], [1, 1], [1, float("nan")], list(range(256))])
-def test_levels_that_make_no_scale(values: list[float]) -> None:
-    with refused_at("scale"):
-        RatingScale(np.array(values, dtype=np.float64))
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 16.0])
 def test_the_distance_costs_what_was_asked_for(epsilon: float) -> None:
     embedding_release = EmbeddingRelease(epsilon=epsilon, delta=1e-5)
@@ -190,16 +175,6 @@ def test_the_distance_costs_what_was_asked_for(epsilon: float) -> None:
     assert gaussian_delta(embedding_release.distance, epsilon) <= 1e-5
     # Two profiles are sqrt(2) times as far apart as a profile and none.
     assert epsilon < embedding_release.epsilon_between_profiles < 2 * epsilon
-
-
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [({"least_raters": 0}, "least_raters"), ({"epsilon": 0.0}, "epsilon"), ({"delta": 0.0}, "delta")],
-)
-def test_settings_out_of_bounds_are_refused(settings: dict[str, float], key: str) -> None:
-    with pytest.raises(SettingError) as error:
-        EmbeddingRelease(**settings)
-    assert error.value.where == key
 
 
 TRAIN = Ratings.from_triples([1, 1, 2, 2], [1, 2, 1, 2], [1, 3, 4, 5], STARS)
@@ -222,27 +197,6 @@ def test_a_continuous_scale_is_cut_at_its_unrounded_ratings() -> None:
     train, _ = FixedThreshold(above=0.3).apply(ratings, ratings)
     assert train.values.tolist() == [-1, 1]
     assert train.exact is None
-
-
-@pytest.mark.parametrize("above", [0.5, 5.0, 7.0])
-def test_a_threshold_off_the_scale_is_refused(above: float) -> None:
-    with pytest.raises(InputError, match=rf"^above: {above:g}; accepted: from 1 to below 5"):
-        FixedThreshold(above=above).apply(TRAIN, TEST)
-
-
-def test_a_mean_that_no_rating_is_above_divides_nothing() -> None:
-    alike = Ratings.from_triples([1, 2], [1, 1], [4.0, 4.0], STARS)
-    with pytest.raises(InputError, match="all alike"):
-        MeanThreshold().cut(alike)
-
-
-def test_only_minus_one_and_one_are_binary() -> None:
-    check_binary(binary_scale())
-    for values in ([0.0, 1.0], [1.0, 2.0], [-1.0, 0.0, 1.0]):
-        scale = RatingScale(np.array(values))
-        assert not is_binary(scale)
-        with refused_at("binarization"):
-            check_binary(scale)
 
 
 NAN = np.nan

@@ -23,29 +23,6 @@ def chosen(seed: int = 1, **choice: Any) -> Any:
     return budgets.chosen(np.arange(USERS), np.linspace(5, 1, USERS), seed)
 
 
-@pytest.mark.parametrize(
-    "shares",
-    [
-        {},
-        {0: 1.0},
-        {-1: 0.5, 1: 0.5},
-        {1: 0.5},
-        {1: 1.5, 2: -0.5},
-        {"much": 1.0},
-        {30: 1.0},
-        dict.fromkeys(range(1, 12), 1 / 11),
-        {1: 0.5, "1.0": 0.5},
-        {float("nan"): 1.0},
-        {1: 0.0, 2: 1.0},
-        {1: float("nan")},
-    ],
-)
-def test_shares_that_are_none_are_refused(shares: dict[Any, float]) -> None:
-    with pytest.raises(SettingError) as caught:
-        OwnBudgets.of(shares)
-    assert caught.value.key == "epsilon"
-
-
 def test_a_file_has_the_shares_under_epsilon() -> None:
     budgets = OwnBudgets.of(SHARES, choice=BudgetChoice(by="taste", strength=0.5))
     written = as_values(budgets)
@@ -96,11 +73,6 @@ def test_columns_that_are_no_epsilons_are_refused(column: list[Any], found: str)
         ColumnBudgets.named("chosen").of_users(users(chosen=column))
     assert caught.value.key == "epsilon"
     assert found in caught.value.found
-
-
-def test_only_losses_of_ratings_have_budgets_of_ones_own() -> None:
-    with pytest.raises(SettingError, match="per"):
-        OwnBudgets.of(SHARES, per="user")
 
 
 def test_shares_are_exact_and_drawn_by_the_seed() -> None:

@@ -26,7 +26,6 @@ from dprec.ratings import RatingScale
 from dprec.reports import CellFamily
 from tests.make import STARS
 from tests.paths import ROOT
-from tests.refusals import refused_at
 
 
 def random_channel(seed: int) -> Channel:
@@ -218,11 +217,3 @@ def test_every_profile_together_costs_what_is_asked_for(mechanism: Mechanism, ep
     assert (spent >= whole * (1 - 1.1e-3)).all()
     for size in cells[cells >= 150].tolist():
         assert calibrated.channel(size).epsilon > 1.5 * epsilon / size
-
-
-def test_only_draws_about_a_user_are_composed() -> None:
-    with refused_at("composition"):
-        PrivacyBudget(epsilon=1.0, composition="pld")
-    for delta in (0.0, 1e-10, 0.2):
-        with refused_at("delta"):
-            PrivacyBudget(epsilon=1.0, per="user", composition="pld", delta=delta)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.accounting import PrivacyBudget, PrivacyUnit
+from dprec.accounting import PrivacyBudget
 from dprec.components import Options, as_values, option
 from dprec.exchange import (
     AnySetup,
@@ -34,10 +34,9 @@ from dprec.exchange import (
 )
 from dprec.gradients import GRADIENTS, FullGradient
 from dprec.lists import ListMethod, TableOptions
-from dprec.mechanisms import MECHANISMS, BitsAndCounts, Mechanism
-from dprec.mechanisms.laplace import BoundedLaplace, ZhengRandomizedResponse
+from dprec.mechanisms import MECHANISMS
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
-from dprec.mechanisms.thresholds import ResidualBits
 from dprec.ratings import RatingScale
 from dprec.sums import Aggregation, SecureAggregation, TrustedAggregation
 from dprec.wire import BroadcastOptions
@@ -188,22 +187,6 @@ def test_what_is_memoised_follows_from_mechanism_budget_and_scale_alone() -> Non
     assert len(set(memories[: len(same)])) == 1
     assert len(set(memories)) == 4
     assert OneShotSetup(mechanism=BoundedLaplace(), privacy=BUDGET).memory(stars) is None
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "per", "key"),
-    [
-        (BoundedLaplace(), "user", "privacy.per"),
-        (ZhengRandomizedResponse(), "cell", "mechanism"),
-        (ResidualBits(), "user", "mechanism"),
-        (BitsAndCounts(), "rating", "mechanism"),
-    ],
-)
-def test_answers_that_are_not_about_one_rating_each_cannot_be_memoised(
-    mechanism: Mechanism, per: PrivacyUnit, key: str
-) -> None:
-    with refused_at(key):
-        MemoisedSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=1.0, per=per))
 
 
 def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:

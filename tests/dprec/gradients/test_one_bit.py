@@ -31,7 +31,6 @@ from dprec.gradients.one_bit import projection
 from dprec.lists.ials import ImplicitOptions, fold_in
 from dprec.randomness import even_share, words
 from dprec.testing import GradientContract
-from tests.refusals import refused_at
 
 DRAWS = 1_000_000
 
@@ -155,12 +154,6 @@ def test_the_reduced_gradient_estimates_the_projected_one() -> None:
     np.testing.assert_allclose(shared @ estimate, expected, atol=limit)
 
 
-def test_a_projection_to_more_dimensions_than_items_is_refused() -> None:
-    with refused_at("dimensions"):
-        ReducedOneBitGradient(dimensions=ITEMS + 1).check(SHAPE)
-    ReducedOneBitGradient(dimensions=ITEMS).check(SHAPE)
-
-
 SIGNS_SHAPE = PARTITIONS.shape
 
 
@@ -221,11 +214,6 @@ def test_the_factors_of_sets_are_those_of_ials_but_for_the_scale() -> None:
     sets = csr_array((np.ones(profiles.items.size), profiles.items, profiles.indptr), shape=shape)
     options = ImplicitOptions(rank=factors.shape[1], unobserved=0.5, ridge=0.5, frequency_scaling=0.0)
     np.testing.assert_allclose(own, 1.5 * fold_in(sets, factors, options))
-
-
-def test_a_gradient_with_fewer_coordinates_is_refused() -> None:
-    with refused_at("coordinates"):
-        SampledSigns(coordinates=49).check(SIGNS_SHAPE)
 
 
 EXAMPLES: dict[str, GradientReport] = {"one-bit-reduced": ReducedOneBitGradient(dimensions=8)}

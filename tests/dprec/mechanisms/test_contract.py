@@ -10,10 +10,7 @@ from dprec.errors import InputError
 from dprec.mechanisms import (
     MECHANISMS,
     BitsAndCounts,
-    FisherOptimal,
-    HiddenThreshold,
     Laplace,
-    ResidualBits,
     ThresholdBit,
 )
 from dprec.mechanisms.base import Mechanism
@@ -21,7 +18,6 @@ from dprec.mechanisms.randomized_response import BinaryFlip
 from dprec.ratings import RatingScale
 from dprec.testing import MechanismContract
 from tests.make import STARS
-from tests.refusals import refused_at
 
 EXAMPLES = {"binary-flip": BinaryFlip(p1=0.3, p2=0.2)}
 """Of the mechanisms that have settings without a default."""
@@ -65,13 +61,6 @@ def test_the_same_generator_gives_the_same_noise() -> None:
     assert Laplace().perturb(ratings, 1.0).tolist() != Laplace().perturb(ratings, 1.0).tolist()
 
 
-def test_what_cannot_be_perturbed_is_refused() -> None:
-    with refused_at("ratings"):
-        Laplace().perturb([1.0, 0.5], 1.0)
-    with refused_at("perturb"):
-        ResidualBits().perturb([1.0], 1.0)
-
-
 @pytest.mark.parametrize("kind", ["laplace", "bounded-laplace", "none", "fisher-optimal"])
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan])
 def test_what_is_no_budget_is_refused(kind: str, epsilon: float) -> None:
@@ -86,26 +75,3 @@ def test_a_rating_is_left_for_the_counts_with_the_same_probability_whatever_it_i
     bit = ThresholdBit().channel(STARS, 1.0)
     np.testing.assert_allclose(channel.probabilities[:, :-1], 0.4 * bit.probabilities, rtol=1e-9)
     assert channel.values.tolist() == pytest.approx([*bit.values, 3.25])
-
-
-TWO_LEVELS = RatingScale.evenly(-1, 1, 2)
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "scale", "where"),
-    [
-        (BitsAndCounts(threshold=6), STARS, "threshold"),
-        (ThresholdBit(threshold=1), STARS, "threshold"),
-        (ThresholdBit(threshold=6), STARS, "threshold"),
-        (HiddenThreshold(threshold=1), STARS, "threshold"),
-        (ThresholdBit(other_thresholds=0.1), TWO_LEVELS, "other_thresholds"),
-        (ThresholdBit(threshold="drawn", other_thresholds=0.1), STARS, "other_thresholds"),
-        (FisherOptimal(histogram=(0.5, 0.5)), STARS, "histogram"),
-        (BinaryFlip(p1=0.3, p2=0.3), STARS, "binarization"),
-    ],
-)
-def test_a_scale_that_a_mechanism_does_not_fit_is_refused(
-    mechanism: Mechanism, scale: RatingScale, where: str
-) -> None:
-    with refused_at(where):
-        mechanism.channel(scale, 5.0)

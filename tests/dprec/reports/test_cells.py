@@ -95,23 +95,6 @@ def test_the_likelihood_is_that_of_the_channel_of_each_user() -> None:
     np.testing.assert_array_equal(given, [one[:, 4], two[:, 0], two[:, 4]])
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "epsilon", "per", "key"),
-    [
-        (BoundedLaplace(), None, "rating", "privacy"),
-        (Raw(), 1.0, "rating", "privacy"),
-        (BoundedLaplace(), 1.0, "cell", "privacy.per"),
-        (BoundedLaplace(), 20.5, "rating", "privacy.epsilon"),
-        (ZhengRandomizedResponse(), 1e300, "cell", "privacy.epsilon"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(
-    mechanism: Mechanism, epsilon: float | None, per: Per, key: str
-) -> None:
-    with refused_at(key):
-        calibrated(mechanism, epsilon, per)
-
-
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-12])
 @pytest.mark.parametrize("mechanism", PRIVATE, ids=lambda mechanism: mechanism.kind)
 def test_a_budget_too_small_for_whole_draws_is_refused(mechanism: type[Mechanism], epsilon: float) -> None:

@@ -7,12 +7,11 @@ import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.channel import Channel
-from dprec.mechanisms import BitsAndCounts, ThresholdBit
+from dprec.mechanisms import BitsAndCounts
 from dprec.randomness import DRAWS
 from dprec.reports import CountFamily
 from dprec.reports.counts import LEAST_EPSILON, CountNoise, popularity_groups
 from tests.make import STARS
-from tests.refusals import refused_at
 
 CELLS = np.array([4, 0, 2])
 
@@ -22,18 +21,6 @@ def family(budget: PrivacyBudget, groups: int = 2, n_items: int = 40) -> CountFa
     assert isinstance(made, CountFamily)
     made.check()
     return made
-
-
-def test_only_one_mechanism_counts_and_not_with_composed_budgets() -> None:
-    assert ThresholdBit().family(PrivacyBudget(epsilon=1), STARS, 4).follow_up is None
-    with refused_at("privacy.composition"):
-        family(PrivacyBudget(epsilon=1, per="user", composition="pld"))
-
-
-def test_a_budget_that_is_too_small_for_counts_is_refused() -> None:
-    for budget in (PrivacyBudget(epsilon=1e-7), PrivacyBudget(epsilon=1e-4, per="user")):
-        with refused_at("privacy.epsilon"):
-            family(budget)
 
 
 def test_every_left_cell_is_in_one_group() -> None:

@@ -14,7 +14,6 @@ from dprec.randomness import DRAW_BITS, DRAWS, words
 from dprec.reports import ProfileFamily
 from dprec.reports.profiles import ProfileCode, profile_elements
 from tests.make import STARS
-from tests.refusals import refused_at
 
 
 def calibrated(epsilon: float, composition: Literal["sum", "pld"] = "sum", **options: int) -> ProfileFamily:
@@ -108,11 +107,6 @@ def test_an_answer_names_the_elements_of_its_block() -> None:
         named = [x for x in range(code.elements) if multiplier * x % code.modulus // code.size == block]
         total[named] += 1
     assert code.counted(numbers).tolist() == total.tolist()
-
-
-def test_blocks_that_are_too_large_are_refused() -> None:
-    with refused_at("profile"):
-        ProfileCode.at(1.0, 9_000_000, 1)
 
 
 @pytest.mark.parametrize(("epsilon", "answers"), [(0.1, 1), (4, 1), (4.1, 2), (8, 2), (20, 5), (1e9, 64)])

@@ -12,7 +12,6 @@ from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomiz
 from dprec.mechanisms.randomized_response import RandomizedResponse, Raw
 from dprec.wire import DecodedReports, ReportCodec
 from tests.make import STARS
-from tests.refusals import refused_at
 
 pytestmark = pytest.mark.usefixtures("compiled_or_not")
 
@@ -194,12 +193,6 @@ def test_tiny_catalogues(name: str, n_items: int) -> None:
     assert profiles_of(codec.decode(encode(codec, profiles))) == profiles
     check = [bytes([first, second]) for first in range(256) for second in (0, 255)]
     check_sound(codec.decode(check), check, CHANNELS[name], n_items)
-
-
-@pytest.mark.parametrize("n_items", [0, (1 << 24) + 1])
-def test_a_catalogue_that_a_report_cannot_name_is_refused(n_items: int) -> None:
-    with refused_at("catalogue"):
-        ReportCodec(CHANNELS["raw"], n_items)
 
 
 @pytest.mark.parametrize("ratings", [1, 5, 16])

@@ -13,7 +13,6 @@ from dprec.observations import Observations, SymbolReports
 from dprec.ordinal import cut_points, level_probabilities
 from tests import make
 from tests.make import STARS
-from tests.refusals import refused_at
 
 USERS, ITEMS = 300, 80
 SHARES = (0.05, 0.1, 0.25, 0.35, 0.25)
@@ -89,11 +88,6 @@ def test_however_few_the_ratings_predictions_are_ratings(
     completed = Calibrated(histogram=SHARES, learn_histogram=learn).fit(seen, 1)
     predictions = completed.predict(*np.indices(shape).reshape(2, -1))
     assert ((predictions > 1) & (predictions < 5)).all()
-
-
-def test_a_histogram_of_another_scale_is_refused() -> None:
-    with refused_at("histogram"):
-        Calibrated(histogram=(1.0, 2.0)).check_scale(STARS)
 
 
 PUBLIC = np.array([0.1, 0.1, 0.2, 0.4, 0.2])

@@ -15,12 +15,9 @@ from dprec.accounting import PrivacyBudget
 from dprec.binarization import binary_scale
 from dprec.completion import Observations, OneBit
 from dprec.completion.one_bit import completion as module
-from dprec.errors import RunError
 from dprec.mechanisms import MECHANISMS
 from dprec.randomness import generator
 from tests import make
-from tests.make import STARS
-from tests.refusals import refused_at
 
 SHAPE = (40, 30)
 COLD_USER, COLD_ITEM = 39, 29
@@ -71,17 +68,6 @@ def test_the_likelihood_of_what_was_received_follows_each_users_channel() -> Non
     )
     given = hidden.likelihood(np.array([3]), np.array([0, 1, 2], np.uint16))
     np.testing.assert_allclose(given, hidden.reference_channel.probabilities[1:].T)
-
-
-def test_what_is_not_signs_is_refused() -> None:
-    stars = STARS
-    seen = observations()
-    with refused_at("binarization"):
-        OneBit().fit(make.observations(seen.users, seen.items, seen.values, SHAPE, stars), 0)
-    with pytest.raises(RunError, match="cannot start"):
-        OneBit().fit(make.observations(seen.users, seen.items, seen.values * np.inf, SHAPE, seen.scale), 0)
-    with refused_at("bounded"):
-        OneBit(bounded=True).check((10_000, 10_000))
 
 
 @pytest.fixture
