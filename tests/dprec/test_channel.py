@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from dprec.channel import Channel, rounded_to_draws
 from dprec.mechanisms import MECHANISMS, BinaryFlip
 from dprec.mechanisms.base import Mechanism
-from dprec.randomness import DRAWS, words
+from dprec.randomness import DRAWS
 from dprec.ratings import RatingScale
 from tests.make import STARS
 
@@ -49,15 +49,6 @@ def test_epsilon_is_the_largest_log_ratio(rows: np.ndarray) -> None:
 def test_epsilon_is_that_of_the_worst_pair_wherever_it_stands() -> None:
     channel = channel_from(np.array([[0.5, 0.5], [0.9, 0.1], [0.4, 0.6], [0.5, 0.5]]))
     assert channel.epsilon == pytest.approx(np.log(6), rel=1e-12)
-
-
-@settings(max_examples=50)
-@given(matrices, st.integers(0, 2**32))
-def test_symbols_that_cannot_occur_never_do(rows: np.ndarray, seed: int) -> None:
-    channel = channel_from(rows)
-    levels = (np.arange(500) % len(rows) + 1).astype(np.uint8)
-    symbols = channel.sample(levels, words(seed, "test", 0, levels.size))
-    assert np.all(channel.weights[levels - 1, symbols] > 0)
 
 
 @settings(max_examples=50)

@@ -162,12 +162,6 @@ def test_data_frames_that_are_refused(columns: dict[str, Any], message: str) -> 
         Ratings.from_pandas(pandas.DataFrame(columns), STARS)
 
 
-@given(st.floats(-10, 10))
-def test_the_nearest_level(value: float) -> None:
-    level = int(SLIDER.level_of(value))
-    assert abs(SLIDER.values[level - 1] - value) == pytest.approx(np.abs(SLIDER.values - value).min())
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 16.0])
 def test_the_distance_costs_what_was_asked_for(epsilon: float) -> None:
     embedding_release = EmbeddingRelease(epsilon=epsilon, delta=1e-5)

@@ -217,12 +217,6 @@ def losses_of(*drawn: ChannelDraws, delta: float = 1e-6) -> np.ndarray:
     return ChannelDraws.composed([(one, everybody) for one in drawn], delta, "replace-one")
 
 
-def test_every_user_has_the_loss_of_its_own_draws() -> None:
-    drawn = ChannelDraws((LAPLACE, RESPONSE), np.array([0, 1, 1, 1, 1]), COUNTS)
-    expected = [alone(LAPLACE, 30), 0, alone(RESPONSE, 4), alone(RESPONSE, 30), alone(RESPONSE, 11)]
-    np.testing.assert_allclose(losses_of(drawn), expected, rtol=1e-9)
-
-
 def test_several_events_about_the_same_users_compose() -> None:
     first, second = (
         ChannelDraws((LAPLACE,), 0, COUNTS),
@@ -233,16 +227,6 @@ def test_several_events_about_the_same_users_compose() -> None:
     more = losses_of(first, ChannelDraws((RESPONSE,), 0, COUNTS))
     assert (more[COUNTS > 0] > losses_of(first)[COUNTS > 0]).all()
     assert (more <= 2 * COUNTS * 0.5).all()
-
-
-def test_a_loss_that_does_not_compose_is_added_for_those_who_took_part() -> None:
-    added = ChannelDraws((LAPLACE,), 0, COUNTS, np.arange(5.0))
-    users = np.array([True, True, False, True, False])
-    losses = ChannelDraws.composed([(added, users)], 1e-6, "replace-one")
-    assert (
-        losses.tolist()
-        == np.where(users, losses_of(ChannelDraws((LAPLACE,), 0, COUNTS)) + np.arange(5), 0).tolist()
-    )
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.02, 1.0, 20.0])

@@ -201,15 +201,6 @@ def test_a_message_is_never_certain_more_often_than_delta() -> None:
         assert hidden_delta(few, 1.0, "replace-one") >= 1 - (1 - math.exp(-fakes)) ** 10
 
 
-@pytest.mark.parametrize("adjacency", ["add-or-remove-one", "replace-one"])
-def test_exchanges_divide_a_budget_by_their_shares(adjacency: Adjacency) -> None:
-    fakes = least_fakes(10, 1.0, DELTA, adjacency, (0.2, 0.8))
-    alone = least_fakes(10, 1.0, DELTA, adjacency)
-    assert 0.9 * alone < fakes < alone  # so many more messages are hidden as by normal noise
-    together = [HiddenMessages(10, fakes / share) for share in (0.2, 0.8)]
-    assert 0.9999 <= hidden_epsilon(together, DELTA, adjacency) <= 1
-
-
 def test_an_account_charges_users_for_the_exchanges_that_they_took_part_in() -> None:
     accountant = PrivacyAccountant(rated=np.ones(4, dtype=np.bool_), history=[])
     singles, pairs = HiddenMessages(1, 300.0), HiddenMessages(10, 400.0)

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Callable
 from itertools import chain
 
 import numpy as np
@@ -24,7 +23,6 @@ from dprec.accounting import (
     compose,
     gaussian_epsilon,
     largest_mu,
-    least_epsilon,
     skellam_epsilon,
     skellam_multiplier,
     two_answers_delta,
@@ -92,19 +90,6 @@ def test_no_profile_of_few_users_tells_more(name: str, reports: int) -> None:
         assert bound >= exact
         # The blanket is all of the others that hides: nearly so for randomised response.
         assert bound <= exact * (3 if name == "uneven" else 1.15)
-
-
-def epsilon_of(delta_at: Callable[[float], float], local: float) -> float:
-    """Return the least epsilon at delta = 1e-6."""
-    return least_epsilon(delta_at, local, 1e-6)
-
-
-@pytest.mark.parametrize(
-    ("local", "reports", "published"), [(1, 100, 0.71), (1, 500, 0.29), (1, 6040, 0.075), (2, 100, 1.99)]
-)
-def test_five_answers_among_reports_on_the_same_item(local: float, reports: int, published: float) -> None:
-    found = epsilon_of(lambda epsilon: two_answers_delta(epsilon, reports, local, 5), local)
-    assert found == pytest.approx(published, rel=0.015)
 
 
 @pytest.mark.parametrize("reports", [1, 3, 6])

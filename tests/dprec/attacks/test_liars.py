@@ -1,14 +1,14 @@
 """Fake profiles, and attacks with them on a server that shows everybody the means of items."""
 
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dprec.arrays import AnyInts, Floats
 from dprec.attacks import Damage, Liars, Promotion, Shown
-from dprec.attacks.liars import Background, FakeProfiles, Fillers
+from dprec.attacks.liars import Background, FakeProfiles
 from dprec.attacks.promotion import seen_of
 from dprec.completion import Averages
 from dprec.randomness import generator
@@ -52,16 +52,6 @@ def honest() -> Ratings:
 def made(honest: Ratings, fillers: Any, level: int = 5, liars: int = 9) -> Ratings:
     profiles = FakeProfiles(Background.of(honest), TARGETS, level, fillers)
     return profiles.made(honest, liars, generator(1, "fake profiles of a test"))
-
-
-@pytest.mark.parametrize("fillers", get_args(Fillers))
-def test_every_profile_has_all_targets_and_fillers(honest: Ratings, fillers: Fillers) -> None:
-    profiles = made(honest, fillers)
-    levels = profiles.to_sparse().toarray()
-    assert (levels[:, TARGETS] == 5).all()
-    assert (profiles.counts > TARGETS.size).all() == (fillers != "none")
-    assert np.array_equal(profiles.items, np.nonzero(levels)[1])
-    assert made(honest, fillers).levels.tolist() == profiles.levels.tolist()
 
 
 def test_fillers_are_what_they_are_called(honest: Ratings) -> None:

@@ -44,14 +44,6 @@ def test_a_cell_of_a_hidden_set_weighs_as_its_symbol_does() -> None:
     np.testing.assert_allclose((1 - rated) * np.exp(-logs[0]) + rated * np.exp(-logs[1]), 1.0)
 
 
-def test_two_rounds_add_up() -> None:
-    truth = ratings()
-    rounds = [hidden_rows(truth, 1.0, seed)[0] for seed in (1, 2)]
-    logs = [whole(r)[0] for parts in (rounds[:1], rounds[1:], rounds) if (r := reading_of(truth, *parts))]
-    differences = [one[1:] - one[0] for one in logs]
-    np.testing.assert_allclose(differences[0] + differences[1], differences[2], atol=1e-12)
-
-
 def reading_of(truth: Ratings, *seen: Observations) -> Seen | None:
     return Seen.of(seen_by_all(truth, *seen), truth)
 

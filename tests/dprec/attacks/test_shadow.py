@@ -57,21 +57,6 @@ def test_counts_in_the_clear_tell_who_took_part() -> None:
     assert "No epsilon" in attacked.notes[-1]
 
 
-def test_items_that_are_drawn_together_tell_who_took_part() -> None:
-    """Item embeddings, turned at random: inner products alone are the same in every run."""
-
-    def released(present: Bools, number: int) -> dict[str, Any]:
-        together = (SETS.multiply(present[:, None])).toarray()
-        values, vectors = np.linalg.eigh(together.T @ together)
-        turned = np.linalg.qr(noise(number, (20, 20)))[0]
-        nothing = np.zeros((TRUTH.n_items, 0))
-        embeddings = (vectors * np.sqrt(np.maximum(values, 0)))[:, -20:] @ turned
-        return {"broadcast": Broadcast(columns=nothing, embeddings=(embeddings,))}
-
-    auc = ShadowModels(pairs=PAIRS).perform(Repeated(TRUTH, released)).figures["shadow_auc"]
-    assert value_of(auc) > 0.7
-
-
 def test_a_sum_is_not_told_beyond_what_its_noise_allows() -> None:
     """A profile moves the sum by one deviation: an area of .760 to who knows the rest, and less to others.
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dprec.completion import (
-    MatrixFactorization,
     Observations,
     Profiles,
     SgdMatrixFactorization,
@@ -16,39 +15,9 @@ from dprec.completion import (
     step_item_factors,
 )
 from dprec.completion.gradient_descent import PlainFactors, initial_factors, visits
-from dprec.completion.matrix_factorization import PrincipalAxes, Side
 from dprec.datasets import Synthetic
 from dprec.randomness import generator
 from tests import make
-from tests.dprec.completion.planted import planted
-from tests.dprec.completion.test_variational import random_side
-
-
-def test_ratings_that_are_noise_leave_no_factor() -> None:
-    observed, _ = planted(0)
-    noise = generator(1, "noise").normal(size=observed.values.size)
-    cells = observed.users, observed.items, noise
-    model = MatrixFactorization(rank=4).fit(Observations.of(*cells, observed.shape, observed.scale), 0)
-    assert model.diagnostics["ridge_factors"] == []
-    assert np.abs(model.predict(observed.users, observed.items)).max() < 0.5
-
-
-@pytest.fixture
-def sides() -> tuple[Side, Side]:
-    return random_side(9, 3, "users"), random_side(7, 3, "items")
-
-
-def test_along_the_axes_both_priors_are_diagonal_and_equal(sides: tuple[Side, Side]) -> None:
-    axes = PrincipalAxes.between(*sides)
-    users, items = axes.kept(np.ones(3, dtype=np.bool_), *sides)
-    for side in (users, items):
-        np.testing.assert_allclose(side.prior[1:, 1:], np.diag(np.sqrt(axes.variances)), atol=1e-12)
-    assert list(axes.variances) == sorted(axes.variances, reverse=True)
-    # What the model predicts is the same.
-    before, after = (left.means[:, 1:] @ right.means[:, 1:].T for left, right in (sides, (users, items)))
-    np.testing.assert_allclose(after, before)
-    np.testing.assert_array_equal(users.means[:, 0], sides[0].means[:, 0])
-
 
 USERS, ITEMS, RANK = 30, 20, 3
 

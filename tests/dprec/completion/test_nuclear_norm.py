@@ -3,11 +3,8 @@ from typing import Literal
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from dprec.completion import COMPLETIONS, NuclearNorm, Observations, spectral
-from dprec.completion.spectral import LowRank, SparsePlusLowRank
 from dprec.randomness import generator
 from tests import make
 from tests.make import STARS
@@ -94,30 +91,6 @@ def test_what_lies_within_rho_of_the_center_is_predicted_there(
     nearer = NuclearNorm(rho=norm / 2, center=center).fit(observations, seed=0)
     fitted = nearer.predict(observations.users, observations.items)
     assert np.linalg.norm(fitted - observations.values) == pytest.approx(norm / 2, rel=1e-3)
-
-
-def low_rank(matrix: NDArray[np.float64]) -> LowRank:
-    left, values, right = np.linalg.svd(matrix, full_matrices=False)
-    return LowRank(left, values, right.T)
-
-
-@paths
-def test_refining_twice_from_nearby_vectors_is_a_decomposition(
-    dense_cells: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spectral, "DENSE_CELLS", dense_cells)
-    random = np.random.default_rng(6)
-    left, right = random.standard_normal((2, 40, 6))
-    sparse = sp.random_array((40, 40), density=0.2, rng=random, format="csr") * 0.01
-    matrix = SparsePlusLowRank(sparse, left, right)
-    dense = sparse.toarray() + left @ right.T
-    expected = low_rank(dense)
-    start = expected.right[:, :8] + 0.01 * random.standard_normal((40, 8))
-    found = matrix.refined(matrix.refined(start).right)
-    np.testing.assert_allclose(found.values[:6], expected.values[:6], rtol=1e-9)
-    assert (found.values <= expected.values[:8] * (1 + 1e-12)).all()
-    np.testing.assert_allclose(np.abs((found.left * expected.left[:, :8]).sum(axis=0))[:6], 1, atol=1e-9)
-    assert matrix.squared_norm == pytest.approx((dense**2).sum(), rel=1e-12)
 
 
 def small() -> Observations:

@@ -42,17 +42,6 @@ def random_side(entities: int, rank: int, name: str) -> Side:
     return Side(random.normal(size=(entities, 1 + rank)), covariances, prior)
 
 
-def test_a_transformed_side_has_the_moments_of_the_transformed_factors() -> None:
-    side = random_side(4, 3, "factors")
-    matrix = generator(0, "matrix").normal(size=(2, 3))
-    whole = np.zeros((3, 4))
-    whole[0, 0], whole[1:, 1:] = 1.0, matrix
-    turned = side.transformed(matrix)
-    np.testing.assert_allclose(turned.means, side.means @ whole.T)
-    np.testing.assert_allclose(unpack(turned.covariances), whole @ unpack(side.covariances) @ whole.T)
-    np.testing.assert_allclose(turned.prior, whole @ side.prior @ whole.T)
-
-
 def test_learned_priors_are_the_moments_of_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dprec.completion.matrix_factorization._LANES", 3)
     monkeypatch.setattr("dprec.completion.matrix_factorization._MOMENTS", 1)

@@ -24,7 +24,7 @@ from dprec.private_als import (
     contributions_of,
 )
 from dprec.private_als.device import chosen_ratings, sum_of_contributions
-from dprec.private_als.learner import orthogonal, root_of_moment, shrunken_biases, shrunken_factors
+from dprec.private_als.learner import shrunken_biases, shrunken_factors
 from dprec.sums import UNIT, TrustedAggregation
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
 from tests.make import STARS
@@ -265,21 +265,3 @@ def test_without_noise_the_factors_are_those_of_the_projected_matrix() -> None:
     wanted = np.linalg.solve(projected + 0.7 / 0.2 * np.eye(3), (along @ sides[:, :, None]))[:, :, 0]
     found = shrunken_factors(matrices, sides, noise=0.0, residual=np.full(6, 0.7), prior=0.2)
     assert np.allclose(found, wanted)
-
-
-def test_directions_are_uncorrelated_and_of_length_one() -> None:
-    random = np.random.default_rng(8)
-    factors, weights = random.standard_normal((50, 3)) * [3.0, 1.0, 0.01], random.uniform(0.5, 2, 50)
-    spread = orthogonal(factors, weights, 1e-9)
-    assert np.allclose((spread * weights[:, None]).T @ spread / weights.sum(), np.eye(3))
-    floored = orthogonal(factors, weights, 0.1)
-    squares = np.sort((floored**2 * weights[:, None]).sum(axis=0) / weights.sum())
-    assert squares[0] < 0.01
-    assert squares[2] == pytest.approx(1.0)
-    assert not orthogonal(np.zeros((4, 2)), np.ones(4), 0.1).any()
-
-
-def test_a_root_has_eigenvalues_within_bounds() -> None:
-    moment = np.array([[0.5, 0.1], [0.1, -0.3]])
-    root = root_of_moment(moment, 0.02)
-    assert np.linalg.eigvalsh(root @ root.T) == pytest.approx([0.02, float(np.linalg.eigvalsh(moment)[1])])

@@ -4,7 +4,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from dprec.accounting import ChannelDraws, PrivacyBudget
+from dprec.accounting import PrivacyBudget
 from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.mechanisms import (
@@ -134,22 +134,6 @@ def test_who_sent_is_charged_for_what_it_rated_or_for_every_item_where_these_are
     assert 0 < per_rating[2] <= 1.0
     assert accountant.get_epsilon().tolist() == [count * per_rating[2] for count in cells]
     assert [event.round_index for event in accountant.history] == [1]
-
-
-def test_a_report_is_a_draw_for_every_cell_of_those_who_sent_it() -> None:
-    counts, sent = np.array([30, 0, 4, 30, 11]), np.array([True, True, False, True, True])
-    per_rating = BoundedLaplace().family(PrivacyBudget(epsilon=0.5), STARS, 40)
-    event = per_rating.accountant(counts, sent).history[0]
-    assert isinstance(event.mechanism, ChannelDraws)
-    assert event.took_part(5).tolist() == sent.tolist()
-    assert event.mechanism.draws.tolist() == counts.tolist()
-    assert len(event.mechanism.channels) == 1
-    per_user = BoundedLaplace().family(PrivacyBudget(epsilon=0.5, per="user"), STARS, 40)
-    drawn = per_user.accountant(counts, sent).history[0].mechanism
-    used = [drawn.channels[place].epsilon for place in drawn.channel[[0, 4]]]
-    assert used == pytest.approx([0.5 / 30, 0.5 / 11])
-    hidden = ZhengRandomizedResponse().family(PrivacyBudget(epsilon=0.5, per="cell"), STARS, 40)
-    assert hidden.accountant(counts, sent).history[0].mechanism.draws.tolist() == [40] * 5
 
 
 EXAMPLES = [

@@ -30,14 +30,6 @@ def test_no_profile_marks_more_blocks_than_the_loss_allows() -> None:
     assert own.code.marked < 60
 
 
-def test_composed_answers_get_more_than_an_even_share() -> None:
-    own = calibrated(2.0, "pld", answers=20)
-    assert own.code.epsilon > 1.1 * 2.0 / 20
-    losses = own.accountant(np.array([0, 30]), np.array([True, True])).get_epsilon(1e-6)
-    assert losses[0] == losses[1]
-    assert 1.99 < losses[0] <= 2.0
-
-
 def test_two_answers_share_a_budget() -> None:
     own = calibrated(6.0)
     assert own.code.epsilon == pytest.approx(3.0)

@@ -133,20 +133,6 @@ def test_a_total_that_lacks_a_report_and_its_noise_is_not_released() -> None:
     assert not SECURE.whole(sizes + 1, layout, 1.0).any()
 
 
-DRAWS = RoundDraws(DeviceDraws(np.zeros((2, 40), dtype=np.uint64)), 1, 0)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_reports_are_read_as_they_were_written(layout: StatisticsLayout) -> None:
-    partition = a_partition(layout)
-    reports = TrustedAggregation().encode(partition, layout, 1.0, DRAWS)
-    valid, aggregate = TrustedAggregation().decode(reports, layout, 1.0)
-    assert valid.all()
-    assert aggregate.users == partition.n_users
-    assert np.array_equal(aggregate.total, sum_of_contributions(partition, layout))
-    assert TrustedAggregation().possible(aggregate, layout, 1.0)
-
-
 def test_a_report_beyond_its_bounds_contributes_nothing() -> None:
     layout = LAYOUTS[2]
     partition = a_partition(layout)

@@ -19,7 +19,6 @@ from dprec.completion.calibrated.embedding import (
     ItemSetEmbedding,
     NoisySets,
     noise_edge,
-    standardised_logarithms,
     sums_of_squares,
     weighted_counts,
 )
@@ -50,16 +49,6 @@ def test_over_the_ratings_embeddings_have_mean_0_and_later_dimensions_spread_les
         assert (np.diff(variances) <= 1e-12).all()
 
 
-def test_logarithms_of_counts_are_standardised_over_the_ratings() -> None:
-    counts = np.array([0, 1, 10, 100])
-    values = standardised_logarithms(counts)
-    assert values[0] == 0
-    assert counts @ values == pytest.approx(0, abs=1e-9)
-    assert counts @ values**2 / counts.sum() == pytest.approx(1)
-    assert (np.diff(values[1:]) > 0).all()
-    assert not standardised_logarithms(np.array([5, 5])).any()
-
-
 def same(first: ItemSetEmbedding, second: ItemSetEmbedding) -> bool:
     """Return whether everything is equal in two geometries."""
     return all(np.array_equal(ours, vars(second)[name]) for name, ours in vars(first).items())
@@ -82,22 +71,6 @@ def test_who_alone_rated_an_item_changes_no_embedding_if_items_need_two_raters()
     # How often an item is rated is told all the same.
     np.testing.assert_array_equal(left_out.item_counts, as_they_are.item_counts)
     np.testing.assert_array_equal(left_out.user_counts, as_they_are.user_counts)
-
-
-def test_with_little_noise_the_circles_are_distinct_and_with_much_nothing_is_embedded() -> None:
-    cells = rated_circles()
-    embedding = embedded(*cells, CIRCLES, EmbeddingRelease(epsilon=2.0), 3, 1)
-    first = embedding.items[:, 0] * np.sign(embedding.items[0, 0])
-    assert (first[:20] > 0).all()
-    assert (first[20:] < 0).all()
-    own = embedding.users[:, 0] * np.sign(embedding.items[0, 0])
-    assert (own[:1000] > 0).mean() > 0.99
-    assert (own[1000:] < 0).mean() > 0.99
-    # The other dimensions do not stand out from the noise.
-    assert not embedding.items[:, 1:].any()
-    private = embedded(*cells, CIRCLES, EmbeddingRelease(epsilon=0.01), 3, 1)
-    assert not private.items.any()
-    assert private.count_reliability < embedding.count_reliability
 
 
 def test_noise_is_the_same_again_and_another_for_another_budget_or_profile() -> None:

@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from dprec.completion import Link, SignLikelihood, spectral
-from dprec.completion.one_bit import projections
+from dprec.completion import Link, SignLikelihood
 from dprec.completion.one_bit.completion import fit_biases
 from dprec.completion.one_bit.projections import (
     BoundedNuclearBall,
@@ -206,26 +205,6 @@ def test_the_intersection_meets_both_constraints_and_is_the_closest_point(seed: 
     assert nuclear(projected) <= radius * (1 + 1e-9)
     assert np.abs(projected).max() <= bound * (1 + 1e-9)
     np.testing.assert_allclose(projected, dykstra(matrix, radius, bound, 4000), atol=1e-3)
-
-
-@pytest.mark.parametrize("large", [False, True])
-def test_factors_are_projected_as_dense_matrices_are(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if large:
-        for module in (spectral, projections):
-            monkeypatch.setattr(module, "DENSE_CELLS", 0)
-    random = generator(1, "factors")
-    rows, columns = (each.astype(np.int32) for each in np.nonzero(random.random((40, 30)) < 0.4))
-    ball = NuclearBall(rows, columns, (40, 30), 20.0)
-    dense = BoundedNuclearBall(rows, columns, (40, 30), 20.0, 1e9)
-    point, same = ball.zero(), dense.zero()
-    for _ in range(4):
-        slopes = random.normal(size=rows.size)
-        moved, same_moved = ball.step(point, slopes, 1.5), dense.step(same, slopes, 1.5)
-        np.testing.assert_allclose(ball.cells(moved), dense.cells(same_moved), atol=1e-8)
-        assert ball.distance(moved, point) == pytest.approx(dense.distance(same_moved, same))
-        assert ball.norm(moved) == pytest.approx(dense.norm(same_moved))
-        assert moved.values.sum() <= 20.0 * (1 + 1e-9)
-        point, same = moved, same_moved
 
 
 def derivative(values: np.ndarray, x: np.ndarray) -> np.ndarray:
