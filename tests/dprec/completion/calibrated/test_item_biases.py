@@ -10,8 +10,8 @@ from dprec.completion import ItemBiases, Regressed, SymbolTables
 from dprec.completion.calibrated.biases import SIDE_PER_BIAS, ProfileFit, ResidualAnswers, fitted_to_residuals
 from dprec.completion.calibrated.regressions import Expected
 from dprec.mechanisms import RandomizedResponse, ThresholdBit
-from dprec.observations import Observations, ProfileReports, ResidualReports, SymbolReports
-from dprec.ordinal import cut_points, level_probabilities
+from dprec.observations import Observations, ProfileReports, ResidualReports
+from dprec.ordinal import cut_points, level_probabilities, level_shares
 from dprec.progress import silent
 from dprec.randomness import generator
 from tests import make
@@ -19,25 +19,12 @@ from tests.make import STARS
 
 
 def reported(n_users: int, biases: np.ndarray, user_variance: float, seed: int) -> Observations:
-    """Return bits about ratings of all items by all users, who differ in level."""
+    """Return bits at epsilon 2 about ratings of all items by all users, who differ in level."""
     draws = np.random.default_rng(seed)
-    model = ItemBiases(histogram="netflix")
     latent = biases + np.sqrt(user_variance) * draws.standard_normal((n_users, 1))
-    noisy = latent + draws.standard_normal(latent.shape)
-    cuts = model.fit(observations(np.zeros(1, np.int64), np.zeros(1, np.int64), (1, 1)), 1).cuts
-    levels = np.searchsorted(cuts, noisy.ravel())
-    channel = ThresholdBit().channel(STARS, 2.0).probabilities
-    symbols = (draws.random(levels.size) < channel[levels, 1]).astype(np.int64)
-    items = np.tile(np.arange(biases.size), n_users)
-    return observations(items, symbols, (n_users, biases.size))
-
-
-def observations(items: np.ndarray, symbols: np.ndarray, shape: tuple[int, int]) -> Observations:
-    """Return reports of every user on as many items each, at epsilon 2."""
-    channel = ThresholdBit().channel(STARS, 2.0)
-    users = np.repeat(np.arange(shape[0], dtype=np.int32), items.size // shape[0])
-    reports = SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols))
-    return make.observations(users, items, channel.values[symbols], shape, evidence=reports)
+    cuts = cut_points(level_shares("netflix", 5), 0.5)
+    levels = 1 + np.searchsorted(cuts, latent + draws.standard_normal(latent.shape))
+    return make.reported(make.table(levels), ThresholdBit(), 2.0, seed)
 
 
 def test_planted_biases_are_found_whatever_users_differ_by() -> None:
