@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dprec.accounting import (
-    UNITS_IN_WORDS,
     ChannelDraws,
     Epsilon,
     NoisySum,
@@ -21,7 +20,6 @@ from dprec.accounting import (
     gaussian_epsilon,
     largest_mu,
     note_on_delta,
-    unit_from_text,
 )
 from dprec.channel import Channel
 from dprec.mechanisms.laplace import BoundedLaplace
@@ -196,21 +194,6 @@ def test_what_is_only_declared_is_claimed_and_nothing_of_it_proved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "unit"),
-    [
-        *((unit, unit) for unit in UNITS_IN_WORDS),
-        ("per-rating", "rating"),
-        ("per-user", "user"),
-        ("per-cell", "per-cell"),
-        (["user"], ["user"]),
-        (None, None),
-    ],
-)
-def test_a_file_may_spell_a_unit_in_two_ways(text: object, unit: object) -> None:
-    assert unit_from_text(text) == unit
-
-
-@pytest.mark.parametrize(
     ("delta", "users", "warns"), [(1e-3, 943, False), (1e-3, 1001, True), (0.1, 10, False)]
 )
 def test_a_delta_above_one_in_the_number_of_users_is_warned_about(
@@ -234,12 +217,6 @@ def losses_of(*drawn: ChannelDraws, delta: float = 1e-6) -> np.ndarray:
     return ChannelDraws.composed([(one, everybody) for one in drawn], delta, "replace-one")
 
 
-def test_every_user_has_the_loss_of_its_own_draws() -> None:
-    drawn = ChannelDraws((LAPLACE, RESPONSE), np.array([0, 1, 1, 1, 1]), COUNTS)
-    expected = [alone(LAPLACE, 30), 0, alone(RESPONSE, 4), alone(RESPONSE, 30), alone(RESPONSE, 11)]
-    np.testing.assert_allclose(losses_of(drawn), expected, rtol=1e-9)
-
-
 def test_several_events_about_the_same_users_compose() -> None:
     first, second = (
         ChannelDraws((LAPLACE,), 0, COUNTS),
@@ -250,30 +227,6 @@ def test_several_events_about_the_same_users_compose() -> None:
     more = losses_of(first, ChannelDraws((RESPONSE,), 0, COUNTS))
     assert (more[COUNTS > 0] > losses_of(first)[COUNTS > 0]).all()
     assert (more <= 2 * COUNTS * 0.5).all()
-
-
-def test_one_mechanism_in_several_rounds_is_drawn_from_as_often_as_users_took_part() -> None:
-    report = ChannelDraws((LAPLACE,))
-    rounds = [np.arange(5) < took_part for took_part in (5, 3, 3, 1)]
-    losses = ChannelDraws.composed([(report, users) for users in rounds], 1e-6, "replace-one")
-    # As one event with all draws, to the last bit.
-    assert losses.tolist() == losses_of(ChannelDraws((LAPLACE,), 0, np.array([4, 3, 3, 1, 1]))).tolist()
-
-
-def test_a_loss_that_does_not_compose_is_added_for_those_who_took_part() -> None:
-    added = ChannelDraws((LAPLACE,), 0, COUNTS, np.arange(5.0))
-    users = np.array([True, True, False, True, False])
-    losses = ChannelDraws.composed([(added, users)], 1e-6, "replace-one")
-    assert (
-        losses.tolist()
-        == np.where(users, losses_of(ChannelDraws((LAPLACE,), 0, COUNTS)) + np.arange(5), 0).tolist()
-    )
-
-
-def test_losses_that_are_too_small_for_a_grid_are_within_delta() -> None:
-    channel = dominating_channel(1e-15)
-    assert 0 < channel.epsilon < 1e-14
-    assert losses_of(ChannelDraws((channel,), 0, COUNTS), delta=1e-9).tolist() == [0] * 5
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.02, 1.0, 20.0])
@@ -293,13 +246,6 @@ def test_sums_with_noise_cost_those_who_take_part_by_gaussian_dp() -> None:
     assert losses[:2] == pytest.approx([2.0, 0.0])
     assert losses[2] == gaussian_epsilon(mu * math.sqrt(1.25), 1e-6)
     assert NoisySum.composed(sums, 1e-9, "add-or-remove-one")[0] > 2.5
-
-
-@pytest.mark.parametrize("between", [2.0, math.sqrt(2)])
-def test_two_profiles_are_further_apart_than_a_profile_and_none(between: float) -> None:
-    sums = [(NoisySum(0.5, between_profiles=between), EVERYBODY)]
-    one, two = (NoisySum.composed(sums, 1e-6, each)[0] for each in ("add-or-remove-one", "replace-one"))
-    assert (one, two) == (gaussian_epsilon(0.5, 1e-6), pytest.approx(gaussian_epsilon(0.5 * between, 1e-6)))
 
 
 def test_shuffling_never_costs_more_than_the_draws_do() -> None:

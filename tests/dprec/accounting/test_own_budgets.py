@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from dprec.accounting import AnyBudget, BudgetChoice, ColumnBudgets, OwnBudgets, PrivacyBudget
+from dprec.accounting import AnyBudget, BudgetChoice, ColumnBudgets, OwnBudgets
 from dprec.catalogue import UsersTable
 from dprec.components import as_values, parse_json
 from dprec.errors import SettingError
@@ -21,29 +21,6 @@ def chosen(seed: int = 1, **choice: Any) -> Any:
     """Return the numbers that users choose of whom each rates more, and lower, than the one before."""
     budgets = OwnBudgets.of(SHARES, choice=BudgetChoice(**choice) if choice else None)
     return budgets.chosen(np.arange(USERS), np.linspace(5, 1, USERS), seed)
-
-
-@pytest.mark.parametrize(
-    "shares",
-    [
-        {},
-        {0: 1.0},
-        {-1: 0.5, 1: 0.5},
-        {1: 0.5},
-        {1: 1.5, 2: -0.5},
-        {"much": 1.0},
-        {30: 1.0},
-        dict.fromkeys(range(1, 12), 1 / 11),
-        {1: 0.5, "1.0": 0.5},
-        {float("nan"): 1.0},
-        {1: 0.0, 2: 1.0},
-        {1: float("nan")},
-    ],
-)
-def test_shares_that_are_none_are_refused(shares: dict[Any, float]) -> None:
-    with pytest.raises(SettingError) as caught:
-        OwnBudgets.of(shares)
-    assert caught.value.key == "epsilon"
 
 
 def test_a_file_has_the_shares_under_epsilon() -> None:
@@ -98,11 +75,6 @@ def test_columns_that_are_no_epsilons_are_refused(column: list[Any], found: str)
     assert found in caught.value.found
 
 
-def test_only_losses_of_ratings_have_budgets_of_ones_own() -> None:
-    with pytest.raises(SettingError, match="per"):
-        OwnBudgets.of(SHARES, per="user")
-
-
 def test_shares_are_exact_and_drawn_by_the_seed() -> None:
     first, again, other = chosen(), chosen(), chosen(seed=2)
     assert np.bincount(first).tolist() == [200, 300, 400, 100]
@@ -118,13 +90,3 @@ def test_choices_go_with_activity_or_taste() -> None:
     assert (np.diff(chosen(by="taste").astype(int)) <= 0).all()
     half = np.corrcoef(chosen(by="taste", strength=0.5), np.arange(USERS))[0, 1]
     assert -0.65 < half < -0.3
-
-
-def test_each_epsilon_alone_is_what_all_choose() -> None:
-    assert [each.shares for each in OwnBudgets.of(SHARES).alone()] == [
-        ((0.1, 1.0),),
-        ((1.0, 1.0),),
-        ((3.0, 1.0),),
-    ]
-    one = PrivacyBudget(epsilon=1.0)
-    assert one.alone() == (one,)

@@ -17,7 +17,7 @@ from dprec.accounting import (
     compose,
     dominating_channel,
 )
-from dprec.accounting.pld import common_grid, largest_share, pairwise_losses
+from dprec.accounting.pld import common_grid
 from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
@@ -26,7 +26,6 @@ from dprec.ratings import RatingScale
 from dprec.reports import CellFamily
 from tests.make import STARS
 from tests.paths import ROOT
-from tests.refusals import refused_at
 
 
 def random_channel(seed: int) -> Channel:
@@ -79,20 +78,6 @@ def test_one_order_of_a_pair_is_not_made_harder_to_tell_apart(seed: int) -> None
     exact = divergences(one, other, losses) + (1 - one.sum())
     assert (bound >= exact - 1e-12).all()
     assert (bound <= exact + dominating.step / 4).all()
-
-
-def test_infinite_losses_compose_as_independent_chances() -> None:
-    surely = PrivacyLossDistribution.of_pair(np.array([0.6, 0.3, 0.1]), np.array([0.3, 0.7, 0.0]), 1e-3)
-    composed = compose([(surely, 3)])
-    assert composed.delta(100.0) == pytest.approx(1 - 0.9**3, abs=1e-9)
-    assert composed.epsilon(0.2) == composed.largest == math.inf
-
-
-def test_every_pair_is_compared() -> None:
-    rows = [[0.5, 0.5, 0.0], [0.4, 0.6, 0.0], [0.25, 0.25, 0.5]]
-    losses = pairwise_losses(Channel.from_probabilities(rows, [1, 2, 3], [1, 2, 3], np.inf).weights)
-    expected = np.log([[1, 1.25, 2], [1.2, 1, 2.4], [np.inf, np.inf, 1]])
-    assert losses == pytest.approx(expected)
 
 
 FAMILIES = {
@@ -153,12 +138,6 @@ def test_different_channels_compose_on_one_grid() -> None:
         expected = float(exact @ np.maximum(0, -np.expm1(epsilon - losses)))
         assert together.delta(epsilon) == pytest.approx(expected, rel=1e-5)
     assert together.largest == pytest.approx(6 * 0.5 + 9 * 0.125)
-
-
-def test_a_delta_below_the_rounding_errors_leaves_the_sum() -> None:
-    together = composed(dominating_channel(0.1), 1000)
-    assert together.epsilon(together.error / 2) == together.largest == pytest.approx(100)
-    assert together.epsilon(1e-6) < 0.2 * together.largest
 
 
 @pytest.mark.parametrize("draws", [20, 2000])
@@ -238,24 +217,3 @@ def test_every_profile_together_costs_what_is_asked_for(mechanism: Mechanism, ep
     assert (spent >= whole * (1 - 1.1e-3)).all()
     for size in cells[cells >= 150].tolist():
         assert calibrated.channel(size).epsilon > 1.5 * epsilon / size
-
-
-def test_device_and_server_find_the_same_share() -> None:
-    # A device knows its own profile, the server those of all.
-    server, device = shared(BoundedLaplace(), 2.0), shared(BoundedLaplace(), 2.0)
-    for size in range(1, 40):
-        server.channel(size)
-    assert device.channel(37).weights.tolist() == server.channel(37).weights.tolist()
-
-
-def test_rounds_share_a_budget() -> None:
-    share = largest_share(dominating_channel, 50, 1.0, 1e-5, most=20.0)
-    assert share == pytest.approx(0.0388, abs=1e-4)
-
-
-def test_only_draws_about_a_user_are_composed() -> None:
-    with refused_at("composition"):
-        PrivacyBudget(epsilon=1.0, composition="pld")
-    for delta in (0.0, 1e-10, 0.2):
-        with refused_at("delta"):
-            PrivacyBudget(epsilon=1.0, per="user", composition="pld", delta=delta)

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dprec.arrays import Bools
-from dprec.attacks.attributes import Attribute, Attributes, learned
+from dprec.attacks.attributes import Attributes, learned
 from dprec.attacks.bounds import Roc, above_by_chance
 from dprec.catalogue import UsersTable
 from dprec.ratings import Ratings
@@ -65,17 +65,6 @@ def test_a_column_that_is_not_there_is_refused_if_it_was_asked_for(users: UsersT
     played = Played(truth, seen_by_all(truth), users)
     with refused_at("columns"):
         Attributes(columns=("occupation",)).perform(played)
-
-
-def test_columns_are_cut_at_a_number_or_against_the_most_frequent_text() -> None:
-    ages = np.array([20.0, 30.0, np.nan, 40.0, 50.0])
-    high = Attribute.of(ages, None)
-    np.testing.assert_array_equal(high.labels, [False, False, False, True, True])
-    np.testing.assert_array_equal(Attribute.of(ages, 30.0).labels, [False, True, False, True, True])
-    np.testing.assert_array_equal(high.known, ~np.isnan(ages))
-    texts = Attribute.of(np.array(["a", "b", "c", "b", ""]), None)
-    np.testing.assert_array_equal(texts.labels, [False, True, False, True, False])
-    assert (texts.text, texts.fewest, texts.majority) == ("b", 2, 0.5)
 
 
 def test_the_weights_are_those_of_the_ridge_that_predicts_who_is_left_out() -> None:

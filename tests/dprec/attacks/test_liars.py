@@ -1,14 +1,14 @@
 """Fake profiles, and attacks with them on a server that shows everybody the means of items."""
 
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dprec.arrays import AnyInts, Floats
 from dprec.attacks import Damage, Liars, Promotion, Shown
-from dprec.attacks.liars import Background, FakeProfiles, Fillers
+from dprec.attacks.liars import Background, FakeProfiles
 from dprec.attacks.promotion import seen_of
 from dprec.completion import Averages
 from dprec.randomness import generator
@@ -54,16 +54,6 @@ def made(honest: Ratings, fillers: Any, level: int = 5, liars: int = 9) -> Ratin
     return profiles.made(honest, liars, generator(1, "fake profiles of a test"))
 
 
-@pytest.mark.parametrize("fillers", get_args(Fillers))
-def test_every_profile_has_all_targets_and_fillers(honest: Ratings, fillers: Fillers) -> None:
-    profiles = made(honest, fillers)
-    levels = profiles.to_sparse().toarray()
-    assert (levels[:, TARGETS] == 5).all()
-    assert (profiles.counts > TARGETS.size).all() == (fillers != "none")
-    assert np.array_equal(profiles.items, np.nonzero(levels)[1])
-    assert made(honest, fillers).levels.tolist() == profiles.levels.tolist()
-
-
 def test_fillers_are_what_they_are_called(honest: Ratings) -> None:
     raters = np.bincount(honest.items, minlength=honest.n_items)
     contrast = made(honest, "contrast").to_sparse().toarray()
@@ -82,15 +72,6 @@ def test_fillers_are_what_they_are_called(honest: Ratings) -> None:
     means = np.bincount(honest.items, honest.values, honest.n_items) / np.maximum(raters, 1)
     kept = ~np.isin(reversed_.items, TARGETS)
     assert np.corrcoef(means[reversed_.items[kept]], reversed_.values[kept])[0, 1] < -0.5
-
-
-def test_liars_come_after_all_others(honest: Ratings) -> None:
-    liars = Liars(made(honest, "random"))
-    joined = liars.joining(honest)
-    assert joined.n_users == honest.n_users + 9
-    assert joined.items[: honest.count].tolist() == honest.items.tolist()
-    assert joined.levels[: honest.count].tolist() == honest.levels.tolist()
-    assert joined.counts[honest.n_users :].tolist() == liars.profiles.counts.tolist()
 
 
 def test_ranks_are_among_unrated_items(honest: Ratings) -> None:

@@ -98,20 +98,6 @@ def test_the_loss_of_a_user_bounds_what_is_found_and_that_of_cells_nothing() -> 
     assert shown["linkage_top1"].bound is None
 
 
-def test_seen_sets_single_out_who_has_items_that_nobody_else_has() -> None:
-    truth = ratings(50, 20)
-    figures = (
-        Linkage(known=(3,), unique=(2, 4)).perform(Played(truth, seen_by_all(truth, trusted=True))).figures
-    )
-    sets = [set(truth.items[truth.users == user].tolist()) for user in range(50)]
-    for number in (2, 4):
-        known = Known.drawn(truth, number, 1000, seed=1)
-        alone = [sum(set(items.tolist()) <= other for other in sets) == 1 for items in known.items]
-        assert figures[f"unique_at_{number}"].value == pytest.approx(np.mean(alone))
-        assert figures[f"unique_at_{number}"].baseline == 0.0
-    assert figures["linkage_top1"].bound is None
-
-
 def test_users_who_are_alike_share_a_hit() -> None:
     truth = ratings(1, 30)
     twins = truth.of_users(np.zeros(4, dtype=np.int64), np.arange(4))

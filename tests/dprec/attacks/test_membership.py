@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from dprec.attacks import Figure
 from dprec.attacks.membership import Membership, Popularity, omission
-from dprec.mechanisms import HiddenThreshold, Mechanism, RandomizedSet, ThresholdBit
+from dprec.mechanisms import HiddenThreshold, Mechanism, RandomizedSet
 from tests import make
 from tests.dprec.attacks.games import Played, people, reported
 
@@ -39,13 +39,6 @@ def test_hidden_items_are_told_by_no_more_than_epsilon_allows(mechanism: Mechani
 def test_randomised_sets_reach_the_area_that_is_allowed() -> None:
     figure = reached(reported(PEOPLE, RandomizedSet(), 1.0, "cell"))["membership_auc"]
     assert figure.value == pytest.approx(expit(1.0), abs=0.025)
-
-
-def test_sets_that_are_shown_are_told_in_full() -> None:
-    figures = reached(reported(PEOPLE, ThresholdBit(), 1.0))
-    for name in ("membership", "membership_posterior"):
-        assert figures[f"{name}_auc"].value == figures[f"{name}_tpr"].value == 1.0
-        assert figures[f"{name}_auc"].bound is None
 
 
 def test_popularity_leaves_the_users_own_rating_out() -> None:

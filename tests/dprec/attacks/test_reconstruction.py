@@ -1,25 +1,17 @@
 """Levels and signs recovered from reports: what is known before, and every kind of evidence."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from dprec.attacks import Figure
 from dprec.attacks.background import Background
-from dprec.attacks.readings import readings
 from dprec.attacks.reconstruction import Reconstruction
 from dprec.mechanisms import (
     BoundedLaplace,
-    HiddenThreshold,
     Mechanism,
     RandomizedResponse,
-    Raw,
-    ResidualBits,
-    SetOnly,
     ThresholdBit,
 )
-from dprec.observations import Observations
 from tests.dprec.attacks.games import Played, people, reported
 
 PEOPLE = people()
@@ -77,33 +69,3 @@ def test_randomised_response_is_believed_where_little_is_known_before() -> None:
     figure, _ = reached(ITEMS, reported(PEOPLE, RandomizedResponse(), 4.0))
     assert figure.value is not None
     assert figure.value == pytest.approx(1 / (1 + 4 * np.exp(-4.0)), abs=0.03)
-
-
-def test_several_reports_about_a_rating_are_multiplied() -> None:
-    one, other = (reported(PEOPLE, RandomizedResponse(), 1.0, seed=seed) for seed in (1, 2))
-    both = replace(one.transcript, reports=one.transcript.reports + other.transcript.reports)
-    joined = replace(one.transcript, reports=(Observations.joined(both.reports),))
-    alone = reached(ITEMS, one)[0].value or 0
-    assert reached(ITEMS, one.saying(both))[0].value == reached(ITEMS, one.saying(joined))[0].value
-    assert (reached(ITEMS, one.saying(both))[0].value or 0) > alone + 0.02
-
-
-def test_hidden_rows_tell_of_listed_and_unlisted_ratings() -> None:
-    game = reported(PEOPLE, HiddenThreshold(), 4.0, "cell")
-    told = readings(game.transcript, PEOPLE)
-    assert sum(each.ratings.size for each in told) == PEOPLE.count
-    _, sign = reached(ITEMS, game)
-    assert (sign.baseline or 1) + 0.1 < (sign.value or 0)
-
-
-def test_sides_of_the_users_mean_tell_of_levels() -> None:
-    _, sign = reached(ITEMS, reported(PEOPLE, ResidualBits(), 8.0, "user"))
-    assert (sign.value or 0) > (sign.baseline or 1) + 0.005
-
-
-def test_clear_ratings_are_recovered_and_sets_tell_nothing() -> None:
-    level, sign = reached(USERS, reported(PEOPLE, Raw(), None))
-    assert level.value == sign.value == 1.0
-    assert level.bound is None
-    level, _ = reached(ITEMS, reported(PEOPLE, SetOnly(), None))
-    assert level.value == level.baseline

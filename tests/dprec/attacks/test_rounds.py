@@ -79,18 +79,6 @@ def test_reports_on_one_permanent_answer_say_what_the_first_does() -> None:
     assert figures["rounds_level"].value == figures["rounds_level_first"].value
 
 
-def test_a_rating_counts_from_its_first_report_on() -> None:
-    """Ratings that are reported later are judged by their own reports, and others are not judged."""
-    early = RATINGS.select(RATINGS.items < 10)
-    whole, some = bits(1), bits(2, early)
-    assert some.shape == whole.shape
-    reached = Rounds().perform(played(reports=(some, bits(3, early))))
-    alone = Rounds().perform(played(reports=(some, bits(3, early)), truth=early))
-    value, other = (each.figures["rounds_sign_first"].value for each in (reached, alone))
-    assert value == other
-    assert "2 reports" in reached.notes[0]
-
-
 def of_halves(profiles: Profiles) -> Floats:
     """Return the number of each item: a half if it was rated."""
     return profiles.to_sets().toarray() / 2

@@ -1,10 +1,9 @@
 """What reports say of cells: likelihoods of what is shown, and of what is not, against a loop over cells."""
 
 import numpy as np
-import pytest
 
 from dprec.arrays import Floats, Ints
-from dprec.attacks.seen import ItemShares, Seen, Weighed
+from dprec.attacks.seen import Seen, Weighed
 from dprec.observations import Observations, RatedSets, SymbolReports
 from dprec.ratings import Ratings, RatingScale
 from tests import make
@@ -45,14 +44,6 @@ def test_a_cell_of_a_hidden_set_weighs_as_its_symbol_does() -> None:
     np.testing.assert_allclose((1 - rated) * np.exp(-logs[0]) + rated * np.exp(-logs[1]), 1.0)
 
 
-def test_two_rounds_add_up() -> None:
-    truth = ratings()
-    rounds = [hidden_rows(truth, 1.0, seed)[0] for seed in (1, 2)]
-    logs = [whole(r)[0] for parts in (rounds[:1], rounds[1:], rounds) if (r := reading_of(truth, *parts))]
-    differences = [one[1:] - one[0] for one in logs]
-    np.testing.assert_allclose(differences[0] + differences[1], differences[2], atol=1e-12)
-
-
 def reading_of(truth: Ratings, *seen: Observations) -> Seen | None:
     return Seen.of(seen_by_all(truth, *seen), truth)
 
@@ -71,19 +62,6 @@ def test_seen_sets_are_certain_and_their_symbols_weigh_levels() -> None:
     assert np.isneginf(logs[1:][:, ~held]).all()
     of_levels = logs[:, truth.users, truth.items][1:]
     np.testing.assert_allclose(of_levels - of_levels[0], np.log(CHANNEL[:, symbols] / CHANNEL[0, symbols]))
-
-
-def test_rounds_about_some_ratings_each_are_read_together() -> None:
-    truth = ratings()
-    symbols = np.random.default_rng(1).integers(0, 2, truth.count)
-    whole_report = reading_of(truth, shown(truth, symbols))
-    parts = [np.arange(truth.count) % 2 == half for half in (0, 1)]
-    rounds = [shown(truth.select(part), symbols[part]) for part in parts]
-    together = reading_of(truth, *rounds)
-    assert together is not None
-    assert whole_report is not None
-    for one, other in zip(whole(together), whole(whole_report), strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 def test_nothing_is_read_of_users_who_cannot_be_told_apart() -> None:
@@ -109,23 +87,3 @@ def test_who_sent_nothing_may_have_rated_anything() -> None:
     logs, rated = whole(reading)
     np.testing.assert_allclose(logs[:, 2], 0.0, atol=1e-12)
     assert ((rated[2] > 0) & (rated[2] < 1)).all()
-
-
-def test_a_trusted_server_reads_the_ratings() -> None:
-    truth = ratings()
-    reading = Seen.of(seen_by_all(truth, trusted=True), truth)
-    assert reading is not None
-    assert not reading.hides_items
-    logs, _ = whole(reading)
-    np.testing.assert_array_equal(np.isfinite(logs[:, truth.users, truth.items]).argmax(axis=0), truth.levels)
-
-
-def test_the_background_counts_raters_and_levels() -> None:
-    truth = ratings()
-    background = ItemShares.of(truth)
-    item = int(truth.items[0])
-    levels = np.bincount(truth.levels[truth.items == item], minlength=4)[1:]
-    overall = (np.bincount(truth.levels, minlength=4)[1:] + 1) / (truth.count + 3)
-    assert background.popularity[item] == pytest.approx((levels.sum() + 0.5) / 8)
-    np.testing.assert_allclose(background.shares[item], (levels + overall) / (levels.sum() + 1))
-    np.testing.assert_allclose(background.shares.sum(axis=1), 1.0)

@@ -57,21 +57,6 @@ def test_counts_in_the_clear_tell_who_took_part() -> None:
     assert "No epsilon" in attacked.notes[-1]
 
 
-def test_items_that_are_drawn_together_tell_who_took_part() -> None:
-    """Item embeddings, turned at random: inner products alone are the same in every run."""
-
-    def released(present: Bools, number: int) -> dict[str, Any]:
-        together = (SETS.multiply(present[:, None])).toarray()
-        values, vectors = np.linalg.eigh(together.T @ together)
-        turned = np.linalg.qr(noise(number, (20, 20)))[0]
-        nothing = np.zeros((TRUTH.n_items, 0))
-        embeddings = (vectors * np.sqrt(np.maximum(values, 0)))[:, -20:] @ turned
-        return {"broadcast": Broadcast(columns=nothing, embeddings=(embeddings,))}
-
-    auc = ShadowModels(pairs=PAIRS).perform(Repeated(TRUTH, released)).figures["shadow_auc"]
-    assert value_of(auc) > 0.7
-
-
 def test_a_sum_is_not_told_beyond_what_its_noise_allows() -> None:
     """A profile moves the sum by one deviation: an area of .760 to who knows the rest, and less to others.
 
@@ -93,17 +78,6 @@ def test_noise_tells_nothing() -> None:
     evidence = log_likelihood_ratios(random.standard_normal((3, *present.shape)), present)
     right = int(((evidence[0] > evidence[1]) == present[0]).sum())
     assert binom.ppf(5e-7, 2000, 0.5) <= right <= binom.isf(5e-7, 2000, 0.5)
-
-
-def test_newcomers_are_looked_at_where_nothing_else_is_said_of_items() -> None:
-    counts = {0: np.zeros(TRUTH.n_items)}
-
-    def released(present: Bools, number: int) -> dict[str, Any]:
-        counts[number] = SETS.T @ present
-        return {"newcomer": lambda items: counts[number][items]}
-
-    auc = ShadowModels(pairs=PAIRS).perform(Repeated(TRUTH, released)).figures["shadow_auc"]
-    assert value_of(auc) > 0.9
 
 
 def test_statistics_of_pairs_of_items() -> None:

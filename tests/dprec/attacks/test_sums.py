@@ -26,21 +26,6 @@ def released(deviation: float, rounds: int = 1) -> Any:
     return said
 
 
-def test_profiles_differ_in_one_rating() -> None:
-    cases = Cases.drawn(TRUTH, 600, np.random.default_rng(1))
-    assert 240 < cases.there.sum() < 360
-    asked = 0
-    for some, with_item, without in cases.profiles(TRUTH):
-        users, places = cases.users[some], cases.ratings[some]
-        own = TRUTH.to_sets()[users].toarray()
-        np.testing.assert_array_equal(with_item.to_sets().toarray(), own)
-        differ = own - without.to_sets().toarray()
-        assert (differ.sum(axis=1) == 1).all()
-        assert (differ[np.arange(users.size), TRUTH.items[TRUTH.indptr[users] + places]] == 1).all()
-        asked += users.size
-    assert asked == 600
-
-
 def test_true_positives_are_not_above_what_the_noise_allows_users_with_few_items() -> None:
     """Profiles of one to five items, of which the smallest are never without one.
 
@@ -84,9 +69,3 @@ def test_the_exact_curve_of_one_distance_is_that_of_normal_deviates() -> None:
     shares = np.array([0.001, 0.01, 0.1, 0.5])
     np.testing.assert_allclose(curve.at(shares), norm.cdf(norm.ppf(shares) + 1.5), atol=2e-3)
     assert curve.auc == pytest.approx(norm.cdf(1.5 / np.sqrt(2)), abs=1e-3)
-
-
-def test_without_noise_every_item_is_told() -> None:
-    figures = SumsMembership(cases=500).perform(Repeated(TRUTH, released(0.0), distance=1e3)).figures
-    assert figures["sums_membership_auc"].value == pytest.approx(1)
-    assert figures["sums_membership_tpr"].value == pytest.approx(1)

@@ -15,7 +15,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from dprec.accounting import NoisySum, PrivacyAccountant
-from dprec.arrays import Bools, Floats
+from dprec.arrays import Bools
 from dprec.attacks.attributes import Attributes
 from dprec.attacks.bounds import Roc, between_users
 from dprec.attacks.linkage import Linkage, allowed_to_find
@@ -37,10 +37,6 @@ def answers(true: Bools, epsilon: float, seed: int) -> Bools:
     return true ^ (np.random.default_rng(seed).random(true.shape) < expit(-epsilon))
 
 
-def of_all_pairs(scores: Floats, have: Bools) -> float:
-    return Roc.of_scores(scores, have, ~have).auc
-
-
 # Whose report it is.
 
 
@@ -59,15 +55,6 @@ def test_people_are_found_by_a_bit_no_more_often_than_is_allowed(group: int, eps
     shares = np.array([found_by_bits(own, epsilon, seed) for seed in range(SEEDS)])
     assert np.count_nonzero(shares > bound) <= MOST
     assert shares.mean() <= mean + 5 * shares.std() / np.sqrt(SEEDS)
-
-
-def test_who_differs_from_all_others_is_found_as_often_as_is_allowed() -> None:
-    """One person among 20, a fair share of 4,000 games: five standard errors are .037 at most."""
-    own, hits = np.arange(20) < 1, []
-    for seed in range(4000):
-        said = answers(own, 1.0, seed)
-        hits.append(said[0] / said.sum() if said.any() else 1 / 20)
-    assert np.mean(hits) == pytest.approx(Roc.allowed(1.0).found_among(20), abs=0.02)
 
 
 def in_blocks(users: int, items: int) -> Ratings:
@@ -160,17 +147,6 @@ def test_cells_are_ranked_by_reports_as_is_allowed(population: str) -> None:
     assert np.mean(areas) == pytest.approx(expit(1.0), abs=5 * np.std(areas) / np.sqrt(SEEDS))
 
 
-def test_the_attack_on_cells_is_that_ranking_beside_these_bounds() -> None:
-    truth = make.as_sets(FEW["blocks"](np.random.default_rng(3)))
-    observed, _, bits = hidden_rows(truth, 1.0, 1)
-    attacked = Membership().perform(Played(truth, seen_by_all(truth, observed), epsilon=1.0))
-    figure, rated = attacked.figures["membership_auc"], truth.to_sets().toarray() > 0
-    assert figure.value == pytest.approx(of_all_pairs(bits.ravel() * 1.0, rated.ravel()))
-    mean, bound = allowed_by_reports(1.0, 60, 1140)["membership_auc"]
-    assert figure.bound == bound
-    assert f"membership_auc at most {mean:.4g} ({bound:.4g})" in attacked.notes[-1]
-
-
 def test_reports_that_are_missing_leave_no_bound() -> None:
     """Who is silent is known, and may be who has rated most."""
     truth = make.as_sets(np.random.default_rng(1).random((20, 30)) < 0.3)
@@ -199,15 +175,6 @@ def test_users_are_compared_within_items_as_is_allowed(users: int) -> None:
     assert areas.mean() == pytest.approx(mean, abs=5 * areas.std() / np.sqrt(SEEDS))
     # Without what chance adds, every other figure would be above.
     assert np.count_nonzero(areas > mean) > SEEDS / 4
-
-
-def test_pairs_of_users_who_are_compared_about_unequal_numbers_of_items_count_less() -> None:
-    even = np.eye(6, dtype=np.bool_)
-    assert pairs_of(even) == pytest.approx(3.0)
-    assert pairs_of(even[:5]) == pytest.approx(2.0)
-    uneven = np.hstack([even, np.tile(even[:, :1], 20)])
-    assert pairs_of(uneven) < 1.8
-    assert pairs_of(np.ones((4, 3), dtype=np.bool_)) == 1.0
 
 
 def test_uploads_of_a_few_users_have_a_bound_with_what_chance_adds() -> None:

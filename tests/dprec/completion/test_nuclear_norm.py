@@ -3,11 +3,8 @@ from typing import Literal
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from dprec.completion import COMPLETIONS, NuclearNorm, Observations, spectral
-from dprec.completion.spectral import LowRank, SparsePlusLowRank, multiplier_within
 from dprec.randomness import generator
 from tests import make
 from tests.make import STARS
@@ -94,52 +91,6 @@ def test_what_lies_within_rho_of_the_center_is_predicted_there(
     nearer = NuclearNorm(rho=norm / 2, center=center).fit(observations, seed=0)
     fitted = nearer.predict(observations.users, observations.items)
     assert np.linalg.norm(fitted - observations.values) == pytest.approx(norm / 2, rel=1e-3)
-
-
-def low_rank(matrix: NDArray[np.float64]) -> LowRank:
-    left, values, right = np.linalg.svd(matrix, full_matrices=False)
-    return LowRank(left, values, right.T)
-
-
-@pytest.mark.parametrize("apart", [10.0, 1e-3, 1e-7, 0.0])
-def test_nearness_is_decided_as_by_the_distance(apart: float) -> None:
-    random = np.random.default_rng(4)
-    matrix, moved = random.standard_normal((2, 9, 14))
-    one, other = low_rank(matrix), low_rank(matrix + apart * moved)
-    distance = one.distance(other)
-    assert distance == pytest.approx(np.linalg.norm(apart * moved), rel=1e-6, abs=1e-12)
-    # Around the smallest of these limits, all digits of the squared norms cancel.
-    for limit in (distance, *distance * np.array([0.5, 1 - 1e-9, 1 + 1e-9, 2.0])):
-        assert one.is_near(other, limit) == (distance <= limit)
-
-
-@paths
-def test_refining_twice_from_nearby_vectors_is_a_decomposition(
-    dense_cells: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spectral, "DENSE_CELLS", dense_cells)
-    random = np.random.default_rng(6)
-    left, right = random.standard_normal((2, 40, 6))
-    sparse = sp.random_array((40, 40), density=0.2, rng=random, format="csr") * 0.01
-    matrix = SparsePlusLowRank(sparse, left, right)
-    dense = sparse.toarray() + left @ right.T
-    expected = low_rank(dense)
-    start = expected.right[:, :8] + 0.01 * random.standard_normal((40, 8))
-    found = matrix.refined(matrix.refined(start).right)
-    np.testing.assert_allclose(found.values[:6], expected.values[:6], rtol=1e-9)
-    assert (found.values <= expected.values[:8] * (1 + 1e-12)).all()
-    np.testing.assert_allclose(np.abs((found.left * expected.left[:, :8]).sum(axis=0))[:6], 1, atol=1e-9)
-    assert matrix.squared_norm == pytest.approx((dense**2).sum(), rel=1e-12)
-
-
-@pytest.mark.parametrize("rho", [0.3, 2.0, 5.0, 5.9])
-def test_values_lowered_by_the_multiplier_move_the_matrix_by_rho(rho: float) -> None:
-    values = np.array([5.0, 3.0, 1.0, 0.5])
-    found = multiplier_within(rho, values, float((values**2).sum()))
-    assert np.linalg.norm(np.minimum(values, found)) == pytest.approx(rho)
-    kept = int((values > found).sum())
-    if kept < 3:
-        assert multiplier_within(rho, values[:3], float((values**2).sum())) == pytest.approx(found)
 
 
 def small() -> Observations:

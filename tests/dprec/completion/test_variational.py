@@ -42,17 +42,6 @@ def random_side(entities: int, rank: int, name: str) -> Side:
     return Side(random.normal(size=(entities, 1 + rank)), covariances, prior)
 
 
-def test_a_transformed_side_has_the_moments_of_the_transformed_factors() -> None:
-    side = random_side(4, 3, "factors")
-    matrix = generator(0, "matrix").normal(size=(2, 3))
-    whole = np.zeros((3, 4))
-    whole[0, 0], whole[1:, 1:] = 1.0, matrix
-    turned = side.transformed(matrix)
-    np.testing.assert_allclose(turned.means, side.means @ whole.T)
-    np.testing.assert_allclose(unpack(turned.covariances), whole @ unpack(side.covariances) @ whole.T)
-    np.testing.assert_allclose(turned.prior, whole @ side.prior @ whole.T)
-
-
 def test_learned_priors_are_the_moments_of_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dprec.completion.matrix_factorization._LANES", 3)
     monkeypatch.setattr("dprec.completion.matrix_factorization._MOMENTS", 1)
@@ -133,36 +122,6 @@ def test_both_halves_average_over_what_is_uncertain_about_the_other_side(
             np.testing.assert_allclose(unpack(solved.covariances), covariances, atol=2e-6)
         squares = expected_squares(new_users, new_items, cells, residuals)
         assert misfit == pytest.approx(weights @ squares, rel=1e-6)
-
-
-def test_rounding_to_single_precision_moves_a_solution_by_millionths(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """More lanes than one, cells that are no multiple of four, and an entity without any."""
-    random = generator(0, "precision")
-    users, items = np.nonzero(random.random((150, 40)) < 0.5)
-    kept = users != 7
-    cells = ratings_of(users[kept], items[kept], random.normal(size=int(kept.sum())), (150, 40))
-    sides = random_side(150, 5, "own"), random_side(40, 5, "far")
-    by_item, in_one_pass = in_two_ways(monkeypatch, *sides, cells, cells.values, np.ones(cells.values.size))
-    expected = half_step(*sides, cells.users, cells.items, cells.values, np.ones(cells.values.size))
-    for solved in (by_item, in_one_pass):
-        np.testing.assert_allclose(solved[0].means, expected[0], rtol=0, atol=5e-6)
-        np.testing.assert_allclose(unpack(solved[0].covariances), expected[1], rtol=0, atol=5e-6)
-    np.testing.assert_array_equal(by_item[0].means, in_one_pass[0].means)
-    np.testing.assert_allclose(by_item[1].means, in_one_pass[1].means, rtol=0, atol=5e-6)
-    np.testing.assert_allclose(unpack(by_item[0].covariances)[7], sides[0].prior, atol=1e-12)
-
-
-def test_ratings_that_factors_fit_exactly_have_a_solution() -> None:
-    """The noise is so small that rounded sums drown the prior: no pivot falls below the prior's."""
-    random = generator(4, "exact")
-    truth = random.normal(size=(60, 2)) @ random.normal(size=(2, 50))
-    users, items = np.nonzero(random.random(truth.shape) < 0.3)
-    cells = ratings_of(users, items, truth[users, items], truth.shape)
-    model = COMPLETIONS["mf"](rank=8).fit(cells, seed=0)
-    errors = model.predict(cells.users, cells.items) - cells.values
-    assert np.sqrt(np.mean(errors**2)) < 0.02 * cells.values.std()
 
 
 def test_divergence_is_that_of_two_normals() -> None:

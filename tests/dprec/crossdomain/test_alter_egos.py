@@ -16,7 +16,6 @@ from dprec.crossdomain import (
     AlterEgos,
     Candidates,
     ReplacementDraws,
-    ReplacementOptions,
     RowCodec,
     ValueCode,
     alter_egos,
@@ -24,7 +23,6 @@ from dprec.crossdomain import (
 from dprec.crossdomain.alter_egos import CODES
 from dprec.randomness import generator, words
 from tests.make import STARS
-from tests.refusals import refused_at
 
 # Items 0 to 3 are of the source domain, 4 to 6 of the target; 0 and 1 become target item 2, 2 becomes 0.
 TABLE = Candidates.of(sp.coo_array(([1.0, 1.0, 1.0], ([0, 1, 2], [2, 2, 0])), shape=(7, 3)).tocsr())
@@ -48,21 +46,6 @@ def test_own_ratings_win() -> None:
     made = egos([0, 0, 0, 1], [0, 2, 6, 0], [5.0, 2.0, 1.0, 4.0], 2)
     assert (made.targets.tolist(), made.values.tolist()) == ([0, 2], [2.0, 4.0])
     assert made.indptr.tolist() == [0, 1, 2]
-
-
-def test_settings_that_do_not_fit() -> None:
-    with refused_at("epsilon"):
-        ReplacementOptions(selection="private")
-    with refused_at("epsilon"):
-        ReplacementOptions(selection="best", epsilon=1.0)
-    for epsilon in (0.0, -1.0, float("nan")):
-        with refused_at("epsilon"):
-            ReplacementOptions(selection="private", epsilon=epsilon)
-    options = ReplacementOptions(selection="private", epsilon=0.6, global_sensitivity=1.0)
-    assert options.sensitivity("cosine") == 1.0
-    with refused_at("global_sensitivity"):
-        options.sensitivity("adjusted-cosine")
-    assert ReplacementOptions().sensitivity("adjusted-cosine") == 2.0
 
 
 N_ITEMS, N_TARGETS = 300, 400
@@ -219,15 +202,6 @@ def test_neighbouring_tables_are_within_epsilon(steps: list[tuple[int, int]], ep
         for side in (0, 1)
     )
     assert one.channel_beside(other, 0).epsilon <= epsilon
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 0.6, 2.0, 8.0])
-def test_the_worst_neighbouring_tables(epsilon: float) -> None:
-    one = prepared(table_replacement({0: 1.0, **dict.fromkeys(range(1, TARGETS), -1.0)}), epsilon, False)
-    other = prepared(table_replacement({0: -1.0, **dict.fromkeys(range(1, TARGETS), 1.0)}), epsilon, False)
-    loss = one.channel_beside(other, 0).epsilon
-    assert 0.9 * epsilon < loss <= epsilon or epsilon > 4
-    assert loss <= epsilon
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dprec.crossdomain import CrossDomainRatings, joined
-from dprec.datasets import DelimitedDomains, Douban, MovieLensGenres, Synthetic, SyntheticDomains
+from dprec.datasets import DelimitedDomains, Douban, MovieLensGenres, SyntheticDomains
 from dprec.datasets.cross_domain import genres_in_b
 from dprec.errors import InputError
 from dprec.ratings import Ratings, RatingScale
@@ -42,16 +42,6 @@ def test_domains_are_side_by_side(names: tuple[str, str]) -> None:
     assert target == [f"{other}:10", f"{other}:3"]
     assert both.target_stop - both.target_start == 2
     assert both.user_ids[both.straddlers()].tolist() == [2, 7]
-
-
-def test_what_cannot_be_joined() -> None:
-    with refused_at("target"):
-        joined(BOOKS, MUSIC, ("book", "book"))
-    with refused_at("domain music"):
-        joined(BOOKS, ratings(), ("book", "music"))
-    halves = ratings((1, 1, 0.5), scale=RatingScale.evenly(0.5, 5, 0.5))
-    with pytest.raises(InputError, match="the same scale"):
-        joined(BOOKS, halves, ("book", "music"))
 
 
 def write(folder: Path, name: str, *lines: str) -> str:
@@ -132,15 +122,6 @@ def test_a_cold_start_takes_the_whole_target_profile() -> None:
     assert train.count + test.count == whole.count
     assert cells(train) | cells(test) == cells(whole)
     assert not np.array_equal(cold, np.unique(ColdStart(test_fraction=0.25).split(dataset, 4)[1].users))
-
-
-def test_a_cold_start_needs_users_of_both_domains(tmp_path: Path) -> None:
-    with refused_at("split"):
-        ColdStart().split(Synthetic(users=20, items=10, ratings=60), 0)
-    write(tmp_path, "book.dat", "1\t5\t4")
-    write(tmp_path, "music.dat", "2\t5\t3")
-    with refused_at("split"):
-        ColdStart().split(Douban(path=str(tmp_path), source="book", target="music"), 0)
 
 
 def test_the_distributed_files() -> None:

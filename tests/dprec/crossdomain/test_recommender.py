@@ -105,14 +105,6 @@ def test_a_similarity_moves_by_no_more_steps_than_the_noise_covers(
     assert 2**noise.unit.bits * one == pytest.approx(max(sensitivity, 2.0**-16) / (epsilon / 2), rel=1e-6)
 
 
-def test_what_no_user_can_move_gets_no_noise() -> None:
-    steps = np.full((2, 3), 1 << 40)
-    similarities = np.array([[0.1, 0.2, 0.3], [0.1, 0.2, 0.3]])
-    noisy = SimilarityNoise.of(1.0).added(similarities, np.array([0.0, 0.5]), steps)
-    assert noisy[0].tolist() == [0.1, 0.2, 0.3]
-    assert np.all(noisy[1] > 1)
-
-
 @pytest.mark.parametrize("epsilon", [None, 0.8])
 def test_a_prediction_does_not_depend_on_what_else_is_asked_for(random_ratings, sparse, epsilon) -> None:
     ratings = sparse(random_ratings(4, 30, 12, 0.4))

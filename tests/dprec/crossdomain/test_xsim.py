@@ -198,10 +198,3 @@ def by_removal(items: RatedItems) -> np.ndarray:
 def test_it_is_the_largest_change_over_all_users(random_ratings, sparse, kind, seed) -> None:
     items = RatedItems.of(sparse(random_ratings(seed, 14, 9, 0.2 + 0.03 * seed)), kind)
     np.testing.assert_allclose(largest_sensitivities(items), by_removal(items).max(axis=1), atol=1e-9)
-
-
-def test_items_in_stretches(random_ratings, sparse, monkeypatch) -> None:
-    items = RatedItems.of(sparse(random_ratings(1, 20, 11, 0.5)))
-    monkeypatch.setattr("dprec.crossdomain.similarity._ITEMS_AT_ONCE", 2)
-    largest = by_removal(items).max(axis=1)
-    np.testing.assert_allclose(largest_sensitivities(items), largest, atol=1e-9)

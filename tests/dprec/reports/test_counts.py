@@ -7,13 +7,11 @@ import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.channel import Channel
-from dprec.mechanisms import BitsAndCounts, ThresholdBit
-from dprec.randomness import DRAWS, words
+from dprec.mechanisms import BitsAndCounts
+from dprec.randomness import DRAWS
 from dprec.reports import CountFamily
-from dprec.reports import counts as count_noise
 from dprec.reports.counts import LEAST_EPSILON, CountNoise, popularity_groups
 from tests.make import STARS
-from tests.refusals import refused_at
 
 CELLS = np.array([4, 0, 2])
 
@@ -23,18 +21,6 @@ def family(budget: PrivacyBudget, groups: int = 2, n_items: int = 40) -> CountFa
     assert isinstance(made, CountFamily)
     made.check()
     return made
-
-
-def test_only_one_mechanism_counts_and_not_with_composed_budgets() -> None:
-    assert ThresholdBit().family(PrivacyBudget(epsilon=1), STARS, 4).follow_up is None
-    with refused_at("privacy.composition"):
-        family(PrivacyBudget(epsilon=1, per="user", composition="pld"))
-
-
-def test_a_budget_that_is_too_small_for_counts_is_refused() -> None:
-    for budget in (PrivacyBudget(epsilon=1e-7), PrivacyBudget(epsilon=1e-4, per="user")):
-        with refused_at("privacy.epsilon"):
-            family(budget)
 
 
 def test_every_left_cell_is_in_one_group() -> None:
@@ -50,19 +36,6 @@ def test_every_left_cell_is_in_one_group() -> None:
     assert received.values.tolist() == [14, 7, 7]
     assert (received.epsilons <= 1).all()
     assert received.least_level == 4
-
-
-def test_each_user_has_the_noise_of_its_own_budget() -> None:
-    made = family(PrivacyBudget(epsilon=6.0, per="user"), groups=1)
-    assert made.epsilons(CELLS).tolist() == pytest.approx([1.5, 6.0, 3.0])
-    cells = np.repeat(CELLS, 20_000)
-    ones = np.where(cells > 0, 1, 0)[:, None]
-    noise = words(4, "counts", 0, cells.size)[:, None]
-    kept = made.follow_up.perturb(cells, ones, ones, noise)[:, 0].reshape(3, -1).mean(axis=1)
-    # Six standard errors of a share: false alarm 2e-9.
-    expected = 1 / (1 + np.exp(-np.array([1.5, np.inf, 3.0])))
-    assert kept[1] == 0
-    assert np.abs(kept - expected)[[0, 2]].max() < 6 * 0.5 / np.sqrt(20_000)
 
 
 def test_what_is_released_adds_up_to_the_ledger_at_most() -> None:
@@ -103,11 +76,6 @@ def test_groups_have_about_the_same_number_of_ratings() -> None:
         assert ratings[groups == group].min() >= ratings[groups > group].max()
 
 
-def test_equally_popular_items_are_grouped_in_their_order() -> None:
-    assert popularity_groups(np.array([2, 2, 2, 2]), 2).tolist() == [0, 0, 1, 1]
-    assert popularity_groups(np.zeros(3, dtype=np.int64), 2).tolist() == [0, 0, 0]
-
-
 EPSILONS = (LEAST_EPSILON, 1e-3, 0.1, 0.5, 1.0, 3.0, 20.0)
 
 
@@ -122,14 +90,6 @@ def test_no_count_loses_more_than_epsilon_when_it_changes_by_one(epsilon: float,
         neighbours = [noise.channel(size, np.array([count, count + 1])).epsilon for count in range(size)]
         assert max(neighbours) <= noise.epsilon
         assert channel.epsilon <= size * epsilon
-
-
-def test_a_table_that_would_lose_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="epsilon 9e-06 for a count"):
-        CountNoise.of(0.9 * LEAST_EPSILON, 10)
-    monkeypatch.setattr(count_noise, "_MARGIN", -1e-6)
-    with pytest.raises(ValueError, match="a count of 10 ratings at epsilon 1"):
-        CountNoise.of(1.0, 10)
 
 
 def hockey_stick(channel: Channel, one: int, other: int, ratio: float) -> float:

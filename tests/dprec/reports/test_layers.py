@@ -1,15 +1,12 @@
 """Reports on permanent answers: what several of them say together, and what devices repeat."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets, rows_of
-from dprec.errors import SettingError
 from dprec.mechanisms import BucketBits, LayeredMechanism, LocalHashing, TwoLayers
 from dprec.observations import Observations
 from dprec.randomness import DeviceDraws, Draws
@@ -112,18 +109,3 @@ def test_a_device_repeats_its_answer_and_not_its_reports() -> None:
     bits = [part.symbols for part in parts if part is not None]
     assert 0.9 < (bits[0] == bits[1]).mean() < 0.99
     assert 0.8 < (bits[0] == (of.levels > 3)).mean() < 0.9
-
-
-@pytest.mark.parametrize(
-    ("made", "key"),
-    [
-        (lambda: family(BucketBits(buckets=6)).check(), "mechanism.buckets"),
-        (lambda: family(BucketBits(buckets=2, bits=3)).check(), "mechanism.bits"),
-        (lambda: TwoLayers().family(PrivacyBudget(epsilon=1, per="user"), STARS, 9), "privacy.per"),
-        (lambda: TwoLayers(first=1.0), "first"),
-    ],
-)
-def test_what_cannot_be_is_refused(made: Callable[[], Any], key: str) -> None:
-    with pytest.raises(SettingError) as refused:
-        made()
-    assert refused.value.key == key

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from dprec.accounting import OwnBudgets
-from dprec.mechanisms import FisherOptimal, HiddenThreshold, Mechanism
+from dprec.mechanisms import FisherOptimal, Mechanism
 from dprec.ratings import RatingScale
 from dprec.reports import MixedFamily, Profiles, Wanted
 from dprec.testing import FamilyContract
-from tests.make import STARS
-from tests.refusals import refused_at
 
 SHARES = {0: 0.2, 0.5: 0.3, 1: 0.4, 2: 0.1}
 REFUSAL, LARGEST = 0, 3
@@ -104,8 +102,3 @@ class TestMixedFamily(FamilyContract):
             self.draws(people)(f"report {number}").per_cell(rated, items, 1) for number in family.families
         ]
         assert not np.intersect1d(drawn[0], drawn[1]).size
-
-
-def test_other_kinds_of_reports_have_one_budget() -> None:
-    with refused_at("privacy.epsilon"):
-        HiddenThreshold().family(OwnBudgets.of(SHARES), STARS, 6)

@@ -109,5 +109,3 @@ def test_a_cap_needs_reports_of_one_symbol_each() -> None:
 
     with refused_at("mechanism"):
         MemoisedSetup(mechanism=Own(), privacy=BUDGET, answers_per_user=3)
-    with refused_at("privacy.per"):
-        PartlyAnsweredFamily(ThresholdBit(), replace(BUDGET, per="user"), STARS, 6)

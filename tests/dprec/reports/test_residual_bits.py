@@ -76,9 +76,3 @@ def test_a_rating_is_compared_with_the_mean_of_its_own_user() -> None:
     levels = np.array([1, 3, 5, 4, 2, 3], dtype=np.uint8)
     # The second rating is the mean, and a rating alone is its own mean: neither is above.
     assert sides_of_the_mean(counts, levels, STARS).tolist() == [1, 1, 5, 1, 1, 5]
-
-
-@pytest.mark.parametrize(("epsilon", "bits"), [(0.1, 1), (1, 1), (2.9, 1), (3, 2), (4, 2), (8, 4), (1e6, 64)])
-def test_every_bit_has_a_budget_that_is_worth_it(epsilon: float, bits: int) -> None:
-    assert ResidualBits().asked(epsilon) == bits
-    assert ResidualBits(bits=3).asked(epsilon) == 3

@@ -116,10 +116,3 @@ def test_reports_follow_the_probabilities() -> None:
     assert (abs(shares - expected) <= 6 * np.sqrt(expected * (1 - expected) / users)).all()
     outside = np.bincount(seen.users[~np.isin(seen.items, own)], minlength=users)
     assert outside.max() == 3
-
-
-def test_an_audit_reads_the_loss_of_an_item() -> None:
-    family = SampledNegatives().family(PrivacyBudget(epsilon=1.0, per="cell"), POSITIVE, 64)
-    ((_, loss),) = family.exact_losses(1)
-    assert loss == pytest.approx(1 + math.log(63))
-    assert not list(family.exact_losses(3))

@@ -10,12 +10,11 @@ from dprec.arrays import Bools
 from dprec.datasets import Synthetic
 from dprec.datasets.arrivals import Arrivals
 from dprec.exchange import MemoisedSetup, OneShotSetup
-from dprec.mechanisms import HiddenThreshold, ThresholdBit
+from dprec.mechanisms import ThresholdBit
 from dprec.observations import Observations
 from dprec.schedules import Collection, Fresh, Held, Increments, Periods, Schedule, recovered
 from tests import make
 from tests.distributions import check_counts
-from tests.refusals import refused_at
 
 RATINGS = Synthetic(users=30, items=40, ratings=600, arrivals=Arrivals()).load_timed()
 PERIODS = Periods.of(RATINGS, 7.0)
@@ -72,12 +71,6 @@ def test_a_device_gives_no_more_answers_than_its_cap(choose: str) -> None:
 def test_increments_install_a_memory_that_keeps_the_cap() -> None:
     setup = Increments(answers_per_user=7).installed(SETUP)
     assert setup == MemoisedSetup(mechanism=ThresholdBit(), privacy=BUDGET, predicts=True, answers_per_user=7)
-    with refused_at("privacy.per"):
-        Increments().installed(
-            OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0, per="user"))
-        )
-    with refused_at("mechanism"):
-        Increments().installed(OneShotSetup(mechanism=HiddenThreshold(), privacy=BUDGET))
 
 
 def test_fresh_noise_shares_the_budget_or_costs_it_each_time() -> None:

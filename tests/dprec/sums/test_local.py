@@ -1,7 +1,6 @@
 """Reports that protect themselves: unbiased, as noisy as stated, and one of each device."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,11 +9,8 @@ from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets
 from dprec.gradients import RoundDraws
 from dprec.lists.contributions import PopularityLayout, SetContributions
-from dprec.private_als import StatisticsLayout
 from dprec.randomness import DeviceDraws, ReleaseDraws
-from dprec.sums import UNIT, LocalAggregation
-from dprec.sums.local import _with_norm_1
-from tests.dprec.private_als.partitions import LAYOUTS, a_partition
+from dprec.sums import LocalAggregation
 
 ITEMS, USERS, EPSILON, SHARES = 40, 20_000, 2.0, (0.3, 0.7)
 LAYOUT = PopularityLayout(ITEMS)
@@ -34,23 +30,6 @@ def sets(users: int = USERS) -> SetContributions:
     counts = np.where(np.arange(users) % 2, 3, 1) * (np.arange(users) % 5 > 0)
     items = [np.arange(count) for count in counts]
     return SetContributions(offsets(counts), np.concatenate(items).astype(np.int32))
-
-
-def test_releases_are_unbiased_and_as_noisy_as_the_multipliers_say() -> None:
-    exact = np.zeros(ITEMS)
-    vectors = sets().vectors(LAYOUT)
-    np.add.at(exact, vectors.rows, vectors.numbers[:, 0] * UNIT)
-    for at, multiplier in enumerate(LOCAL.multipliers(BUDGET, SHARES, 2.0)):
-        reports = LOCAL.encode(sets(), LAYOUT, multiplier, draws(USERS, 1 + at))
-        valid, aggregate = LOCAL.decode(reports, LAYOUT, multiplier)
-        assert valid.all()
-        assert aggregate.users == USERS
-        assert LOCAL.possible(aggregate, LAYOUT, multiplier)
-        error = (LOCAL.release(aggregate, LAYOUT, multiplier, RELEASE)[:, 0] - exact) / multiplier
-        # Whose turn it is adds hardly anything. 40 cells: one beyond 6 has a probability of 1e-7.
-        assert np.abs(error).max() < 6
-        # A chi-square of 40 degrees of freedom: outside of these with a probability of 1e-7.
-        assert 8 < (error**2).sum() < 115
 
 
 def test_what_each_report_tells_adds_up_to_the_release() -> None:
@@ -121,23 +100,6 @@ def test_a_sum_that_no_candidates_have_is_impossible() -> None:
         assert not LOCAL.possible(replace(honest, total=total), LAYOUT, 1.0)
     nobody = replace(honest, total=np.zeros_like(honest.total))
     assert not LOCAL.release(nobody, LAYOUT, 1.0, RELEASE).any()
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_contributions_of_any_width_become_1_long(layout: StatisticsLayout) -> None:
-    vectors = a_partition(layout).vectors(layout)
-    users = np.array([0, 7, 39])
-    indptr, cells, numbers = _with_norm_1(vectors, users, layout.n_rows)
-    assert np.add.reduceat(numbers**2, indptr[:-1]) == pytest.approx(np.ones(3))
-    assert (cells[indptr[1:] - 1] == layout.n_rows * layout.width).all()
-    assert all((np.diff(cells[first:last]) > 0).all() for first, last in pairwise(indptr))
-    dense = np.zeros((users.size, layout.n_rows, layout.width))
-    for place, user in enumerate(users.tolist()):
-        own = slice(vectors.indptr[user], vectors.indptr[user + 1])
-        dense[place, vectors.rows[own]] = vectors.numbers[own] * UNIT
-    kept = cells < layout.n_rows * layout.width
-    of_users = np.repeat(np.arange(users.size), np.diff(indptr))[kept]
-    assert np.array_equal(dense.reshape(users.size, -1)[of_users, cells[kept]], numbers[kept])
 
 
 def test_the_loss_is_that_of_the_report_whatever_the_round() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.lists.contributions import PopularityLayout, SetContributions
 from dprec.private_als import StatisticsContributions, StatisticsLayout
@@ -21,7 +20,6 @@ from dprec.secure_aggregation import CountSketch
 from dprec.sums import UNIT, SecureAggregation, TrustedAggregation
 from dprec.sums.secure import VectorPlan
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
-from tests.refusals import refused_at
 
 USERS = 40
 SECURE = SecureAggregation(norm=256, colluders=2).among(USERS)
@@ -133,40 +131,6 @@ def test_a_total_that_lacks_a_report_and_its_noise_is_not_released() -> None:
     sizes = np.array([len(report) for report in SECURE.encode(a_partition(layout), layout, 1.0, draws())])
     assert SECURE.whole(sizes, layout, 1.0).all()
     assert not SECURE.whole(sizes + 1, layout, 1.0).any()
-
-
-def test_bad_settings_are_refused_in_one_line() -> None:
-    layout = LAYOUTS[2]
-    with pytest.raises(SettingError, match="4 users, of whom 0 may drop out and 5 collude"):
-        SecureAggregation().among(4)
-    with refused_at("users"):
-        SecureAggregation(users=12).among(USERS)
-    narrow = replace(SECURE, modulus_bits=9)
-    with refused_at("modulus_bits"):
-        narrow.check(layout, 1.0)
-    with refused_at("norm"):
-        replace(SECURE, norm=2).check(layout, 1.0)
-    with refused_at("norm"):
-        SECURE.check(layout, 1e6)
-    with refused_at("privacy.delta"):
-        SECURE.multiplier(1.0, 1e-16)
-    assert 1e4 < SECURE.multiplier(1e-4, 1e-15) < 1e6
-    assert SECURE.multiplier(1e-30, 1e-15) == math.inf
-    SECURE.check(layout, 1.0)
-
-
-DRAWS = RoundDraws(DeviceDraws(np.zeros((2, 40), dtype=np.uint64)), 1, 0)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_reports_are_read_as_they_were_written(layout: StatisticsLayout) -> None:
-    partition = a_partition(layout)
-    reports = TrustedAggregation().encode(partition, layout, 1.0, DRAWS)
-    valid, aggregate = TrustedAggregation().decode(reports, layout, 1.0)
-    assert valid.all()
-    assert aggregate.users == partition.n_users
-    assert np.array_equal(aggregate.total, sum_of_contributions(partition, layout))
-    assert TrustedAggregation().possible(aggregate, layout, 1.0)
 
 
 def test_a_report_beyond_its_bounds_contributes_nothing() -> None:

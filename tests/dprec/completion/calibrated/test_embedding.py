@@ -19,7 +19,6 @@ from dprec.completion.calibrated.embedding import (
     ItemSetEmbedding,
     NoisySets,
     noise_edge,
-    standardised_logarithms,
     sums_of_squares,
     weighted_counts,
 )
@@ -50,30 +49,6 @@ def test_over_the_ratings_embeddings_have_mean_0_and_later_dimensions_spread_les
         assert (np.diff(variances) <= 1e-12).all()
 
 
-def test_who_rated_nothing_is_at_the_origin_and_missing_dimensions_are_0() -> None:
-    users, items = rated_circles(60)
-    kept = (users != 7) & (items != 11)
-    embedding = ItemSetEmbedding.of(users[kept], items[kept], SHAPE, 4, seed=1)
-    assert not embedding.users[7].any()
-    assert not embedding.items[11].any()
-    tiny = ItemSetEmbedding.of(np.array([0, 1]), np.array([1, 2]), (2, 3), 4, seed=1)
-    assert tiny.items.shape == (3, 4)
-    assert not tiny.items.any()
-    empty = ItemSetEmbedding.of(np.zeros(0, int), np.zeros(0, int), SHAPE, 2, seed=1)
-    assert not empty.items.any()
-    assert not empty.users.any()
-
-
-def test_logarithms_of_counts_are_standardised_over_the_ratings() -> None:
-    counts = np.array([0, 1, 10, 100])
-    values = standardised_logarithms(counts)
-    assert values[0] == 0
-    assert counts @ values == pytest.approx(0, abs=1e-9)
-    assert counts @ values**2 / counts.sum() == pytest.approx(1)
-    assert (np.diff(values[1:]) > 0).all()
-    assert not standardised_logarithms(np.array([5, 5])).any()
-
-
 def same(first: ItemSetEmbedding, second: ItemSetEmbedding) -> bool:
     """Return whether everything is equal in two geometries."""
     return all(np.array_equal(ours, vars(second)[name]) for name, ours in vars(first).items())
@@ -96,22 +71,6 @@ def test_who_alone_rated_an_item_changes_no_embedding_if_items_need_two_raters()
     # How often an item is rated is told all the same.
     np.testing.assert_array_equal(left_out.item_counts, as_they_are.item_counts)
     np.testing.assert_array_equal(left_out.user_counts, as_they_are.user_counts)
-
-
-def test_with_little_noise_the_circles_are_distinct_and_with_much_nothing_is_embedded() -> None:
-    cells = rated_circles()
-    embedding = embedded(*cells, CIRCLES, EmbeddingRelease(epsilon=2.0), 3, 1)
-    first = embedding.items[:, 0] * np.sign(embedding.items[0, 0])
-    assert (first[:20] > 0).all()
-    assert (first[20:] < 0).all()
-    own = embedding.users[:, 0] * np.sign(embedding.items[0, 0])
-    assert (own[:1000] > 0).mean() > 0.99
-    assert (own[1000:] < 0).mean() > 0.99
-    # The other dimensions do not stand out from the noise.
-    assert not embedding.items[:, 1:].any()
-    private = embedded(*cells, CIRCLES, EmbeddingRelease(epsilon=0.01), 3, 1)
-    assert not private.items.any()
-    assert private.count_reliability < embedding.count_reliability
 
 
 def test_noise_is_the_same_again_and_another_for_another_budget_or_profile() -> None:
@@ -218,35 +177,6 @@ def test_the_noise_of_both_releases_has_its_deviation_and_is_drawn_once_for_each
     # Of two halves of the items: no pair is in both columns.
     across = noise[:100, 100:]
     check_independent(across[:, ::2], across[:, 1::2])
-
-
-def log_likelihood(released: NoisySets, rated: sp.csr_array) -> float:
-    """Return the log likelihood of what was released, up to a constant, if these are the sets."""
-    of_counts = released.counts - weighted_counts(rated)
-    kept = released.kept
-    of_pairs = released.together - sums_of_squares(rated[:, kept], released.counts[kept])
-    # Every pair is there twice, with half of the noise's precision; so is the diagonal once.
-    squares = (of_counts**2).sum() / released.count_noise**2
-    return -float(squares + (of_pairs**2).sum() / (2 * released.pair_noise**2)) / 2
-
-
-@pytest.mark.parametrize("ratings", [25])
-def test_what_is_released_tells_a_profile_from_none_no_better_than_its_distance(ratings: int) -> None:
-    random, distance, draws = np.random.default_rng(2), 1.5, 100
-    others = (random.random((400, 30)) < 0.4).astype(float)
-    own = np.r_[np.ones(ratings), np.zeros(30 - ratings)]
-    without, present = (sp.csr_array(rows) for rows in (others, np.vstack([others, own])))
-    gains = []
-    for seed in range(draws):
-        released = NoisySets.released(present, distance, 1, np.random.default_rng(seed))
-        assert released.kept.size == 30
-        gains.append(log_likelihood(released, present) - log_likelihood(released, without))
-    # The gains have the mean m^2 / 2 and the variance m^2 if m is what the profile moves in all. The mean is
-    # farther from its expectation than 5 of its standard deviations with a probability below 1e-6.
-    error = 5 * distance / np.sqrt(draws)
-    moved = np.sqrt(noisy_sets._SHARE_OF_COUNTS * min(ratings, RATINGS_PER_USER) / RATINGS_PER_USER + 0.7)
-    assert np.mean(gains) <= distance**2 / 2 + error
-    assert np.mean(gains) == pytest.approx((moved * distance) ** 2 / 2, abs=error)
 
 
 def test_unequal_weights_have_the_edge_of_noise_drawn_with_them() -> None:

@@ -1,15 +1,11 @@
 """Calibrated completion of reports that hide which items were rated, on planted ratings."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from dprec.arrays import offsets
 from dprec.completion import Calibrated
 from dprec.completion.calibrated.hidden_sets import HiddenReports
 from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengLaplace, ZhengRandomizedResponse
-from dprec.observations import RowReports
 from tests.dprec.completion.calibrated.hidden_worlds import CUTS, SHARES, planted_levels, reported
 
 COMPLETION = Calibrated(histogram=SHARES, dimensions=3, sweeps=8)
@@ -33,43 +29,6 @@ def test_a_budget_that_says_nothing_leaves_the_prior() -> None:
     assert not model.embedding.items.any()
     # What is noise in the counts is no popularity.
     assert np.abs(model.embedding.popularity).max() < 0.01
-
-
-def test_preferences_that_show_in_what_is_rated_embed_the_items() -> None:
-    levels, _, side = planted_levels(USERS, ITEMS, taste=1.5)
-    model = COMPLETION.fit(reported(levels, HiddenThreshold(), 2.0), 1)
-    assert model.diagnostics["dimensions_above_noise"] == 1
-    place = model.embedding.items[:, 0]
-    assert abs(np.corrcoef(place, side)[0, 1]) > 0.7
-    assert model.embedding.items.shape == (ITEMS, 3)
-    without = COMPLETION.fit(reported(planted_levels(USERS, ITEMS)[0], HiddenThreshold(), 2.0), 1)
-    assert without.diagnostics["dimensions_above_noise"] == 0
-
-
-def test_users_whose_report_was_not_accepted_say_nothing() -> None:
-    levels = planted_levels(USERS, ITEMS)[0]
-    seen = reported(levels, HiddenThreshold(), 2.0)
-    arrived = np.arange(USERS) < 200
-    assert isinstance(seen.evidence, RowReports)
-    kept = arrived[seen.users]
-    symbols = replace(
-        seen.evidence,
-        symbols=seen.evidence.symbols[kept],
-        channel_of=seen.evidence.channel_of[kept],
-        reported=arrived,
-    )
-    half = replace(
-        seen,
-        indptr=offsets(seen.counts * arrived),
-        items=seen.items[kept],
-        read=lambda: seen.values[kept],
-        evidence=symbols,
-    )
-    alone = COMPLETION.fit(reported(levels[:200], HiddenThreshold(), 2.0), 1)
-    model = COMPLETION.fit(half, 1)
-    np.testing.assert_allclose(model.users.biases[200:], 0, atol=1e-12)
-    # The users who say nothing are prior entities, which changes what is learned of the spread a little.
-    assert np.corrcoef(model.items.biases, alone.items.biases)[0, 1] > 0.98
 
 
 def test_symbols_are_counted_by_bin_with_those_that_are_not_sent() -> None:

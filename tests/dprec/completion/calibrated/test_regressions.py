@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from dprec.catalogue import Catalogue
-from dprec.completion import Regressed, prior_biases
+from dprec.completion import Regressed
 from dprec.completion.calibrated.embedding import (
     ItemSetEmbedding,
     catalogue_features,
     item_features,
-    user_features,
 )
 from dprec.completion.calibrated.regressions import Expected, PropensityBins
 
@@ -70,13 +69,6 @@ def test_the_posterior_is_that_of_the_joint_normal_distribution() -> None:
     np.testing.assert_allclose(other.coefficient_variances, solved.coefficient_variances * factors**2)
 
 
-def test_without_observations_the_prior_stays() -> None:
-    side = Regressed.prior(np.zeros((4, 0)), PAIRS)
-    solved = side.solved(np.zeros((4, 2, 2)), np.zeros((4, 2)))
-    np.testing.assert_allclose(solved.means, 0)
-    np.testing.assert_allclose(solved.spread, np.diag([1.0, 0.25]))
-
-
 def test_bins_hold_neighbours_and_their_sizes_differ_by_little() -> None:
     side = Regressed.prior(np.zeros((720, 0)), PAIRS)
     means = np.random.default_rng(6).normal(size=(720, 2))
@@ -107,25 +99,3 @@ def test_an_item_has_an_intercept_popularity_public_data_and_its_embedding_in_th
     np.testing.assert_array_equal(features[:, 3:7], catalogue_features(CATALOGUE, GEOMETRY.item_counts))
     np.testing.assert_array_equal(features[:, 7:], GEOMETRY.items[:, :2])
     assert item_features(GEOMETRY, None, 2).shape == (9, 1 + 2 + 2)
-
-
-def test_squares_are_0_where_the_number_is_unknown_and_for_items_that_nobody_rated() -> None:
-    features = item_features(GEOMETRY, CATALOGUE, 0)
-    np.testing.assert_allclose(features[0, 4], 1.5**2 - 1)
-    assert features[1, 4] == 0.0
-    assert GEOMETRY.item_counts[8] == 0
-    np.testing.assert_array_equal(features[8, 1:3], [GEOMETRY.popularity[:8].min(), 0.0])
-    assert features[8, 1] < 0
-    np.testing.assert_allclose(features[:8, 2], GEOMETRY.popularity[:8] ** 2 - 1)
-
-
-def test_the_prior_rests_on_these_features_and_expects_what_is_rated_more_often_to_be_liked_more() -> None:
-    users, items = prior_biases(GEOMETRY, CATALOGUE, 2)
-    counts = np.bincount(ITEMS, minlength=9)
-    assert np.corrcoef(items.means[:8, 0], np.log1p(counts[:8]))[0, 1] == pytest.approx(1.0)
-    assert counts @ items.means[:, 0] == pytest.approx(0.0)
-    assert items.means[8, 0] == 0.0
-    np.testing.assert_array_equal(users.features, user_features(GEOMETRY, 2))
-    np.testing.assert_array_equal(items.features, item_features(GEOMETRY, CATALOGUE, 2))
-    assert items.expected.spread < users.expected.spread
-    np.testing.assert_array_equal(users.means, 0.0)

@@ -15,12 +15,9 @@ from dprec.accounting import PrivacyBudget
 from dprec.binarization import binary_scale
 from dprec.completion import Observations, OneBit
 from dprec.completion.one_bit import completion as module
-from dprec.errors import RunError
 from dprec.mechanisms import MECHANISMS
-from dprec.randomness import generator, words
+from dprec.randomness import generator
 from tests import make
-from tests.make import STARS
-from tests.refusals import refused_at
 
 SHAPE = (40, 30)
 COLD_USER, COLD_ITEM = 39, 29
@@ -54,42 +51,6 @@ def test_it_predicts_signs_that_it_did_not_see(settings: dict[str, object]) -> N
     assert json.loads(json.dumps(completed.diagnostics))["stopped"] == "optimal"
 
 
-@settings
-def test_the_unseen_keep_the_prior_and_are_counted(settings: dict[str, object]) -> None:
-    completed = OneBit(**settings).fit(observations(), 0)  # type: ignore[arg-type]
-    cold = completed.hidden(np.array([COLD_USER]), np.array([COLD_ITEM]))
-    assert cold[0] == pytest.approx(completed.biases.mean, abs=1e-12)
-    assert any("1 users and 1 items without an observed rating" in note for note in completed.notes)
-    if not settings.get("biases"):
-        row = completed.hidden(np.full(SHAPE[1], COLD_USER), np.arange(SHAPE[1]))
-        np.testing.assert_allclose(row, 0, atol=1e-12)
-
-
-def test_the_likelihood_undoes_flips() -> None:
-    # One-sided flips push a decoder that does not know them towards +1.
-    clear = observations(cold=False)
-    channel = MECHANISMS["binary-flip"](p1=0.02, p2=0.45).channel(clear.scale, 20.0)
-    symbols = channel.sample(
-        (clear.values > 0).astype(np.uint8) + np.uint8(1), words(0, "flips", 0, clear.values.size)
-    )
-    received = make.observations(clear.users, clear.items, channel.values[symbols], SHAPE, clear.scale)
-    knows = Observations.of(
-        clear.users,
-        clear.items,
-        received.values,
-        SHAPE,
-        clear.scale,
-        None,
-        channel.probabilities[:, symbols].T,
-    )
-    truth = hidden_matrix().ravel() > 0
-    accuracy = [
-        np.mean((OneBit(biases=True).fit(seen, 0).predict(*CELLS) >= 0) == truth)
-        for seen in (received, knows)
-    ]
-    assert accuracy[1] > accuracy[0] + 0.05
-
-
 def test_the_likelihood_of_what_was_received_follows_each_users_channel() -> None:
     mechanism = MECHANISMS["randomized-response"]()
     for budget in (PrivacyBudget(epsilon=1.0), PrivacyBudget(epsilon=3.0, per="user")):
@@ -107,17 +68,6 @@ def test_the_likelihood_of_what_was_received_follows_each_users_channel() -> Non
     )
     given = hidden.likelihood(np.array([3]), np.array([0, 1, 2], np.uint16))
     np.testing.assert_allclose(given, hidden.reference_channel.probabilities[1:].T)
-
-
-def test_what_is_not_signs_is_refused() -> None:
-    stars = STARS
-    seen = observations()
-    with refused_at("binarization"):
-        OneBit().fit(make.observations(seen.users, seen.items, seen.values, SHAPE, stars), 0)
-    with pytest.raises(RunError, match="cannot start"):
-        OneBit().fit(make.observations(seen.users, seen.items, seen.values * np.inf, SHAPE, seen.scale), 0)
-    with refused_at("bounded"):
-        OneBit(bounded=True).check((10_000, 10_000))
 
 
 @pytest.fixture
@@ -140,14 +90,6 @@ def signs_of() -> Observations:
     return make.observations(users, items, np.where(users < 3, 1.0, -1.0), (7, 9), binary_scale())
 
 
-@pytest.mark.parametrize("model", [OneBit(bounded=True, alpha=0.31), OneBit(biases=True, alpha=0.31)])
-def test_what_depends_on_no_draw_is_solved_once(model: OneBit, solved: list[Any]) -> None:
-    one, other = model.fit(signs_of(), 1), model.fit(signs_of(), 2)
-    assert len(solved) == 1
-    np.testing.assert_array_equal(one.point, other.point)
-    assert one.diagnostics == other.diagnostics
-
-
 def test_other_signs_noise_or_settings_are_solved_anew(solved: list[Any]) -> None:
     seen, model = signs_of(), OneBit(alpha=0.32)
     signs = seen.values * np.where(np.arange(seen.values.size) == 4, -1, 1)
@@ -161,17 +103,3 @@ def test_other_signs_noise_or_settings_are_solved_anew(solved: list[Any]) -> Non
     model.fit_perturbed(seen, linear + 0.1, 0)
     replace(model, rank=2).fit(seen, 0)
     assert len(solved) == 7
-
-
-def test_a_start_that_is_drawn_is_part_of_the_problem(
-    solved: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dprec.completion import spectral
-    from dprec.completion.one_bit import projections
-
-    for owner in (spectral, projections):
-        monkeypatch.setattr(owner, "DENSE_CELLS", 10)
-    model = OneBit(alpha=0.33, max_rank=2)
-    for seed in (1, 2):
-        model.fit(signs_of(), seed)
-    assert len(solved) == 2

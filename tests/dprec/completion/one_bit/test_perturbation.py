@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.optimize import brentq
 
 from dprec.binarization import binary_scale
 from dprec.completion import Link, Observations, OneBit, OutputPerturbation, SignLikelihood
@@ -208,16 +207,6 @@ def test_objective_perturbation_with_the_gaussian_link_keeps_what_is_proved(
 def test_the_audit_of_one_cell_finds_no_more_than_the_logistic_loss(alpha: float) -> None:
     assert loss_of_one_cell(Logistic(), alpha, 1 / 0.7) <= 0.7
     assert curvature_ratio(Logistic(), 3.0) == pytest.approx(0, abs=1e-12)
-
-
-def test_a_minimiser_of_one_cell_is_what_the_audit_takes_it_for() -> None:
-    link, h = Gaussian(1.0), 0.3
-    likelihood = SignLikelihood.of_signs(link, np.ones(1))
-    root = brentq(lambda x: likelihood.value_and_slopes(np.array([x]))[1][0] + h, -5, 5)
-    one = make.observations(np.zeros(1, np.int32), np.zeros(1, np.int32), np.ones(1), (1, 1), binary_scale())
-    completion = OneBit(link="gaussian", alpha=3.0, bounded=True, tolerance=1e-9)
-    found = completion.fit_perturbed(one, np.array([h]), 0).hidden(np.zeros(1, int), np.zeros(1, int))
-    assert found[0] == pytest.approx(root, abs=1e-6)
 
 
 def test_delta_is_the_papers_bound_or_the_maximum_below_it() -> None:

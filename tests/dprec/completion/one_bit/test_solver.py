@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from dprec.completion import Link, SignLikelihood, spectral
-from dprec.completion.one_bit import projections
+from dprec.completion import Link, SignLikelihood
 from dprec.completion.one_bit.completion import fit_biases
 from dprec.completion.one_bit.projections import (
     BoundedNuclearBall,
@@ -17,7 +16,7 @@ from dprec.completion.one_bit.projections import (
     project_bounded,
     project_nuclear,
 )
-from dprec.completion.one_bit.solver import Gaussian, Logistic, minimise, minimise_bounded, steepness
+from dprec.completion.one_bit.solver import Gaussian, Logistic, minimise, minimise_bounded
 from dprec.randomness import generator
 
 LINKS: list[Link] = [Logistic(), Gaussian(0.3)]
@@ -208,26 +207,6 @@ def test_the_intersection_meets_both_constraints_and_is_the_closest_point(seed: 
     np.testing.assert_allclose(projected, dykstra(matrix, radius, bound, 4000), atol=1e-3)
 
 
-@pytest.mark.parametrize("large", [False, True])
-def test_factors_are_projected_as_dense_matrices_are(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if large:
-        for module in (spectral, projections):
-            monkeypatch.setattr(module, "DENSE_CELLS", 0)
-    random = generator(1, "factors")
-    rows, columns = (each.astype(np.int32) for each in np.nonzero(random.random((40, 30)) < 0.4))
-    ball = NuclearBall(rows, columns, (40, 30), 20.0)
-    dense = BoundedNuclearBall(rows, columns, (40, 30), 20.0, 1e9)
-    point, same = ball.zero(), dense.zero()
-    for _ in range(4):
-        slopes = random.normal(size=rows.size)
-        moved, same_moved = ball.step(point, slopes, 1.5), dense.step(same, slopes, 1.5)
-        np.testing.assert_allclose(ball.cells(moved), dense.cells(same_moved), atol=1e-8)
-        assert ball.distance(moved, point) == pytest.approx(dense.distance(same_moved, same))
-        assert ball.norm(moved) == pytest.approx(dense.norm(same_moved))
-        assert moved.values.sum() <= 20.0 * (1 + 1e-9)
-        point, same = moved, same_moved
-
-
 def derivative(values: np.ndarray, x: np.ndarray) -> np.ndarray:
     return (values[2:] - values[:-2]) / (x[2:] - x[:-2])
 
@@ -258,14 +237,3 @@ def test_the_tails_keep_their_digits(link: Link) -> None:
             link.log_probability(far[:2]), -(t**2) / 2 - np.log(t * np.sqrt(2 * np.pi)), rtol=1e-9
         )
         np.testing.assert_allclose(link.hazard(far[:2]), t / sigma, rtol=1e-5)
-
-
-@pytest.mark.parametrize("alpha", [0.1, 1.0, 3.0])
-def test_steepness_has_its_closed_form(alpha: float) -> None:
-    assert steepness(Logistic(), alpha) == pytest.approx(1)
-    for sigma in (0.5, 1.0, 2.0):
-        link = Gaussian(sigma)
-        ends = np.array([alpha])
-        product = link.probability(ends) * link.probability(-ends)
-        assert steepness(link, alpha) == pytest.approx(float((link.density(ends) / product)[0]))
-        assert steepness(link, alpha) <= 8 * (alpha / sigma + 1) / sigma
