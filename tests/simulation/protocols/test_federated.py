@@ -16,6 +16,7 @@ from dprec.randomness import ReleaseDraws
 from simulation import audit, load, run
 from simulation.protocols.federated import FederatedProtocol
 from tests.documents.pages import write_files
+from tests.make import ON_THIS_MACHINE, small_run
 from tests.refusals import refused_at
 
 BUDGET = {"epsilon": 2.0, "per": "user", "composition": "pld", "delta": 1e-5}
@@ -34,14 +35,8 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def values(simulation: dict[str, Any] | None = None, **protocol: Any) -> dict[str, Any]:
     own = {"kind": "federated", "model": {"kind": "federated_factors:Factors"}, "rounds": ROUNDS}
-    return {
-        "name": "small",
-        "seed": 1,
-        "dataset": {"kind": "synthetic", "users": 60, "items": 20, "ratings": 700},
-        "split": {"kind": "holdout"},
-        "simulation": {"backend": "local", **(simulation or {})},
-        "protocol": {**own, "privacy": BUDGET, **protocol},
-    }
+    here = {**ON_THIS_MACHINE, **(simulation or {})}
+    return small_run({**own, "privacy": BUDGET, **protocol}, 60, 20, 700, simulation=here)
 
 
 def test_who_misses_rounds_loses_less() -> None:
