@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from simulation import load, run
-from simulation.protocols.base import Example
 
 
 def outcome(name: str, size: str, *settings: str) -> Any:
@@ -31,23 +30,6 @@ def test_a_composed_budget_is_spent_on_more_bits_than_a_sum() -> None:
     privacy = outcome("user-level-on-device", SMALL, composed, "mechanism.bits=20").summary["privacy"]
     assert 1.9 < privacy["epsilon_composed"]["max"] <= 2.0
     assert privacy["epsilon_per_user"]["max"] > 2.0
-
-
-@pytest.mark.parametrize(
-    ("name", "epsilon", "shape", "share", "bits"),
-    [
-        ("user-level-on-device", 4.0, (2, 2, "user"), 2.0, (500, 800)),
-        ("user-level-bit", 2.0, (1, 562, "user"), 2.0, (1, 24)),
-    ],
-)
-def test_what_a_device_sends_is_described(
-    name: str, epsilon: float, shape: tuple[int, int, str], share: float, bits: tuple[float, float]
-) -> None:
-    config = load(name, [f"protocol.privacy.epsilon={epsilon}"])
-    sent = config.protocol.sent(Example(config.dataset.known_scale(), 943, 1682, 106))
-    assert (sent.answers, sent.symbols, sent.per) == shape
-    assert sent.epsilon == pytest.approx(share)
-    assert bits[0] <= sent.bits <= bits[1]
 
 
 def test_all_send_the_same_number_of_bytes_and_lose_the_budget() -> None:
