@@ -72,14 +72,6 @@ def test_a_first_report_tells_the_items_and_a_later_one_does_not(tmp_path: Path)
     assert symbols.size == 6
 
 
-def test_a_user_sends_the_same_in_any_partition(tmp_path: Path) -> None:
-    whole, alone = partition_at(tmp_path), [partition_at(tmp_path, user, user + 1) for user in range(4)]
-    together = ask(whole, 2, KNOWN, asked_before(whole))
-    apart = [ask(one, 2, [own], asked_before(one))[0] for one, own in zip(alone, KNOWN, strict=True)]
-    assert together == apart
-    assert together != ask(whole, 3, KNOWN, asked_before(whole))
-
-
 def test_rows_do_not_tell_how_much_is_rated_before_a_report_has(tmp_path: Path) -> None:
     partition = partition_at(tmp_path, 0, 1)
     for entries in ((0.5, -1.0, 2.0), (0.5,)):

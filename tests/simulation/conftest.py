@@ -97,6 +97,22 @@ def run_of_sets(name: str, output: Path | None = None, copies: int = 0, **parts:
     return run(name, output, page=False, **settings)
 
 
+def run_of_ratings(
+    name: str,
+    *settings: str,
+    users: int = 200,
+    items: int = 60,
+    count: int = 6000,
+    seed: int = 1,
+    **parts: Any,
+) -> RunResult:
+    """Run a preset on so many ratings; ``settings`` are those of its protocol."""
+    dataset = {"kind": "synthetic", "users": users, "items": items, "ratings": count}
+    overrides = [f"seed={seed}", *(f"protocol.{setting}" for setting in settings)]
+    given: dict[str, Any] = {"dataset": dataset, "simulation": ON_THIS_MACHINE, **parts}
+    return run(name, page=False, overrides=overrides, **given)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what takes a preset with every one of them."""
     if "preset" in metafunc.fixturenames:

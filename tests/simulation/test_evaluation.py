@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from dprec.datasets import OneBitSynthetic, Synthetic, SyntheticDomains
 from dprec.groups import Grouping
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import ColdUsers, Holdout
-from simulation import run
 from simulation.configuration.models import EvaluationOptions
 from simulation.evaluation import Evaluator
 
@@ -104,17 +102,6 @@ def test_only_items_of_the_target_domain_are_listed() -> None:
 def triples(ratings: Ratings) -> list[tuple[int, int, float]]:
     columns = ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist()
     return list(zip(*columns, strict=True))
-
-
-def test_a_sample_has_a_name_of_its_own(tiny: dict[str, Any]) -> None:
-    tiny["evaluation"] = {"ranking": {"candidates": "sampled", "negatives": 4, "cutoffs": [3]}}
-    accuracy = run(tiny, page=False).summary["accuracy"]
-    assert "ranking" not in accuracy
-    sampled = accuracy["sampled_ranking"]
-    assert (sampled["negatives"], sampled["seed"]) == (4, 0)
-    tiny["evaluation"]["ranking"] = {"cutoffs": [3]}
-    # Fewer items compete.
-    assert sampled["recall_at"]["3"] > run(tiny, page=False).summary["accuracy"]["ranking"]["recall_at"]["3"]
 
 
 def test_what_devices_reach_alone_is_said_in_the_main_metric() -> None:

@@ -104,26 +104,6 @@ def test_what_is_given_is_refused_in_one_line(given: Any, message: str) -> None:
         run("blp-mf", **given)
 
 
-@pytest.mark.parametrize(
-    ("overrides", "kind"),
-    [
-        (["dataset={kind: csv, path: x}"], "holdout"),
-        (["dataset={kind: csv, path: x}", "split={kind: k-fold}"], "k-fold"),
-        (["dataset={kind: movielens-100k, path: y}"], "predefined"),
-        (["dataset.path=y"], "predefined"),
-        (["dataset.kind=synthetic", "dataset={kind: synthetic}"], "holdout"),
-    ],
-)
-def test_a_split_that_other_data_lack_is_replaced(
-    overrides: list[str], kind: str, tiny: dict[str, Any]
-) -> None:
-    tiny |= {
-        "dataset": {"kind": "movielens-100k", "path": "x"},
-        "split": {"kind": "predefined", "fold": "u1"},
-    }
-    assert load(tiny, overrides).split.kind == kind
-
-
 CONFIG: dict[str, Any] = {
     "name": "mine",
     "dataset": {"kind": "synthetic"},

@@ -1,13 +1,12 @@
 """The server of the rounds: who is asked, what is believed, what is charged."""
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import ArrayRecord, ConfigRecord, Error, Message, RecordDict
+from flwr.app import ArrayRecord
 from flwr.common.serde import message_to_proto
 
 from clients.faults import ABSENT, DAMAGED, PUNCTUAL, FaultOptions, fates
@@ -16,13 +15,13 @@ from dprec.exchange import IterativeSetup, Reports
 from dprec.gradients import Aggregate, FullGradient, GradientReport, OneBitGradient, ReducedOneBitGradient
 from dprec.randomness import RunKeys
 from dprec.wire import BroadcastOptions
-from simulation.engine.grids import stamped
 from strategies.iterative import IterativeFactorization, State
 from strategies.participation import SamplingOptions
 from strategies.roster import Roster, identify
 from strategies.rounds import message_size
 from tests.builders import RecordingGrid, Tamper, populated
 from tests.make import synthetic
+from tests.strategies.test_report_collection import entries, failing, sent
 
 USERS, ITEMS, RANK, ROUNDS, GROUP, SEED = 30, 20, 2, 5, "00000001", 8
 KEYS = RunKeys.derive(SEED).installed
@@ -111,13 +110,11 @@ def state_of(strategy: Watched) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
-def test_flower_runs_it_like_any_strategy(tmp_path: Path, gradient: GradientReport) -> None:
-    grid, strategy = begin(tmp_path / "start", 7, gradient)
-    initial = ArrayRecord([strategy.state.factors])
-    result = strategy.start(grid, initial, num_rounds=ROUNDS)
+def test_flower_runs_it_like_any_strategy(tmp_path: Path) -> None:
+    grid, strategy = begin(tmp_path / "start", 7, FullGradient())
+    result = strategy.start(grid, ArrayRecord([strategy.state.factors]), num_rounds=ROUNDS)
     (final,) = result.arrays.to_numpy_ndarrays()
-    own = run(tmp_path / "own", 7, gradient)
+    own = run(tmp_path / "own", 7, FullGradient())
     assert final.tobytes() == own.state.factors.tobytes()
     assert state_of(strategy) == state_of(own)
     replies = [metrics["replies"] for metrics in result.train_metrics_clientapp.values()]
@@ -203,52 +200,26 @@ def test_faults_are_charged_when_sent_and_used_when_sound_and_in_time(
         np.testing.assert_allclose(mean * used.sum(), aggregate.total * 2.0**-24)
 
 
-def with_reports(change: Callable[[list[bytes]], list[Any]], partition: int = 2) -> Tamper:
-    def tamper(reply: Message) -> Message:
-        record = reply.content.get("reply")
-        if isinstance(record, ConfigRecord) and record["first"] == partition * 7:
-            changed = change(list(Reports.of(record).reports))
-            if all(isinstance(report, bytes) for report in changed):
-                changed = Reports(0, changed).entries()["reports"]
-            reply.content = RecordDict({"reply": ConfigRecord({"first": partition * 7, "reports": changed})})
-        return reply
-
-    return tamper
-
-
-def on_fire(reply: Message) -> Message:
-    record = reply.content.get("reply")
-    if isinstance(record, ConfigRecord) and record["first"] == 14:
-        question = stamped(Message(RecordDict(), reply.metadata.src_node_id, "train"))
-        answered = Message(Error(1, "on fire"), reply_to=question)
-        answered.metadata.__dict__["_src_node_id"] = reply.metadata.src_node_id
-        return answered
-    return reply
-
-
 HOSTILE: dict[str, Tamper] = {
-    "longer": with_reports(lambda reports: [report + b"\0" for report in reports]),
-    "huge": with_reports(lambda reports: [bytes(200_000)] * len(reports)),
-    "ones": with_reports(lambda reports: [b"\xff" * max(1, len(report)) for report in reports]),
-    "too few": with_reports(lambda reports: reports[1:]),
-    "too many": with_reports(lambda reports: [*reports, b""]),
-    "no bytes": with_reports(lambda reports: [math.nan] * len(reports)),
-    "text": with_reports(lambda reports: ["x"] * len(reports)),
-    "an error": on_fire,
+    "longer": entries(reports=lambda reports: sent([report + b"\0" for report in reports])),
+    "huge": entries(reports=lambda reports: sent([bytes(200_000)] * len(reports))),
+    "ones": entries(reports=lambda reports: sent([b"\xff" * max(1, len(report)) for report in reports])),
+    "text": entries(reports=["x"] * 7),
+    "an error": failing,
 }
+"""More are tried on reports that are collected once, which are read by the same code."""
 
 
 @pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
 @pytest.mark.parametrize("tamper", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_replies_enter_nothing(tmp_path: Path, gradient: GradientReport, tamper: Tamper) -> None:
     grid, strategy = begin(tmp_path / "hostile", 7, gradient, individual_reports=True)
-    grid.tamper = tamper
-    record = strategy.run_round(grid)
     silent, expected = begin(tmp_path / "silent", 7, gradient)
-    silent.tamper = lambda reply: None if _first(reply) == 14 else reply
+    grid.tamper, silent.tamper = tamper, lambda reply: None
+    grid.victim, silent.victim = (list(each.get_node_ids())[2] for each in (grid, silent))
+    record = strategy.run_round(grid)
     expected.run_round(silent)
-    assert record.replies == USERS - 7
-    assert record.failures == 7
+    assert (record.replies, record.failures) == (USERS - 7, 7)
     assert strategy.state.factors.tolist() == expected.state.factors.tolist()
 
 
@@ -265,11 +236,6 @@ def test_a_sum_is_as_good_as_the_reports(tmp_path: Path, gradient: GradientRepor
     assert {"reports" in reply.content["reply"] for reply in reports.received} == {True}
 
 
-def _first(reply: Message) -> object:
-    record = reply.content.get("reply")
-    return record["first"] if isinstance(record, ConfigRecord) else None
-
-
 @pytest.mark.parametrize("broadcast", [BroadcastOptions(), DELTA], ids=["float32", "float16 delta"])
 @pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
 def test_accounted_bytes_are_those_of_the_messages(
@@ -280,8 +246,7 @@ def test_accounted_bytes_are_those_of_the_messages(
     for _ in range(ROUNDS):
         strategy.run_round(grid)
     strategy.deliver(grid)
-    down, up = np.zeros(USERS, dtype=np.int64), np.zeros(USERS, dtype=np.int64)
-    payload = np.zeros(USERS, dtype=np.int64)
+    down, up, payload = np.zeros((3, USERS), dtype=np.int64)
     users = {node: user for user, node in enumerate(strategy.roster.node_ids)}
     for message in grid.sent:
         user = users[message.metadata.dst_node_id]

@@ -241,22 +241,6 @@ def test_accounted_bytes_are_those_of_the_real_messages(tmp_path: Path, mechanis
         assert cells_of(together, []) == cells_of(alone, [])
 
 
-def test_a_node_that_answers_as_another_partition_stops_the_run(tmp_path: Path) -> None:
-    grid, _, _ = start(tmp_path, SIZE)
-    for answer in ({"partition": 0}, {"partition": 99}, {"partition": "2"}, {"partition": True}, {}):
-        grid.tamper = lambda reply, answer=answer: _with_node(reply, answer)
-        with pytest.raises(RunError, match="6 nodes answered"):
-            identify(grid)
-    grid.tamper = failing
-    with pytest.raises(RunError, match="6 nodes answered"):
-        identify(grid)
-
-
-def _with_node(reply: Message, answer: dict[str, object]) -> Message:
-    reply.content = RecordDict({"node": ConfigRecord(answer)})  # type: ignore[arg-type]
-    return reply
-
-
 def test_who_is_absent_has_sent_no_byte(tmp_path: Path) -> None:
     """A server that keeps all that it is sent would have it."""
     grid, roster, collection = start(tmp_path, SIZE, faults=FaultOptions(dropout=0.4))

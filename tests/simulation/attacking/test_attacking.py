@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from dprec.attacks import Attacked, Game
-from dprec.errors import InputError
-from simulation import load, run
-from simulation.execution import load_ratings
+from simulation import run
 from tests.refusals import refused_at
 from tests.simulation.attacking.games import SPYING, Spying
 from tests.simulation.conftest import presets
 
+PARTS = "", "_baseline", "_bound"
 ATTACKED = {"attacks": [{"kind": SPYING}]}
 ON_DEVICE = {
     "kind": "one-shot",
@@ -89,17 +88,9 @@ def test_figures_are_in_every_file_and_read_back(tiny: dict[str, Any], tmp_path:
     cells = float(game_of(tiny).truth.count)
     written = json.loads((tmp_path / "run" / "attack.json").read_text())
     reached = {key: written[key] for key in written if key.startswith(("recovered", "reported", "endless"))}
-    assert reached == {
-        "recovered_level": 0.5,
-        "recovered_level_baseline": 0.25,
-        "recovered_level_bound": 0.75,
-        "reported": cells,
-        "reported_baseline": None,
-        "reported_bound": None,
-        "endless": None,
-        "endless_baseline": None,
-        "endless_bound": None,
-    }
+    nothing = dict.fromkeys(f"{name}{part}" for name in ("reported", "endless") for part in PARTS)
+    levels = dict(zip((f"recovered_level{part}" for part in PARTS), (0.5, 0.25, 0.75), strict=True))
+    assert reached == {**nothing, **levels, "reported": cells}
     assert written["schema"] == 1
     assert written["epsilon_per_rating"] == pytest.approx(1)
     (performed,) = written["attacks"]
@@ -107,31 +98,32 @@ def test_figures_are_in_every_file_and_read_back(tiny: dict[str, Any], tmp_path:
     assert performed["notes"] == ["Cells are counted."]
     again = run({**tiny, **ATTACKED}, tmp_path / "run", resume=True, page=False)
     assert again.summary == attacked.summary
-    (tmp_path / "run" / "attack.json").write_text("{}")
-    with pytest.raises(InputError, match=r"attack\.json"):
-        run({**tiny, **ATTACKED}, tmp_path / "run", resume=True, page=False)
-
-
-class Renaming(Spying):
-    """Has a figure by a name that is taken."""
-
-    def figures(self) -> tuple[str, ...]:
-        """Return a name that is that of another column."""
-        return ("rmse",)
 
 
 @pytest.mark.parametrize(
     ("attacks", "key"),
     [
-        ([{"kind": "nonsense"}], "attacks[0].kind"),
-        ([{"kind": SPYING, "least": -1}], "attacks[0].least"),
+        ([{"kind": "nonsense"}], "configuration: attacks[0].kind"),
+        ([{"kind": SPYING, "least": -1}], "configuration: attacks[0].least"),
         ([{"kind": SPYING}, {"kind": SPYING}], "attacks"),
-        ([Renaming()], "attacks"),
+        ([{"kind": "attributes", "columns": ["nosuch"]}], "attacks[0].columns"),
     ],
 )
 def test_attacks_that_cannot_be_are_refused(tiny: dict[str, Any], attacks: list[Any], key: str) -> None:
-    with pytest.raises(InputError, match=key.replace("[", r"\[").replace("]", r"\]")):
+    with refused_at(key):
         run({**tiny, "attacks": attacks})
+
+
+@pytest.mark.parametrize(
+    ("names", "where"),
+    [(("rmse",), "attacks"), (("x", "x_bound"), "attacks"), (("x", "x"), "attacks"), ((1,), "attacks[0]")],
+)
+def test_figures_with_names_of_others_are_refused(
+    tiny: dict[str, Any], names: Any, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Spying, "figures", lambda self: names)
+    with refused_at(where):
+        run({**tiny, **ATTACKED})
 
 
 def test_collections_over_time_are_attacked_but_not_run_again() -> None:
@@ -144,30 +136,3 @@ def test_collections_over_time_are_attacked_but_not_run_again() -> None:
     for each in others:
         assert "not run again" in each.notes[0]
         assert {summary.reached[name].value for name in each.figures} == {None}
-
-
-@pytest.mark.parametrize(
-    ("names", "where"),
-    [
-        (("schema",), "attacks"),
-        (("rmse",), "attacks"),
-        (("x", "x_bound"), "attacks"),
-        (("x_baseline",), "attacks"),
-        (("x", "x"), "attacks"),
-        (None, "attacks[0]"),
-        ("abc", "attacks[0]"),
-        ((1,), "attacks[0]"),
-    ],
-)
-def test_figures_with_names_of_others_are_refused(
-    tiny: dict[str, Any], names: Any, where: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Spying, "figures", lambda self: names)
-    with refused_at(where):
-        run({**tiny, **ATTACKED})
-
-
-def test_columns_that_are_not_there_are_refused_before_anything_runs(tiny: dict[str, Any]) -> None:
-    asked = {"kind": "attributes", "columns": ["nosuch"]}
-    with refused_at("attacks[0].columns"):
-        load_ratings(load({**tiny, "attacks": [asked]}))

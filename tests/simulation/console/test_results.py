@@ -1,13 +1,10 @@
 """Tables of the terminal: what is shown of a comparison."""
 
-import re
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from simulation.console.results import comparison_answer, comparison_tables, print_tables
+from simulation.console.results import comparison_answer, comparison_tables
 from tests.results import row as made_up
 
 
@@ -46,45 +43,6 @@ def test_a_comparison_with_a_baseline_holds_every_protocol_against_it() -> None:
     ]
     assert texts(stars.columns[3].cells) == ["0.115 ± 0.085 worse", "–"]
     assert not any("against" in str(column.header) for column in signs.columns)
-
-
-LONG = {"uplink_message_mean_per_user": 194_408.0, "downlink_message_mean_per_user": 3_413_440.0}
-CLAIMED = {"mae": 0.9, "f_score_at_k": 0.5, "status": "claimed", "epsilon_claimed_per_user": 12_345.6}
-
-
-def long_rows() -> list[dict[str, Any]]:
-    """Return the lines of a comparison with long names and figures."""
-    rows = [row("one-bit-objective-effects", seed, rmse=1.1 + seed, **CLAIMED, **LONG) for seed in (1, 2)]
-    return rows + [row("nothing-sent", seed, rmse=1.0, mae=0.8, baseline="nothing-sent") for seed in (1, 2)]
-
-
-def printed(width: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    """Return what is printed of a comparison in a width."""
-    if width is None:
-        monkeypatch.delenv("COLUMNS", raising=False)
-    else:
-        monkeypatch.setenv("COLUMNS", str(width))
-    print_tables(lambda room: comparison_tables(long_rows(), room), "comparison.csv")
-    return capsys.readouterr().out
-
-
-def _unbroken(cell: str) -> list[str]:
-    return [cell] if re.search(r"\d", cell) else cell.split()
-
-
-@pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 100, 140])
-def test_columns_are_left_out_and_no_number_is_broken(width: int, monkeypatch: Any, capsys: Any) -> None:
-    out = printed(width, monkeypatch, capsys)
-    table = out.partition("left out")[0]
-    (shown,) = comparison_tables(long_rows(), width)
-    assert shown.left_out > 0
-    for column in shown.table.columns[1:]:
-        # Words may go on below; a figure is never broken.
-        assert all(part in table for cell in texts(column.cells) for part in _unbroken(cell))
-    if width >= 40:
-        assert max(map(len, table.splitlines())) <= width
-        assert f"{shown.left_out} of {shown.columns} columns" in " ".join(out.split())
-    assert out.endswith("comparison.csv\n")
 
 
 def test_the_answer_comes_once_every_protocol_has_a_run() -> None:

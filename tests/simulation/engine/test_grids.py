@@ -1,7 +1,6 @@
 """How long grids wait: for no failed node, and for no silent one for ever."""
 
 import platform
-import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,10 @@ from ray.exceptions import ActorDiedError, RayTaskError
 from clients.app import client_app
 from dprec.errors import RunError
 from dprec.exchange import IDENTIFY, REPORT
-from simulation import run
 from simulation.engine import grids
 from simulation.engine import ray_cluster as actor_pool
 from simulation.engine.grids import LocalGrid, SupervisedGrid
 from simulation.engine.ray_cluster import ActorPool
-from simulation.engine.session import Session
 
 
 class Silent(LocalGrid):
@@ -54,31 +51,6 @@ def test_nodes_that_do_not_answer_end_the_wait(
     monkeypatch.setattr(grids, "_NEXT_ANSWER_SECONDS", 0.01)
     with pytest.raises(RunError, match=f"^{silent} nodes did not answer, and none did for 0"):
         SupervisedGrid(grid).send_and_receive(questions(grid))
-
-
-@pytest.mark.parametrize(
-    "protocol",
-    [
-        None,
-        {"kind": "iterative", "gradient": {"kind": "full"}, "rounds": 2, "rank": 2},
-    ],
-    ids=["one shot", "in rounds"],
-)
-def test_a_run_whose_disk_is_missing_fails(
-    tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch, protocol: dict[str, Any] | None
-) -> None:
-    install = Session.install
-
-    def lost(session: Session, *arguments: Any, **options: Any) -> str:
-        group = install(session, *arguments, **options)
-        shutil.rmtree(session.root / group)
-        return group
-
-    monkeypatch.setattr(Session, "install", lost)
-    tiny["simulation"]["users_per_node"] = 10
-    tiny["protocol"] = protocol or tiny["protocol"]
-    with pytest.raises(RunError, match=r"a node \(and 3 more\) failed: .*population.json: not on"):
-        run(tiny)
 
 
 Answer = Callable[[], Any]

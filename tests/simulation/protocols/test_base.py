@@ -2,17 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import pytest
 
 from dprec.accounting import (
-    DELTA,
-    ComparableUnit,
     MatchedBudget,
     PrivacyBudget,
-    PrivacyUnit,
 )
 from dprec.errors import SettingError
 from dprec.mechanisms import MECHANISMS
@@ -81,31 +77,30 @@ def test_every_kind_of_audit_is_asked_for() -> None:
     assert asked == {"of_devices", "of_releases", "of_sums", "of_outputs", "of_samples", "of_groups"}
 
 
+PER_USER = {"epsilon": 0.5, "per": "user"}
+
+
 @pytest.mark.parametrize(
-    ("kind", "unit", "per"),
+    ("kind", "matched", "budget"),
     [
-        ("bounded-laplace", "rating", "rating"),
-        ("bounded-laplace", "user", "user"),
-        ("zheng-randomized-response", "rating", "cell"),
-        ("zheng-randomized-response", "user", "user"),
+        ("bounded-laplace", MatchedBudget(0.5, "rating"), {"epsilon": 0.5, "per": "rating"}),
+        ("bounded-laplace", MatchedBudget(0.5, "user"), PER_USER),
+        # A rating is a cell where rated items are hidden.
+        ("zheng-randomized-response", MatchedBudget(0.5, "rating"), {"epsilon": 0.5, "per": "cell"}),
+        ("zheng-randomized-response", MatchedBudget(0.5, "user"), PER_USER),
+        # With a delta, what composes shares the budget by composition.
+        (
+            "residual-bits",
+            MatchedBudget(0.5, "user", 1e-5),
+            {**PER_USER, "composition": "pld", "delta": 1e-5},
+        ),
+        ("bits-and-counts", MatchedBudget(0.5, "user", 1e-5), PER_USER),
     ],
 )
-def test_a_rating_is_a_cell_where_rated_items_are_hidden(
-    kind: str, unit: ComparableUnit, per: PrivacyUnit
+def test_a_budget_is_matched_in_the_unit_of_the_mechanism(
+    kind: str, matched: MatchedBudget, budget: dict[str, Any]
 ) -> None:
-    budget = mechanism_budget(MECHANISMS[kind](kind=kind), None, MatchedBudget(0.5, unit))
-    assert budget == PrivacyBudget(epsilon=0.5, per=per)
-
-
-@pytest.mark.parametrize(
-    ("kind", "composition", "delta"),
-    [("bounded-laplace", "pld", 1e-5), ("residual-bits", "pld", 1e-5), ("bits-and-counts", "sum", DELTA)],
-)
-def test_with_a_delta_what_composes_shares_the_budget_by_composition(
-    kind: str, composition: Literal["sum", "pld"], delta: float
-) -> None:
-    budget = mechanism_budget(MECHANISMS[kind](kind=kind), None, MatchedBudget(0.5, "user", 1e-5))
-    assert budget == PrivacyBudget(epsilon=0.5, per="user", composition=composition, delta=delta)
+    assert mechanism_budget(MECHANISMS[kind](kind=kind), None, matched) == PrivacyBudget(**budget)
 
 
 def test_without_a_delta_a_protocol_composes_as_configured() -> None:
@@ -168,16 +163,6 @@ def test_a_server_serves_without_ratings(session: Session, name: str) -> None:
     assert outcome.diagnostics == expected.diagnostics
     assert len(outcome.rounds) == len(expected.rounds)
     assert len(heard) == (len(outcome.rounds) if isinstance(protocol, IterativeProtocol) else 0)
-
-
-def test_a_hidden_item_set_stays_unknown_to_the_server(session: Session) -> None:
-    config = parse_config(presets()["zheng-rr"])
-    train, _ = load_ratings(config)
-    protocol = config.protocol
-    server = installed(session, config, train).for_server()
-    outcome = protocol.served(server, protocol.serve(session.grid, server))
-    assert outcome.distance == {}
-    assert np.isfinite(outcome.accountant.get_epsilon()).all()
 
 
 def test_a_run_metrics_what_its_server_sees(tiny: dict[str, Any]) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.accounting import MatchedBudget
 from dprec.mechanisms import BitsAndCounts, FisherOptimal
 from dprec.ratings import Ratings, RatingScale
 from simulation import load
@@ -95,10 +94,3 @@ def test_the_pick_reads_no_value_and_changes_no_setting() -> None:
     assert protocol.suited_to(train).mechanism == protocol.suited_to(other).mechanism
     assert protocol.suited_to(train).identity == protocol.identity
     assert protocol.mechanism == FisherOptimal(histogram="netflix")
-
-
-def test_a_budget_moves_to_the_unit_that_the_item_set_allows() -> None:
-    assert best().at_budget(MatchedBudget(2.0, "user")).privacy.per == "user"
-    hidden = best(item_set="hidden", privacy__per="cell")
-    assert hidden.at_budget(MatchedBudget(2.0)).privacy.per == "cell"
-    assert hidden.at_budget(MatchedBudget(2.0, "user")).privacy.per == "user"

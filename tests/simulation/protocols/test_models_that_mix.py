@@ -9,27 +9,20 @@ import pytest
 from dprec.accounting import gaussian_epsilon
 from dprec.errors import InputError
 from dprec.federated import ContractError, check_updates, code_of, moved_by_others, some_people
-from dprec.ratings import RatingScale
 from simulation import audit, load, run
 from simulation.protocols.federated import FederatedProtocol
+from tests.make import ON_THIS_MACHINE, STARS, small_run
 from tests.models import InSingle, Mixing
 
 BUDGET = {"epsilon": 1.0, "per": "user", "composition": "pld", "delta": 1e-6}
-STARS = RatingScale.evenly(1, 5, 1)
 
 
 def values(kind: str, users_per_node: int | str = "all", **protocol: Any) -> dict[str, Any]:
     name, _, least = kind.partition(" ")
     model = {"kind": f"tests.models:{name}", **({"least": int(least)} if least else {})}
     own = {"kind": "federated", "model": model, "rounds": 2, "privacy": BUDGET, **protocol}
-    return {
-        "name": "mixed",
-        "seed": 1,
-        "dataset": {"kind": "synthetic", "users": 140, "items": 20, "ratings": 1500},
-        "split": {"kind": "holdout"},
-        "simulation": {"backend": "local", "users_per_node": users_per_node},
-        "protocol": own,
-    }
+    here = {**ON_THIS_MACHINE, "users_per_node": users_per_node}
+    return small_run(own, 140, 20, 1500, simulation=here)
 
 
 @pytest.mark.parametrize("kind", ["Mixing", "Mixing 3", "Drawing", "Remembering", "Guessing"])

@@ -1,6 +1,5 @@
 """One-shot protocols whose devices predict: what is broadcast, charged, and used."""
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -8,38 +7,31 @@ import pytest
 
 from dprec.accounting import gaussian_epsilon, largest_mu
 from simulation import run
-from simulation.configuration.strict_yaml import read_yaml
-from tests.paths import preset_file
+from simulation.result import RunResult
+from tests.simulation.conftest import run_of_ratings
+
+BY_SERVER = "personalization=none"
+PLACES = "item_embeddings={epsilon: 3.0}"
 
 
-@pytest.fixture
-def on_device() -> dict[str, Any]:
-    values = copy.deepcopy(read_yaml(preset_file("one-bit-on-device")))
-    values["dataset"] = {"kind": "synthetic", "users": 200, "items": 60, "ratings": 6000}
-    values["simulation"] = {"backend": "local", "users_per_node": 70}
-    return values
+def same(one: RunResult, other: RunResult, *columns: str) -> bool:
+    """Return whether two runs have the same bits in columns of their traffic."""
+    return all(np.array_equal(one.traffic[name], other.traffic[name], equal_nan=True) for name in columns)
 
 
-def changed(values: dict[str, Any], **protocol: Any) -> dict[str, Any]:
-    return {**values, "protocol": {**values["protocol"], **protocol}}
+def test_devices_know_their_own_ratings_and_predict_better_than_the_server() -> None:
+    more = {"users": 600, "count": 18_000}
+    device, server = (run_of_ratings("one-bit-on-device", *who, **more) for who in ((), (BY_SERVER,)))
+    nothing = run_of_ratings("nothing-sent", **more)
+    reached, by_server, alone = (each.summary["accuracy"]["rmse"] for each in (device, server, nothing))
+    assert reached < by_server - 0.02
+    assert reached < alone
+    assert same(device, server, "uplink_payload_bytes", "epsilon_per_rating")
 
 
-def test_devices_know_their_own_ratings_and_predict_better_than_the_server(on_device: dict[str, Any]) -> None:
-    on_device["dataset"] |= {"users": 600, "ratings": 18000}
-    device = run(on_device, page=False)
-    server = run(changed(on_device, personalization="none"), page=False)
-    nothing = run({**on_device, "protocol": {"kind": "nothing-sent"}}, page=False)
-    assert device.summary["accuracy"]["rmse"] < server.summary["accuracy"]["rmse"] - 0.02
-    assert device.summary["accuracy"]["rmse"] < nothing.summary["accuracy"]["rmse"]
-    assert device.summary["privacy"]["epsilon_per_rating"] == server.summary["privacy"]["epsilon_per_rating"]
-    np.testing.assert_array_equal(
-        device.traffic["uplink_payload_bytes"], server.traffic["uplink_payload_bytes"]
-    )
-
-
-def test_the_table_is_charged_in_full_to_everybody(on_device: dict[str, Any]) -> None:
-    result = run(on_device)
-    server = run(changed(on_device, personalization="none", delivery=None))
+def test_the_table_is_charged_in_full_to_everybody() -> None:
+    result = run_of_ratings("one-bit-on-device")
+    server = run_of_ratings("one-bit-on-device", BY_SERVER, "delivery=null")
     table = np.unique(result.traffic["downlink_payload_bytes"] - server.traffic["downlink_payload_bytes"])
     assert table.size == 1
     assert 60 * 12 < table[0] < 60 * 22 + 200
@@ -48,106 +40,84 @@ def test_the_table_is_charged_in_full_to_everybody(on_device: dict[str, Any]) ->
     assert result.rounds[0]["downlink"]["payload_bytes"] == result.traffic["downlink_payload_bytes"].sum()
 
 
-HIDDEN = {
-    "mechanism": {"kind": "hidden-threshold"},
-    "completion": {"kind": "calibrated"},
-    "privacy": {"epsilon": 2.0, "per": "cell"},
-}
-
-
-@pytest.mark.parametrize(("who", "reports"), [("on-device", {}), ("none", {}), ("on-device", HIDDEN)])
+@pytest.mark.parametrize(
+    ("name", "guard", "who", "more"),
+    [
+        ("one-bit-on-device", "{liars: 0.05}", "on-device", 80),
+        ("one-bit-on-device", "{liars: 0.05}", "none", 0),
+        ("best-hidden-set", "{liars: 0.05}", "on-device", 80),
+    ],
+)
 def test_guarded_lists_are_of_other_items_and_predictions_stay_as_they_are(
-    on_device: dict[str, Any], who: str, reports: dict[str, Any]
+    name: str, guard: str, who: str, more: int
 ) -> None:
     """The guard is a matter of ranking: what devices send is the same to the bit, as its noise is."""
     evaluation = {"ranking": {"cutoffs": [10]}}
-    values = {**changed(on_device, personalization=who, **reports), "evaluation": evaluation}
-    plain = run(values, page=False)
-    guarded = run(changed(values, guard={"liars": 0.05}), page=False)
+    settings = f"personalization={who}", "privacy.epsilon=2"
+    plain = run_of_ratings(name, *settings, evaluation=evaluation)
+    guarded = run_of_ratings(name, *settings, f"guard={guard}", evaluation=evaluation)
     np.testing.assert_array_equal(plain.predictions["prediction"], guarded.predictions["prediction"])
-    np.testing.assert_array_equal(
-        plain.traffic["uplink_payload_bytes"], guarded.traffic["uplink_payload_bytes"]
-    )
-    more = guarded.traffic["downlink_payload_bytes"] - plain.traffic["downlink_payload_bytes"]
-    assert (more > 0).all() == (who == "on-device")
-    assert (more <= 60 + 4 + 16).all()
+    assert same(plain, guarded, "uplink_payload_bytes")
+    added = guarded.traffic["downlink_payload_bytes"] - plain.traffic["downlink_payload_bytes"]
+    assert (added > 0).all() == (more > 0)
+    assert (added <= more).all()
     accuracy, before = guarded.summary["accuracy"], plain.summary["accuracy"]
     assert accuracy["rmse"] == before["rmse"]
     assert accuracy["ranking"] != before["ranking"]
 
 
-def test_with_the_set_alone_nothing_about_values_is_spent(on_device: dict[str, Any]) -> None:
-    values = changed(on_device, mechanism={"kind": "set-only"})
-    values["protocol"].pop("privacy")
-    result = run(values)
+def test_with_the_set_alone_nothing_about_values_is_spent() -> None:
+    result, one_bit = run_of_ratings("sets-only"), run_of_ratings("one-bit-on-device")
     privacy = result.summary["privacy"]
     assert (privacy["status"], privacy["trust"]) == ("proved", "local")
     assert privacy["epsilon_per_user"]["max"] == 0
     assert privacy["hides_rated_items"] is False
     # A symbol without a choice costs nothing: the reports are the item sets.
-    one_bit = run(on_device)
     assert (result.traffic["uplink_payload_bytes"] < one_bit.traffic["uplink_payload_bytes"]).all()
 
 
-def test_the_histogram_is_learned_from_the_same_reports_at_the_same_loss(on_device: dict[str, Any]) -> None:
-    mechanism = {"kind": "threshold-bit", "other_thresholds": 0.2}
-    completion = {"kind": "calibrated", "learn_histogram": True}
-    learned = run(changed(on_device, mechanism=mechanism, completion=completion), page=False)
+def test_the_histogram_is_learned_from_the_same_reports_at_the_same_loss() -> None:
+    mechanism = "mechanism={kind: threshold-bit, other_thresholds: 0.2}"
+    completion = "completion={kind: calibrated, learn_histogram: true}"
+    learned, stated = (run_of_ratings("one-bit-on-device", *how) for how in ((mechanism, completion), ()))
     diagnostics = learned.summary["completion_diagnostics"]
     assert diagnostics["histogram"] == "learned from the reports"
     # Without a public histogram the prior is equal shares, which no data set here has.
     assert max(diagnostics["level_shares"]) > 0.25
-    stated = run(on_device, page=False).summary
-    assert stated["completion_diagnostics"]["histogram"] == "public"
     for unit in ("epsilon_per_rating", "epsilon_per_user"):
-        assert learned.summary["privacy"][unit] == pytest.approx(stated["privacy"][unit], abs=1e-9)
-
-
-def values_of(name: str, **protocol: Any) -> dict[str, Any]:
-    values = copy.deepcopy(read_yaml(preset_file(name)))
-    values["dataset"] = {"kind": "synthetic", "users": 150, "items": 60, "ratings": 3000}
-    values["simulation"] = {"backend": "local", "users_per_node": 70}
-    return {**values, "protocol": {**values["protocol"], **protocol}}
+        assert learned.traffic[unit] == pytest.approx(stated.traffic[unit], abs=1e-9)
 
 
 def test_the_loss_to_all_users_is_charged_to_everybody_who_reported() -> None:
-    result = run(values_of("sets-only", item_embeddings={"epsilon": 2.0}), page=False)
-    privacy = result.summary["privacy"]
+    privacy = run_of_ratings("sets-only", "item_embeddings={epsilon: 2.0}").summary["privacy"]
     assert privacy["epsilon_per_rating"] == 0
     assert privacy["epsilon_per_user"] == {"max": 2.0, "mean": 2.0, "median": 2.0}
     # Half of delta is for reports, which say nothing of values here.
     assert privacy["epsilon_composed"]["max"] == 2.0
-    assert (privacy["status"], privacy["hides_rated_items"]) == ("proved", False)
 
 
 def test_the_loss_to_all_users_adds_to_that_of_the_reports() -> None:
-    alone, noisy = (
-        run(values_of("one-bit-on-device", item_embeddings=places), page=False)
-        for places in ({}, {"epsilon": 3.0})
-    )
+    few = {"users": 150, "count": 3000}
+    alone, noisy = (run_of_ratings("one-bit-on-device", *how, **few) for how in ((), (PLACES,)))
     np.testing.assert_allclose(noisy.traffic["epsilon_per_user"], alone.traffic["epsilon_per_user"] + 3.0)
-    np.testing.assert_array_equal(noisy.traffic["epsilon_per_rating"], alone.traffic["epsilon_per_rating"])
+    # What is told of the reports changes nothing about them.
+    assert same(noisy, alone, "epsilon_per_rating", "uplink_payload_bytes")
     released = gaussian_epsilon(largest_mu(3.0, 1e-6), 5e-7)
     assert 3.0 < released < 3.2
     added = noisy.traffic["epsilon_composed"] - alone.traffic["epsilon_composed"]
     # Reports cost a little more at half of delta too.
     assert (added[alone.traffic["epsilon_composed"] > 0] >= 3.0 - 1e-9).all()
     assert added.max() < released + 1.0
-    # What is told of the reports changes nothing about them.
-    np.testing.assert_array_equal(
-        noisy.traffic["uplink_payload_bytes"], alone.traffic["uplink_payload_bytes"]
-    )
 
 
-def test_noise_does_not_depend_on_how_users_are_divided_among_nodes() -> None:
-    results = []
-    for size in (150, 40):
-        values = values_of("sets-only", item_embeddings={"epsilon": 8.0})
-        values["simulation"]["users_per_node"] = size
-        results.append(run(values, page=False))
-    np.testing.assert_array_equal(*(result.predictions["prediction"] for result in results))
-    other = run({**values, "seed": 2}, page=False)
-    assert not np.array_equal(results[0].predictions["prediction"], other.predictions["prediction"])
+def test_noise_of_places_does_not_depend_on_how_users_are_divided_among_nodes() -> None:
+    def places(size: int, seed: int) -> Any:
+        divided = {"backend": "local", "users_per_node": size}
+        return run_of_ratings("sets-only", PLACES, simulation=divided, seed=seed).predictions["prediction"]
+
+    whole = places(200, 1)
+    np.testing.assert_array_equal(whole, places(40, 1))
+    assert not np.array_equal(whole, places(200, 2))
 
 
 def test_what_is_delivered_changes_bytes_and_nothing_else(tiny: dict[str, Any]) -> None:
@@ -155,8 +125,7 @@ def test_what_is_delivered_changes_bytes_and_nothing_else(tiny: dict[str, Any]) 
     tiny["protocol"]["delivery"] = None
     without = run(tiny, page=False)
     np.testing.assert_array_equal(with_lists.predictions["prediction"], without.predictions["prediction"])
-    for column in ("uplink_payload_bytes", "epsilon_per_user"):
-        np.testing.assert_array_equal(with_lists.traffic[column], without.traffic[column])
+    assert same(with_lists, without, "uplink_payload_bytes", "epsilon_per_user")
     more = with_lists.traffic["downlink_payload_bytes"] - without.traffic["downlink_payload_bytes"]
     # Ten items of 5 bits, and ten ratings.
     assert set(more.tolist()) == {47}

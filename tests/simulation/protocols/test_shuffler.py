@@ -73,15 +73,6 @@ def test_reports_that_the_server_knows_hide_nothing(one_bit: dict[str, Any]) -> 
     assert np.median(half) > 1.1 * np.median(honest)
 
 
-def test_reports_that_were_not_accepted_lose_what_they_do_without_a_shuffler(one_bit: dict[str, Any]) -> None:
-    one_bit["simulation"] |= {"faults": {"corrupt": 0.3}}
-    plain, shuffled = run(one_bit).traffic, run(through(one_bit)).traffic
-    same = shuffled["epsilon_composed"] == plain["epsilon_composed"]
-    assert 20 <= same.sum() <= 75
-    assert (shuffled["uplink_message_bytes"][same] == plain["uplink_message_bytes"][same]).all()
-    assert (shuffled["epsilon_composed"][~same] < plain["epsilon_composed"][~same]).all()
-
-
 def test_every_report_is_charged_as_a_message_with_its_layers(one_bit: dict[str, Any]) -> None:
     plain = run(one_bit)
     few, many = (run(through(one_bit, hops=hops)) for hops in (1, 3))

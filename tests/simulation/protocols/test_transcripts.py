@@ -55,17 +55,6 @@ def test_a_server_sees_single_users_where_it_is_sent_what_they_say(values: dict[
         assert np.isfinite(said.newcomer(np.arange(said.n_items))).all()
 
 
-def test_gradients_are_kept_round_by_round() -> None:
-    said = said_in(with_changes("federated-mf", rounds=3))
-    rated = Spying.said[-1].truth.to_sets().toarray() > 0
-    sent = [upload.to_matrix().toarray() for upload in said.uploads]
-    assert len(sent) == 3
-    for each in sent:
-        assert np.array_equal(np.abs(each).reshape(*rated.shape, -1).max(axis=2) > 0, rated)
-    assert not np.array_equal(sent[0], sent[1])
-    assert all(upload.shows_items for upload in said.uploads)
-
-
 def test_a_proxy_leaves_nobodys_gradients() -> None:
     gradient = presets()["fmf-ldp"]["protocol"]["gradient"]
     assert not of_single_users(said_in(presets()["fmf-ldp"]))
@@ -119,18 +108,6 @@ def test_randomized_sets_are_reports_on_every_cell() -> None:
     rated = Spying.said[-1].truth.to_sets().toarray() > 0
     for share, cells in ((reports.channels[0][0, 1], yes[rated]), (reports.unrated[1], yes[~rated])):
         assert abs(cells.mean() - share) < 5.5 * np.sqrt(share * (1 - share) / cells.size)
-
-
-def test_collections_over_time_are_kept_one_by_one() -> None:
-    weekly = presets()["weekly-fresh"]
-    said = said_in(weekly)
-    assert len(said.reports) > 1
-    assert said.newcomer is not None
-    values = {**presets()["pg-mf"], **{key: weekly[key] for key in ("dataset", "schedule", "split")}}
-    rounds = values["protocol"]["rounds"]
-    uploads = len(said_in(values).uploads)
-    assert uploads > rounds
-    assert uploads % rounds == 0
 
 
 @pytest.mark.parametrize("name", ["gram-central", "gram-secagg", "dp-item-effects", "best-secret-set"])
