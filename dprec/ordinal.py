@@ -47,8 +47,7 @@ def cut_points(histogram: Sequence[float] | Floats, variance: float) -> Floats:
     """
     shares = np.asarray(histogram, dtype=np.float64)
     below = np.cumsum(shares)[:-1] / shares.sum()
-    points: Floats = normal_quantiles(below) * np.sqrt(1 + variance)
-    return points
+    return normal_quantiles(below) * np.sqrt(1 + variance)
 
 
 def level_probabilities(latent: Floats, cuts: Floats) -> tuple[Floats, Floats]:

@@ -36,8 +36,6 @@ U-statistics). A mean of shares of other decisions, whatever depends on whom, ha
 as exp is convex. All figures with a bound exceed it with a probability of one in a million at most.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -87,7 +85,7 @@ def _bisected(low: float, likely: Callable[[float], bool]) -> float:
     return high
 
 
-def between_users(game: Game) -> Roc | None:
+def between_users(game: Game) -> "Roc | None":
     """Return what is allowed of any two users' messages; see the module.
 
     None where nothing is proved of whole profiles, the server is given them, or users lose differently, so

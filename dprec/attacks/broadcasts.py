@@ -1,7 +1,5 @@
 """What everybody was sent about the items, in a form in which runs with other noise can be compared."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

@@ -1,7 +1,5 @@
 """Figures that are counted in some decisions, so that chance is in them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

@@ -1,7 +1,5 @@
 """What reports say of single ratings: how likely they are given each level, for every kind of evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import singledispatch
@@ -41,8 +39,7 @@ class Reading:
         logs = np.stack(
             [np.bincount(own, level[kinds], part.stop - part.start) for level in self.table.T], axis=1
         )
-        likelihoods: Floats = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return likelihoods
+        return np.exp(logs - logs.max(axis=1, keepdims=True))
 
 
 def readings(transcript: Transcript, truth: Ratings) -> list[Reading]:

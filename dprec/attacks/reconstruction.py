@@ -6,8 +6,6 @@ may also read what the user's other reports say of how the user rates. There is 
 says nothing of what is known of a rating without the report on it, and that may be everything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal

@@ -12,8 +12,6 @@ who differ in an item may differ in all. What chance adds is of users, however m
 about (`pairs_of`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

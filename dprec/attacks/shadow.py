@@ -14,8 +14,6 @@ ten pairs chance leaves nothing to say; and who is in one run of a pair is out o
 of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

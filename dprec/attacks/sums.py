@@ -17,8 +17,6 @@ of their own, and a few runs say little of what chance does. What noise leaves t
 exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self

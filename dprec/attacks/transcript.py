@@ -4,8 +4,6 @@ A server remembers what reached it from each user, and what it made of all of it
 everybody was sent. Nothing in a transcript follows from a rating in any other way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -73,7 +71,7 @@ class Transcript:
     """What each user was sent as a list; negative after the end of a short one; shape (users, length)."""
 
     @classmethod
-    def of_all(cls, parts: Sequence[Transcript]) -> Transcript:
+    def of_all(cls, parts: "Sequence[Transcript]") -> "Transcript":
         """Return what is said in several runs, of which there is one at least; lists are the last ones."""
         last = parts[-1]
         return replace(

@@ -4,8 +4,6 @@ The server knows what it sent down, and the code that devices run. What it is no
 computes what made-up profiles would have sent (Yuan et al. [yuan2023]).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 

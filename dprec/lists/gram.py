@@ -143,8 +143,7 @@ def joined(known: Floats, known_deviation: float, other: Floats, variances: Floa
     """
     unexplained = (other - known) ** 2 - variances - known_deviation**2
     variances = variances + max(float(unexplained.sum()) / float(other @ other), 0.0) * other**2
-    result: Floats = known + (other - known) / (1 + variances / known_deviation**2)
-    return result
+    return known + (other - known) / (1 + variances / known_deviation**2)
 
 
 def popular_items(popularity: Floats, count: int) -> Ints:
@@ -199,8 +198,7 @@ def above_noise(table: Floats, deviation: float) -> Floats:
     edge = 2 * deviation * np.sqrt(len(table))
     shrunk = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
     kept = shrunk != 0
-    result: Floats = (vectors[:, kept] * shrunk[kept]) @ vectors[:, kept].T
-    return result
+    return (vectors[:, kept] * shrunk[kept]) @ vectors[:, kept].T
 
 
 def ridge_of(noisy: Floats, deviation: float, users: int) -> float:
@@ -233,8 +231,7 @@ def standardised(scores: Floats) -> Floats:
     """Return each row with mean 0 and standard deviation 1, or of zeros where all are equal."""
     centred = scores - scores.mean(axis=1, keepdims=True)
     deviations = np.sqrt((centred**2).mean(axis=1, keepdims=True))
-    result: Floats = centred / np.maximum(deviations, 1e-12)
-    return result
+    return centred / np.maximum(deviations, 1e-12)
 
 
 def scores(sets: sparse.csr_array, items: AnyInts, weights: Floats, expected: Floats, share: float) -> Floats:

@@ -5,8 +5,6 @@ its use for empirical Bayes as in Jiang and Zhang [jiang2009]). It is on the rat
 public or estimated base, because counts spread over orders of magnitude and are never negative.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from dprec.arrays import Floats
@@ -66,5 +64,4 @@ def _likelihoods(noisy: Floats, deviation: float, base: Floats) -> Floats:
     centres, variances = _components(base)
     total = variances + deviation**2
     logarithms = -0.5 * ((noisy[:, None] - centres) ** 2 / total + np.log(total))
-    likelihoods: Floats = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
-    return likelihoods
+    return np.exp(logarithms - logarithms.max(axis=1, keepdims=True))

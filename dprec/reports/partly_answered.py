@@ -5,8 +5,6 @@ server learns from the item sets remains. One symbol more than the channel has s
 A profile has level 0 there, and which ratings these are does not depend on values: the symbol costs nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -66,8 +64,7 @@ class PartlyAnsweredFamily(UnansweredFamily):
 
     def answered(self, symbols: Uint16s) -> Bools:
         """Return which symbols are answers."""
-        answers: Bools = symbols < self.silent
-        return answers
+        return symbols < self.silent
 
     def read(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the value that each symbol stands for; the middle of the scale without an answer."""

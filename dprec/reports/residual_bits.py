@@ -128,8 +128,7 @@ class ResidualBitFamily(UnansweredFamily):
         answered = symbols != self.silent
         users = np.repeat(np.arange(counts.size), counts)
         given = np.bincount(users[answered], minlength=counts.size)
-        read: Bools = answered & (given == self.cells(counts))[users]
-        return read
+        return answered & (given == self.cells(counts))[users]
 
     def noise_variance(self, cells: Ints) -> float | None:
         """Return the mean variance of the value read for an answer; see the base class."""

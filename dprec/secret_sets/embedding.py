@@ -7,8 +7,6 @@ directions are kept that stand above what noise alone would have; along each, g_
 filter does.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from dprec.arrays import Floats
@@ -60,5 +58,4 @@ def embeddings_of(sums: Floats, deviation: float, counts: Floats, users: int) ->
     spreads = np.sqrt(np.maximum(shares @ means**2, np.finfo(float).tiny))
     # Deviations as those of dprec.completion: the root of the singular values.
     by_strength = (strengths / strengths[0]) ** 0.25 * np.sqrt(shares @ gains)
-    embeddings: Floats = means / spreads * by_strength
-    return embeddings
+    return means / spreads * by_strength

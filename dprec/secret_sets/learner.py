@@ -1,7 +1,5 @@
 """What the server learns from the sums: popularity, item biases, and embeddings from who rated an item."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

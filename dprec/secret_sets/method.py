@@ -7,8 +7,6 @@ features that were learned, as a step of subspace iteration does. What is learne
 devices predict (`dprec.personalization`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self

@@ -372,8 +372,7 @@ def _model(
 def _of_unit_variance(columns: Floats) -> Floats:
     """Return the columns with standard deviation 1; a constant one stays as it is."""
     deviations = columns.std(axis=0)
-    scaled: Floats = columns / np.where(deviations > 0, deviations, 1.0)
-    return scaled
+    return columns / np.where(deviations > 0, deviations, 1.0)
 
 
 _PUBLIC_RATINGS = 20.0
@@ -419,5 +418,4 @@ def learned_shares(reports: SymbolReports, public: ArrayLike) -> Floats:
             if tried.min() > 0 and height(tried) >= start + 0.25 * gain * 0.5**halving:
                 shares = tried
                 break
-    normalised: Floats = shares / shares.sum()
-    return normalised
+    return shares / shares.sum()

@@ -129,5 +129,4 @@ def cautions(biases: Floats, guarded: Floats, counts: Ints, most: int, preferenc
     ``counts``: raters of each item; ``preferences``: variance of what preferences add, shape (items,).
     """
     shares = np.minimum(1.0, most / np.maximum(counts, 1))
-    lowered: Floats = np.maximum(biases - guarded, 0.0) + shares * np.sqrt(preferences)
-    return lowered
+    return np.maximum(biases - guarded, 0.0) + shares * np.sqrt(preferences)

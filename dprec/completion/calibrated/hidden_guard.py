@@ -129,5 +129,4 @@ class _Cells:
 
     def relative(self, share: Floats, rise: Floats, slope: Floats) -> Floats:
         """Return slopes of the log likelihood, given the propensity and the slope of the likelihood."""
-        found: Floats = slope / np.maximum(self.unrated[self.places[2]] + share * rise, _LEAST)
-        return found
+        return slope / np.maximum(self.unrated[self.places[2]] + share * rise, _LEAST)
