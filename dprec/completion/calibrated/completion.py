@@ -12,8 +12,12 @@ from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.biases import ProfileFit, SymbolTables, clear_reports, fitted_to_residuals
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded, prior_biases
-from dprec.completion.calibrated.guarding import cautions, guarded_biases, guarded_priors
-from dprec.completion.calibrated.hidden_guard import guarded_hidden_biases
+from dprec.completion.calibrated.guarding import (
+    cautions,
+    guarded_biases,
+    guarded_hidden_biases,
+    guarded_priors,
+)
 from dprec.completion.calibrated.hidden_sets import HiddenReports, HiddenSetFit
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings
 from dprec.completion.calibrated.regressions import Regressed

@@ -7,8 +7,7 @@ import pytest
 
 from dprec.attacks import Figure, Transcript
 from dprec.attacks.background import Background, Tilts
-from dprec.attacks.readings import readings
-from dprec.attacks.reconstruction import Reconstruction
+from dprec.attacks.reconstruction import Reconstruction, readings
 from dprec.mechanisms import (
     BoundedLaplace,
     HiddenThreshold,

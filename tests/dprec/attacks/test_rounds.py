@@ -10,7 +10,7 @@ from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
 from dprec.arrays import Bools, Floats
 from dprec.attacks import Liars, Shown, Transcript
 from dprec.attacks.rounds import Rounds, evidence_of, profiles_like, within_items
-from dprec.attacks.uploads import Answered, Upload, added_up, of_normal_noise, of_signs
+from dprec.attacks.transcript import Answered, Upload, added_up, of_normal_noise, of_signs
 from dprec.catalogue import UsersTable
 from dprec.completion import Profiles
 from dprec.datasets import Synthetic

@@ -11,10 +11,9 @@ from dprec.gradients import Aggregate
 from dprec.randomness import ReleaseDraws
 from dprec.ratings import RatingScale
 from dprec.secret_sets import ProfileDevice, SecretSetOptions, SecretSets
-from dprec.secret_sets.embedding import embeddings_of
-from dprec.secret_sets.learner import TableLearner
+from dprec.secret_sets.learner import TableLearner, embeddings_of
+from dprec.secret_sets.method import split_at
 from dprec.secret_sets.popularity import Counts
-from dprec.secret_sets.settings import split_at
 from dprec.sums import Releases, TrustedAggregation
 
 SCALE = RatingScale.evenly(1, 5, 1)

@@ -10,7 +10,7 @@ import pytest
 from dprec.accounting import PrivacyBudget, gaussian_epsilon, largest_mu
 from dprec.datasets import Synthetic
 from dprec.secret_sets import SecretSetOptions
-from dprec.secret_sets.settings import split_at
+from dprec.secret_sets.method import split_at
 from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
 from simulation import run
 from simulation.protocols.secret_sets import SecretSetProtocol
