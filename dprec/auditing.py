@@ -50,8 +50,7 @@ class LogisticRegression:
 
     def scores(self, features: NDArray[np.floating]) -> Floats:
         """Return the log odds of the class True, shape (people,)."""
-        scores: Floats = features @ self.weights + self.intercept
-        return scores
+        return features @ self.weights + self.intercept
 
 
 Scores = tuple[Floats, Floats]
@@ -102,8 +101,7 @@ def bounding(values: AnyArray) -> AnyArray:
 
 def class_edges(values: AnyArray, classes: int) -> Floats:
     """Return where classes with equal shares of the values meet, shape (classes - 1, ...)."""
-    edges: Floats = np.quantile(values, np.linspace(0, 1, classes + 1)[1:-1], axis=0)
-    return edges
+    return np.quantile(values, np.linspace(0, 1, classes + 1)[1:-1], axis=0)
 
 
 def scores_of(one: Sent, other: Sent) -> Iterator[Scores]:

@@ -19,8 +19,6 @@ and 3 / (2 m^2). As a sum of m_t^-4 is at most the square of that of m_t^-2, sev
 than one with the multiplier (sum of m_t^-2)^-1/2.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from abc import ABC, abstractmethod
@@ -176,7 +174,7 @@ class EventMechanism(ABC):
     def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
         """Return each user's epsilon at a delta for a group's events in order, shape (users,)."""
 
-    def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> EventMechanism:
+    def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> "EventMechanism":
         """Return the mechanism with its reports shuffled; by default nothing of it is reports."""
         return self
 

@@ -12,8 +12,6 @@ of clones of x among all reports is then all that the shuffled reports tell (Fel
 [feldman2021]).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -66,7 +64,7 @@ class _Draw:
         """Return log E[exp(t X)] for one exponent."""
         return float(self.log_moments(np.array([exponent]))[0])
 
-    def tilted(self, exponent: float) -> _Draw:
+    def tilted(self, exponent: float) -> "_Draw":
         """Return the draw with masses in proportion to exp(t X)."""
         powers = exponent * self.values
         masses = self.masses * np.exp(powers - powers.max())
@@ -91,7 +89,7 @@ class _Draw:
             exponent = max(0.0, exponent - tilted.mean / variance) if variance > 0 else exponent
         return exponent if self.log_moment(exponent) <= 0 else 0.0
 
-    def on_grid(self, step: float) -> _Draw:
+    def on_grid(self, step: float) -> "_Draw":
         """Return a draw on the multiples of ``step``, each value divided between its two neighbours.
 
         The mean of every value is kept, so that E[f(sum)] does not fall for any convex f.
@@ -350,7 +348,7 @@ class ShuffledChannel:
     _losses: dict[tuple[int, float], PrivacyLossDistribution] = field(default_factory=dict, init=False)
 
     @classmethod
-    def known(cls, channel: Channel) -> ShuffledChannel:
+    def known(cls, channel: Channel) -> "ShuffledChannel":
         """Return the one that was computed for such a channel before in this process, if any."""
         key = repr(channel.weights.shape).encode() + channel.weights.tobytes()
         if key not in _KNOWN:

@@ -12,8 +12,6 @@ more than one of them counts for what chance adds to their mean. Where nothing i
 are guessed alike, and chance adds nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -121,7 +119,7 @@ class Attributes(Attack):
                 yield name, table.column(name)
 
     def _guessed(
-        self, seen: Floats, attribute: Attribute, random: np.random.Generator
+        self, seen: Floats, attribute: "Attribute", random: np.random.Generator
     ) -> tuple[float, float]:
         """Return the mean area under the folds' curves, and the share of right guesses."""
         features, labels = seen[attribute.known], attribute.labels[attribute.known]
@@ -278,5 +276,4 @@ def principal(seen: sp.csr_array | Floats | Float32s, random: np.random.Generato
     turned, values, _ = np.linalg.svd(back(left).T, full_matrices=False)
     components = left @ (turned * values)
     size = math.sqrt(max(float(spread.sum()), np.finfo(float).tiny))
-    scaled: Floats = components[:, :_COMPONENTS] / size
-    return scaled
+    return components[:, :_COMPONENTS] / size

@@ -5,8 +5,6 @@ An attacker that knows k ratings of a person looks for the report they fit best 
 share of users whom k items single out is their unicity (de Montjoye et al. [demontjoye2013]).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self

@@ -18,8 +18,6 @@ From lists that were delivered, an item that most users are shown and one is not
 one: lists leave out what their users know.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -93,8 +91,7 @@ class Popularity:
             weight = fit[:, None] / (1 + chance * further)
             rated += weight * chance
             whole += weight
-        given: Floats = logit(np.clip(rated / whole, 1e-15, 1 - 1e-15))
-        return given
+        return logit(np.clip(rated / whole, 1e-15, 1 - 1e-15))
 
 
 class _Ranking:

@@ -17,8 +17,6 @@ of their own, and a few runs say little of what chance does. What noise leaves t
 exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -28,8 +26,7 @@ from scipy.special import ndtr
 
 from dprec.arrays import Bools, Floats, Ints, blocks
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.bounds import Roc
-from dprec.attacks.estimates import Estimate, on_confidence
+from dprec.attacks.bounds import Estimate, Roc, on_confidence
 from dprec.attacks.traces import held
 from dprec.attacks.transcript import ReleasedSum
 from dprec.completion import Profiles

@@ -107,8 +107,7 @@ class GaussianMixture:
 
     def precisions(self, gamma: Floats) -> Floats:
         """Return sum_k gamma_k / sigma_k^2 per cell, shape (cells,); half of it weighs Eq. (10)'s squares."""
-        precisions: Floats = np.einsum("k,kc->c", 1 / self.variances, gamma)
-        return precisions
+        return np.einsum("k,kc->c", 1 / self.variances, gamma)
 
     def fitted(self, log_likelihood: list[float]) -> FittedMixture:
         """Return what the expectation maximisation learned."""

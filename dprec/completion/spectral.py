@@ -105,8 +105,7 @@ class LowRank:
         """Return the entries at the given cells, shape (cells,)."""
         scaled = self.left * self.values
         if len(self.left) * len(self.right) <= DENSE_CELLS:
-            entries: Floats = (scaled @ self.right.T)[rows, columns]
-            return entries
+            return (scaled @ self.right.T)[rows, columns]
         return inner_products(scaled, self.right, rows, columns)
 
 
@@ -153,12 +152,10 @@ class SparsePlusLowRank:
         transposed = self.sparse.T.tocsr()
 
         def times(vectors: Floats) -> Floats:
-            product: Floats = self.sparse @ vectors + self.left @ (self.right.T @ vectors)
-            return product
+            return self.sparse @ vectors + self.left @ (self.right.T @ vectors)
 
         def transposed_times(vectors: Floats) -> Floats:
-            product: Floats = transposed @ vectors + self.right @ (self.left.T @ vectors)
-            return product
+            return transposed @ vectors + self.right @ (self.left.T @ vectors)
 
         ahead, back = (
             {"matvec": times, "matmat": times},

@@ -1,7 +1,5 @@
 """Lists from sums: devices contribute item sets, the server learns how items go together, devices rank."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -157,7 +155,7 @@ class ListMethod(SummedMethod):
         with within("options"):
             self.options.check_bounded()
 
-    def device(self, received: bytes, n_items: int, scale: RatingScale) -> ListDevice:
+    def device(self, received: bytes, n_items: int, scale: RatingScale) -> "ListDevice":
         """Read what was sent, a table's items or all that was learned; see `SummedMethod.device`."""
         kind, rest = received[:1], received[1:]
         if self.of_features:
@@ -189,7 +187,7 @@ class ListMethod(SummedMethod):
             for round_index in range(1, self.rounds + 1)
         )
 
-    def learner(self, releases: Releases, catalogue: Catalogue | None, seed: int) -> ListLearner:
+    def learner(self, releases: Releases, catalogue: Catalogue | None, seed: int) -> "ListLearner":
         """Return the server's half; see `SummedMethod.learner`."""
         known = catalogue if self.options.content else None
         return (TasteLearner if self.of_features else ListLearner)(self.options, releases, known)

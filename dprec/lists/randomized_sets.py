@@ -5,8 +5,6 @@ popular items first. Item-item weights from randomised sets, applied on the devi
 al. [gao2020]; the table is denoised as that of `dprec.lists.gram`, which is ours.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -91,8 +89,7 @@ def unbiased_pairs(reports: SetReports, said: Floats) -> Floats:
     """
     users, base = len(reports.bits), reports.not_had
     own = np.diag(said)
-    pairs: Floats = (said - base * np.add.outer(own, own) + users * base**2) / (reports.had - base) ** 2
-    return pairs
+    return (said - base * np.add.outer(own, own) + users * base**2) / (reports.had - base) ** 2
 
 
 def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: int | None) -> ListModel:

@@ -96,8 +96,7 @@ def fixed_threshold(scale: RatingScale, threshold: float | Literal["middle"]) ->
 
 def sent(true: Bools, epsilon: float) -> Floats:
     """Return the probability that an answer is given: e^epsilon / (1 + e^epsilon) if it is true."""
-    probabilities: Floats = 1 / (1 + np.exp(np.where(true, -epsilon, epsilon)))
-    return probabilities
+    return 1 / (1 + np.exp(np.where(true, -epsilon, epsilon)))
 
 
 @dataclass(frozen=True, kw_only=True)

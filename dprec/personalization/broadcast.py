@@ -163,8 +163,7 @@ def leanings(embeddings: Floats, rated: RatedSets | Ratings, expected: Floats) -
     by_user = sp.csr_array((np.ones(rated.items.size), (rated.users, rated.items)), shape=shape)
     sizes = np.bincount(rated.users, minlength=len(expected))
     means = (by_user @ embeddings) / (sizes + SHRINKAGE)[:, None]
-    found: Floats = np.linalg.lstsq(means, expected, rcond=_LEAST_SPREAD)[0]
-    return found
+    return np.linalg.lstsq(means, expected, rcond=_LEAST_SPREAD)[0]
 
 
 def broadcast_of(

@@ -72,8 +72,7 @@ def batches(ratings: Ratings, users: AnyInts) -> Iterator[_Batch]:
 
 
 def _padded(sizes: AnyInts) -> Ints:
-    padded: Ints = np.maximum(-(-sizes // _MULTIPLE), 1) * _MULTIPLE
-    return padded
+    return np.maximum(-(-sizes // _MULTIPLE), 1) * _MULTIPLE
 
 
 def _grid(starts: AnyInts, lengths: AnyInts, width: int) -> tuple[Ints, Bools]:
@@ -196,20 +195,17 @@ class Devices:
         table = self.table
         if not len(table.leanings):
             return np.zeros((len(table.means), 1 + table.item_factors.shape[1]))
-        leanings: Floats = table.embeddings @ table.leanings
-        return leanings
+        return table.embeddings @ table.leanings
 
     def _priors(self, rated: AnyInts, is_rating: Bools) -> Floats:
         """Return what users' items say about their levels and factors, shape (batch, 1, 1 + factors)."""
         sums = is_rating[:, None, :].astype(np.float64) @ self._leanings[rated]
-        priors: Floats = sums / (is_rating.sum(axis=1) + SHRINKAGE)[:, None, None]
-        return priors
+        return sums / (is_rating.sum(axis=1) + SHRINKAGE)[:, None, None]
 
     def _prior(self, priors: Floats, items: AnyInts) -> Floats:
         """Return the means of latent ratings before any rating is read, shape (batch, items)."""
         through_factors = self.table.item_factors[items] @ priors[:, 0, 1:, None]
-        prior: Floats = self.table.means[items] + priors[:, 0, :1] + through_factors[:, :, 0]
-        return prior
+        return self.table.means[items] + priors[:, 0, :1] + through_factors[:, :, 0]
 
     def _covariance(self, rows: AnyInts, columns: AnyInts) -> Floats:
         """Return the covariance of levels and preferences, shape (batch, rows, columns)."""
@@ -231,8 +227,7 @@ class Devices:
     def _variances(self) -> Floats:
         """Variances of level and preference at every item, shape (items,)."""
         linear = (self._weighted**2).sum(axis=1)
-        variances: Floats = linear + self.process.nearness
-        return variances
+        return linear + self.process.nearness
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,6 @@ The published method (Chien et al. [chien2021], Algorithm 1, for sets with the w
 An item that takes no part has no factors, so its score is 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -81,8 +79,7 @@ class ImplicitAlsOptions(Options):
 
     def normal(self, gramian: Floats) -> Floats:
         """Return what a user or an item adds to its own normal equations, shape (rank, rank)."""
-        matrix: Floats = self.unobserved * gramian + self.ridge * np.eye(self.rank)
-        return matrix
+        return self.unobserved * gramian + self.ridge * np.eye(self.rank)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,8 +306,7 @@ class ImplicitLearner(Learner):
 def _semidefinite(matrices: Floats) -> Floats:
     """Return the nearest positive semidefinite matrices to symmetric ones, of the same shape."""
     values, vectors = np.linalg.eigh(matrices)
-    projected: Floats = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
-    return projected
+    return (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
 
 
 @dataclass(frozen=True, kw_only=True)

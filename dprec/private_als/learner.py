@@ -22,8 +22,7 @@ def shrunken_biases(
     """
     n = np.maximum(counts, 0.0)
     below = n**2 + count_noise**2 + (noise**2 + residual * n) / prior
-    biases: Floats = np.divide(n * sums, below, out=np.zeros_like(n), where=below > 0)
-    return biases
+    return np.divide(n * sums, below, out=np.zeros_like(n), where=below > 0)
 
 
 def shrunken_factors(
@@ -48,15 +47,13 @@ def shrunken_factors(
     below = values**2 + matrix_noise**2 + (noise**2 + residual[:, None] * values) / prior
     along = np.einsum("npq,np->nq", vectors, sides)
     gains = np.divide(values, below, out=np.zeros_like(values), where=below > 0)
-    factors: Floats = np.einsum("npq,nq->np", vectors, gains * along)
-    return factors
+    return np.einsum("npq,nq->np", vectors, gains * along)
 
 
 def root_of_moment(moment: Floats, least: float) -> Floats:
     """Return L with L L^T the nearest matrix to a symmetric one whose eigenvalues are ``least`` to 1."""
     values, vectors = np.linalg.eigh((moment + moment.T) / 2)
-    root: Floats = vectors * np.sqrt(np.clip(values, least, 1.0))
-    return root
+    return vectors * np.sqrt(np.clip(values, least, 1.0))
 
 
 def orthogonal(factors: Floats, weights: Floats, least: float) -> Floats:
@@ -67,8 +64,7 @@ def orthogonal(factors: Floats, weights: Floats, least: float) -> Floats:
     moment = (factors * weights[:, None]).T @ factors / weights.sum()
     values, vectors = np.linalg.eigh(moment)
     largest = max(float(values[-1]), np.finfo(float).tiny)
-    spread: Floats = factors @ vectors / np.sqrt(np.maximum(values, least * largest))
-    return spread
+    return factors @ vectors / np.sqrt(np.maximum(values, least * largest))
 
 
 _SMALLEST_MOMENT = 0.02
@@ -190,8 +186,7 @@ class ItemLearner(Learner):
         for at in (fewest, np.clip(peak, fewest, counts), counts):
             least = np.minimum(least, self._shrunken(at, sums))
         shares = weight / np.maximum(counts, weight)
-        lowered: Floats = np.maximum(self.learned.biases - least, 0.0) + shares * deviation
-        return lowered
+        return np.maximum(self.learned.biases - least, 0.0) + shares * deviation
 
     @property
     def _residual(self) -> float:

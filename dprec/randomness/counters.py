@@ -24,8 +24,6 @@ they lie (`fine_deviates`), or a small second one closes the gaps (`normal_steps
 (Holohan and Braghin [holohan2021]).
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from dataclasses import dataclass
@@ -206,7 +204,7 @@ class NoiseGrid:
     """The noise's scale is 2**bits steps."""
 
     @classmethod
-    def of(cls, sensitivity: float, epsilon: float, rounded: int) -> NoiseGrid:
+    def of(cls, sensitivity: float, epsilon: float, rounded: int) -> "NoiseGrid":
         """Return a grid on which the noise costs at most epsilon.
 
         ``sensitivity``: most by which what is released can move (L1); ``rounded``: how many numbers are

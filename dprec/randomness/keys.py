@@ -138,8 +138,7 @@ def public_words(seed: int, users: AnyInts, items: AnyInts) -> Uint64s:
     """
     keys = np.zeros((2, items.size), dtype=np.uint64)
     keys[0], keys[1] = seed & _LOW, seed >> 64
-    words: Uint64s = threefry(keys, items, users)[0]
-    return words
+    return threefry(keys, items, users)[0]
 
 
 _LOW = (1 << 64) - 1
@@ -210,8 +209,7 @@ class DeviceDraws:
 
     def per_user(self, index: int, round_index: int) -> Uint64s:
         """Return one word for each user, shape (users,)."""
-        words: Uint64s = threefry(self.keys, index, round_index)[0]
-        return words
+        return threefry(self.keys, index, round_index)[0]
 
     def per_cell(self, counts: AnyInts, items: AnyInts, round_index: int) -> Uint64s:
         """Return one word for each of some cells, given by user, shape (cells,)."""

@@ -8,8 +8,6 @@ A whole report has at most n items that the user does not have. So one with n + 
 which another set of n items has one, excludes the former set and not the latter: no epsilon bounds it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -180,5 +178,4 @@ def sampled(had: Bools, words: Uint64s) -> Bools:
     """
     order = np.lexsort((words, had), axis=1)
     places = np.argsort(order, axis=1)
-    chosen: Bools = ~had & (places < had.sum(axis=1, keepdims=True))
-    return chosen
+    return ~had & (places < had.sum(axis=1, keepdims=True))

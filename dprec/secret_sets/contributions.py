@@ -13,8 +13,6 @@ Each is weighted by the root of its share of the release. Vectors are normalised
 ones would say less: those of users with many ratings are small in each number anyway.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -106,7 +104,7 @@ class ProfileLayout(Layout):
             yield part, released[start:end, 0] / np.sqrt(share), float(1 / np.sqrt(share))
             start = end
 
-    def cells(self, given: ProfileContributions) -> tuple[Ints, Ints, Ints]:
+    def cells(self, given: "ProfileContributions") -> tuple[Ints, Ints, Ints]:
         """Return the user, the row and the units of every cell, by part, and within it by user and row."""
         residuals = self._residuals(given.indptr, given.items, given.levels)
         profiles = _Profiles(given.indptr, given.items, residuals, self.n_items, self.features)

@@ -178,8 +178,7 @@ class ItemBiasesModel(Completed):
         owners, columns = np.nonzero(counts)
 
         def slopes(biases: Floats) -> Floats:
-            found: Floats = tables.everywhere(biases / coarse)[0][owners, columns] / coarse
-            return found
+            return tables.everywhere(biases / coarse)[0][owners, columns] / coarse
 
         priors = guarded_priors(self.biases, self.embedding, self.catalogue, most)
         rows, spread = (owners, counts[owners, columns]), float(self.biases.spreads[0])
@@ -445,14 +444,12 @@ class ProfileFit:
         return middle, (squares + _ITEMS_SO_POPULAR * _SPREAD) / items
 
     def _deviations(self, middle: float, spread: float) -> Floats:
-        deviations: Floats = (self.grid - middle) / np.sqrt(spread)
-        return deviations
+        return (self.grid - middle) / np.sqrt(spread)
 
     def _regressed(self, coefficients: Floats, middle: float, spread: float) -> Floats:
         """Return what popularity and features say of every bias, shape (items, points)."""
         along = coefficients[0] * self._deviations(middle, spread)
-        regressed: Floats = (self.features @ coefficients[1:])[:, None] + along
-        return regressed
+        return (self.features @ coefficients[1:])[:, None] + along
 
     def _coefficients(
         self,
@@ -473,8 +470,7 @@ class ProfileFit:
         sides = np.r_[
             differences @ (target @ deviations), self.features.T @ (target.sum(axis=1) * differences)
         ]
-        solved: Floats = np.linalg.solve(system, sides)
-        return solved
+        return np.linalg.solve(system, sides)
 
 
 _USER_FACTOR_VARIANCE = 0.2

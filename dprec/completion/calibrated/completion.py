@@ -12,8 +12,12 @@ from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.biases import ProfileFit, SymbolTables, clear_reports, fitted_to_residuals
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded, prior_biases
-from dprec.completion.calibrated.guarding import cautions, guarded_biases, guarded_priors
-from dprec.completion.calibrated.hidden_guard import guarded_hidden_biases
+from dprec.completion.calibrated.guarding import (
+    cautions,
+    guarded_biases,
+    guarded_hidden_biases,
+    guarded_priors,
+)
 from dprec.completion.calibrated.hidden_sets import HiddenReports, HiddenSetFit
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings
 from dprec.completion.calibrated.regressions import Regressed
@@ -372,8 +376,7 @@ def _model(
 def _of_unit_variance(columns: Floats) -> Floats:
     """Return the columns with standard deviation 1; a constant one stays as it is."""
     deviations = columns.std(axis=0)
-    scaled: Floats = columns / np.where(deviations > 0, deviations, 1.0)
-    return scaled
+    return columns / np.where(deviations > 0, deviations, 1.0)
 
 
 _PUBLIC_RATINGS = 20.0
@@ -419,5 +422,4 @@ def learned_shares(reports: SymbolReports, public: ArrayLike) -> Floats:
             if tried.min() > 0 and height(tried) >= start + 0.25 * gain * 0.5**halving:
                 shares = tried
                 break
-    normalised: Floats = shares / shares.sum()
-    return normalised
+    return shares / shares.sum()

@@ -140,14 +140,12 @@ def _standardised(columns: Floats, counts: Ints) -> Floats:
     centred = _centred(columns, counts)
     deviations = np.sqrt(shares @ centred**2)
     spread_out = deviations > _NOISE * np.abs(columns).max(axis=0, initial=0.0)
-    standard: Floats = centred * spread_out / np.where(spread_out, deviations, 1.0)
-    return standard
+    return centred * spread_out / np.where(spread_out, deviations, 1.0)
 
 
 def _centred(columns: Floats, counts: Ints) -> Floats:
     """Return the columns with mean 0 over the ratings; rows without ratings are 0."""
-    centred: Floats = (columns - (counts / max(int(counts.sum()), 1)) @ columns) * (counts > 0)[:, None]
-    return centred
+    return (columns - (counts / max(int(counts.sum()), 1)) @ columns) * (counts > 0)[:, None]
 
 
 RATINGS_PER_USER = 32
@@ -215,8 +213,7 @@ def _without_last_bits(noisy: Floats, deviation: float) -> Floats:
     These depend on what it was added to, and would tell it (Mironov [mironov2012]).
     """
     step = 2.0 ** math.floor(math.log2(deviation * _STEP))
-    rounded: Floats = np.rint(noisy / step) * step
-    return rounded
+    return np.rint(noisy / step) * step
 
 
 _STEP = 2.0**-16
@@ -226,8 +223,7 @@ def weighted_counts(rated: sp.csr_array) -> Floats:
     """Return how often each item is rated, by users of many ratings less, shape (items,); the first sum."""
     sizes = np.asarray(rated.sum(axis=1)).ravel()
     weights = np.minimum(1.0, np.sqrt(RATINGS_PER_USER / np.maximum(sizes, 1)))
-    counts: Floats = rated.T @ weights
-    return counts
+    return rated.T @ weights
 
 
 def sums_of_squares(rated: sp.csr_array, counts: Floats) -> Floats:
@@ -288,8 +284,7 @@ def expected_cosines(values: Floats, edge: float) -> Floats:
     """
     ratios = np.maximum(values / (_EDGE_MARGIN * edge), 1.0)
     strengths = ratios + np.sqrt(ratios**2 - 1)
-    cosines: Floats = np.sqrt(1 - 1 / strengths**2)
-    return cosines
+    return np.sqrt(1 - 1 / strengths**2)
 
 
 def embedded(
@@ -357,8 +352,7 @@ def _scales(values: Floats, edge: float) -> Floats:
     above = np.maximum(values, edge)
     # The eigenvalue t without noise makes one of t + (edge / 2)^2 / t.
     strengths = (above + np.sqrt(above**2 - edge**2)) / 2
-    scales: Floats = expected_cosines(values, edge) * np.sqrt(strengths / strengths.max())
-    return scales
+    return expected_cosines(values, edge) * np.sqrt(strengths / strengths.max())
 
 
 def _reliability(released: NoisySets) -> float:
@@ -443,8 +437,7 @@ def catalogue_features(catalogue: Catalogue, counts: AnyInts) -> Floats:
 def _centred_categories(catalogue: Catalogue, counts: AnyInts) -> Floats:
     """Return the categories with mean 0 over the ratings, shape (items, categories)."""
     shares = counts / max(int(counts.sum()), 1)
-    centred: Floats = catalogue.categories - shares @ catalogue.categories
-    return centred
+    return catalogue.categories - shares @ catalogue.categories
 
 
 def _bent(columns: Floats, known: Bools) -> Floats:

@@ -181,8 +181,7 @@ def _weighted_scores(
 def _root_of_share(information: Floats) -> Floats:
     """Return the fourth root of each share of the information; 1 where there is none at all."""
     shares = information / max(float(information.mean()), np.finfo(float).tiny)
-    weights: Floats = shares**0.25 if information.any() else np.ones_like(information)
-    return weights
+    return shares**0.25 if information.any() else np.ones_like(information)
 
 
 def _expected(propensity: float, spread: tuple[float, float]) -> Expected:

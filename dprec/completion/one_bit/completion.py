@@ -61,8 +61,7 @@ class Biases:
 
     def at(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the entries of the given cells, shape (cells,)."""
-        entries: Floats = self.mean + self.users[users] + self.items[items]
-        return entries
+        return self.mean + self.users[users] + self.items[items]
 
     def penalty(self, ridge: float) -> float:
         """Return what the ridge adds to an objective."""

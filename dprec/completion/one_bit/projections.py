@@ -79,8 +79,7 @@ class NuclearProjection:
     def _lowered(self, leading: LowRank, threshold: float) -> Floats:
         lowered = leading.lowered(threshold)
         self.near = leading.right[:, : lowered.rank + _SPARE]
-        projected: Floats = (lowered.left * lowered.values) @ lowered.right.T
-        return projected
+        return (lowered.left * lowered.values) @ lowered.right.T
 
 
 def project_nuclear(matrix: Floats, radius: float) -> Floats:
@@ -233,8 +232,7 @@ class BoundedNuclearBall(Domain[Floats]):
 
     def cells(self, point: Floats) -> Floats:
         """Return the observed entries."""
-        entries: Floats = point[self.rows, self.columns]
-        return entries
+        return point[self.rows, self.columns]
 
     def distance(self, point: Floats, other: Floats) -> float:
         """Return the Frobenius norm of the difference."""
