@@ -22,7 +22,7 @@ test: $(VENV)/test.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 ifneq ($(PILOT),)
-	$(BIN)/mypy pilot/dprec_pilot pilot/benchmarks
+	$(BIN)/mypy pilot/dprec_pilot
 	$(BIN)/lint-imports --no-logo --config pilot/pyproject.toml
 endif
 	$(BIN)/pytest -m "not thorough and not nightly"

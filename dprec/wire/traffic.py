@@ -172,7 +172,10 @@ class Octets(NamedTuple):
 
 @dataclass(frozen=True)
 class NetworkConstants:
-    """What requests cost beyond the bytes of Flower's messages, as `benchmarks/network.py` measures it."""
+    """What requests cost beyond the bytes of Flower's messages.
+
+    As `benchmarks/network.py` of commit 757efef4 measured it.
+    """
 
     handshake: Octets
     """A TLS connection, with a certificate of P-256."""

@@ -62,15 +62,14 @@ from dprec_pilot.device.ledger import (
 from dprec_pilot.device.profile import (
     Profile,
     State,
-    as_bytes,
     emptied,
-    kept,
     read_state,
     write_predictions,
     write_state,
 )
 from dprec_pilot.device.repeated import Repetition
 from dprec_pilot.masks.device import take_part
+from dprec_pilot.records import as_bytes, kept
 
 _LONGEST = 1e7
 """Seconds that a request may live, and from now to when it was made, at most: about four months."""

@@ -4,7 +4,6 @@ Both sides know the protocol by its fingerprint. A device answers a run only und
 copy, and takes every setting from the copy, whatever a server says. All its noise follows from its secret.
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -28,24 +27,21 @@ from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDr
 from dprec.ratings import RatingScale
 from dprec_pilot.device.ledger import DeviceOptions, Limits
 from dprec_pilot.device.node_key import public_line, read_node_key
-from dprec_pilot.device.profile import (
-    OWNER_ONLY,
+from dprec_pilot.device.profile import Profile, State, profile_text, read_profile, write_state
+from dprec_pilot.files import (
+    IGNORED,
     PART,
-    Profile,
-    State,
-    profile_text,
-    read_profile,
+    NamedFile,
+    locked,
+    read_bytes,
+    read_text,
     sync_folder,
     write_durably,
-    write_state,
 )
 from dprec_pilot.masks.directory import Directory, SigningParty
 
 _DEVICE = "a folder of a device, as dprec-pilot prepare makes them"
 _ACCEPTED = f"{SECRET_BYTES} random bytes that only their owner can read (mode 0600)"
-
-IGNORED = ".gitignore", b"*\n"
-"""The name of a file, and what it says, by which Git adds nothing of its folder."""
 
 _OPEN = 16
 """Agreements that a process holds: devices that agreed to the same share one."""
@@ -89,8 +85,7 @@ class Agreement(components.Options):
         """Return the agreement on a protocol.
 
         ``process``: where devices predict from a table of items; ``directory``: who takes part, where devices
-        mask what they send. Raises InputError when the setup has
-        user-defined classes that no file describes.
+        mask what they send. Raises InputError when the setup has user-defined classes that no file describes.
         """
         own = components.user_defined_classes(setup)
         agreement = cls(
@@ -230,12 +225,9 @@ def _new_secret() -> bytes:
 
 def _read_secret(path: Path) -> bytes:
     """Read secret.key; refuse it if others can read it too."""
-    try:
-        mode, secret = path.stat().st_mode, path.read_bytes()
-    except OSError as error:
-        raise InputError(str(path), str(error.strerror), _ACCEPTED) from None
-    if stat.S_IMODE(mode) & 0o077:
-        raise InputError(str(path), f"mode {stat.S_IMODE(mode):04o}", _ACCEPTED)
+    secret, mode = read_bytes(path, _ACCEPTED), stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        raise InputError(str(path), f"mode {mode:04o}", _ACCEPTED)
     if len(secret) != SECRET_BYTES:
         raise InputError(str(path), f"{len(secret)} bytes", _ACCEPTED)
     return secret
@@ -247,85 +239,51 @@ class DeviceFolder:
 
     path: Path
 
-    @property
-    def profile_file(self) -> Path:
-        """The ratings of the user: profile.csv, with the columns item and rating."""
-        return self.path / "profile.csv"
-
-    @property
-    def options_file(self) -> Path:
-        """`DeviceOptions`, as JSON; written last, so a folder that has it is complete."""
-        return self.path / "device.json"
-
-    @property
-    def protocol_file(self) -> Path:
-        """The `Agreement`, as JSON."""
-        return self.path / "protocol.json"
-
-    @property
-    def catalogue_file(self) -> Path:
-        """The ids of the items, one a line, in the order of the catalogue."""
-        return self.path / "catalogue.txt"
-
-    @property
-    def directory_file(self) -> Path:
-        """The public keys of all devices, where these mask what they send; see `Directory`."""
-        return self.path / "directory.txt"
-
-    @property
-    def node_key_file(self) -> Path:
-        """The private key by which the server knows the device: an EC key, as PEM or in OpenSSH's format."""
-        return self.path / "node.key"
-
-    @property
-    def next_node_key_file(self) -> Path:
-        """The key that takes its place once the server knows it; see `dprec_pilot.device.joining.rotate`."""
-        return self.path / "node.key.next"
-
-    @property
-    def secret_file(self) -> Path:
-        """32 bytes, from which the noise follows."""
-        return self.path / "secret.key"
-
-    @property
-    def seeded_file(self) -> Path:
-        """`InstalledKeys`, as JSON: what a device of a test draws from instead of its secret."""
-        return self.path / "seeded.json"
-
-    @property
-    def ledger_file(self) -> Path:
-        """What was spent; see `dprec_pilot.device.ledger`."""
-        return self.path / "ledger.jsonl"
-
-    @property
-    def state_file(self) -> Path:
-        """What the device remembers; see `dprec_pilot.device.profile`."""
-        return self.path / "state"
+    profile_file = NamedFile("profile.csv")
+    """The ratings of the user, with the columns item and rating."""
+    options_file = NamedFile("device.json")
+    """`DeviceOptions`, as JSON; written last, so a folder that has it is complete."""
+    protocol_file = NamedFile("protocol.json")
+    """The `Agreement`, as JSON."""
+    catalogue_file = NamedFile("catalogue.txt")
+    """The ids of the items, one a line, in the order of the catalogue."""
+    directory_file = NamedFile("directory.txt")
+    """The public keys of all devices, where these mask what they send; see `Directory`."""
+    node_key_file = NamedFile("node.key")
+    """The private key by which the server knows the device: an EC key, as PEM or in OpenSSH's format."""
+    next_node_key_file = NamedFile("node.key.next")
+    """The key that takes its place once the server knows it; see `dprec_pilot.device.joining.rotate`."""
+    secret_file = NamedFile("secret.key")
+    """32 bytes, from which the noise follows."""
+    seeded_file = NamedFile("seeded.json")
+    """`InstalledKeys`, as JSON: what a device of a test draws from instead of its secret."""
+    ledger_file = NamedFile("ledger.jsonl")
+    """What was spent; see `dprec_pilot.device.ledger`."""
+    state_file = NamedFile("state")
+    """What the device remembers; see `dprec_pilot.device.profile`."""
+    predictions_file = NamedFile("predictions.csv")
+    """What the user is predicted to rate; see `dprec_pilot.device.profile`."""
 
     def kept_profile_file(self, digest: str) -> Path:
         """Return the file of ratings with which runs were answered, named by their digest in the ledger."""
         return self.path / "profiles" / f"{digest}.csv"
 
-    @property
-    def predictions_file(self) -> Path:
-        """What the user is predicted to rate; see `dprec_pilot.device.profile`."""
-        return self.path / "predictions.csv"
-
     @cached_property
     def options(self) -> DeviceOptions:
         """How the device is enrolled, and what it may spend."""
-        where = str(self.options_file)
-        return from_json(DeviceOptions, formats.body(self._text(self.options_file), where), where)
+        text, where = read_text(self.options_file, _DEVICE), str(self.options_file)
+        return from_json(DeviceOptions, formats.body(text, where), where)
 
     @cached_property
     def agreement(self) -> Agreement:
         """What the device has agreed to."""
-        return read_agreement(self._text(self.protocol_file), str(self.protocol_file), self.options.classes)
+        text, where = read_text(self.protocol_file, _DEVICE), str(self.protocol_file)
+        return read_agreement(text, where, self.options.classes)
 
     @cached_property
     def item_ids(self) -> list[str]:
         """The ids of the items; raises InputError when the catalogue is not that of the agreement."""
-        *item_ids, rest = self._text(self.catalogue_file).split("\n")
+        *item_ids, rest = read_text(self.catalogue_file, _DEVICE).split("\n")
         agreed = self.agreement
         if rest or _digest_of(item_ids) != agreed.catalogue or len(item_ids) != agreed.items:
             found = f"{len(item_ids)} items that are not those of {self.protocol_file.name}"
@@ -335,7 +293,7 @@ class DeviceFolder:
     @cached_property
     def _directory(self) -> Directory:
         """The public keys of all devices; raises InputError when they are not those of the agreement."""
-        directory = Directory.read(self._text(self.directory_file))
+        directory = Directory.read(read_text(self.directory_file, _DEVICE))
         if directory.digest != self.agreement.directory:
             found = f"{len(directory.keys)} keys that are not those of {self.protocol_file.name}"
             raise InputError(str(self.directory_file), found, "the keys of all who have agreed to it")
@@ -364,7 +322,7 @@ class DeviceFolder:
         """What a device of a test draws from; None for a real one."""
         if not self.seeded_file.exists():
             return None
-        return from_json(InstalledKeys, self._text(self.seeded_file), str(self.seeded_file))
+        return from_json(InstalledKeys, read_text(self.seeded_file, _DEVICE), str(self.seeded_file))
 
     def profile(self) -> Profile:
         """Read the ratings, which the user may have changed."""
@@ -376,7 +334,7 @@ class DeviceFolder:
         if not file.exists():
             file.parent.mkdir(mode=0o700, exist_ok=True)
             rated = [self.item_ids[position] for position in profile.items.tolist()]
-            write_durably(file, profile_text(rated, profile.values, profile.scale).encode())
+            write_durably(file, profile_text(rated, profile.values, profile.scale))
             sync_folder(self.path)
 
     def kept_profile(self, digest: str) -> Profile:
@@ -391,14 +349,6 @@ class DeviceFolder:
     def _positions(self) -> Mapping[str, int]:
         return {item: position for position, item in enumerate(self.item_ids)}
 
-    def _text(self, path: Path) -> str:
-        try:
-            return path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError(str(path), str(error.strerror), _DEVICE) from None
-        except UnicodeDecodeError:
-            raise InputError(str(path), "no UTF-8", _DEVICE) from None
-
     def take_next_node_key(self) -> None:
         """Replace the key by which the server knows the device by the next one."""
         os.replace(self.next_node_key_file, self.node_key_file)
@@ -407,18 +357,7 @@ class DeviceFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from using the folder; raises InputError when another one does."""
-        path = self.path / "lock"
-        try:
-            lock = os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
-        except OSError as error:
-            raise InputError(str(path), str(error.strerror), _DEVICE) from None
-        # The lock ends with the process, however it ends.
-        with os.fdopen(lock):
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                found = "in use by another process"
-                raise InputError(str(self.path), found, "a device that no other process serves") from None
+        with locked(self.path / "lock", self.path, "a device that no other process serves"):
             for unfinished in self.path.rglob(f"{PART}*"):
                 unfinished.unlink(missing_ok=True)
             yield
@@ -441,26 +380,25 @@ def write_device(
     It must not exist, or be empty. ``profile``: the positions of the rated items in the catalogue, and their
     true ratings; ``node_key``: the private key by which the server knows the device; ``seeded``: what a
     device of a test draws from, as the simulation would; ``directory``: that of the agreement, if it has one.
-    Raises InputError when the folder cannot be used, or
-    the items are not those of the agreement.
+    Raises InputError when the folder cannot be used, or the items are not those of the agreement.
     """
     check_catalogue(item_ids, agreement)
     device, (items, values) = DeviceFolder(folder), profile
     rated = [item_ids[position] for position in items.tolist()]
+    options = DeviceOptions(user=user, limits=limits, classes=agreement.classes)
     name, everything = IGNORED
     files = {
         folder / name: everything,
-        device.profile_file: profile_text(rated, values, agreement.scale).encode(),
-        device.protocol_file: agreement.text.encode(),
-        device.catalogue_file: "".join(f"{item}\n" for item in item_ids).encode(),
+        device.profile_file: profile_text(rated, values, agreement.scale),
+        device.protocol_file: agreement.text,
+        device.catalogue_file: "".join(f"{item}\n" for item in item_ids),
         device.node_key_file: node_key,
         device.secret_file: _new_secret(),
+        device.seeded_file: None if seeded is None else to_json(seeded),
+        device.directory_file: None if directory is None else directory.text,
+        device.options_file: formats.stamped(to_json(options)),
     }
-    seeds = {} if seeded is None else {device.seeded_file: to_json(seeded).encode()}
-    if directory is not None:
-        files[device.directory_file] = directory.text.encode()
-    options = DeviceOptions(user=user, limits=limits, classes=agreement.classes)
-    _write_files(device, {**files, **seeds, device.options_file: formats.stamped(to_json(options)).encode()})
+    _write_files(device, {path: contents for path, contents in files.items() if contents is not None})
     return device
 
 
@@ -473,7 +411,7 @@ def check_catalogue(item_ids: Sequence[str], agreement: Agreement, where: str = 
         raise InputError(where, "an id of several lines", "ids of one line")
 
 
-def _write_files(device: DeviceFolder, files: Mapping[Path, bytes]) -> None:
+def _write_files(device: DeviceFolder, files: Mapping[Path, str | bytes]) -> None:
     """Write the files of a new device, and a memory of nothing."""
     folder = device.path
     try:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from dprec import formats
-from dprec.arrays import AnyArray
+from dprec.arrays import Floats
 from dprec.components import Options, option
-from dprec.datasets.columns import find_column, found_separator, is_number, split_line
+from dprec.datasets.columns import find_column, found_separator, split_line
 from dprec.errors import InputError
 from dprec.exchange import from_json, to_json
 from dprec.ratings import RatingScale
@@ -31,11 +31,15 @@ from dprec_pilot.device.folder import (
 )
 from dprec_pilot.device.ledger import Limits
 from dprec_pilot.device.node_key import PublicLine, new_node_key, public_line, read_node_key
-from dprec_pilot.device.profile import sync_folder, whole_folder, write_durably
+from dprec_pilot.device.profile import rating_of
+from dprec_pilot.files import read_text, sync_folder, whole_folder, write_durably
 
 _INVITATION = "an invitation, as dprec-pilot prepare makes it"
 _NAMED = 5
 """Items that are named of those that the catalogue lacks."""
+
+_LOOKED_AT = 20
+"""Lines of a table that show what separates its columns."""
 
 CERTIFICATE = "ca.crt"
 """Where a device that has joined finds the certificate of the server's authority."""
@@ -81,12 +85,7 @@ class Joined:
 
 def read_invitation(path: Path) -> Invitation:
     """Read an invitation; raises InputError when it is none."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(str(path), str(error.strerror), _INVITATION) from None
-    except UnicodeDecodeError:
-        raise InputError(str(path), "no UTF-8", _INVITATION) from None
+    text = read_text(path, _INVITATION)
     invitation = from_json(Invitation, formats.body(text, str(path)), str(path))
     if len(set(invitation.items)) < len(invitation.items):
         raise InputError(f"{path}, items", "an id twice", "every item once")
@@ -163,50 +162,30 @@ def _built(folder: Path, certificate: str, made: dict[str, Any]) -> DeviceFolder
     return DeviceFolder(folder)
 
 
-def read_ratings(path: Path, scale: RatingScale) -> tuple[list[str], AnyArray]:
+def read_ratings(path: Path, scale: RatingScale) -> tuple[list[str], Floats]:
     """Read one user's ratings from a table whose first line names its columns.
 
     Returns the ids of the items, and their ratings: NaN for implicit data, where only the items are read, and
     a table of one column will do. Raises InputError naming what is no rating on the scale, an item that comes
     twice, and a table of several users.
     """
-    lines = _lines(path)
-    separator = found_separator(lines[:20])
+    lines = read_text(path, "a table, as text in UTF-8").removeprefix("\ufeff").rstrip().splitlines()
+    separator = found_separator(lines[:_LOOKED_AT])
     header, *rows = [[cell.strip() for cell in split_line(line, separator)] for line in lines] or [[]]
     item, user = find_column("item", header), find_column("user", header)
     rating = None if scale.implicit else find_column("rating", header)
     if item is None or (rating is None and not scale.implicit):
         columns = "item" if scale.implicit else "item and rating"
         raise InputError(f"{path}, line 1", lines[0] if lines else "nothing", f"columns named {columns}")
-    for line, row in enumerate(rows, start=2):
-        if len(row) != len(header):
-            raise InputError(f"{path}, line {line}", f"{len(row)} columns", f"{len(header)} columns")
-        if rating is not None and not is_number(row[rating]):
-            raise InputError(f"{path}, line {line}", repr(row[rating]), "a finite number")
+    ratings: dict[str, float] = {}
+    for number, row in enumerate(rows, start=2):
+        where = f"{path}, line {number}"
+        if len(row) != len(header) or not row[item] or row[item] in ratings:
+            raise InputError(where, ",".join(row), "one rating of an item, in as many columns as line 1")
+        ratings[row[item]] = np.nan if rating is None else rating_of(row[rating], scale, where)
     if user is not None and (users := len({row[user] for row in rows})) > 1:
         raise InputError(str(path), f"ratings of {users} users", "the ratings of one")
-    values = np.array([np.nan if rating is None else float(row[rating]) for row in rows])
-    _check_ratings(path, [row[item] for row in rows], values, scale)
-    return [row[item] for row in rows], values
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8-sig").rstrip().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(str(path), str(error), "a table as text in UTF-8") from error
-
-
-def _check_ratings(path: Path, items: list[str], values: AnyArray, scale: RatingScale) -> None:
-    seen: set[str] = set()
-    accepted = np.ones(len(items), dtype=np.bool_) if scale.implicit else scale.accepts(values)
-    for line, (item, value, fits) in enumerate(zip(items, values, accepted, strict=True), start=2):
-        where = f"{path}, line {line}"
-        if not item or item in seen:
-            raise InputError(where, f"item {item!r} again" if item else "no item", "one rating of an item")
-        if not fits:
-            raise InputError(where, f"{value:g}", scale.describe())
-        seen.add(item)
+    return list(ratings), np.array(list(ratings.values()), dtype=np.float64)
 
 
 def rotate(folder: Path) -> PublicLine:

@@ -12,7 +12,6 @@ what was answered is known from the ledger alone (`dprec_pilot.device.repeated`)
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import math
@@ -29,10 +28,8 @@ from dprec.accounting import Loss
 from dprec.components import Options, as_values, option
 from dprec.errors import InputError
 from dprec.exchange import from_json
-from dprec_pilot.device.profile import append_durably, emptied
-
-_CHAIN = "chain"
-"""Key of the digest of a line and all before it."""
+from dprec_pilot.device.profile import emptied
+from dprec_pilot.files import Chain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,12 +154,8 @@ def most_lost(charges: Iterable[Charge]) -> Loss:
 class Ledger:
     """What a device has spent."""
 
-    path: Path
+    lines: Chain
     charges: tuple[Charge, ...] = ()
-    size: int = 0
-    """Bytes of the file."""
-    chain: str = ""
-    """Digest of all lines."""
     last: bytes = b""
     """The last line."""
 
@@ -174,11 +167,8 @@ class Ledger:
         Raises InputError when there are others, or a line is missing or damaged. Raises OSError when the last
         line cannot be written.
         """
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            data = b""
-        ledger = cls(path)
+        data = path.read_bytes() if path.exists() else b""
+        ledger = cls(Chain(path))
         for number, line in enumerate(data.splitlines(keepends=True)):
             following = ledger._after(line)
             if following is None or (number >= lines and not following.charges[-1].memory):
@@ -190,21 +180,21 @@ class Ledger:
             raise InputError(f"{path}:{done + 1}", "a line that is missing or damaged", accepted)
         if done == lines - 1:
             return ledger.append(last)
-        if ledger.size < len(data):
+        if ledger.lines.size < len(data):
             found = "a line that the device does not remember"
             raise InputError(f"{path}:{done + 1}", found, "a ledger and a state of the same time")
         return ledger
 
     def line(self, charge: Charge) -> bytes:
-        """Return the line to append for a charge."""
-        chain = self._chained(charge)
-        return f'{_as_text(charge)[:-1]}, "{_CHAIN}": "{chain}"}}\n'.encode()
+        """Return the line to append for a charge; a delta or repeated answers stand in it if there are any."""
+        entries, seldom = as_values(charge).items(), ("delta", "memory", "answered")
+        return self.lines.line({key: value for key, value in entries if value or key not in seldom})
 
     def append(self, line: bytes) -> Ledger:
         """Write a line to disk, and return the ledger with it; raises OSError when it cannot be."""
         following = self._after(line)
         assert following is not None, "a line that does not follow"
-        append_durably(self.path, line, after=self.size)
+        self.lines.append(line)
         return following
 
     def find(self, run: str, question: str, round_index: int) -> Charge | None:
@@ -217,26 +207,16 @@ class Ledger:
         """Return the charges for what is answered in one run alone: they pay for nothing that is repeated."""
         return [charge for charge in self.charges if charge.run == run and not charge.memory]
 
-    def _chained(self, charge: Charge) -> str:
-        return hashlib.sha256((self.chain + _as_text(charge)).encode()).hexdigest()
-
     def _after(self, line: bytes) -> Ledger | None:
         """Return the ledger with a line; None if the line is damaged or does not follow."""
+        read = self.lines.after(line)
+        if read is None:
+            return None
         try:
-            entries = json.loads(line)
-            chain = entries.pop(_CHAIN)
-            charge = from_json(Charge, json.dumps(entries), str(self.path))
-        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+            charge = from_json(Charge, json.dumps(read[0]), str(self.lines.path))
+        except InputError:
             return None
-        if chain != self._chained(charge) or line != self.line(charge):
-            return None
-        return Ledger(self.path, (*self.charges, charge), self.size + len(line), chain, line)
-
-
-def _as_text(charge: Charge) -> str:
-    """Return a charge as JSON, without a delta of 0, and without what is said of repeated answers alone."""
-    entries, seldom = as_values(charge).items(), ("delta", "memory", "answered")
-    return json.dumps({key: value for key, value in entries if value or key not in seldom})
+        return Ledger(read[1], (*self.charges, charge), line)
 
 
 LOG = logging.getLogger("dprec.device")

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA384
 
 from dprec.errors import InputError
+from dprec_pilot.files import read_bytes
 
 _KIND = "ecdsa-sha2-nistp384"
 """How a line of OpenSSH begins that is a key on the curve P-384."""
@@ -49,13 +50,11 @@ def public_line(key: ec.EllipticCurvePublicKey) -> str:
 def read_node_key(path: Path) -> ec.EllipticCurvePrivateKey:
     """Read a private key; raises InputError when that cannot be, or it is on no elliptic curve."""
     accepted = "a private EC key, as PEM or in OpenSSH's format, without a password"
+    data = read_bytes(path, accepted)
+    openssh = b"OPENSSH" in data
+    load = serialization.load_ssh_private_key if openssh else serialization.load_pem_private_key
     try:
-        data = path.read_bytes()
-        openssh = b"OPENSSH" in data
-        load = serialization.load_ssh_private_key if openssh else serialization.load_pem_private_key
         key = load(data, password=None)
-    except OSError as error:
-        raise InputError(str(path), str(error.strerror), accepted) from None
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise InputError(str(path), f"no key ({error})", accepted) from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):

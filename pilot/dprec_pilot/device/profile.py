@@ -1,6 +1,4 @@
-"""What the user of a device gives and gets, in files that survive a crash; and the memory of the device.
-
-What survives a crash: writes that are on disk when a call returns, and the memory of a device.
+"""What the user of a device gives and gets, and the memory of the device.
 
 The memory is one file, replaced as a whole. It is written before a charge is appended to the ledger and
 before a reply leaves, so it knows at least as much as the ledger and the server do: what was answered, the
@@ -11,11 +9,7 @@ arrived.
 import csv
 import hashlib
 import io
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,10 +17,6 @@ from typing import Self
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
-from flwr.common.serde import message_from_proto, message_to_proto, recorddict_from_proto, recorddict_to_proto
-from flwr.proto.message_pb2 import Message as MessageProto
-from flwr.proto.recorddict_pb2 import RecordDict as RecordDictProto
-from google.protobuf.message import DecodeError
 
 from clients.population import Partition
 from clients.shards import StoredProfiles
@@ -35,63 +25,8 @@ from dprec.arrays import AnyInts, Floats, Int32s, Ints, Uint8s
 from dprec.errors import InputError
 from dprec.predictions import words_of_ties
 from dprec.ratings import RatingScale
-
-OWNER_ONLY = 0o600
-"""Permissions of what says something about the user."""
-
-PART = ".part-"
-"""How the name of a file begins that is not written yet."""
-
-
-def write_durably(path: Path, contents: bytes) -> None:
-    """Replace a file as a whole; raises OSError when it cannot be written, and the old contents remain."""
-    # The mode of such a file is that of `OWNER_ONLY`.
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=PART)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(contents)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-    sync_folder(path.parent)
-
-
-def append_durably(path: Path, contents: bytes, *, after: int) -> None:
-    """Write the end of a file after some bytes; raises OSError when part of it may be missing."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, OWNER_ONLY)
-    with os.fdopen(descriptor, "wb") as file:
-        file.truncate(after)
-        file.seek(after)
-        file.write(contents)
-        file.flush()
-        os.fsync(file.fileno())
-    sync_folder(path.parent)
-
-
-@contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
-    """Yield a folder, for its owner alone, that takes a place in the end: whole, or not at all."""
-    place = folder.absolute()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
-    try:
-        yield building
-        os.rename(building, place)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
-
-
-def sync_folder(folder: Path) -> None:
-    """Write the entries of a folder to disk: without it, a new file may have no name after a crash."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
+from dprec_pilot.files import read_bytes, read_text, write_durably
+from dprec_pilot.records import DecodeError, kept, message_of, records_of
 
 _DEVICE = "device"
 """Name of the device's own record, beside those of the handlers."""
@@ -117,22 +52,12 @@ class State:
     @property
     def records(self) -> RecordDict:
         """A copy of what the handlers keep."""
-        return recorddict_from_proto(RecordDictProto.FromString(self.answers))
+        return records_of(self.answers)
 
     @property
     def pending(self) -> Message | None:
         """The reply that is not known to have arrived."""
-        return message_from_proto(MessageProto.FromString(self.reply)) if self.reply else None
-
-
-def kept(records: RecordDict) -> bytes:
-    """Return what the handlers keep as bytes, equal for equal records."""
-    return bytes(recorddict_to_proto(records).SerializeToString(deterministic=True))
-
-
-def as_bytes(reply: Message) -> bytes:
-    """Return a reply as bytes."""
-    return bytes(message_to_proto(reply).SerializeToString(deterministic=True))
+        return message_of(self.reply) if self.reply else None
 
 
 def write_state(path: Path, state: State) -> None:
@@ -155,15 +80,12 @@ def write_state(path: Path, state: State) -> None:
 def read_state(path: Path) -> State:
     """Read the memory of a device; raises InputError when it is missing, damaged or of another format."""
     accepted = "the file as the device wrote it; a device that has lost its memory has to be enrolled anew"
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(str(path), str(error.strerror), accepted) from None
+    data = read_bytes(path, accepted)
     digest, contents = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
     if hashlib.sha256(contents).digest() != digest:
         raise InputError(str(path), "damaged", accepted)
     try:
-        own = recorddict_from_proto(RecordDictProto.FromString(contents)).config_records[_DEVICE]
+        own = records_of(contents).config_records[_DEVICE]
         formats.check(own, str(path))
         return State(
             answers=_bytes(own, "answers"),
@@ -267,10 +189,11 @@ def profile_text(items: list[str], values: Floats, scale: RatingScale) -> str:
 def read_profile(path: Path, positions: Mapping[str, int], scale: RatingScale) -> Profile:
     """Read profile.csv; raises InputError naming a line that is no rating of an item of the catalogue."""
     columns = _columns(scale)
+    accepted = f"a file with the columns {','.join(columns)}"
     try:
-        rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(str(path), str(error), f"a file with the columns {','.join(columns)}") from None
+        rows = list(csv.reader(io.StringIO(read_text(path, accepted))))
+    except csv.Error as error:
+        raise InputError(str(path), str(error), accepted) from None
     if not rows or rows[0] != columns:
         raise InputError(f"{path}:1", ",".join(rows[0]) if rows else "nothing", ",".join(columns))
     ratings: dict[int, float] = {}
@@ -282,12 +205,13 @@ def read_profile(path: Path, positions: Mapping[str, int], scale: RatingScale) -
         position = positions[row[0]]
         if position in ratings:
             raise InputError(where, f"item {row[0]} again", "one rating of an item")
-        ratings[position] = np.nan if scale.implicit else _rating(row[1], scale, where)
+        ratings[position] = np.nan if scale.implicit else rating_of(row[1], scale, where)
     items = np.array(list(ratings), dtype=np.int32)
     return Profile.of(items, np.array(list(ratings.values()), dtype=np.float64), scale, len(positions))
 
 
-def _rating(text: str, scale: RatingScale, where: str) -> float:
+def rating_of(text: str, scale: RatingScale, where: str) -> float:
+    """Read a rating; raises InputError naming where one stands that is none on the scale."""
     try:
         value = float(text)
     except ValueError:

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from dprec.errors import InputError, SettingError
-from simulation.storage.files import unusable, write_atomically
+from dprec_pilot.files import OPEN, read_bytes, unusable, write_durably
 
 _LABEL = re.compile("(?!-)[A-Za-z0-9-]{1,63}(?<!-)")
 _LONGEST_NAME = 64
@@ -32,6 +32,7 @@ DAYS, MOST_DAYS = 365, 3650
 """How long a server's certificate is valid by default, and at most."""
 
 _KEY = "ca.key of the pilot's authority, as dprec-pilot prepare made it"
+_PEM = serialization.Encoding.PEM
 
 _EARLY = timedelta(hours=1)
 """How long before its making a certificate is valid: the clocks of devices differ."""
@@ -55,15 +56,13 @@ class Authority:
     def new(cls, days: int) -> Self:
         """Make an authority on the curve P-256, whose certificate is valid for some days."""
         key, name = ec.generate_private_key(ec.SECP256R1()), _name("dprec pilot authority")
-        builder = _builder(name, name, key, _in_days(days))
-        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
+        builder = _builder(name, name, key, _in_days(days), signs=True)
         return cls(builder.sign(key, SHA256()), key)
 
     @classmethod
     def read(cls, certificate: Path, key: Path) -> Self:
         """Read an authority from its files; raises InputError when they cannot be used, or do not match."""
-        pem = _contents(key, _KEY)
+        pem = read_bytes(key, _KEY)
         try:
             signing = load_pem_private_key(pem, password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -81,32 +80,31 @@ class Authority:
     @property
     def issued(self) -> Issued:
         """Its own certificate and key."""
-        return Issued(_pem(self._certificate), as_pem(self._key))
+        return Issued(self._certificate.public_bytes(_PEM), as_pem(self._key))
 
     def issue(self, hosts: Sequence[str], days: float) -> Issued:
         """Make the certificate of a server on the curve P-256, valid for some days, while the authority is.
 
         The first host is the common name.
         """
-        key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(_name(hosts[0]), self._certificate.subject, key, min(_in_days(days), self.ends))
-        names = x509.SubjectAlternativeName([_general(host) for host in hosts])
-        builder = builder.add_extension(names, critical=False)
-        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        server = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
-        builder = builder.add_extension(server, critical=False)
-        builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
-        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
-        builder = builder.add_extension(signer, critical=False)
-        return Issued(_pem(builder.sign(self._key, SHA256())), as_pem(key))
+        key, ends = ec.generate_private_key(ec.SECP256R1()), min(_in_days(days), self.ends)
+        builder = _builder(_name(hosts[0]), self._certificate.subject, key, ends, signs=False)
+        for extension in (
+            x509.SubjectAlternativeName([_general(host) for host in hosts]),
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+        ):
+            builder = builder.add_extension(extension, critical=False)
+        return Issued(builder.sign(self._key, SHA256()).public_bytes(_PEM), as_pem(key))
 
 
 def read_certificate(path: Path) -> x509.Certificate:
     """Read a certificate; raises InputError when it cannot be read, or is none."""
     accepted = "a certificate, as PEM"
-    pem = _contents(path, accepted)
     try:
-        return x509.load_pem_x509_certificate(pem)
+        return x509.load_pem_x509_certificate(read_bytes(path, accepted))
+    except InputError:
+        raise
     except ValueError:
         raise InputError(str(path), "no certificate", accepted) from None
 
@@ -146,71 +144,38 @@ def renew(
     issued = signing.issue(named, days)
     try:
         # A crash between the two leaves a pair that no server starts with, until this is done again.
-        write_atomically(private, issued.key, mode=0o600)
-        write_atomically(certificate, issued.certificate)
+        write_durably(private, issued.key)
+        write_durably(certificate, issued.certificate, OPEN)
     except OSError as error:
         raise unusable(server, error) from None
     return read_certificate(certificate)
 
 
 def check_host(text: str) -> None:
-    """Raise SettingError for what no certificate can name."""
-    if not is_host(text):
-        raise SettingError("host", repr(text), "a name such as recommend.example, or an address")
-
-
-def is_host(text: str) -> bool:
-    """Return whether a certificate can name it: an address, or labels of letters, digits and hyphens."""
+    """Raise SettingError for what no certificate can name: no address, nor labels of letters and digits."""
     try:
         ip_address(text)
     except ValueError:
-        return len(text) <= _LONGEST_NAME and all(map(_LABEL.fullmatch, text.split(".")))
-    return True
+        if len(text) > _LONGEST_NAME or not all(map(_LABEL.fullmatch, text.split("."))):
+            accepted = "a name such as recommend.example, or an address"
+            raise SettingError("host", repr(text), accepted) from None
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, ends: datetime
+    subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, ends: datetime, *, signs: bool
 ) -> x509.CertificateBuilder:
-    public = key.public_key()
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.now(UTC) - _EARLY)
-        .not_valid_after(ends)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-    )
+    """Return what makes a certificate; ``signs``: whether its key signs others."""
+    usage = x509.KeyUsage(not signs, False, False, False, False, signs, signs, False, False)
+    builder = x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(datetime.now(UTC) - _EARLY).not_valid_after(ends)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    builder = builder.add_extension(identifier, critical=False)
+    constraints = x509.BasicConstraints(ca=signs, path_length=0 if signs else None)
+    return builder.add_extension(constraints, critical=True).add_extension(usage, critical=True)
 
 
 def _in_days(days: float) -> datetime:
     return datetime.now(UTC) + timedelta(days=days)
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _contents(path: Path, accepted: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(str(path), str(error.strerror), accepted) from None
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
 
 
 def _general(host: str) -> x509.GeneralName:
@@ -226,6 +191,4 @@ def _name(common: str) -> x509.Name:
 
 def as_pem(key: EllipticCurvePrivateKey) -> bytes:
     """Return a private key as PEM, without a password."""
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    return key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

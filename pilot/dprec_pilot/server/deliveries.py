@@ -8,21 +8,18 @@ from it, and the file when nothing is left. Devices take it as they would have i
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from flwr.app import Message
-from flwr.common.serde import recorddict_from_proto
-from flwr.proto.recorddict_pb2 import RecordDict as RecordDictProto
 from flwr.serverapp import Grid
-from google.protobuf.message import DecodeError
 
 from dprec.errors import InputError
 from dprec_pilot.device.ledger import DELIVERIES
-from dprec_pilot.device.profile import OWNER_ONLY, kept
+from dprec_pilot.files import read_text, unusable, write_durably
+from dprec_pilot.records import DecodeError, kept, records_of
 from dprec_pilot.server.deadline_grid import DeadlineGrid, Patience
-from simulation.storage.files import read_text, unusable, write_atomically
 
 UNDELIVERED = "undelivered.json"
 
@@ -41,14 +38,9 @@ class Delivery:
 
     def messages(self) -> Iterator[Message]:
         """Yield the messages."""
-        content = recorddict_from_proto(RecordDictProto.FromString(self.content))
+        content = records_of(self.content)
         for node in self.nodes:
             yield Message(content, node, self.message_type, group_id=self.group)
-
-    def without(self, nodes: set[int]) -> "Delivery":
-        """Return what is left when some nodes have it."""
-        left = tuple(node for node in self.nodes if node not in nodes)
-        return Delivery(self.message_type, self.group, self.content, left)
 
 
 def keep_deliveries(run: Path, messages: Sequence[Message]) -> None:
@@ -67,41 +59,46 @@ def deliver(grid: Grid, run: Path, patience: Patience) -> tuple[int, int]:
     Raises InputError when the file is damaged.
     """
     left = _read(run)
-    before = {node for delivery in left for node in delivery.nodes}
-    for number, delivery in enumerate(left):
-
-        def arrived(replies: Sequence[Message], number: int = number) -> None:
-            left[number] = left[number].without({reply.metadata.src_node_id for reply in replies})
-            _write(run, left)
-
-        DeadlineGrid(grid, patience, arrived=arrived).ask(delivery.messages())
-    missing = {node for delivery in left for node in delivery.nodes}
+    before = _without(left)
+    for place, delivery in enumerate(left):
+        DeadlineGrid(grid, patience, arrived=partial(_arrived, run, left, place)).ask(delivery.messages())
+    missing = _without(left)
     return len(before - missing), len(missing)
+
+
+def _arrived(run: Path, left: list[Delivery], place: int, replies: Sequence[Message]) -> None:
+    """Note who has answered to what stands in a place, so has it."""
+    have = {reply.metadata.src_node_id for reply in replies}
+    nodes = tuple(node for node in left[place].nodes if node not in have)
+    left[place] = replace(left[place], nodes=nodes)
+    _write(run, left)
 
 
 def forget(run: Path) -> int:
     """Delete what is kept for devices, whatever it is; return for how many."""
     try:
-        missing = {node for delivery in _read(run) for node in delivery.nodes}
+        missing = _without(_read(run))
     except InputError:
         missing = set()
     (run / UNDELIVERED).unlink(missing_ok=True)
     return len(missing)
 
 
+def _without(deliveries: Sequence[Delivery]) -> set[int]:
+    """Return the devices that lack something."""
+    return {node for delivery in deliveries for node in delivery.nodes}
+
+
 def _write(run: Path, deliveries: Sequence[Delivery]) -> None:
-    left = [
-        {**vars(delivery), "content": b64encode(delivery.content).decode()}
-        for delivery in deliveries
-        if delivery.nodes
-    ]
+    path, left = run / UNDELIVERED, [delivery for delivery in deliveries if delivery.nodes]
+    entries = [{**vars(each), "content": b64encode(each.content).decode()} for each in left]
     try:
         if left:
-            write_atomically(run / UNDELIVERED, json.dumps(left) + "\n", mode=OWNER_ONLY)
+            write_durably(path, json.dumps(entries) + "\n")
         else:
-            (run / UNDELIVERED).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
     except OSError as error:
-        raise unusable(run / UNDELIVERED, error) from None
+        raise unusable(path, error) from None
 
 
 def _read(run: Path) -> list[Delivery]:
@@ -112,14 +109,19 @@ def _read(run: Path) -> list[Delivery]:
         entries = json.loads(read_text(path, _ACCEPTED))
         if not isinstance(entries, list):
             raise TypeError(entries)
-        return [_delivery(entry) for entry in entries]
+        deliveries = [
+            Delivery(
+                str(entry["message_type"]),
+                str(entry["group"]),
+                b64decode(entry["content"], validate=True),
+                tuple(map(int, entry["nodes"])),
+            )
+            for entry in entries
+        ]
+        for delivery in deliveries:
+            records_of(delivery.content)
+        if not {delivery.message_type for delivery in deliveries} <= DELIVERIES:
+            raise ValueError(deliveries)
     except (ValueError, KeyError, TypeError, OverflowError, DecodeError, RecursionError):
         raise InputError(str(path), "damaged", _ACCEPTED) from None
-
-
-def _delivery(entry: dict[str, Any]) -> Delivery:
-    content = b64decode(entry["content"], validate=True)
-    RecordDictProto.FromString(content)
-    if entry["message_type"] not in DELIVERIES:
-        raise ValueError(entry["message_type"])
-    return Delivery(entry["message_type"], str(entry["group"]), content, tuple(map(int, entry["nodes"])))
+    return deliveries

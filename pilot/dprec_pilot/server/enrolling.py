@@ -4,18 +4,17 @@ Of every device the server learns a public key. A user's number is the position 
 a line is never taken out: that of a user who is invited, or was removed, has no key.
 """
 
-import fcntl
-import os
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from dprec.errors import InputError, RunError
 from dprec_pilot.device.node_key import PublicLine
+from dprec_pilot.files import locked, unusable
 from dprec_pilot.server.enrolment import Enrolled, read_enrolment, write_enrolment
 from dprec_pilot.server.registering import NotRegisteredError, registry
 from dprec_pilot.server.server_folder import ServerFolder
-from simulation.storage.files import unusable
 
 _SHOWN = 5
 """Devices that are named of those that are not enrolled."""
@@ -135,12 +134,7 @@ def _changing(folder: ServerFolder) -> Iterator[list[Enrolled]]:
     """Read the list, and write what has become of it, also after an error, while no other process does."""
     path = folder.enrolment_file
     read_enrolment(path)  # so that nothing is written to a folder that is none
-    try:
-        lock = os.open(folder.path / "enrolment.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise unusable(folder.path, error) from None
-    with os.fdopen(lock):
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder.path / "enrolment.lock", path, "a list that no other command changes", math.inf):
         enrolled = read_enrolment(path)
         before = list(enrolled)
         try:

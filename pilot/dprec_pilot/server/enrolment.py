@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dprec.errors import InputError
-from simulation.storage.files import read_text, write_atomically
+from dprec_pilot.files import OPEN, read_text, write_durably
 
 _NODE = re.compile("[0-9]{1,20}", re.ASCII)
 _COLUMNS = ["user", "public_key", "node_id"]
@@ -34,7 +34,7 @@ def write_enrolment(path: Path, enrolled: list[Enrolled]) -> None:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(_COLUMNS)
     writer.writerows([each.user, each.public_key or "", each.node_id or ""] for each in enrolled)
-    write_atomically(path, file.getvalue())
+    write_durably(path, file.getvalue(), OPEN)
 
 
 def read_enrolment(path: Path) -> list[Enrolled]:

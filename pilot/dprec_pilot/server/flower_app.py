@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from dprec.errors import InputError
-from simulation.storage.files import unusable
+from dprec_pilot.files import unusable
 
 APP = Path(__file__).parents[1] / "app"
 """The folder of the app."""

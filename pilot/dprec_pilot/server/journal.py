@@ -10,11 +10,8 @@ everything again, and is given the answers that are in the journal in place of a
 who has answered, and what devices are asked from then on is what they would have been asked.
 """
 
-import fcntl
 import hashlib
 import json
-import os
-import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,23 +20,20 @@ from pathlib import Path
 from typing import Any
 
 from flwr.app import Message
-from flwr.common.serde import message_from_proto
-from flwr.proto.message_pb2 import Message as MessageProto
 from flwr.serverapp import Grid
-from google.protobuf.message import DecodeError
 
 from dprec.errors import InputError
 from dprec.exchange import is_run_key, new_run_key
 from dprec_pilot.device.ledger import DELIVERIES
-from dprec_pilot.device.profile import OWNER_ONLY, append_durably, as_bytes, kept, sync_folder
+from dprec_pilot.files import Chain, locked, sync_folder, unusable
+from dprec_pilot.records import DecodeError, as_bytes, kept, message_of
 from dprec_pilot.server.deadline_grid import DeadlineGrid, Patience
 from dprec_pilot.server.enrolment import Enrolled
 from simulation.engine.grids import WaitingGrid
-from simulation.storage.files import unusable
 
 JOURNAL = "journal.jsonl"
 
-_LEAVING_SECONDS, _LOOK_SECONDS = 60.0, 0.5
+_LEAVING_SECONDS = 60.0
 """How long a ServerApp is waited for whose SuperLink was killed: it ends when that is there again."""
 
 _ACCEPTED = "the journal as the server wrote it; without it, start another run"
@@ -72,9 +66,8 @@ class Exchange:
 class Journal:
     """The journal of one run, which no other process may use at the same time."""
 
-    def __init__(self, path: Path, begun: Begun, exchanges: list[Exchange], size: int, chain: str) -> None:
-        self.path, self.begun, self.exchanges = path, begun, exchanges
-        self._size, self._chain = size, chain
+    def __init__(self, lines: Chain, begun: Begun, exchanges: list[Exchange]) -> None:
+        self._lines, self.begun, self.exchanges = lines, begun, exchanges
 
     @classmethod
     @contextmanager
@@ -83,13 +76,13 @@ class Journal:
 
         Raises InputError when another process has it, it is damaged, or it is that of another protocol.
         """
-        with _locked(path):
-            yield cls._read(path, fingerprint) or cls._begin(path, fingerprint, enrolled)
+        with locked(path, path, "a run that has ended; flwr stop ends one that goes on", _LEAVING_SECONDS):
+            yield cls.read(path, fingerprint) or cls._begin(path, fingerprint, enrolled)
 
     @classmethod
     def _begin(cls, path: Path, fingerprint: str, enrolled: Iterable[Enrolled]) -> "Journal":
         who = tuple(Enrolled(each.user, None, each.node_id) for each in enrolled)
-        journal = cls(path, Begun(new_run_key(), fingerprint, who), [], 0, "")
+        journal = cls(Chain(path), Begun(new_run_key(), fingerprint, who), [])
         taking_part = [[each.user, each.node_id] for each in who]
         run = {"run": journal.begun.run_key, "protocol": fingerprint, "enrolled": taking_part}
         journal._append({"began": run})
@@ -98,18 +91,18 @@ class Journal:
         return journal
 
     @classmethod
-    def _read(cls, path: Path, fingerprint: str) -> "Journal | None":
+    def read(cls, path: Path, fingerprint: str) -> "Journal | None":
         """Return the journal that a file holds; None for one without a whole line."""
-        lines = path.read_bytes().splitlines(keepends=True)
-        entries, chain, size = list[dict[str, Any]](), "", 0
+        lines, chain = path.read_bytes().splitlines(keepends=True), Chain(path)
+        entries = list[dict[str, Any]]()
         for number, line in enumerate(lines, start=1):
-            entry = _entry(line, chain)
-            if entry is None:
+            read = chain.after(line)
+            if read is None:
                 if number < len(lines):
                     raise InputError(f"{path}:{number}", "a line that is damaged", _ACCEPTED)
                 break
-            chain, size = _chained(chain, entry), size + len(line)
-            entries.append(entry)
+            entries.append(read[0])
+            chain = read[1]
         if not entries:
             if lines and lines[-1].endswith(b"\n"):
                 raise InputError(f"{path}:1", "no journal", _ACCEPTED)
@@ -118,7 +111,12 @@ class Journal:
         if begun.fingerprint != fingerprint:
             found = f"a run of the protocol {begun.fingerprint[:8]}"
             raise InputError(str(path), found, f"{fingerprint[:8]}, that of the folder")
-        return cls(path, begun, exchanges, size, chain)
+        return cls(chain, begun, exchanges)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._lines.path
 
     def begin_exchange(self, questions: str) -> Exchange:
         """Note that something is asked."""
@@ -148,13 +146,10 @@ class Journal:
         self.path.unlink(missing_ok=True)
 
     def _append(self, entry: dict[str, Any]) -> None:
-        chain = _chained(self._chain, entry)
-        line = (json.dumps({**entry, "chain": chain}) + "\n").encode()
         try:
-            append_durably(self.path, line, after=self._size)
+            self._lines = self._lines.append(self._lines.line(entry))
         except OSError as error:
             raise unusable(self.path, error) from None
-        self._size, self._chain = self._size + len(line), chain
 
 
 def waited_for(path: Path, fingerprint: str) -> tuple[int, int] | None:
@@ -163,7 +158,7 @@ def waited_for(path: Path, fingerprint: str) -> tuple[int, int] | None:
     Of a journal that a run may be writing; raises InputError as `Journal.opened` does.
     """
     try:
-        journal = Journal._read(path, fingerprint)
+        journal = Journal.read(path, fingerprint)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -172,42 +167,6 @@ def waited_for(path: Path, fingerprint: str) -> tuple[int, int] | None:
         return None
     exchange = journal.exchanges[-1]
     return len(exchange.reached), len({reply.metadata.src_node_id for reply in exchange.replies})
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    try:
-        # The lock ends with the process, however it ends.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
-    except OSError as error:
-        raise unusable(path, error) from None
-    with os.fdopen(descriptor):
-        os.fchmod(descriptor, OWNER_ONLY)
-        deadline = time.monotonic() + _LEAVING_SECONDS
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    accepted = "a run that has ended; flwr stop ends one that goes on"
-                    raise InputError(str(path), "in use by a run that goes on", accepted) from None
-                time.sleep(_LOOK_SECONDS)
-        yield
-
-
-def _chained(chain: str, entry: dict[str, Any]) -> str:
-    return hashlib.sha256((chain + json.dumps(entry)).encode()).hexdigest()
-
-
-def _entry(line: bytes, chain: str) -> dict[str, Any] | None:
-    """Return what a line says; None if it is damaged or does not follow."""
-    try:
-        entry = json.loads(line)
-        follows = entry.pop("chain") == _chained(chain, entry)
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return None
-    return entry if follows and line.endswith(b"\n") else None
 
 
 def _told(entries: list[dict[str, Any]], path: Path) -> tuple[Begun, list[Exchange]]:
@@ -230,7 +189,7 @@ def _told(entries: list[dict[str, Any]], path: Path) -> tuple[Begun, list[Exchan
             elif kind == "reached":
                 exchanges[-1].reached.update(map(int, said))
             elif kind == "replies":
-                exchanges[-1].replies += [_message(text) for text in said]
+                exchanges[-1].replies += [message_of(b64decode(text, validate=True)) for text in said]
             elif kind == "ended":
                 exchanges[-1].ended = True
             else:
@@ -239,10 +198,6 @@ def _told(entries: list[dict[str, Any]], path: Path) -> tuple[Begun, list[Exchan
         raise InputError(f"{path}:{number}", "something else than a journal says", _ACCEPTED) from None
     assert begun is not None
     return begun, exchanges
-
-
-def _message(text: str) -> Message:
-    return message_from_proto(MessageProto.FromString(b64decode(text, validate=True)))
 
 
 def _digest_of(questions: Sequence[Message]) -> str:

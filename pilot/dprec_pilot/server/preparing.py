@@ -14,11 +14,11 @@ from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
-from dprec_pilot.device.folder import IGNORED, Agreement, write_device
+from dprec_pilot.device.folder import Agreement, write_device
 from dprec_pilot.device.joining import Invitation
 from dprec_pilot.device.ledger import Limits
 from dprec_pilot.device.node_key import NodeKeyPair, new_node_key
-from dprec_pilot.device.profile import whole_folder
+from dprec_pilot.files import IGNORED, OPEN, OWNER_ONLY, unusable, whole_folder, write_durably
 from dprec_pilot.masks.directory import Directory
 from dprec_pilot.server import server_folder
 from dprec_pilot.server.certificates import DAYS, MOST_DAYS, Authority, check_host
@@ -29,9 +29,6 @@ from simulation.configuration.models import RunConfig
 from simulation.execution import SideData, load_ratings
 from simulation.protocols import Protocol
 from simulation.protocols.base import check_suits
-from simulation.storage.files import unusable, write_atomically
-
-_SECRET = 0o600
 
 _SUPERLINK = """\
 #!/bin/sh
@@ -205,25 +202,26 @@ def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> No
     for name in ("authority", "server/flwr", *(["devices"] if pilot.node_keys else [])):
         (building / name).mkdir(mode=0o700, parents=True)
     name, everything = IGNORED
-    # Those of devices are written with them.
-    for part in (".", "server", "authority"):
-        write_atomically(building / part / name, everything)
-    write_atomically(building / "ca.crt", authority.certificate)
-    write_atomically(building / "authority" / "ca.key", authority.key, mode=_SECRET)
-    own = building / "server"
-    write_atomically(own / "ca.crt", authority.certificate)
-    write_atomically(own / "server.crt", server.certificate)
-    write_atomically(own / "server.key", server.key, mode=_SECRET)
-    script = _SUPERLINK.replace("AS_PREPARED", str(pilot.options.port))
-    write_atomically(own / "superlink.sh", script, mode=0o755)
     # Where runs are started: on the machine of the SuperLink itself.
     address, certificate = f"127.0.0.1:{pilot.options.port}", final / "server" / "ca.crt"
-    connection = _CONNECTION.format(address=address, certificate=certificate)
-    write_atomically(own / "flwr" / "config.toml", connection)
-    _write_server(pilot, server_folder.ServerFolder(own))
-    _write_invitation(pilot, server_folder.ServerFolder(own))
+    files: list[tuple[str, str | bytes, int]] = [
+        # Those of devices are written with them.
+        *((f"{part}/{name}", everything, OPEN) for part in (".", "server", "authority")),
+        ("ca.crt", authority.certificate, OPEN),
+        ("authority/ca.key", authority.key, OWNER_ONLY),
+        ("server/ca.crt", authority.certificate, OPEN),
+        ("server/server.crt", server.certificate, OPEN),
+        ("server/server.key", server.key, OWNER_ONLY),
+        ("server/superlink.sh", _SUPERLINK.replace("AS_PREPARED", str(pilot.options.port)), 0o755),
+        ("server/flwr/config.toml", _CONNECTION.format(address=address, certificate=certificate), OPEN),
+    ]
+    for path, contents, mode in files:
+        write_durably(building / path, contents, mode)
+    folder = server_folder.ServerFolder(building / "server")
+    _write_server(pilot, folder)
+    _write_invitation(pilot, folder)
     _write_devices(pilot, building / "devices", progress)
-    write_enrolment(server_folder.ServerFolder(own).enrolment_file, pilot.enrolled)
+    write_enrolment(folder.enrolment_file, pilot.enrolled)
 
 
 def _write_server(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
@@ -247,7 +245,7 @@ def _write_server(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
 def _write_invitation(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
     """Write what is public, for those who join, unless devices know each other by their keys."""
     agreed = pilot.agreement.text
-    write_atomically(folder.protocol_file, agreed)
+    write_durably(folder.protocol_file, agreed, OPEN)
     if pilot.directory is not None:
         return
     invitation = Invitation(
@@ -256,7 +254,7 @@ def _write_invitation(pilot: _Pilot, folder: server_folder.ServerFolder) -> None
         limits=pilot.limits,
         certificate=folder.certificate.decode(),
     )
-    write_atomically(folder.invitation_file, invitation.text)
+    write_durably(folder.invitation_file, invitation.text, OPEN)
 
 
 def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> None:

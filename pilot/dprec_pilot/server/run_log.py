@@ -25,12 +25,12 @@ from flwr.serverapp import Grid
 from dprec.errors import one_line
 from dprec.exchange import COUNT, COUNT_ROUND, REPORT, REQUEST, is_integer, words_of
 from dprec.reports import REPORT_ROUND
+from dprec_pilot.files import OPEN, OWNER_ONLY, read_text, unusable, write_durably
 from dprec_pilot.server.enrolment import Enrolled
 from simulation.analysis.vocabulary import plural
 from simulation.engine.grids import WaitingGrid
 from simulation.storage.directories import ROUNDS
 from simulation.storage.exchanges import EXCHANGES, Exchange, read_exchanges
-from simulation.storage.files import read_text, unusable, write_atomically
 from simulation.storage.run_files import written_rounds
 from strategies.participation import NoReportError, RoundRecord
 from strategies.roster import reply_record
@@ -38,7 +38,6 @@ from strategies.roster import reply_record
 LOG = logging.getLogger("dprec.server")
 
 RUN_LOG = "run.log"
-_OWNER_ONLY = 0o600
 _PROGRESS_SECONDS = 10.0
 """Time between lines on how far a computation is."""
 _LOG = "run.log as a run writes it"
@@ -101,7 +100,7 @@ class RunLog:
             return
         self.exchanges.append(exchange)
         lines = (json.dumps(each.model_dump(mode="json")) + "\n" for each in self.exchanges)
-        self._write(EXCHANGES, lines, _OWNER_ONLY)
+        self._write(EXCHANGES, lines, OWNER_ONLY)
         causes = _in_words(exchange.causes)
         LOG.info(
             "%s: %d answered in %.1f s%s", exchange.asks, len(exchange.answered), exchange.seconds, causes
@@ -110,12 +109,12 @@ class RunLog:
     def note_round(self, record: RoundRecord) -> None:
         """Note how a round went."""
         self.rounds.append(record)
-        self._write(ROUNDS, written_rounds(self.rounds), 0o644)
+        self._write(ROUNDS, written_rounds(self.rounds), OPEN)
         LOG.info("round %d: %d reports can be used%s", record.round, record.replies, _in_words(record.causes))
 
     def _write(self, name: str, lines: Iterable[str], mode: int) -> None:
         try:
-            write_atomically(self.directory / name, lines, mode=mode)
+            write_durably(self.directory / name, "".join(lines), mode)
         except OSError as error:
             raise unusable(self.directory / name, error) from None
 
@@ -152,7 +151,7 @@ def followed(directory: Path, enrolled: Iterable[Enrolled]) -> Iterator[RunLog]:
 def _written_to(path: Path) -> Iterator[None]:
     """Append what the server logs to a file, which only its owner may read."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _OWNER_ONLY)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, OWNER_ONLY)
     except OSError as error:
         raise unusable(path, error) from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file, _handled_by(file):

@@ -4,21 +4,23 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property, partial
+from io import BytesIO
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec import formats
 from dprec.catalogue import Catalogue
 from dprec.components import Options, as_values, option
-from dprec.errors import InputError, SettingError, within
+from dprec.errors import InputError, SettingError, one_line, within
 from dprec.exchange import from_json
 from dprec.randomness import Key
 from dprec.ratings import RatingScale
 from dprec.schedules import Schedule
 from dprec_pilot.device.folder import Agreement, check_version
 from dprec_pilot.device.joining import check_authority
+from dprec_pilot.files import OPEN, NamedFile, read_bytes, read_text, write_durably
 from dprec_pilot.masks.directory import Directory, SumParties
 from dprec_pilot.masks.server import MaskedExchange
 from dprec_pilot.server.deadline_grid import Patience, check_quorum
@@ -26,7 +28,6 @@ from dprec_pilot.server.enrolment import Enrolled, read_enrolment
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.protocols.base import Protocol
-from simulation.storage.files import read_archive, read_text, write_archive, write_atomically
 from strategies.releases import ExchangeOf
 
 _PREPARED = "a file that dprec-pilot prepare made"
@@ -87,20 +88,21 @@ class ServerFolder:
 
     path: Path
 
-    @property
-    def enrolment_file(self) -> Path:
-        """See `dprec_pilot.server.server_folder`."""
-        return self.path / "enrolment.csv"
-
-    @property
-    def protocol_file(self) -> Path:
-        """What devices agree to, as in their own folders."""
-        return self.path / "protocol.json"
-
-    @property
-    def invitation_file(self) -> Path:
-        """What everybody may know who is to join; see `dprec_pilot.device.joining`."""
-        return self.path / "invitation.json"
+    enrolment_file = NamedFile("enrolment.csv")
+    """Who takes part; see `dprec_pilot.server.enrolment`."""
+    protocol_file = NamedFile("protocol.json")
+    """What devices agree to, as in their own folders."""
+    invitation_file = NamedFile("invitation.json")
+    """What everybody may know who is to join; see `dprec_pilot.device.joining`."""
+    database = NamedFile("superlink.db")
+    """What the SuperLink remembers, once superlink.sh has started it."""
+    _deployment_file = NamedFile("deployment.json")
+    _catalogue_file = NamedFile("catalogue.txt")
+    """The ids of the items, one a line, in the order of the catalogue."""
+    _directory_file = NamedFile("directory.txt")
+    """The public keys of all devices, where these mask what they send."""
+    _public_data_file = NamedFile("catalogue.npz")
+    """Public data about the items."""
 
     @property
     def certificate(self) -> bytes:
@@ -109,30 +111,6 @@ class ServerFolder:
         pem = read_text(path, _PREPARED)
         check_authority(pem, str(path))
         return pem.encode()
-
-    @property
-    def database(self) -> Path:
-        """What the SuperLink remembers, once superlink.sh has started it."""
-        return self.path / "superlink.db"
-
-    @property
-    def _deployment_file(self) -> Path:
-        return self.path / "deployment.json"
-
-    @property
-    def _catalogue_file(self) -> Path:
-        """The ids of the items, one a line, in the order of the catalogue."""
-        return self.path / "catalogue.txt"
-
-    @property
-    def _directory_file(self) -> Path:
-        """The public keys of all devices, where these mask what they send."""
-        return self.path / "directory.txt"
-
-    @property
-    def _public_data_file(self) -> Path:
-        """Public data about the items."""
-        return self.path / "catalogue.npz"
 
     @cached_property
     def config(self) -> RunConfig:
@@ -166,14 +144,15 @@ class ServerFolder:
 
     def catalogue(self) -> Catalogue | None:
         """Read the public data about the items, if there are any."""
-        if not self._public_data_file.exists():
+        path = self._public_data_file
+        if not path.exists():
             return None
-        arrays = read_archive(self._public_data_file, _PREPARED)
         try:
-            names = tuple(arrays["number_names"].tolist()), tuple(arrays["category_names"].tolist())
-            return Catalogue(arrays["numbers"], arrays["categories"], *names)
-        except (KeyError, ValueError) as error:
-            raise InputError(str(self._public_data_file), str(error), _PREPARED) from None
+            with np.load(BytesIO(read_bytes(path, _PREPARED)), allow_pickle=False) as arrays:
+                names = tuple(arrays["number_names"].tolist()), tuple(arrays["category_names"].tolist())
+                return Catalogue(arrays["numbers"], arrays["categories"], *names)
+        except (KeyError, ValueError, EOFError, BadZipFile) as error:
+            raise InputError(str(path), one_line(error), _PREPARED) from None
 
     def protocol(self) -> Protocol:
         """Return the protocol, as prepared and agreed on; raises InputError when files were changed."""
@@ -212,15 +191,22 @@ class ServerFolder:
         directory: Directory | None = None,
     ) -> None:
         """Write all files but the enrolment and what is about the server's keys."""
-        write_atomically(self.path / "config.yaml", config.to_yaml())
-        write_atomically(self._catalogue_file, "".join(f"{item}\n" for item in item_ids))
+        write_durably(self.path / "config.yaml", config.to_yaml(), OPEN)
+        write_durably(self._catalogue_file, "".join(f"{item}\n" for item in item_ids), OPEN)
         if catalogue is not None:
-            write_archive(self._public_data_file, _arrays(catalogue))
+            file = BytesIO()
+            np.savez(
+                file,
+                numbers=catalogue.numbers,
+                categories=catalogue.categories,
+                number_names=np.array(catalogue.number_names, dtype=np.str_),
+                category_names=np.array(catalogue.category_names, dtype=np.str_),
+            )
+            write_durably(self._public_data_file, file.getvalue(), OPEN)
         if directory is not None:
-            write_atomically(self._directory_file, directory.text)
+            write_durably(self._directory_file, directory.text, OPEN)
         values = {**formats.STAMP, **as_values(deployment)}
-        text = json.dumps(values, indent=2) + "\n"
-        write_atomically(self._deployment_file, text, mode=0o600)
+        write_durably(self._deployment_file, json.dumps(values, indent=2) + "\n")
 
 
 def check_new(output: Path) -> None:
@@ -261,12 +247,3 @@ def agreement_of(
     protocol, schedule = config.protocol.picked, config.schedule
     setup = protocol.setup() if schedule is None else schedule.installed(protocol.of_single_ratings.setup())
     return Agreement.of(setup, scale, item_ids, public=public, process=protocol.assumed, directory=directory)
-
-
-def _arrays(catalogue: Catalogue) -> dict[str, NDArray[np.generic]]:
-    return {
-        "numbers": catalogue.numbers,
-        "categories": catalogue.categories,
-        "number_names": np.array(catalogue.number_names, dtype=np.str_),
-        "category_names": np.array(catalogue.category_names, dtype=np.str_),
-    }

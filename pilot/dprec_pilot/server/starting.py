@@ -15,12 +15,12 @@ from flwr.proto.control_pb2 import StartRunRequest
 from flwr.supercore.fab import Fab
 
 from dprec.errors import InputError, RunError, one_line
+from dprec_pilot.files import read_text
 from dprec_pilot.server import deliveries
 from dprec_pilot.server.flower_app import APP
 from dprec_pilot.server.registering import answer_of, connected
 from dprec_pilot.server.server_folder import ServerFolder, check_new
 from simulation.storage.directories import CONFIG, SUMMARY
-from simulation.storage.files import read_text
 
 Settings: TypeAlias = dict[str, bool | float | int | str]
 """A run configuration of Flower."""

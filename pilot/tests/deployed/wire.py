@@ -19,7 +19,7 @@ from dprec.exchange import from_json
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.ledger import Charge
 from dprec_pilot.server.server_folder import ServerFolder
-from pilot.benchmarks.counting_proxy import Passed, counting_proxy
+from pilot.tests.deployed.counting_proxy import Passed, counting_proxy
 from pilot.tests.deployed.kills import listens
 from tests.paths import ROOT
 from tests.waiting import wait_until

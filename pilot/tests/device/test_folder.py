@@ -18,7 +18,7 @@ from dprec.exchange import COMPUTES, OneShotSetup
 from dprec.mechanisms import BoundedLaplace
 from dprec.personalization import OrdinalProcess
 from dprec.ratings import POSITIVE
-from dprec_pilot.device import profile as durable
+from dprec_pilot import files as durable
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.profile import State, profile_text, read_profile, read_state

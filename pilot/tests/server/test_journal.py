@@ -18,6 +18,7 @@ from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
 
 from dprec.errors import RunError
+from dprec_pilot import files
 from dprec_pilot.server import journal
 from dprec_pilot.server.enrolment import Enrolled, write_enrolment
 from dprec_pilot.server.journal import JOURNAL
@@ -180,7 +181,7 @@ def test_a_server_that_is_killed_while_it_writes_its_journal_goes_on(
 ) -> None:
     calm, disturbed = copies(BLP, tmp_path, 2)
     expected, _ = undisturbed(calm, tmp_path / "calm")
-    append, output, cuts = journal.append_durably, tmp_path / "disturbed", 0
+    append, output, cuts = files.append_durably, tmp_path / "disturbed", 0
 
     def cut_off(path: Path, line: bytes, *, after: int) -> None:
         """Write the next whole line, and half of the one after."""
@@ -190,7 +191,7 @@ def test_a_server_that_is_killed_while_it_writes_its_journal_goes_on(
         if writes == 2:
             raise Killed
 
-    monkeypatch.setattr(journal, "append_durably", cut_off)
+    monkeypatch.setattr(files, "append_durably", cut_off)
     while True:
         writes = 0
         try:
@@ -267,8 +268,8 @@ def test_a_line_that_no_journal_has_is_refused(
 ) -> None:
     server, output = cut_off
     lines = lines_of(output)[:2]
-    chain = journal._chained(json.loads(lines[-1])["chain"], said)
-    (output / JOURNAL).write_text("".join([*lines, json.dumps({**said, "chain": chain}) + "\n"]))
+    chain = files.Chain(output / JOURNAL, digest=json.loads(lines[-1])["chain"])
+    (output / JOURNAL).write_text("".join([*lines, chain.line(said).decode()]))
     with refused_at(f"{JOURNAL}:3"):
         resume(restarted(server), server, output)
 
@@ -276,9 +277,8 @@ def test_a_line_that_no_journal_has_is_refused(
 def test_another_question_than_was_asked_is_refused(cut_off: tuple[ServerFolder, Path]) -> None:
     server, output = cut_off
     lines = lines_of(output)
-    asked = {"asks": "0" * 64}
-    chain = journal._chained(json.loads(lines[0])["chain"], asked)
-    (output / JOURNAL).write_text(lines[0] + json.dumps({**asked, "chain": chain}) + "\n")
+    chain = files.Chain(output / JOURNAL, digest=json.loads(lines[0])["chain"])
+    (output / JOURNAL).write_text(lines[0] + chain.line({"asks": "0" * 64}).decode())
     with refused_at(JOURNAL) as caught:
         resume(restarted(server), server, output)
     assert caught.value.found == "question 1 is not the one that was asked"
@@ -349,7 +349,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(
         def refuse(path: Path, line: bytes, *, after: int) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-        full.setattr(journal, "append_durably", refuse)
+        full.setattr(files, "append_durably", refuse)
         with pytest.raises(RunError, match=JOURNAL):
             resume(restarted(server), server, output)
     resume(restarted(server), server, output)
