@@ -335,7 +335,7 @@ def _by_users(part: EvaluationPart, every: Sequence[Candidate]) -> dict[float | 
 
 def _users_in_words(part: EvaluationPart, counts: Sequence[float | None]) -> dict[str, str]:
     here = part.results[0].mean(USERS)
-    first = "as here" if here is None else f"{here:,.0f}, as here"
+    first = "here" if here is None else f"{here:,.0f} here"
     return {"" if own is None else f"{own:.17g}": first if own is None else f"{own:,.0f}" for own in counts}
 
 
