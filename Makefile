@@ -1,5 +1,5 @@
 # `make demo` shows what dprec does, `make test` checks that it does it, `make test-all` checks more thoroughly,
-# `make docs` builds the documentation, `make release` what is released.
+# `make nightly` checks the documents, `make docs` builds them, `make release` builds what is released.
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +11,7 @@ PILOT := $(wildcard pilot/pyproject.toml)
 # Compiled tests are kept, so that the processes that share them compile each once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all docs release clean
+.PHONY: demo test test-all nightly docs release clean
 
 demo: $(VENV)/run.stamp
 	$(BIN)/dprec compare compare-quick
@@ -25,10 +25,13 @@ ifneq ($(PILOT),)
 	$(BIN)/mypy pilot/dprec_pilot
 	$(BIN)/lint-imports --no-logo --config pilot/pyproject.toml
 endif
-	$(BIN)/pytest -m "not thorough"
+	$(BIN)/pytest -m "not thorough and not nightly"
 
 test-all: test
-	$(BIN)/pytest -m thorough
+	$(BIN)/pytest -m "thorough and not nightly"
+
+nightly: $(VENV)/test.stamp
+	$(BIN)/pytest -m nightly
 
 docs: $(VENV)/test.stamp
 	$(BIN)/sphinx-build -W --keep-going -n -q -E -b html docs docs/_build/html

@@ -76,21 +76,3 @@ def test_every_contract_is_tried() -> None:
 
 def test_a_module_of_the_simulation_needs_a_layer(linted: str) -> None:
     assert "- simulation.unplaced" in linted
-
-
-@pytest.mark.parametrize("module", ["openpyxl", "pandas", "ray", "xlrd"])
-def test_what_takes_long_to_import_is_imported_in_functions(module: str) -> None:
-    def refused(source: str) -> bool:
-        command = [sys.executable, "-m", "ruff", "check", "--select", "TID253", "--stdin-filename"]
-        finished = subprocess.run(
-            [*command, str(ROOT / "dprec" / "planted.py"), "-"],
-            input=source,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return finished.returncode == 1
-
-    assert refused(f"import {module}\n")
-    assert not refused(f"def read() -> None:\n    import {module}\n")

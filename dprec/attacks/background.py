@@ -25,7 +25,7 @@ _FIRST_SPREADS = 0.6, 0.2
 
 TOLD_BY_OTHERS = 0.5
 """What the evidence of a user's other reports is multiplied by: tilts are not all that a
-user's ratings have in common. benchmarks/choose_attack_background.py holds it against others.
+user's ratings have in common. benchmarks/choosing/attack_background.py holds it against others.
 """
 
 _STEPS = 30

@@ -379,7 +379,7 @@ _CALM_SWEEPS = 2
 
 _SWEEPS_BEFORE_DROPPING = 5
 """What an axis explains may fall at first, until it has found its direction, and rise from then on; chosen,
-with the share below, by benchmarks/choose_dropped_axes.py.
+with the share below, by `choose_dropped_axes` of benchmarks/choosing.
 """
 
 _NEGLIGIBLE = 1e-4

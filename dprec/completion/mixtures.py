@@ -135,7 +135,7 @@ class MogMatrixFactorization(Completion):
     kind: Literal["mog-mf"] = "mog-mf"
     papers: ClassVar[tuple[str, ...]] = ("neera2023",)
     rank: int = option(
-        "Number of factors; not published, chosen by benchmarks/choose_neera_settings.py.", 1, ge=1
+        "Number of factors; not published, chosen by benchmarks/choosing/settings.py.", 1, ge=1
     )
     components: int = option("Gaussians in the mixture.", 3, ge=1)
     iterations: int = option("Expectation-maximisation steps, at most.", 100, ge=1)

@@ -306,7 +306,7 @@ class NuclearNorm(Completion):
     )
     rating_noise: float = option(
         "Deviation of a rating from any low-rank matrix, as a share of the width of the scale; chosen by "
-        "benchmarks/choose_nuclear_norm_noise.py.",
+        "benchmarks/choosing/settings.py.",
         0.15,
         ge=0,
     )

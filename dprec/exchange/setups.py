@@ -32,8 +32,8 @@ from dprec.mechanisms import (
     TwoLayers,
 )
 from dprec.private_als import ImplicitAls, PrivateAls
+from dprec.randomness.first_draws import first_names
 from dprec.ratings import Ratings, RatingScale
-from dprec.renamed import first_names
 from dprec.reports import CellFamily, PartlyAnsweredFamily, ReportFamily
 from dprec.reports.layers import PERMANENT
 from dprec.secret_sets import SecretSets

@@ -76,7 +76,7 @@ class GramSettings:
 
     @classmethod
     def of(cls, tau: float, items: int, *, content: bool) -> GramSettings:
-        """Return the settings by a rule that `benchmarks/list_settings.py` judges on validation items.
+        """Return the settings by a rule that benchmarks/choosing/list_settings.py judges on validation items.
 
         ``tau``: standard deviation of the noise, per cell and per user, of a sum of unit contributions with
         the whole budget; 0 without noise. ``content``: whether there is public data about the items.
@@ -207,7 +207,7 @@ def ridge_of(noisy: Floats, deviation: float, users: int) -> float:
     """Return the ridge of the regression of items on items, in the table's unit.
 
     It grows with the noise, and with the root of what a user adds to the table: more where sets are large.
-    `benchmarks/list_settings.py` judges it; for the arguments see `denoised_table`.
+    `benchmarks/choosing/list_settings.py` judges it; for the arguments see `denoised_table`.
     """
     return 0.0045 * math.sqrt(users * max(float(noisy.sum()), users)) + 6 * deviation
 

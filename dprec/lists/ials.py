@@ -28,7 +28,7 @@ class ImplicitOptions:
     """The settings of iALS.
 
     Weight and ridge are the best of ten pairs on validation items of MovieLens 100K and MSWeb
-    (benchmarks/choose_list_references.py).
+    (benchmarks/choosing/list_references.py).
     """
 
     rank: int = 64

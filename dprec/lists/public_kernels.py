@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 CATEGORIES, NUMBERS = 0.5, 0.3
-"""Variances of f by categories and by numbers; `benchmarks/list_settings.py` judges them."""
+"""Variances of f by categories and by numbers; `benchmarks/choosing/list_settings.py` judges them."""
 
 _REACH = 0.3
 """Share of all popularity that lies between two values of a number whose likeness is 1 / e."""

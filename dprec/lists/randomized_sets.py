@@ -29,7 +29,7 @@ _MOST_ITEMS = 2048
 
 _RIDGE = 1.0
 """What a ridge is multiplied by that is larger than `ridge_of`: sets are not normalised, so few users with
-many items tell most of what the table says. benchmarks/choose_randomized_sets.py judges it, and
+many items tell most of what the table says. benchmarks/choosing/randomized_sets.py judges it, and
 `_BESIDE_CONTENT`.
 """
 

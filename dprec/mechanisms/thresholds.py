@@ -170,7 +170,7 @@ class BitsAndCounts(Mechanism):
 
 
 _BUDGET_OF_A_BIT, _MOST_BITS = 2.0, 64
-"""Of the budget per user, each bit gets about so much; chosen by benchmarks/choose_residual_bits.py."""
+"""Of the budget per user, each bit gets about so much; `choose_residual_bits` of benchmarks/choosing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +204,7 @@ class ResidualBits(Mechanism):
 
 
 _BUDGET_OF_AN_ANSWER, _MOST_ANSWERS = 4.0, 64
-"""Of the budget per user, an answer gets at most so much; chosen by benchmarks/choose_user_level_bit.py."""
+"""Of the budget per user, an answer gets at most so much; `choose_user_level_bit` of benchmarks/choosing."""
 
 _MANY_ITEMS = 1 << 14
 """A catalogue for which a channel stands that is asked for without one."""

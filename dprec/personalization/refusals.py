@@ -30,7 +30,7 @@ _SPREAD = 0.25
 _PUBLIC, _OFF_THE_LINE, _SLOPE, _GROUP = 0.15, 0.3, 0.3, 0.03
 """Standard deviations on the latent rating: of the mean of everybody's ratings around the public one, of what
 refusals are off the line, of its slope, and of a group around it. Round numbers, which
-benchmarks/choose_refusals.py holds against others on train ratings.
+`choose_refusals` of benchmarks/choosing holds against others on train ratings.
 """
 
 _STEPS = 8

@@ -1,7 +1,7 @@
 """What follows from public numbers: which sums are released, and what each of them spends.
 
 tau is the standard deviation of a number's noise in a sum of unit contributions that has the whole budget,
-over the number of users. benchmarks/choose_secret_sets.py chose the splits on validation ratings.
+over the number of users. benchmarks/choosing/settings.py chose the splits on validation ratings.
 """
 
 Split = tuple[float, float, float, float, float, float, float, float]

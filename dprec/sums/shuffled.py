@@ -144,7 +144,7 @@ class Exchange:
 def norm_among(users: int) -> float:
     """Return the norm of `ShuffledAggregation`: more is noise that only many users can bear.
 
-    `benchmarks/choose_shuffled.py` chose it and `null_fakes` on validation items, for contributions of lists.
+    `choose_shuffled` of benchmarks/choosing chose it and `null_fakes` on validation items, for lists.
     """
     return 4 * math.sqrt(max(users / 20_000, 1.0))
 

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dprec import formats as formats_of_dprec
+from dprec import formats
 from dprec.accounting import PrivacyBudget
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms.laplace import BoundedLaplace
-from dprec_pilot import formats
 from dprec_pilot.device.joining import read_invitation
 from dprec_pilot.device.profile import State as Memory
 from dprec_pilot.device.profile import read_state, write_state
@@ -59,14 +58,15 @@ WRITERS: dict[str, Callable[[Path], ACCEPT]] = {
 def test_an_earlier_or_later_format_is_refused(
     name: str, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here: formats_of_dprec.Format = getattr(formats, name)
     with monkeypatch.context() as elsewhere:
         # As another version of dprec writes it.
-        elsewhere.setattr(formats, name, replace(here, number=here.number + step))
-        elsewhere.setattr(formats_of_dprec, "__version__", "9.8.7")
+        elsewhere.setattr(formats, "NUMBER", formats.NUMBER + step)
+        elsewhere.setitem(formats.STAMP, formats.SCHEMA, formats.NUMBER)
         read = WRITERS[name](tmp_path)
         read()
     with pytest.raises(InputError) as caught:
         read()
-    assert caught.value.found == f"format {here.number + step}, written by dprec 9.8.7"
-    assert caught.value.accepted.endswith("is dprec 9.8.7")
+    assert (caught.value.where.rpartition(": ")[2], caught.value.found) == (
+        "schema",
+        str(formats.NUMBER + step),
+    )

@@ -7,7 +7,7 @@ shows runs; one of a preset is planned, and a small comparison takes the place o
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise, takewhile
 from pathlib import Path
 
@@ -24,33 +24,15 @@ from tests.paths import ROOT
 LOCAL = ["--set", "simulation.backend=local", "--no-page"]
 ONE_CELL_EACH = ["--set", "epsilons=[1.0]", "--set", "seeds=[1]"]
 
-NOT_RUN: Mapping[str, str] = {
-    ".": "of the shell",
-    "cd": "of the shell",
-    "chmod": "of the shell",
-    "curl": "needs a network",
-    "docker": "needs a daemon",
-    "export": "of the shell",
-    "flower-superlink": "stays until it is stopped",
-    "flwr": "needs a SuperLink",
-    "head": "of the shell",
-    "journalctl": "needs systemd",
-    "mkdir": "of the shell",
-    "nginx": "stays until it is stopped",
-    "pip": "installs",
-    "ray": "starts a cluster",
-    "sed": "needs the server's paths",
-    "source": "of the shell",
-    "sudo": "needs rights",
-    "systemctl": "needs systemd",
+NOT_RUN = {
+    *(".", "cd", "chmod", "export", "head", "mkdir", "source"),  # of the shell
+    *("curl", "docker", "journalctl", "pip", "ray", "sed", "sudo", "systemctl"),  # need more than a folder
+    *("flower-superlink", "flwr", "nginx"),  # stay until they are stopped, or need what does
 }
-"""Programs that are not run, with the reason."""
+"""Programs that are not run."""
 
-PARSED: Mapping[str, str] = {
-    "fetch": "needs a network",
-    "tune": "takes long, and has tests of its own",
-}
-"""Commands of dprec that are parsed and not run, with the reason."""
+PARSED = {"fetch", "tune"}
+"""Commands of dprec that are parsed and not run: they need a network, or take long."""
 
 
 class Terminal:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from release.building import Built, build, build_pilot, copy_sources, epoch_of
+from release.building import Built, build, build_pilot, copy_sources
 from tests.paths import CONFIGS, ROOT
 
 pytest.importorskip("hatchling")
@@ -72,12 +72,6 @@ def test_a_build_elsewhere_by_somebody_else_is_the_same(built: Built, tmp_path: 
     assert (again.name, again.version) == (built.name, built.version)
 
 
-def test_the_time_is_part_of_a_build(built: Built, tmp_path: Path) -> None:
-    later = build(copy_sources(ROOT, tmp_path / "sources"), tmp_path / "dist", EPOCH + 86_400)
-    assert later.digests.keys() == built.digests.keys()
-    assert {*later.digests.values()} & {*built.digests.values()} == set()
-
-
 @pytest.mark.skipif(not (ROOT / "pilot").exists(), reason="the pilot is a distribution of its own")
 def test_a_build_of_the_pilot_elsewhere_is_the_same(tmp_path: Path) -> None:
     first, second = (
@@ -86,12 +80,3 @@ def test_a_build_of_the_pilot_elsewhere_is_the_same(tmp_path: Path) -> None:
     )
     assert first.digests == second.digests
     assert (first.name, first.paths) == ("dprec-pilot", [first.wheel])
-    with zipfile.ZipFile(first.wheel) as archive:
-        contents = set(archive.namelist())
-    found = files(ROOT / "pilot" / "dprec_pilot", "*")
-    source = {f"dprec_pilot/{path}" for path in found if "__pycache__" not in path}
-    assert {path for path in contents if ".dist-info/" not in path} == source
-
-
-def test_git_says_when_the_last_commit_was_made() -> None:
-    assert epoch_of(ROOT) > EPOCH

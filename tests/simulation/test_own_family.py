@@ -1,11 +1,10 @@
 """A family of reports from a user's file goes wherever ours go, with no line of the source changed."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from simulation import audit, compare, run
+from simulation import audit, run
 
 OWN = "tests.own_family:OwnBits"
 EPSILON = 4.0
@@ -47,22 +46,3 @@ def test_it_is_audited() -> None:
     measured = {finding.test: finding for finding in found.findings if not finding.exact}
     assert measured["all of three ratings"].promised == pytest.approx(EPSILON)
     assert measured["all of three ratings"].at_least > 0.2 * EPSILON
-
-
-def test_it_is_compared_and_drawn(tmp_path: Path) -> None:
-    ours = {**VALUES["protocol"], "mechanism": {"kind": "residual-bits", "bits": 2}}
-    values = {key: VALUES[key] for key in ("name", "dataset", "split", "simulation")}
-    values |= {
-        "epsilons": [EPSILON],
-        "protocols": [{"name": "own", "protocol": VALUES["protocol"]}, {"name": "ours", "protocol": ours}],
-        "baselines": False,
-    }
-    result = compare(values, tmp_path / "out")
-    own, same = sorted(result.rows, key=lambda row: row["protocol"], reverse=True)
-    assert (own["status"], same["status"]) == ("declared", "proved")
-    assert own["rmse"] == pytest.approx(same["rmse"], abs=0.3)
-    assert OWN in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    drawn = run(VALUES, tmp_path / "run")
-    assert drawn.channel is not None
-    assert drawn.channel.channel.epsilon == pytest.approx(EPSILON / 2)
-    assert list((tmp_path / "run" / "figures").iterdir())

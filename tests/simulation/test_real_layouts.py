@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dprec.datasets import DATASETS, DelimitedTable, Synthetic
+from dprec.datasets import DelimitedTable, Synthetic
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from simulation import run
-from tests.paths import DATA
 from tests.refusals import refused_at
 
 USERS, ITEMS = 40, 30
@@ -204,28 +203,12 @@ def test_play_counts_become_signs_by_a_threshold(tmp_path: Path) -> None:
     path = tmp_path / "plays.tsv"
     path.write_text("".join(f"{user}\t{item}\t{7 ** int(stars)}\n" for user, item, stars in ROWS))
     with pytest.raises(InputError, match=r"accepted: .*--set dataset.high=16807 if it is a rating"):
-        run("one-bit-input-effects", dataset={"kind": "csv", "path": str(path)})
+        run("one-bit-input", dataset={"kind": "csv", "path": str(path)})
     result = run(
-        "one-bit-input-effects",
+        "one-bit-input",
         dataset={"kind": "csv", "path": str(path), "low": 1, "high": 16807},
         binarization={"kind": "threshold", "above": 343},
         simulation={"backend": "local"},
     )
     assert result.summary["dataset"]["binarized_above"] == 343
     assert set(result.predictions["rating"].tolist()) == {-1, 1}
-
-
-@pytest.mark.parametrize(
-    ("kind", "file"),
-    [("movielens-100k", "ml-100k/u.data"), ("rc", "rc/rating_final.csv"), ("douban", "douban/book.dat")],
-)
-def test_a_real_file_reads_as_its_own_kind_does(kind: str, file: str) -> None:
-    path = DATA / file
-    if not path.is_file():
-        pytest.skip(f"no {path}")
-    own = DATASETS[kind](path=str(path)).load()
-    found = DelimitedTable(path=str(path)).load()
-    np.testing.assert_array_equal(found.scale.values, own.scale.values)
-    np.testing.assert_array_equal(found.user_ids, own.user_ids)
-    np.testing.assert_array_equal(found.items, own.items)
-    np.testing.assert_array_equal(found.levels, own.levels)

@@ -213,7 +213,7 @@ class OneBit(Completion):
     )
     ridge: float = option(
         "Ridge of the biases, in observations of the largest curvature x 4; chosen by "
-        "benchmarks/choose_one_bit_settings.py.",
+        "benchmarks/choosing/settings.py.",
         2.0,
         gt=0,
     )

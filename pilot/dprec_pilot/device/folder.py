@@ -17,7 +17,7 @@ from typing import Self
 
 import numpy as np
 
-from dprec import components
+from dprec import components, formats
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.errors import InputError
 from dprec.exchange import COMPUTES, AnySetup, Setup, from_json, group_of, is_integer, to_json
@@ -25,7 +25,6 @@ from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
 from dprec.ratings import RatingScale
-from dprec_pilot import formats
 from dprec_pilot.device.ledger import DeviceOptions, Limits
 from dprec_pilot.device.node_key import public_line, read_node_key
 from dprec_pilot.device.profile import Profile, State, profile_text, read_profile, write_state
@@ -273,7 +272,7 @@ class DeviceFolder:
     def options(self) -> DeviceOptions:
         """How the device is enrolled, and what it may spend."""
         text, where = read_text(self.options_file, _DEVICE), str(self.options_file)
-        return from_json(DeviceOptions, formats.DEVICE.body(text, where), where)
+        return from_json(DeviceOptions, formats.body(text, where), where)
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -397,7 +396,7 @@ def write_device(
         device.secret_file: _new_secret(),
         device.seeded_file: None if seeded is None else to_json(seeded),
         device.directory_file: None if directory is None else directory.text,
-        device.options_file: formats.DEVICE.stamped(to_json(options)),
+        device.options_file: formats.stamped(to_json(options)),
     }
     _write_files(device, {path: contents for path, contents in files.items() if contents is not None})
     return device

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from dprec import formats
 from dprec.arrays import Floats
 from dprec.components import Options, option
 from dprec.datasets.columns import find_column, found_separator, split_line
 from dprec.errors import InputError
 from dprec.exchange import from_json, to_json
 from dprec.ratings import RatingScale
-from dprec_pilot import formats
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import (
     Agreement,
@@ -57,7 +57,7 @@ class Invitation(Options):
     @property
     def text(self) -> str:
         """The contents."""
-        return formats.INVITATION.stamped(to_json(self))
+        return formats.stamped(to_json(self))
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Joined:
 def read_invitation(path: Path) -> Invitation:
     """Read an invitation; raises InputError when it is none."""
     text = read_text(path, _INVITATION)
-    invitation = from_json(Invitation, formats.INVITATION.body(text, str(path)), str(path))
+    invitation = from_json(Invitation, formats.body(text, str(path)), str(path))
     if len(set(invitation.items)) < len(invitation.items):
         raise InputError(f"{path}, items", "an id twice", "every item once")
     check_authority(invitation.certificate, f"{path}, certificate")

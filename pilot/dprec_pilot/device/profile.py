@@ -20,11 +20,11 @@ from flwr.app import ConfigRecord, Message, RecordDict
 
 from clients.population import Partition
 from clients.shards import StoredProfiles
+from dprec import formats
 from dprec.arrays import AnyInts, Floats, Int32s, Ints, Uint8s
 from dprec.errors import InputError
 from dprec.predictions import words_of_ties
 from dprec.ratings import RatingScale
-from dprec_pilot import formats
 from dprec_pilot.files import read_bytes, read_text, write_durably
 from dprec_pilot.records import DecodeError, kept, message_of, records_of
 
@@ -70,7 +70,7 @@ def write_state(path: Path, state: State) -> None:
             "reply": state.reply,
             # The ids of Flower's nodes are wider than the numbers of its records.
             "node": str(state.node_id),
-            **formats.DEVICE_STATE.stamp,
+            **formats.STAMP,
         }
     )
     contents = kept(RecordDict({_DEVICE: own}))
@@ -86,7 +86,7 @@ def read_state(path: Path) -> State:
         raise InputError(str(path), "damaged", accepted)
     try:
         own = records_of(contents).config_records[_DEVICE]
-        formats.DEVICE_STATE.check(own, str(path))
+        formats.check(own, str(path))
         return State(
             answers=_bytes(own, "answers"),
             charges=int(str(own["charges"])),

@@ -10,6 +10,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from dprec import formats
 from dprec.catalogue import Catalogue
 from dprec.components import Options, as_values, option
 from dprec.errors import InputError, SettingError, one_line, within
@@ -17,7 +18,6 @@ from dprec.exchange import from_json
 from dprec.randomness import Key
 from dprec.ratings import RatingScale
 from dprec.schedules import Schedule
-from dprec_pilot import formats
 from dprec_pilot.device.folder import Agreement, check_version
 from dprec_pilot.device.joining import check_authority
 from dprec_pilot.files import OPEN, NamedFile, read_bytes, read_text, write_durably
@@ -122,7 +122,7 @@ class ServerFolder:
         """What the server knows beside protocol, catalogue and enrolment."""
         text = read_text(self._deployment_file, _PREPARED)
         where = str(self._deployment_file)
-        return from_json(Deployment, formats.DEPLOYMENT.body(text, where), where)
+        return from_json(Deployment, formats.body(text, where), where)
 
     @cached_property
     def item_ids(self) -> list[str]:
@@ -205,7 +205,7 @@ class ServerFolder:
             write_durably(self._public_data_file, file.getvalue(), OPEN)
         if directory is not None:
             write_durably(self._directory_file, directory.text, OPEN)
-        values = {**formats.DEPLOYMENT.stamp, **as_values(deployment)}
+        values = {**formats.STAMP, **as_values(deployment)}
         write_durably(self._deployment_file, json.dumps(values, indent=2) + "\n")
 
 

@@ -50,10 +50,7 @@ THOROUGH = [
 SUMMING = (
     *THOROUGH,
     "popularity-secagg",
-    *(
-        pytest.param(name, marks=pytest.mark.thorough)
-        for name in ("secagg-als", "popularity-by-content-secagg", "public-start")
-    ),
+    *(pytest.param(name, marks=pytest.mark.thorough) for name in ("secagg-als", "public-start")),
 )
 
 

@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 
 from simulation.analysis.answer import (
-    GridCell,
     answer_sentences,
     answer_to,
     by_trust,
-    decision_grid,
     guess,
     price,
 )
 from simulation.analysis.columns import MOST_ROWS, headline_columns, headline_rows
+from simulation.analysis.decision import GridCell, decision_grid
 from simulation.analysis.protocol_results import ProtocolResult, read_results, results_of
 from simulation.analysis.vocabulary import METRICS
 from simulation.storage.files import csv_of_rows

@@ -17,7 +17,7 @@ from simulation.protocols import PROTOCOLS
 from simulation.protocols.components import COMPONENT_REGISTRIES
 from tests.refusals import refused_at
 
-PRESETS = sorted(name for name, path in presets().items() if path.parent.name == "configs")
+PRESETS = sorted(name for name, path in presets().items() if path.parent.name != "experiments")
 RUNS = [name for name in PRESETS if not name.startswith("compare")]
 
 
@@ -119,8 +119,8 @@ def test_as_many_reports_are_sent_as_rounds_are_promised(
 
 
 def test_a_schedule_is_named_beside_what_one_report_is() -> None:
-    assert [getattr(described(name).schedule, "kind", None) for name in ("weekly-fresh", "blp-mf")] == [
-        "fresh",
+    assert [getattr(described(name).schedule, "kind", None) for name in ("weekly-increments", "blp-mf")] == [
+        "increments",
         None,
     ]
 
@@ -133,7 +133,9 @@ def test_a_setting_stands_beside_its_default_and_what_the_paper_has() -> None:
     assert lines["graph.neighbors"].published == ()
     epsilon = {line.key: line for line in described("blp-mf").settings}["privacy.epsilon"]
     assert (epsilon.value, epsilon.default) == (1.0, REQUIRED)
-    assert [own.key for own in described("isgd-variational").beyond_the_paper] == ["completion.kind"]
+    assert [own.key for own in described("isgd", "protocol.completion.kind=mf").beyond_the_paper] == [
+        "completion.kind"
+    ]
     assert described("isgd").beyond_the_paper == ()
 
 

@@ -170,7 +170,7 @@ def test_the_column_holds_every_result_against_nothing_sent() -> None:
     for row in good.rows:
         row |= {"against": "baseline", "rmse_gain_low": 0.09, "rmse_gain_high": 0.11}
     (column,) = baseline_columns(RMSE, [good, baseline, mean])
-    assert (column.title, column.hint) == ("against nothing sent", "RMSE, ± 95 % interval over users")
+    assert (column.title, column.unit) == ("against nothing sent", "RMSE, ± 95 % interval over users")
     shown = [column.text(each) for each in (good, baseline, mean)]
     assert shown == ["0.100 ± 0.010 better", "–", "0.100 worse"]
     values = [column.value(each) for each in (good, mean)]

@@ -120,13 +120,13 @@ def test_the_page_of_a_comparison_says_who_pays(compared: Path) -> None:
 def test_a_damaged_table_is_refused(compared: Path, tmp_path: Path) -> None:
     assert read_groups(tmp_path) == []
     lines = (compared / GROUPS).read_text().splitlines()
-    (tmp_path / GROUPS).write_text("\n".join(lines))
+    (tmp_path / GROUPS).write_text("\n".join(lines) + "\n")
     assert read_groups(tmp_path) == read_groups(compared)
     header = next(csv.reader(lines[:1]))
     for column, value in (("users", "-1"), ("users", "1e999"), ("rmse", "-2"), ("worse", "x")):
         cells = next(csv.reader(lines[1:2]))
         cells[header.index(column)] = value
-        (tmp_path / GROUPS).write_text("\n".join([lines[0], ",".join(cells)]))
+        (tmp_path / GROUPS).write_text("\n".join([lines[0], ",".join(cells)]) + "\n")
         with pytest.raises(InputError, match=GROUPS):
             read_groups(tmp_path)
 

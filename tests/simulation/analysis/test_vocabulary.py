@@ -108,10 +108,10 @@ def test_composed_losses_stand_with_their_delta() -> None:
         ProtocolResult("none", None, ({"epsilon_composed_max": None},)),
     ]
     column = composed_column(results)
-    assert (column.title, column.hint) == ("ε per user, composed", "largest, δ=1e-06")
+    assert (column.title, column.unit) == ("ε per user, composed", "largest, δ=1e-06")
     assert [column.text(result) for result in results] == ["12.5, same items", "–"]
     other = ProtocolResult("rr", 1.0, ({"epsilon_composed_max": 3.0, "delta": 0.01},))
-    assert composed_column([*results, other]).hint == "largest, δ=1e-06, δ=0.01"
+    assert composed_column([*results, other]).unit == "largest, δ=1e-06, δ=0.01"
 
 
 @pytest.mark.parametrize("hides", [False, True])
@@ -131,7 +131,7 @@ def test_a_spread_says_what_it_is() -> None:
             ProtocolResult("blp", 1.0, tuple({"rmse": 1.0, "seed": seed} for seed in range(count)))
             for count in runs
         ]
-        return spread_column(METRICS[0], results, direction=True).hint
+        return spread_column(METRICS[0], results, direction=True).unit
 
     assert hint(3, 3) == "lower is better, ± standard deviation over 3 seeds"
     assert hint(3, 1, 5) == "lower is better, ± standard deviation over 3 to 5 seeds"
@@ -152,8 +152,8 @@ def test_seeds_and_folds_are_distinguished() -> None:
     assert average.folds == (pytest.approx(0.4 / 2**0.5), 2)
     column = spread_column(METRICS[0], [both])
     assert column.text(both) == "1.4000 ± 0.1000 ± 0.2828"
-    assert column.hint == "± standard deviation over 3 seeds, then over 2 folds"
-    assert spread_column(METRICS[0], [one_seed]).hint == "± standard deviation over 2 folds"
+    assert column.unit == "± standard deviation over 3 seeds, then over 2 folds"
+    assert spread_column(METRICS[0], [one_seed]).unit == "± standard deviation over 2 folds"
     assert spread_column(METRICS[0], [one_seed]).text(one_seed) == "1.3000 ± 0.2828"
 
 

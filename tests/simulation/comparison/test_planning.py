@@ -336,7 +336,7 @@ def test_what_is_listed_is_not_added_whatever_its_name_unless_it_has_other_setti
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "path",
-    sorted({*CONFIGS.glob("compare-*.yaml"), *(CONFIGS / "experiments").glob("*.yaml")}),
+    sorted(path for folder in ("comparisons", "experiments") for path in (CONFIGS / folder).glob("*.yaml")),
     ids=lambda p: p.stem,
 )
 def test_every_comparison_holds_the_strongest_baseline_that_its_public_data_permit(path: Path) -> None:
@@ -371,10 +371,10 @@ def test_a_panel_has_its_baselines_in_it(tmp_path: Path) -> None:
 
 def test_splits_that_differ_are_numbered(tmp_path: Path) -> None:
     other = {"split": {"kind": "leave-n-per-user"}}
-    comparison = planned(tmp_path, ["blp-mf", {"name": "blp-svd", "set": other}])
+    comparison = planned(tmp_path, ["blp-mf", {"name": "blp-mog-mf", "set": other}])
     assert {"nothing-sent", "nothing-sent-synthetic"} <= set(names(comparison))
     comparison = planned(
-        tmp_path, ["blp-mf", {"name": "blp-svd", "set": other}, {"name": "isgd", "set": SMALL}]
+        tmp_path, ["blp-mf", {"name": "blp-mog-mf", "set": other}, {"name": "isgd", "set": SMALL}]
     )
     assert {"nothing-sent", "nothing-sent-synthetic", "nothing-sent-2"} <= set(names(comparison))
 

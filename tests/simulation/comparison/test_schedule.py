@@ -23,7 +23,7 @@ from simulation.configuration.strict_yaml import read_yaml
 from simulation.console.command_line import main
 from simulation.pages import report
 from simulation.protocols.base import BASELINES
-from tests.paths import CONFIGS
+from tests.paths import CONFIGS, preset_file
 from tests.refusals import refused_at
 
 DATASET = "dataset={kind: synthetic, users: 12, items: 9, ratings: 60}"
@@ -233,8 +233,8 @@ def comparison(tmp_path: Path) -> Any:
             "simulation": {"backend": "local"},
             **changes,
         }
-        for preset in ("blp-mf", "laplace-svd", "zheng-rr", "plain-mf"):
-            (tmp_path / f"{preset}.yaml").write_text((CONFIGS / f"{preset}.yaml").read_text())
+        for preset in ("blp-mf", "zheng-rr", "plain-mf"):
+            (tmp_path / f"{preset}.yaml").write_text((preset_file(preset)).read_text())
         path = tmp_path / "fig2.yaml"
         path.write_text(yaml.safe_dump(values))
         return path

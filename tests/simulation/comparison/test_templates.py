@@ -75,14 +75,14 @@ def small(**changes: Any) -> dict[str, Any]:
         "dataset": {"kind": "synthetic", "users": 12, "items": 9, "ratings": 60},
         "split": HOLDOUT,
         "epsilons": [1.0],
-        "protocols": [{"name": "plain", "protocol": plain}, "x-map", "one-bit-input-effects"],
+        "protocols": [{"name": "plain", "protocol": plain}, "x-map", "one-bit-input"],
         "simulation": {"backend": "local"},
         **changes,
     }
 
 
 def test_what_does_not_suit_the_ratings_is_left_out_with_its_baselines(ratings: Path, tmp_path: Path) -> None:
-    signs = {"name": "signs", "preset": "one-bit-input-effects"}
+    signs = {"name": "signs", "preset": "one-bit-input"}
     values = small(protocols=[*small()["protocols"][:2], signs])
     lines = ratings.read_text().splitlines()
     ratings.write_text("\n".join([lines[0], *(f"{line.rpartition(',')[0]},{3}" for line in lines[1:])]))
