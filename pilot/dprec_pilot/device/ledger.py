@@ -186,7 +186,7 @@ class Ledger:
         return ledger
 
     def line(self, charge: Charge) -> bytes:
-        """Return the line to append for a charge, with a delta and repeated answers where there are any."""
+        """Return the line to append for a charge, silent on a delta or repeated answers if there are none."""
         entries, seldom = as_values(charge).items(), ("delta", "memory", "answered")
         return self.lines.line({key: value for key, value in entries if value or key not in seldom})
 
