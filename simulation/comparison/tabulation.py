@@ -169,7 +169,8 @@ def _compared_results(results: Sequence[ProtocolResult], main: Metric) -> Iterat
                 has = [
                     each for each in METRICS if each.column in METRICS_OF_USERS and own.average(each.column)
                 ]
-                for metric in has or [None]:
+                metrics: Sequence[Metric | None] = has or [None]
+                for metric in metrics:
                     yield _Pairing.of(own, base, metric, AGAINST, gain_columns(metric) if metric else ())
     if main.column in METRICS_OF_USERS:
         for best, others in rivals(results, main):

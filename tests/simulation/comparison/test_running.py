@@ -190,21 +190,6 @@ def test_while_it_runs_the_table_holds_what_is_finished(
     assert held == [1, 2, 3, 4, 5, 6]
 
 
-def test_what_is_shown_while_a_comparison_runs_takes_a_fiftieth_of_the_time() -> None:
-    seconds, shown = 0.0, 0
-    pauses = Pauses(lambda: seconds)
-    for _ in range(1000):
-        seconds += 1.0
-        if pauses.due:
-            shown += 1
-            with pauses.spending():
-                seconds += 2.0
-    # All but the last one, whose length is not known before.
-    assert 2.0 * (shown - 1) <= 0.02 * seconds
-    assert shown > 9
-    assert not Pauses(lambda: 0.0).due
-
-
 def test_a_budget_that_a_protocol_cannot_keep_is_refused_before_anything_runs(
     pair: Path, tmp_path: Path
 ) -> None:
