@@ -119,8 +119,6 @@ MAPPING = "a mapping of keys to values"
 ACCEPTED = {
     "bool_parsing": "True, False",
     "bool_type": "true or false",
-    "dataclass_exact_type": "an instance of {class_name}",
-    "dataclass_type": MAPPING,
     "dict_type": MAPPING,
     "finite_number": "a finite number",
     "float_parsing": "a number",
