@@ -221,8 +221,12 @@ def _cells(path: Path, layout: Layout, width: int) -> pl.LazyFrame:
         rows = _checked(path, layout, lines, parts.list.len(), width)
         divided = lines.head(rows).select(parts.alias("parts"))
         return divided.select(pl.col("parts").list.get(place).alias(str(place)) for place in range(width))
+    skipped, odd = int(layout.header), line.str.count_matches(mark, literal=True) + 1 != width
+    quotes = line.str.contains('"', literal=True)
+    if not any(lines.select((odd | pl.col("zero").is_not_null()).any(), quote=quotes.any()).collect().row(0)):
+        return _scanned(path, mark, None, width, skipped)
     source: Path | bytes = path
-    with_quotes = lines.filter(line.str.contains('"', literal=True))
+    with_quotes = lines.filter(quotes)
     # Elsewhere in a cell, a quote is a character as any other.
     quoted = with_quotes.select(line.str.contains(f'(?:^|{re.escape(mark)})[ \t]*"').any()).collect().item()
     bare = line
@@ -233,10 +237,9 @@ def _cells(path: Path, layout: Layout, width: int) -> pl.LazyFrame:
         sound = line.str.contains(f"^(?:{cell}{re.escape(mark)})*{cell}$")
         if not with_quotes.select(sound.all()).collect().item():
             lines = lines.with_columns(_usually_quoted(line, mark)).collect().lazy()
-            source = "\n".join(lines.collect()["line"]).encode()
+            source, skipped = "\n".join(lines.collect()["line"]).encode(), 0
         bare = pl.when(sound).then(line.str.replace_all(r'"[^"]*"', ""))
     rows = _checked(path, layout, lines, bare.str.count_matches(mark, literal=True) + 1, width)
-    skipped = int(layout.header) if source is path else 0
     return _scanned(source, mark, '"' if quoted else None, width, skipped).head(rows)
 
 
