@@ -327,15 +327,13 @@ class _Column:
         if numbers is not None:
             return numbers
         cells = self._trimmed()
-        without = cells.filter(~cells.is_in(["nan", "NaN"]))
-        if without.str.contains(_WHOLE).all():
-            missing = cells.is_in(["nan", "NaN"]).arg_true()
-            if missing.len() and without.len():
-                row = int(missing[0])
+        missing = cells.is_in(["nan", "NaN"])
+        if not missing.all() and cells.filter(~missing).str.contains(_WHOLE).all():
+            if missing.any():
+                row = int(missing.arg_true()[0])
                 raise self._error(row, repr(cells[row]), "an identifier in every line")
-            if without.len():
-                # 7.0 is 7, as a program writes it that took identifiers for measurements.
-                cells = cells.str.replace(r"\.0+$", "")
+            # 7.0 is 7, as a program writes it that took identifiers for measurements.
+            cells = cells.str.replace(r"\.0+$", "")
         numbers = _integers(cells)
         return self._texts() if numbers is None else numbers
 
