@@ -221,8 +221,12 @@ def _cells(path: Path, layout: Layout, width: int) -> pl.LazyFrame:
         rows = _checked(path, layout, lines, parts.list.len(), width)
         divided = lines.head(rows).select(parts.alias("parts"))
         return divided.select(pl.col("parts").list.get(place).alias(str(place)) for place in range(width))
+    skipped, odd = int(layout.header), line.str.count_matches(mark, literal=True) + 1 != width
+    quotes = line.str.contains('"', literal=True)
+    if not any(lines.select((odd | pl.col("zero").is_not_null()).any(), quote=quotes.any()).collect().row(0)):
+        return _scanned(path, mark, None, width, skipped)
     source: Path | bytes = path
-    with_quotes = lines.filter(line.str.contains('"', literal=True))
+    with_quotes = lines.filter(quotes)
     # Elsewhere in a cell, a quote is a character as any other.
     quoted = with_quotes.select(line.str.contains(f'(?:^|{re.escape(mark)})[ \t]*"').any()).collect().item()
     bare = line
@@ -233,10 +237,9 @@ def _cells(path: Path, layout: Layout, width: int) -> pl.LazyFrame:
         sound = line.str.contains(f"^(?:{cell}{re.escape(mark)})*{cell}$")
         if not with_quotes.select(sound.all()).collect().item():
             lines = lines.with_columns(_usually_quoted(line, mark)).collect().lazy()
-            source = "\n".join(lines.collect()["line"]).encode()
+            source, skipped = "\n".join(lines.collect()["line"]).encode(), 0
         bare = pl.when(sound).then(line.str.replace_all(r'"[^"]*"', ""))
     rows = _checked(path, layout, lines, bare.str.count_matches(mark, literal=True) + 1, width)
-    skipped = int(layout.header) if source is path else 0
     return _scanned(source, mark, '"' if quoted else None, width, skipped).head(rows)
 
 
@@ -324,15 +327,13 @@ class _Column:
         if numbers is not None:
             return numbers
         cells = self._trimmed()
-        without = cells.filter(~cells.is_in(["nan", "NaN"]))
-        if without.str.contains(_WHOLE).all():
-            missing = cells.is_in(["nan", "NaN"]).arg_true()
-            if missing.len() and without.len():
-                row = int(missing[0])
+        missing = cells.is_in(["nan", "NaN"])
+        if not missing.all() and cells.filter(~missing).str.contains(_WHOLE).all():
+            if missing.any():
+                row = int(missing.arg_true()[0])
                 raise self._error(row, repr(cells[row]), "an identifier in every line")
-            if without.len():
-                # 7.0 is 7, as a program writes it that took identifiers for measurements.
-                cells = cells.str.replace(r"\.0+$", "")
+            # 7.0 is 7, as a program writes it that took identifiers for measurements.
+            cells = cells.str.replace(r"\.0+$", "")
         numbers = _integers(cells)
         return self._texts() if numbers is None else numbers
 
