@@ -126,11 +126,6 @@ class Options:
         if "kind" in names and _is_named_by_its_class(type(self)):
             object.__setattr__(self, "kind", reference_of(type(self)))
 
-    @property
-    def needs_scipy(self) -> bool:
-        """Whether a device cannot use it without SciPy; see `dprec.scipy_or_numpy`."""
-        return False
-
     @classmethod
     def declares_loss(cls) -> bool:
         """Return whether losses rest on the word of a class from outside alone; see `without_loss`."""

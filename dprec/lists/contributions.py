@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from dprec.arrays import (
     AnyInts,
@@ -28,7 +29,6 @@ from dprec.arrays import (
     rows_of,
     segments,
 )
-from dprec.scipy_or_numpy import sparse_rows
 from dprec.sums import UNIT, Contributions, Layout, Vectors
 from dprec.wire import decode_item_sets, encode_item_sets
 
@@ -263,7 +263,7 @@ class ProductLayout(SetLayout):
         owners, places, own = owners[present], places[present], self.features[items[present]]
         counts = np.bincount(owners, minlength=n_users)
         counted = np.maximum(counts, self.fewest)
-        sets = sparse_rows(np.ones(items.size), items, indptr, self.n_items)
+        sets = sp.csr_array((np.ones(items.size), items, indptr), shape=(n_users, self.n_items))
         others = (sets @ self.features)[owners] - own
         squares = (others**2).sum(axis=1)
         # What is smaller is rounding alone.

@@ -36,11 +36,6 @@ class FisherOptimal(Mechanism):
     )
     variance: float = option("Variance of the latent rating, in units of the noise on it.", 0.5, gt=0, le=100)
 
-    @property
-    def needs_scipy(self) -> bool:
-        """It does: for the linear programme."""
-        return True
-
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the best channel.
 

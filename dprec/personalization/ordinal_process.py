@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+from scipy.linalg.lapack import dposv, dtrtrs
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, places_of, rows_of
 from dprec.completion import SymbolTables
@@ -23,7 +24,6 @@ from dprec.errors import RunError
 from dprec.ordinal import expected_rating
 from dprec.predictions import recommended
 from dprec.ratings import Ratings
-from dprec.scipy_or_numpy import factor_and_solve, solve_by_factors
 from dprec.wire import ItemTable
 
 _MULTIPLE = 16
@@ -252,7 +252,7 @@ class Posterior:
             target = (information * (latent - prior) + slopes) * is_rating
             solved = root * (covariance @ target[:, :, None])[:, :, 0]
             try:
-                factor_and_solve(system, solved)
+                _factor_and_solve(system, solved)
             except np.linalg.LinAlgError:
                 line = "a device's process: a covariance of ratings is not positive definite"
                 raise RunError(line) from None
@@ -264,5 +264,26 @@ class Posterior:
         """Return how far other latent ratings are moved, and how much of their variance is explained."""
         moved = (across @ self.pull[:, :, None])[:, :, 0]
         scaled = across * self.root[:, None, :]
-        solve_by_factors(self.factor, scaled)
+        _solve_by_factors(self.factor, scaled)
         return moved, np.einsum("bqn,bqn->bq", scaled, scaled)
+
+
+def _factor_and_solve(systems: Floats, sides: Floats) -> None:
+    """Replace positive definite matrices by Cholesky factors, upper triangles, and sides by solutions.
+
+    ``systems``, shape (batch, n, n), of which nothing below the diagonal is kept; ``sides``, shape
+    (batch, n), all contiguous. Raises `numpy.linalg.LinAlgError` when one is not positive definite.
+    """
+    for system, side in zip(systems, sides, strict=True):
+        # LAPACK writes in place, as each is contiguous; a transposed lower triangle is an upper one.
+        if dposv(system.T, side, lower=True, overwrite_a=True, overwrite_b=True)[2]:
+            raise np.linalg.LinAlgError("not positive definite")
+
+
+def _solve_by_factors(factors: Floats, sides: Floats) -> None:
+    """Replace each row b of some sides by the x of R^T x = b, for the factors R of `_factor_and_solve`.
+
+    ``factors``, shape (batch, n, n); ``sides``, shape (batch, rows, n), contiguous.
+    """
+    for factor, rows in zip(factors, sides, strict=True):
+        dtrtrs(factor.T, rows.T, lower=True, overwrite_b=True)

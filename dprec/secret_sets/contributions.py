@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces, Uint8s, blocks, offsets, rows_of
 from dprec.completion import Profiles
 from dprec.ratings import RatingScale
-from dprec.scipy_or_numpy import sparse_rows
 from dprec.sums import UNIT, Contributions, Layout, Vectors
 from dprec.wire import ItemTable, decode_item_sets, encode_item_sets
 
@@ -162,7 +162,8 @@ class ProfileLayout(Layout):
 def _row_sums(values: Floats, indptr: Ints) -> Floats:
     """Return the sum over each user's ratings, one after another, so that it depends on no other user."""
     ones, ratings = np.ones(len(values)), np.arange(len(values))
-    return sparse_rows(ones, ratings, indptr, len(values)) @ values
+    sums: Floats = sp.csr_array((ones, ratings, indptr), shape=(indptr.size - 1, len(values))) @ values
+    return sums
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,6 @@ from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import ReleaseDraws, normal_steps
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
-from dprec.sums.masked import MaskedSums
 
 
 @dataclass(frozen=True)
@@ -61,13 +60,10 @@ class Aggregation(Options):
     """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""
     devices_add_noise: ClassVar[bool] = False
     """Whether the noise of a release is what devices add; else who adds up adds it."""
+    masks: ClassVar[bool] = False
+    """Whether devices mask what they send, for which real ones exchange keys."""
     by_itself: ClassVar[bool] = False
     """Whether each report is protected by itself, between any two profiles and without a delta."""
-
-    @property
-    def masked(self) -> MaskedSums | None:
-        """How devices mask what they send, for which real ones exchange keys; None if they do not."""
-        return None
 
     def among(self, users: int) -> Self:
         """Return the aggregation as installed on so many devices; raises SettingError for too few."""

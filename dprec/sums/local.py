@@ -58,11 +58,6 @@ class LocalAggregation(Aggregation):
     )
     users: int | None = option("Devices at first, by which noise is stated; all if none.", None, ge=1)
 
-    @property
-    def needs_scipy(self) -> bool:
-        """It does: for the quantiles of which random vectors consist."""
-        return True
-
     def among(self, users: int) -> Self:
         """Fix the number of devices, by which noise is stated, once: others may come later."""
         return replace(self, users=users) if self.users is None else self

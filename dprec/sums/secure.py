@@ -47,7 +47,6 @@ from dprec.secure_aggregation import (
 )
 from dprec.sums.aggregation import FurtherMessages, NoisyAggregation, OfAllUsers
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
-from dprec.sums.masked import MaskedSums
 from dprec.sums.proofs import Bounds, Proofs, proof_bytes
 
 _PUBLIC_SEED = 0
@@ -207,6 +206,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     )
 
     devices_add_noise: ClassVar[bool] = True
+    masks: ClassVar[bool] = True
 
     dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
     colluders: int = option("Devices that may tell the server all they know.", 5, ge=0)
@@ -218,11 +218,6 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     rotation: bool = option("Whether contributions are turned at random before they are rounded.", False)
     users: int | None = option("Devices of a release; all of the run if none.", None, ge=2)
     proofs: Proofs = option("What devices prove of their contributions: nothing, or their bounds.", "none")
-
-    @property
-    def masked(self) -> MaskedSums:
-        """The aggregation itself."""
-        return self
 
     def among(self, users: int) -> Self:
         """Fix the number of devices, and refuse too few for a graph of masks."""

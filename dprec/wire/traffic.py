@@ -169,7 +169,10 @@ class Octets(NamedTuple):
 
 @dataclass(frozen=True)
 class NetworkConstants:
-    """What requests cost beyond the bytes of Flower's messages, as `benchmarks/network.py` measures it."""
+    """What requests cost beyond the bytes of Flower's messages.
+
+    As `benchmarks/network.py` of commit 757efef4 measured it.
+    """
 
     handshake: Octets
     """A TLS connection, with a certificate of P-256."""
@@ -202,7 +205,7 @@ MEASURED = NetworkConstants(
     kept_seconds=5.0,
     heartbeat_seconds=24.0,
 )
-"""Of flwr 1.41 and `dprec device`."""
+"""Of flwr 1.41 and a device of a pilot."""
 
 
 @dataclass(frozen=True, kw_only=True)

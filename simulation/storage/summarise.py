@@ -124,7 +124,6 @@ def summary_of(
             **_versions(),
             "simulation": asdict(config.simulation),
         },
-        files={},
     )
 
 

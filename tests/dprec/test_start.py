@@ -119,11 +119,6 @@ def test_a_folder_of_results_with_a_package_s_name_is_in_nobody_s_way(tmp_path: 
     assert "holdout" in finished.stdout
 
 
-@pytest.mark.thorough
-def test_the_folder_of_the_packages_is_a_place_to_start() -> None:
-    assert started_in(ROOT).returncode == 0
-
-
 def test_a_directory_that_was_deleted_is_one_line(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

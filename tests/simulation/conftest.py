@@ -2,12 +2,16 @@
 
 import copy
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from simulation import run
 from simulation.configuration.strict_yaml import presets as preset_files
 from simulation.configuration.strict_yaml import read_yaml, replace_value
+from simulation.result import RunResult
+from tests.make import ON_THIS_MACHINE, POSITIVE_DATA
 from tests.simulation.divisions import Expected, bits, divided
 
 TINY: dict[str, Any] = {
@@ -84,6 +88,29 @@ def _presets() -> dict[str, dict[str, Any]]:
         if "rounds" in values["protocol"]:
             values["protocol"]["rounds"] = min(values["protocol"]["rounds"], 4)
     return runs
+
+
+def run_of_sets(name: str, output: Path | None = None, copies: int = 0, **parts: Any) -> RunResult:
+    """Run a preset on positive interactions of few users, or on so many copies of these."""
+    data = {**POSITIVE_DATA, "copies": copies} if copies else POSITIVE_DATA
+    settings: dict[str, Any] = {"dataset": data, "simulation": ON_THIS_MACHINE, **parts}
+    return run(name, output, page=False, **settings)
+
+
+def run_of_ratings(
+    name: str,
+    *settings: str,
+    users: int = 200,
+    items: int = 60,
+    count: int = 6000,
+    seed: int = 1,
+    **parts: Any,
+) -> RunResult:
+    """Run a preset on so many ratings; ``settings`` are those of its protocol."""
+    dataset = {"kind": "synthetic", "users": users, "items": items, "ratings": count}
+    overrides = [f"seed={seed}", *(f"protocol.{setting}" for setting in settings)]
+    given: dict[str, Any] = {"dataset": dataset, "simulation": ON_THIS_MACHINE, **parts}
+    return run(name, page=False, overrides=overrides, **given)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

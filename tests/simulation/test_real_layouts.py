@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dprec.datasets import DATASETS, DelimitedTable, Synthetic
+from dprec.datasets import DelimitedTable, Synthetic
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from simulation import run
-from tests.paths import DATA
 from tests.refusals import refused_at
 
 USERS, ITEMS = 40, 30
@@ -213,19 +212,3 @@ def test_play_counts_become_signs_by_a_threshold(tmp_path: Path) -> None:
     )
     assert result.summary["dataset"]["binarized_above"] == 343
     assert set(result.predictions["rating"].tolist()) == {-1, 1}
-
-
-@pytest.mark.parametrize(
-    ("kind", "file"),
-    [("movielens-100k", "ml-100k/u.data"), ("rc", "rc/rating_final.csv"), ("douban", "douban/book.dat")],
-)
-def test_a_real_file_reads_as_its_own_kind_does(kind: str, file: str) -> None:
-    path = DATA / file
-    if not path.is_file():
-        pytest.skip(f"no {path}")
-    own = DATASETS[kind](path=str(path)).load()
-    found = DelimitedTable(path=str(path)).load()
-    np.testing.assert_array_equal(found.scale.values, own.scale.values)
-    np.testing.assert_array_equal(found.user_ids, own.user_ids)
-    np.testing.assert_array_equal(found.items, own.items)
-    np.testing.assert_array_equal(found.levels, own.levels)

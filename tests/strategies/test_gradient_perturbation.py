@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flwr.app import ArrayRecord, ConfigRecord
+from flwr.app import ArrayRecord
 
 from clients.app import client_app
 from dprec.binarization import binary_scale
@@ -83,9 +83,3 @@ def test_what_is_recorded_adds_up_to_the_traffic(tmp_path: Path) -> None:
     # Every rating of a profile is charged in every round.
     loss = slope_channel(CLAMP, SYMBOLS, EPSILON).epsilon
     assert strategy.accountant.get_epsilon() == pytest.approx(ROUNDS * strategy.counts * loss)
-
-
-def test_arrays_to_start_from_are_refused(tmp_path: Path) -> None:
-    grid, strategy = begin(tmp_path)
-    with pytest.raises(ValueError, match="1 arrays given, but the strategy starts from its own model"):
-        strategy.configure_train(1, ArrayRecord([np.zeros(3)]), ConfigRecord(), grid)

@@ -7,14 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.accounting import PrivacyBudget, PrivacyUnit
+from dprec.accounting import PrivacyBudget
 from dprec.components import Options, as_values, option
-from dprec.errors import InputError
 from dprec.exchange import (
-    DELIVER,
-    IDENTIFY,
-    SLOPES,
-    TRAIN,
     AnySetup,
     FinalFactors,
     GradientPerturbationSetup,
@@ -32,7 +27,6 @@ from dprec.exchange import (
     SlopesRequest,
     SummedSetup,
     XMapSetup,
-    action_of,
     asked_users,
     bitmap_of,
     from_json,
@@ -40,10 +34,9 @@ from dprec.exchange import (
 )
 from dprec.gradients import GRADIENTS, FullGradient
 from dprec.lists import ListMethod, TableOptions
-from dprec.mechanisms import MECHANISMS, BitsAndCounts, Mechanism
-from dprec.mechanisms.laplace import BoundedLaplace, ZhengRandomizedResponse
+from dprec.mechanisms import MECHANISMS
+from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
-from dprec.mechanisms.thresholds import ResidualBits
 from dprec.ratings import RatingScale
 from dprec.sums import Aggregation, SecureAggregation, TrustedAggregation
 from dprec.wire import BroadcastOptions
@@ -132,20 +125,6 @@ def test_a_bitmap_names_the_users_who_are_asked(users: int) -> None:
             asked_users(other, users)
 
 
-def test_a_request_to_everybody_names_nobody() -> None:
-    assert bitmap_of(np.ones(9, dtype=np.bool_)) is None
-    assert asked_users(None, 9).all()
-
-
-def test_an_action_is_what_follows_the_category() -> None:
-    assert [action_of(kind) for kind in (IDENTIFY, TRAIN, SLOPES, DELIVER)] == [
-        "identify",
-        "default",
-        "slopes",
-        "deliver",
-    ]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Holder(Options):
     """Holds a setup of any kind."""
@@ -210,22 +189,6 @@ def test_what_is_memoised_follows_from_mechanism_budget_and_scale_alone() -> Non
     assert OneShotSetup(mechanism=BoundedLaplace(), privacy=BUDGET).memory(stars) is None
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "per", "key"),
-    [
-        (BoundedLaplace(), "user", "privacy.per"),
-        (ZhengRandomizedResponse(), "cell", "mechanism"),
-        (ResidualBits(), "user", "mechanism"),
-        (BitsAndCounts(), "rating", "mechanism"),
-    ],
-)
-def test_answers_that_are_not_about_one_rating_each_cannot_be_memoised(
-    mechanism: Mechanism, per: PrivacyUnit, key: str
-) -> None:
-    with refused_at(key):
-        MemoisedSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=1.0, per=per))
-
-
 def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:
     """Return the JSON values of a setup with one of them replaced; the key is dotted."""
     values: dict[str, Any] = json.loads(to_json(setup))
@@ -277,20 +240,6 @@ def test_a_device_takes_no_sums_in_which_profiles_have_any_length(
     values = changed(clear, "multipliers", [multiplier])
     values["aggregation"] = as_values(aggregation)
     with refused_at("population.json, setup.method.options.normalised"):
-        read(values)
-
-
-@pytest.mark.parametrize("key", ["mechanism", "privacy"])
-def test_a_missing_value_is_named(key: str) -> None:
-    values = json.loads(to_json(ONE_SHOT))
-    del values[key]
-    with pytest.raises(InputError, match=rf"setup\.{key}: missing"):
-        read(values)
-
-
-@pytest.mark.parametrize("values", [None, 1, [], {}, {"kind": "no-such-protocol"}, {"kind": 3}])
-def test_what_is_no_setup_is_refused(values: Any) -> None:
-    with pytest.raises(InputError, match=r"population\.json, setup(\.kind)?: "):
         read(values)
 
 

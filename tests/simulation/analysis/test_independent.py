@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulation.analysis.answer import answer_sentences, answer_to, decision_grid
+from simulation.analysis.answer import answer_sentences, answer_to
+from simulation.analysis.decision import decision_grid
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation, read_results
 from simulation.storage.files import csv_of_rows
 

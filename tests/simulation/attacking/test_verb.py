@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-import simulation
-from dprec.attacks import ATTACKS
 from dprec.errors import InputError
 from simulation import attack
 from simulation.console.command_line import main
@@ -31,13 +29,6 @@ def test_a_run_is_attacked_as_asked_or_as_configured(tiny: dict[str, Any]) -> No
     assert attacks_of(attack(tiny, kinds=[SPYING])) == [SPYING]
     configured = attack({**tiny, "attacks": [{"kind": SPYING, "least": 3}]})
     assert configured.summary["attacks"]["performed"][0]["settings"]["least"] == 3  # type: ignore[union-attr]
-
-
-def test_without_any_all_are_tried(tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Any] = []
-    monkeypatch.setattr(simulation.verbs, "run", lambda config, *_, **__: given.append(config))
-    attack(tiny)
-    assert [each.kind for each in given[0].attacks] == ATTACKS.kinds
 
 
 def test_a_comparison_is_attacked(tmp_path: Path) -> None:
@@ -71,17 +62,3 @@ def test_the_command_prints_what_was_reached(
     assert lines[2].split() == ["levels", "recovered", "0.500", "0.250", "0.750"]
     assert "- Cells are counted." in lines
     assert lines[-1] == f"run directory: {tmp_path / 'out'}"
-
-
-def test_the_command_prints_a_line_for_each_protocol(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "floors.yaml").write_text(json.dumps(FLOORS))
-    places = tmp_path / "floors.yaml", "-o", tmp_path / "out", "--no-page"
-    assert command("attack", *places, "--attack", SPYING) == 0
-    assert ["item-average", "–", "0.500"] in [line.split() for line in capsys.readouterr().out.splitlines()]
-
-
-def test_the_command_names_what_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("attack", "blp-mf", "--attack", "guessing") == 2
-    assert capsys.readouterr().err.startswith("dprec: --attack: 'guessing'; accepted: ")

@@ -1,5 +1,4 @@
 import csv
-import json
 import os
 import shutil
 import signal
@@ -242,20 +241,3 @@ def test_a_damaged_summary_is_named(pair: Path, out: Path, damaged: str) -> None
     (cell / "summary.json").write_text(damaged, encoding="latin-1")
     with pytest.raises(InputError, match=f"{cell.name}/summary.json: .* --resume runs the cell again"):
         compare(pair, out, resume=True, page=False)
-
-
-def test_the_table_names_the_panels(pair: Path, tmp_path: Path) -> None:
-    panels = ["protocols=[{name: clear, panel: left}, {name: private, panel: right, epsilons: [1]}]"]
-    result = compare(pair, tmp_path / "out", overrides=panels, page=False)
-    told = {(line["name"], line["panel"]) for line in rows(tmp_path / "out")}
-    assert told == {("clear", "left"), ("private", "right")}
-    assert not result.failures
-
-
-def test_what_does_not_apply_is_empty_and_what_varies_is_apart(compared: Path) -> None:
-    clear = next(line for line in rows(compared) if line["name"] == "clear")
-    assert clear["epsilon"] == clear["epsilon_per_rating"] == clear["epsilon_per_user_max"] == ""
-    assert not any(column.endswith("_s") for column in clear)
-    assert "server_s" in (compared / "timing.csv").read_text().splitlines()[0]
-    summary = json.loads((compared / "cells/clear-seed1/summary.json").read_text())
-    assert summary["privacy"]["epsilon_per_user"]["max"] is None

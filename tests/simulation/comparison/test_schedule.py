@@ -15,7 +15,7 @@ from dprec.mechanisms import MECHANISMS
 from dprec.ratings import RatingScale
 from simulation import compare
 from simulation.comparison import cell_runs as module
-from simulation.comparison.cell_runs import Estimate, Sample, Schedule, estimate, typical_seconds
+from simulation.comparison.cell_runs import Sample, Schedule, estimate
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.comparison.running import exact_probabilities, noise_edges, sampled_noise
 from simulation.comparison.templates import Cell
@@ -42,11 +42,15 @@ def cells(tmp_path: Path) -> list[Cell]:
     return list(load_comparison(path, [DATASET]).cells)
 
 
-def test_one_of_every_protocol_and_then_the_costliest_come_first(cells: list[Cell]) -> None:
-    schedule = Schedule([cell for cell in cells if not cell.protocol.startswith("one-bit")])
-    order = [schedule.next_for(worker % 2) for worker in range(8)]
-    costly = ["zheng-rr", "isgd", "blp-mf", "item-average"]
-    assert [cell.protocol for cell in order] == [*reversed(costly), *costly]
+def test_of_what_is_known_the_costliest_come_first(cells: list[Cell]) -> None:
+    seconds = {"item-average": 1.0, "blp-mf": 3.0, "isgd": 9.0, "zheng-rr": 2.0}
+    schedule = Schedule([cell for cell in cells if cell.protocol in seconds])
+    order = []
+    for _ in range(8):
+        order.append(schedule.next_for(1))
+        schedule.ended(order[-1], seconds[order[-1].protocol])
+    assert [cell.protocol for cell in order[:4]] == [*seconds]
+    assert [cell.protocol for cell in order[4:]] == ["isgd", "blp-mf", "zheng-rr", "item-average"]
     assert [cell.seed for cell in order] == [1] * 4 + [2] * 4
     assert not schedule
 
@@ -70,17 +74,6 @@ def test_an_interrupted_comparison_has_the_baselines_and_then_a_run_of_every_pro
     assert {cell.seed for cell in order[:then]} == {1}
     assert {cell.epsilon for cell in order[:then]} == {None, 1.0}
     assert {cell.key for cell in order} == {cell.key for cell in cells}
-
-
-def test_what_a_cell_took_counts_for_those_like_it(cells: list[Cell]) -> None:
-    first = {cell.protocol: cell for cell in reversed(cells)}
-    kept = ("item-average", "zheng-rr")
-    schedule = Schedule(
-        [cell for cell in cells if cell.protocol in kept and cell is not first[cell.protocol]]
-    )
-    schedule.ended(first["item-average"], 90.0)
-    schedule.ended(first["zheng-rr"], 1.0)
-    assert schedule.next_for(1).protocol == "item-average"
 
 
 def test_cells_with_one_fit_stay_with_the_worker_that_has_it(cells: list[Cell]) -> None:
@@ -135,59 +128,43 @@ def test_a_sample_is_the_first_users_and_knows_the_size_of_all(sample: Sample) -
     np.testing.assert_array_equal(sample.train.cells, ratings.cells[: sample.train.count])
 
 
-def test_time_grows_with_what_is_reported_and_with_fewer_workers(sample: Sample) -> None:
-    cells = load_comparison(CONFIG).cells
-    samples = {(cell.protocol, None): sample for cell in cells}
-    sizes = {"zheng-rr": 2000 * 50 / (943 * 1682)}  # every cell of the matrix is reported
-    expected = sum(typical_seconds(cell) * sizes.get(cell.protocol, 40_000 / 80_000) for cell in cells)
-    one, two = (estimate(cells, samples, workers) for workers in (1, 2))
-    assert one.seconds == pytest.approx(expected)
-    assert (one.runs, one.tried, two.seconds) == (14, 0, pytest.approx(expected / 2))
-
-
-def test_costly_protocols_of_a_long_comparison_are_timed(
+def test_a_long_comparison_is_estimated_from_each_protocol_on_a_few_users(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = load_comparison(CONFIG).cells
-    ran: list[str] = []
+    samples, ran = {(cell.protocol, None): sample for cell in cells}, []
+    assert estimate(cells, samples, 1) is None
     clock = iter(np.arange(0.0, 1000.0, 100.0))
-    monkeypatch.setattr(module, "_SAMPLED_FROM", 0.0)
+    monkeypatch.setattr(module, "_TIMED_FROM", 0)
     monkeypatch.setattr(module, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(module, "run_prepared", lambda config, *_: ran.append(config.name))
-    found = estimate(cells, {(cell.protocol, None): sample for cell in cells}, 1)
-    whole = {"item-average": 2 * 0.5 * 0.5, "blp-mf": 6 * 0.5, "zheng-rr": 6 * 15 * 2000 * 50 / (943 * 1682)}
-    costly = [name for name, seconds in whole.items() if seconds >= 0.04 * sum(whole.values())]
-    assert ran == costly == ["item-average", "blp-mf", "zheng-rr"]
-    assert found.tried == 3
+    words = estimate(cells, samples, 2)
+    assert ran == ["item-average", "blp-mf", "zheng-rr"]
     # Each took 100 s on a part of the ratings, or of the users, who report about every item.
     of_ratings, of_users = 40_000 / sample.train.count, 2000 / sample.train.n_users
-    assert found.seconds == pytest.approx(100 * (2 * of_ratings + 6 * of_ratings + 6 * of_users))
-
-
-def test_an_estimate_says_what_it_rests_on() -> None:
-    words = Estimate(64, 2760.0, 2, 5).words
-    assert words.startswith("64 runs on 2 workers may take about 46 minutes: an estimate, from each of 5 ")
-    words = Estimate(3, 3 * 3600.0, 1, 0).words
-    assert words.startswith("3 runs on 1 worker may take about 3.0 hours: an estimate, from what such ")
-    assert not Estimate(3, 59.0, 1, 0).is_worth_a_line
+    minutes = round(100 * (2 * of_ratings + 6 * of_ratings + 6 * of_users) / 2 / 60)
+    assert words == (
+        f"14 runs on 2 workers may take about {minutes} minutes: an estimate, from each protocol timed on a "
+        "few users"
+    )
 
 
 def test_it_is_said_before_the_first_run_and_of_what_is_not_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_SAID_FROM", 0.0)
-    said: list[str] = []
+    monkeypatch.setattr(module, "_TIMED_FROM", 0)
+    announced: list[str] = []
 
     def hear(words: str) -> None:
-        assert not list((tmp_path / "out").glob("cells/*/summary.json")) or said
-        said.append(words)
+        assert not list((tmp_path / "out").glob("cells/*/summary.json")) or announced
+        announced.append(words)
 
     short = {**CONFIG, "protocols": ["item-average", "blp-mf"], "seeds": [3], "epsilons": [1.0]}
     compare(short, tmp_path / "out", page=False, announce=hear)
-    assert [words.split(" on ")[0] for words in said] == ["2 runs"]
     (tmp_path / "out" / "cells" / "blp-mf-eps1.0-seed3" / "summary.json").unlink()
     compare(short, tmp_path / "out", page=False, resume=True, announce=hear)
-    assert [words.split(" on ")[0] for words in said] == ["2 runs", "1 run"]
+    assert [words.split(" on ")[0] for words in announced] == ["2 runs", "1 run"]
 
 
 def test_quick_runs_one_cell_of_every_protocol_and_says_so_everywhere(
@@ -275,10 +252,6 @@ def test_the_comparison_keeps_and_shows_the_noise(comparison: Any, tmp_path: Pat
     assert {line["mechanism"] for line in lines} == {"bounded-laplace", "laplace"}
     assert (directory / "figures" / "noise-epsilon-1.svg").is_file()
     assert "noise-epsilon-1" in (directory / "report.html").read_text(encoding="utf-8")
-
-
-def test_nothing_is_drawn_unless_it_is_asked_for(comparison: Any) -> None:
-    assert sampled_noise(loaded(comparison(noise_samples=None))) == []
 
 
 def test_a_comparison_without_such_a_mechanism_is_refused(comparison: Any, tmp_path: Path) -> None:

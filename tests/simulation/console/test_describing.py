@@ -24,13 +24,3 @@ def test_a_configuration_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[
     file = tmp_path / "new" / "blp.svg"
     assert ended("blp-mf", "-o", str(file)) == 0
     assert ElementTree.fromstring(file.read_text()).tag == "{http://www.w3.org/2000/svg}svg"
-
-
-def test_where_nothing_is_sent_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended("nothing-sent", "--draw") == 0
-    assert capsys.readouterr().out == "nothing is sent\n"
-
-
-def test_a_component_is_not_drawn(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended("bounded-laplace", "--draw") == 2
-    assert "bounded-laplace: neither a file nor a preset" in capsys.readouterr().err
