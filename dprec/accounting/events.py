@@ -1,11 +1,10 @@
 """Events: what was released about whom, by which mechanism, and how events of a kind compose.
 
-What sums with noise cost: Gaussian DP, and Skellam noise by Renyi divergences.
-
-A release whose Gaussian noise has ``m`` times its sensitivity as standard deviation is as easy to tell
-apart as two normal distributions whose means are ``mu = 1 / m`` deviations apart. Releases that are chosen
-one after the other, each from what came before, compose exactly: ``mu^2`` is the sum of theirs (Dong, Roth
-and Su [dong2022], Corollary 3.3).
+Sums with noise cost what Gaussian DP says, or, with Skellam noise, Renyi divergences. A release whose
+Gaussian noise has ``m`` times its sensitivity as standard deviation is as easy to tell apart as two normal
+distributions whose means are ``mu = 1 / m`` deviations apart. Releases that are chosen one after the other,
+each from what came before, compose exactly: ``mu^2`` is the sum of theirs (Dong, Roth and Su [dong2022],
+Corollary 3.3).
 
 A contribution to a sum with Skellam noise is a vector of integers of L2 norm at most D; whoever takes part
 changes the sum by so much. Noise of variance v per number bounds the Renyi divergence of every integer

@@ -383,19 +383,18 @@ class ShuffledChannel:
         the last one down to 0 at the channel's epsilon, are not below them.
         """
         if (reports, step) not in self._losses:
-            self._losses[reports, step] = self._dominating(reports, step)
+            points = points_up_to(self.channel.epsilon, step)
+            end = min(points, points_up_to(self.epsilon(reports, _LEAST_DELTA), step))
+            corners = np.unique(np.rint(np.linspace(0, end, _CORNERS)).astype(np.int64))
+            deltas = [self.delta(step * corner, reports) for corner in corners.tolist()]
+            if end < points:
+                corners, deltas = np.append(corners, points), [*deltas, 0.0]
+            deltas[-1] = 0.0
+            ratios = np.exp(step * np.arange(points + 1))
+            self._losses[reports, step] = PrivacyLossDistribution.with_divergences(
+                step, np.interp(ratios, ratios[corners], deltas)
+            )
         return self._losses[reports, step]
-
-    def _dominating(self, reports: int, step: float) -> PrivacyLossDistribution:
-        points = points_up_to(self.channel.epsilon, step)
-        end = min(points, points_up_to(self.epsilon(reports, _LEAST_DELTA), step))
-        corners = np.unique(np.rint(np.linspace(0, end, _CORNERS)).astype(np.int64))
-        deltas = [self.delta(step * corner, reports) for corner in corners.tolist()]
-        if end < points:
-            corners, deltas = np.append(corners, points), [*deltas, 0.0]
-        deltas[-1] = 0.0
-        ratios = np.exp(step * np.arange(points + 1))
-        return PrivacyLossDistribution.with_divergences(step, np.interp(ratios, ratios[corners], deltas))
 
 
 _KNOWN: dict[bytes, ShuffledChannel] = {}

@@ -233,20 +233,16 @@ def _components(
     """Return what was seen of some users in numbers, shape (users, numbers); none if nothing was."""
     parts = [np.zeros((rows.size, 0))]
     if seen is not None:
-        parts.append(principal(_rated(seen, rows), random))
+        # How likely some users rated each of the most popular items, shape (users, items).
+        items = np.argsort(-seen.background.popularity, kind="stable")[:_MOST_ITEMS]
+        rated = np.empty((rows.size, items.size), dtype=np.float32)
+        for weighed in seen.weighed():
+            own = slice(*np.searchsorted(rows, [weighed.users.start, weighed.users.stop]))
+            rated[own] = weighed.rated[np.ix_(rows[own] - weighed.users.start, items)]
+        parts.append(principal(rated, random))
     if vectors is not None:
         parts.append(principal(vectors[rows], random))
     return np.hstack(parts)
-
-
-def _rated(seen: Seen, rows: Ints) -> Float32s:
-    """Return how likely some users rated each of the most popular items, shape (users, items)."""
-    items = np.argsort(-seen.background.popularity, kind="stable")[:_MOST_ITEMS]
-    rated = np.empty((rows.size, items.size), dtype=np.float32)
-    for weighed in seen.weighed():
-        own = slice(*np.searchsorted(rows, [weighed.users.start, weighed.users.stop]))
-        rated[own] = weighed.rated[np.ix_(rows[own] - weighed.users.start, items)]
-    return rated
 
 
 def principal(seen: sp.csr_array | Floats | Float32s, random: np.random.Generator) -> Floats:

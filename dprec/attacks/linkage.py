@@ -24,8 +24,6 @@ from dprec.ratings import Ratings
 _EQUAL = 1e-9
 """Log likelihoods that differ by less are equal but for rounding."""
 
-_PAIRS_AT_ONCE = 1 << 22
-
 _THRESHOLDS = 64
 """Of which the best is taken for a bound."""
 
@@ -189,7 +187,7 @@ def _unique(shown: Answers, known: Known, n_items: int) -> float:
     by_item = sp.coo_array((np.ones(users.size), (shown.items, users)), shape=(n_items, n_users)).tocsr()
     by_item.data[:] = 1.0
     wanted, single = known.at(None, n_items), 0
-    for people in blocks(np.full(known.people.size, n_users), _PAIRS_AT_ONCE):
+    for people in blocks(np.full(known.people.size, n_users), 1 << 22):
         common = (wanted[people] @ by_item).tocoo()
         rows, users = (each[common.data == number] for each in common.coords)
         holders = np.bincount(rows, minlength=known.people[people].size)

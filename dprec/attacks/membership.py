@@ -48,8 +48,6 @@ _LARGEST, _FINEST = 60.0, 1e-4
 _RANGE = -_LARGEST, 0.0
 """Of log likelihoods."""
 
-_MOST_LISTED = 10
-
 
 @dataclass(frozen=True, eq=False)
 class Popularity:
@@ -234,7 +232,7 @@ def omission(lists: Ints | None, truth: Ratings) -> Figure:
     if lists is None or not (lists >= 0).any():
         return Figure(None)
     listed = np.bincount(lists[lists >= 0], minlength=truth.n_items)
-    most = np.argsort(-listed, kind="stable")[: min(_MOST_LISTED, np.count_nonzero(listed))]
+    most = np.argsort(-listed, kind="stable")[: min(10, np.count_nonzero(listed))]
     # Beyond the last item, whatever is negative: the end of a list.
     place = np.full(truth.n_items + 1, -1)
     place[most] = np.arange(most.size)

@@ -120,7 +120,6 @@ def _logs(likelihoods: Floats) -> Floats:
 
 TRUSTED = "The server is given the ratings as they are."
 _LEAST = 1e-300
-_NO_LEVELS = "There are no levels to recover."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,12 +141,15 @@ class Reconstruction(Attack):
         """Guess all ratings; see `Attack`."""
         truth, trusted = game.truth, game.transcript.trusted
         if truth.scale.levels < 2 or not truth.count:
-            return Attacked({name: Figure(None) for name in self.figures()}, (_NO_LEVELS,))
+            nothing = "There are no levels to recover."
+            return Attacked({name: Figure(None) for name in self.figures()}, (nothing,))
         sides = above_the_middle(truth.scale)
+        # What adds up the shares of levels, of each by itself and of both sides.
+        merging = np.eye(sides.size), np.stack([~sides, sides], axis=1).astype(np.float64)
         tally = np.zeros((2, 2))
         for part, before, known, likelihoods in self._known(game):
             levels = truth.levels[part].astype(np.int64) - 1
-            for place, merged in enumerate((np.eye(sides.size), _merging(sides))):
+            for place, merged in enumerate(merging):
                 right, after = merged.argmax(axis=1)[levels], (known * likelihoods) @ merged
                 tally[:, place] += _right(before @ merged, right), _right(after, right)
         baselines, reached = tally / truth.count
@@ -178,11 +180,6 @@ class Reconstruction(Attack):
 def _right(shares: Floats, truth: Ints) -> int:
     """Return how many inputs are guessed right."""
     return int((shares.argmax(axis=1) == truth).sum())
-
-
-def _merging(high: Bools) -> Floats:
-    """Return what adds up the shares of levels on both sides, shape (levels, 2)."""
-    return np.stack([~high, high], axis=1).astype(np.float64)
 
 
 def above_the_middle(scale: RatingScale) -> Bools:

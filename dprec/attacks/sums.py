@@ -46,8 +46,6 @@ _LEAST_DEVIATION = 1e-6
 _THRESHOLDS, _FARTHEST = 400, 4.0
 """Points of an exact curve, and how many deviations of the noise it reaches."""
 
-_NO_SUMS = "No sum is released of which devices' parts could be told."
-
 
 @dataclass(frozen=True, kw_only=True)
 class SumsMembership(Attack):
@@ -64,7 +62,8 @@ class SumsMembership(Attack):
     def perform(self, game: Game) -> Attacked:
         """Rank ratings, there or not, by the sums of all runs; see `Attack.perform`."""
         if not (game.transcript.parted_sums and game.truth.count):
-            return Attacked({name: Figure(None) for name in self.figures()}, (_NO_SUMS,))
+            nothing = "No sum is released of which devices' parts could be told."
+            return Attacked({name: Figure(None) for name in self.figures()}, (nothing,))
         random, everybody = (
             generator(game.seed, "ratings that are asked about in sums"),
             game.truth.counts >= 0,

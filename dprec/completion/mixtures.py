@@ -10,12 +10,9 @@ The paper gives no rank, threshold or limit of steps, and does not say which cha
 threshold; here it is that of the log-likelihood. Each M-step sweeps over users and items once. Without a
 ridge the likelihood has no bound: from some starts, a component shrinks onto cells that are fitted exactly.
 
-MoG-MF with user and item biases, learned priors and uncertain factors: our form of it.
-
-The steps are those of Neera et al. [neera2023], Section 4.3 (`dprec.completion.mixtures`),
-but the factors are solved as in `dprec.completion.matrix_factorization`, so that residuals include the
-uncertainty of the factors; otherwise the smallest component would shrink onto cells that the factors have
-overfitted.
+Our form has user and item biases, learned priors and uncertain factors. The steps are the same, but the
+factors are solved as in `dprec.completion.matrix_factorization`, so that residuals include the uncertainty of
+the factors; otherwise the smallest component would shrink onto cells that the factors have overfitted.
 """
 
 from __future__ import annotations

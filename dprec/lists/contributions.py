@@ -49,12 +49,12 @@ class SetLayout(Layout):
 
     @property
     def width(self) -> int:
-        """One."""
+        """One number."""
         return 1
 
     @property
     def signed(self) -> bool:
-        """No."""
+        """False: no number is negative."""
         return False
 
     @property

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 _LEAST = 0.1
 """Least part of what popularity alone would make of a cell."""
 
-_FACTOR_STEPS = 20
-"""Of the fit of popularity to pairs."""
-
 _NOISY_TAU = 6e-4
 """Noise above which few cells stand out by themselves."""
 
@@ -127,7 +124,7 @@ def joined_popularity(known: Floats, known_deviation: float, noisy: Floats, devi
     rows, columns = np.triu_indices(known.size)
     table = _symmetric(noisy[rows != columns], known.size)
     factor = known * math.sqrt(max(float(known @ table @ known), 1e-12)) / float(known @ known)
-    for _ in range(_FACTOR_STEPS):
+    for _ in range(20):
         others = factor @ factor - factor**2
         fitted = table @ factor / np.maximum(others, 1e-12)
         factor = np.maximum((factor + fitted) / 2, _LEAST * factor.mean())

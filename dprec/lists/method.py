@@ -39,8 +39,6 @@ from dprec.wire import decode_item_sets, encode_item_sets
 
 FEWEST = "Items that every set counts as having at least, which bounds what one user adds to a number."
 
-_SAMPLED_COHERENT_SHARE = 0.5
-
 _UNKNOWN_SHARE = 0.1
 """Any share will do where the sizes of a population are not known: all compose to the same."""
 
@@ -98,7 +96,7 @@ class TableOptions(Options):
             ruled = min(ruled, (math.isqrt(8 * most_pairs + 1) - 1) // 2)
         coherent = self.coherent_share
         if most_pairs is not None and coherent is None:
-            coherent = _SAMPLED_COHERENT_SHARE
+            coherent = 0.5
         items = min(ruled if self.items is None else self.items, n_items)
         share = self.popularity_share
         if share is None:
@@ -205,7 +203,7 @@ class ListMethod(SummedMethod):
 _NOTHING, _ITEMS, _LEARNED, _TASTES = b"\0", b"\1", b"\2", b"\3"
 _NO_ITEMS = np.zeros(0, dtype=np.int32)
 _USERS, _CATALOGUE = 48, 64
-"""Of whom an audit sees how long their contributions are."""
+"""Users and items of an audit of how long contributions are."""
 
 
 def _asks_table(options: TableOptions, round_index: int) -> bool:

@@ -37,9 +37,6 @@ _BESIDE_CONTENT = 0.5
 _LEAST_VARIANCE = 1e-12
 """Where nothing is randomised."""
 
-_LEAST_ITEMS = 2
-"""Of a table."""
-
 _USERS_AT_ONCE = 1 << 12
 """Whose answers are unpacked together: sums of so many are exact in single precision."""
 
@@ -106,7 +103,7 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     settings = GramSettings.of(tau, n_items, content=catalogue is not None)
     wanted = min(settings.table_items, _MOST_ITEMS) if table_items is None else table_items
     items = popular_items(popularity, min(wanted, n_items))
-    if items.size < _LEAST_ITEMS:
+    if items.size < 2:
         return ListModel.of(popularity, catalogue, ItemTable.nothing())
     pairs = unbiased_pairs(reports, counted(reports, items))
     pairs[np.diag_indices(items.size)] = DIAGONAL * popularity[items]

@@ -205,9 +205,6 @@ class ResidualBits(Mechanism):
 _BUDGET_OF_AN_ANSWER, _MOST_ANSWERS = 4.0, 64
 """Of the budget per user, an answer gets at most so much; `choose_user_level_bit` of benchmarks/choosing."""
 
-_MANY_ITEMS = 1 << 14
-"""A catalogue for which a channel stands that is asked for without one."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class UserLevelBit(Mechanism):
@@ -238,4 +235,4 @@ class UserLevelBit(Mechanism):
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel between two profiles of a large catalogue with nothing in common."""
-        return self.code(_MANY_ITEMS, epsilon).channel(scale)
+        return self.code(1 << 14, epsilon).channel(scale)

@@ -29,9 +29,6 @@ from dprec.wire import ItemTable
 _MULTIPLE = 16
 """Padded sizes are multiples of this; a user's depends on its own size alone."""
 
-_NUMBERS = 1 << 18
-"""Numbers that the matrices of a batch may have."""
-
 
 def thinned(ratings: Ratings, most: int) -> Ratings:
     """Return the profiles with at most so many ratings each, taken evenly from longer ones."""
@@ -63,7 +60,7 @@ def batches(ratings: Ratings, users: AnyInts) -> Iterator[_Batch]:
     sizes = np.column_stack([_padded(lengths), _padded(counts)])
     for size in np.unique(sizes, axis=0):
         members = np.flatnonzero((sizes == size).all(axis=1))
-        step = max(1, _NUMBERS // int(size[0] * (size[0] + 2 * size[1])))
+        step = max(1, (1 << 18) // int(size[0] * (size[0] + 2 * size[1])))
         for start in range(0, members.size, step):
             chunk = members[start : start + step]
             rated, is_rating = _grid(begin[chunk], lengths[chunk], int(size[0]))
@@ -179,7 +176,10 @@ class Devices:
         covariance = self._covariance(rated, rated)
         diagonal = np.arange(rated.shape[1])
         covariance[:, diagonal, diagonal] += self.table.deviations[rated] ** 2
-        priors, symbols = self._priors(rated, batch.is_rating), levels.astype(np.int64) - 1
+        # What users' items say about their levels and factors, shape (batch, 1, 1 + factors).
+        sums = batch.is_rating[:, None, :].astype(np.float64) @ self._leanings[rated]
+        priors = sums / (batch.is_rating.sum(axis=1) + SHRINKAGE)[:, None, None]
+        symbols = levels.astype(np.int64) - 1
         prior = self._prior(priors, rated)
         posterior = Posterior.of(covariance, prior, symbols, batch.is_rating, self._tables)
         moved, explained = posterior.at(self._covariance(asked, rated))
@@ -196,11 +196,6 @@ class Devices:
         if not len(table.leanings):
             return np.zeros((len(table.means), 1 + table.item_factors.shape[1]))
         return table.embeddings @ table.leanings
-
-    def _priors(self, rated: AnyInts, is_rating: Bools) -> Floats:
-        """Return what users' items say about their levels and factors, shape (batch, 1, 1 + factors)."""
-        sums = is_rating[:, None, :].astype(np.float64) @ self._leanings[rated]
-        return sums / (is_rating.sum(axis=1) + SHRINKAGE)[:, None, None]
 
     def _prior(self, priors: Floats, items: AnyInts) -> Floats:
         """Return the means of latent ratings before any rating is read, shape (batch, items)."""

@@ -31,7 +31,6 @@ from dprec.wire import decode_cautions, decode_item_sets, encode_cautions, encod
 WEIGHT_BITS, TARGET_BITS, FACTOR_BITS = 8, 12, 16
 """Binary digits of an item's weight, of a target and of a factor, whose product is in whole units."""
 
-_MATRIX_BITS = TARGET_BITS + FACTOR_BITS
 UNIT_WEIGHT = 1 << WEIGHT_BITS
 """The largest weight of an item, in its own units."""
 
@@ -181,7 +180,7 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
         sides = np.trunc(factors * side).astype(np.int64)
         if not layout.matrix_width:
             return np.zeros((self.n_users, 0), dtype=np.int64), sides
-        matrix = weights / scales[: layout.matrix_width] * 2.0**_MATRIX_BITS
+        matrix = weights / scales[: layout.matrix_width] * 2.0 ** (TARGET_BITS + FACTOR_BITS)
         return np.trunc(packed_outer(factors) * matrix).astype(np.int64), sides
 
     def numbers(self, layout: StatisticsLayout) -> Ints:

@@ -280,7 +280,15 @@ class ImplicitLearner(Learner):
         if round_index == 1:
             self._begin(released[:, 0] * np.sqrt(self.options.pairs))
         elif isinstance(layout, ImplicitLayout):
-            self._solve(released, layout)
+            # Solve for the items' factors; statistics are of user factors as shares of the clip.
+            options, width = self.options, layout.matrix_width
+            weight = np.sqrt(options.pairs / layout.item_share)
+            everybody = np.sqrt(layout.matrix_share / layout.gramian_share)
+            matrices = _semidefinite(unpack(released[:-1, :width])) * (weight * options.clip**2)
+            (gramian,) = _semidefinite(unpack(released[-1:, :width])) * (everybody * options.clip**2)
+            sides = released[:-1, width:] * (weight * options.clip)
+            factors = np.linalg.solve(matrices + options.normal(gramian), sides[:, :, None])[:, :, 0]
+            self.model = replace(self.model, factors=factors)
 
     def _begin(self, counts: Floats) -> None:
         size = max(1, int(self.options.item_share * self.n_items))
@@ -290,17 +298,6 @@ class ImplicitLearner(Learner):
         weights[popular] = np.clip(np.rint(shares / shares.max() * UNIT_WEIGHT), 1, UNIT_WEIGHT)
         start = generator(self.seed, "first factors of items").standard_normal((size, self.options.rank))
         self.model = ImplicitModel(weights, start * self.options.deviation)
-
-    def _solve(self, released: Floats, layout: ImplicitLayout) -> None:
-        """Solve for the items' factors; statistics are of user factors as shares of the clip."""
-        options, width = self.options, layout.matrix_width
-        weight = np.sqrt(options.pairs / layout.item_share)
-        everybody = np.sqrt(layout.matrix_share / layout.gramian_share)
-        matrices = _semidefinite(unpack(released[:-1, :width])) * (weight * options.clip**2)
-        (gramian,) = _semidefinite(unpack(released[-1:, :width])) * (everybody * options.clip**2)
-        sides = released[:-1, width:] * (weight * options.clip)
-        factors = np.linalg.solve(matrices + options.normal(gramian), sides[:, :, None])[:, :, 0]
-        self.model = replace(self.model, factors=factors)
 
 
 def _semidefinite(matrices: Floats) -> Floats:

@@ -132,7 +132,26 @@ class ItemLearner(Learner):
         else:
             self._learn_factors(released, layout, noise)
         if round_index == self.options.bias_rounds and self.options.rank:
-            self._begin_factors()
+            counts, options = self._counts, self.options
+            popular = counts > max(options.popular_from * self._count_noise, 0.0)
+            popular[np.argmax(counts)] = True
+            least = max(2 * self._count_noise, _SMALLEST_COUNT * float(counts.max()), np.finfo(float).tiny)
+            floored = np.maximum(counts, least)
+            shares = (floored / floored[popular].min()) ** -options.exponent * UNIT_WEIGHT
+            weights = np.where(popular, np.clip(np.rint(shares), 1, UNIT_WEIGHT), 0).astype(np.int64)
+            start = generator(self.seed, "initial item factors").standard_normal(
+                (int(popular.sum()), options.rank)
+            )
+            self._floored = floored[popular]
+            # What factors of chance have in a fit to so many ratings, which is all that is fitted at first.
+            ratings = max(self._floored.sum() / self._mean_weight / max(self._users, 1), 1.0)
+            spread = (
+                options.noise * self.span * np.sqrt(options.rank * ratings) / (ratings + options.search_ridge)
+            )
+            self.model = replace(
+                self.model, weights=weights, factors=start, gain=float(options.length / spread)
+            )
+            self.learned = replace(self.model, factors=np.zeros_like(start))
 
     def _begin(self, released: Floats, noise: Floats, users: int) -> None:
         self._count_noise, self._users = float(noise[0]), users
@@ -199,26 +218,6 @@ class ItemLearner(Learner):
             return float(1 / np.sqrt(self.options.ratings_per_user))
         # Weights of users with n ratings are 1 / sqrt(n), so the counts sum to that of sqrt(n).
         return float(min(1.0, self._users / max(self._counts.sum(), 1.0)))
-
-    def _begin_factors(self) -> None:
-        counts, options = self._counts, self.options
-        popular = counts > max(options.popular_from * self._count_noise, 0.0)
-        popular[np.argmax(counts)] = True
-        least = max(2 * self._count_noise, _SMALLEST_COUNT * float(counts.max()), np.finfo(float).tiny)
-        floored = np.maximum(counts, least)
-        shares = (floored / floored[popular].min()) ** -options.exponent * UNIT_WEIGHT
-        weights = np.where(popular, np.clip(np.rint(shares), 1, UNIT_WEIGHT), 0).astype(np.int64)
-        start = generator(self.seed, "initial item factors").standard_normal(
-            (int(popular.sum()), options.rank)
-        )
-        self._floored = floored[popular]
-        # What factors of chance have in a fit to so many ratings, which is all that is fitted at first.
-        ratings = max(self._floored.sum() / self._mean_weight / max(self._users, 1), 1.0)
-        spread = (
-            options.noise * self.span * np.sqrt(options.rank * ratings) / (ratings + options.search_ridge)
-        )
-        self.model = replace(self.model, weights=weights, factors=start, gain=float(options.length / spread))
-        self.learned = replace(self.model, factors=np.zeros_like(start))
 
     def _learn_factors(self, released: Floats, layout: StatisticsLayout, noise: Floats) -> None:
         """Solve for the factors in coordinates in which those of the users have a mean square of 1."""

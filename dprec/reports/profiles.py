@@ -32,8 +32,6 @@ _MOST_EPSILON = 20.0
 _WORTH_DIVIDING = 1.5
 """From so many elements per wanted block on, blocks have more than one element."""
 
-_ELEMENTS_AT_ONCE = 1 << 21
-
 _ROUNDING = 1e-6
 """Difference between residuals that are equal but for rounding."""
 
@@ -182,7 +180,7 @@ class ProfileCode:
         if self.size == 1:
             return np.bincount(answers, minlength=self.elements)
         total = np.zeros(self.modulus, dtype=np.int64)
-        inverses, step = _inverses(self.modulus), max(1, _ELEMENTS_AT_ONCE // self.size)
+        inverses, step = _inverses(self.modulus), max(1, (1 << 21) // self.size)
         for start in range(0, answers.size, step):
             multipliers, blocks = np.divmod(answers[start : start + step], self.blocks)
             hashed = blocks[:, None] * self.size + np.arange(self.size)

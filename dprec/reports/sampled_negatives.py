@@ -25,9 +25,6 @@ from dprec.reports.base import REPORT_ROUND, DrawsFor, Profiles, ReportSize
 from dprec.reports.cells import HiddenRowFamily
 from dprec.wire import ReportCodec
 
-_AUDITED_ITEMS = 64
-"""Of a catalogue in which a set of one item is as small as sets are in practice."""
-
 _DELTA = 1e-6
 """With which a note says what a whole report costs."""
 
@@ -143,7 +140,7 @@ class SampledNegativesFamily(HiddenRowFamily):
     @property
     def fewest_items(self) -> int:
         """Items of a catalogue in which a profile of one item is small."""
-        return min(self.n_items, _AUDITED_ITEMS)
+        return min(self.n_items, 64)
 
     def exact_losses(self, entries: int) -> Iterator[tuple[str, float]]:
         """Yield the loss of a set of one item, read alone."""

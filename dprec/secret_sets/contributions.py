@@ -34,9 +34,6 @@ _NOTHING = 1e-6
 _BELOW_ONE = 1 - 2.0**-40
 """So that rounding makes no contribution longer than 1."""
 
-_RATINGS_AT_ONCE = 20_000
-"""Bounds the memory of vectors that are added up."""
-
 
 @dataclass(frozen=True, eq=False)
 class ProfileLayout(Layout):
@@ -72,7 +69,7 @@ class ProfileLayout(Layout):
 
     @property
     def width(self) -> int:
-        """One."""
+        """One number."""
         return 1
 
     @property
@@ -150,7 +147,7 @@ class ProfileLayout(Layout):
         items, levels, counts = items[kept], levels[kept], np.where(valid, counts, 0)
         profiles = ProfileContributions(offsets(counts), items, levels)
         total = np.zeros(self.n_rows, dtype=np.int64)
-        for users in blocks(counts, _RATINGS_AT_ONCE):
+        for users in blocks(counts, 20_000):
             _, rows, units = self.cells(profiles.of_users(users))
             np.add.at(total, rows, units)
         return valid | empty, total[:, None]

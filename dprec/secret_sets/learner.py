@@ -71,9 +71,6 @@ def embeddings_of(sums: Floats, deviation: float, counts: Floats, users: int) ->
     return means / spreads * by_strength
 
 
-_WITH_LEARNED_FEATURES = 3
-"""Rounds, if profiles are summed in learned features too."""
-
 _LEAST_DEVIATION = 1e-3
 """Where there is hardly any noise, what a count is known up to."""
 
@@ -135,7 +132,14 @@ class TableLearner(Learner):
         if counts is None:
             return  # the first release failed, so that nothing is known to learn with
         if "residuals" in sums or "features" in sums or self._learned is None:
-            self._learned = self._with_residuals(counts, sums, layout, users)
+            # The biases, of all residuals so far.
+            known = layout.table.means / self._slope
+            if "residuals" in sums:
+                self._residuals.append(ResidualSum(*sums["residuals"], known))
+            of_features = None
+            if "features" in sums and layout.features.shape[1]:
+                of_features = FeatureSum(*sums["features"], layout.features, known)
+            self._learned = learned_biases(counts, self._residuals, of_features, *self._design(counts), users)
         if layout.features.shape[1]:
             found = self._embedded(sums, self._learned.counts.means, users)
             self._embeddings = found if found.shape[1] else self._embeddings
@@ -144,22 +148,6 @@ class TableLearner(Learner):
     @property
     def _counts(self) -> Counts | None:
         return None if self._learned is None else self._learned.counts
-
-    def _with_residuals(
-        self,
-        counts: Counts,
-        sums: dict[Part, tuple[Floats, float]],
-        layout: ProfileLayout,
-        users: int,
-    ) -> Biases:
-        """Return the biases, of all residuals so far."""
-        known = layout.table.means / self._slope
-        if "residuals" in sums:
-            self._residuals.append(ResidualSum(*sums["residuals"], known))
-        of_features = None
-        if "features" in sums and layout.features.shape[1]:
-            of_features = FeatureSum(*sums["features"], layout.features, known)
-        return learned_biases(counts, self._residuals, of_features, *self._design(counts), users)
 
     def _embedded(self, sums: dict[Part, tuple[Floats, float]], counts: Floats, users: int) -> Floats:
         """Return the embeddings from who rated an item, and from who liked it; shape (items, dimensions)."""
@@ -203,8 +191,13 @@ class TableLearner(Learner):
         features = standardised(self._design(learned.counts)[0], shares, np.sqrt(_LEAST_SHARE))
         if self._embeddings.shape[1]:
             features = standardised(self._embeddings, shares)
-        elif len(self.parts) == _WITH_LEARNED_FEATURES:
-            features = np.hstack([features, self._random_features(features.shape[1])])
+        elif len(self.parts) == 3:
+            # As many as there is room for beside others, from which the next release learns the space.
+            others = features.shape[1]
+            shape = self.releases.n_items, max(0, self.most_features - others)
+            features = np.hstack(
+                [features, generator(self.seed, "random features of items").standard_normal(shape)]
+            )
         table = ItemTable(
             self.cuts,
             learned.means * self._slope,
@@ -215,11 +208,6 @@ class TableLearner(Learner):
             nothing.astype(np.bool_),
         )
         return self._decoded(table.encode())
-
-    def _random_features(self, others: int) -> Floats:
-        """Return as many as there is room for beside others, from which the next release learns the space."""
-        shape = self.releases.n_items, max(0, self.most_features - others)
-        return generator(self.seed, "random features of items").standard_normal(shape)
 
     def _all_embeddings(self, learned: Biases) -> Floats:
         """Return the embeddings from raters, and what is public, so that alike items share a taste too."""

@@ -35,9 +35,6 @@ _SEED, _CHOICE = 0, 1
 _SEED_BITS = 32
 """Enough that few of a million devices share candidates; a device can look for no better ones than these."""
 
-_SEEDS_OF_LIARS = 64
-"""That a liar looks at, of all that it could."""
-
 _USERS_AT_ONCE = 256
 
 
@@ -146,7 +143,7 @@ class LocalAggregation(Aggregation):
         assert draws.lasting is not None
         own_turn = self.reporting(draws.lasting, draws.round_index)
         words = draws.devices.asked(b"report")
-        tried = np.stack([words.per_user(index, draws.round_index) for index in range(_SEEDS_OF_LIARS)])
+        tried = np.stack([words.per_user(index, draws.round_index) for index in range(64)])
         sent = np.zeros(int(own_turn.sum()), dtype=self._report)
         for place, user in enumerate(np.flatnonzero(own_turn).tolist()):
             seeds = tried[:, user] >> np.uint64(64 - _SEED_BITS)

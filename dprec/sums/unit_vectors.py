@@ -234,10 +234,6 @@ def _best(candidates: int, epsilon: float) -> VectorReports:
     parts = np.arange(1, candidates // 2 + 1) / candidates
     densities = np.exp(-(special.ndtri(parts) ** 2) / 2)
     preferred = int(np.argmax(densities / (parts + 1 / math.expm1(min(epsilon, _LARGEST))))) + 1
-    return _with(candidates, preferred, epsilon)
-
-
-def _with(candidates: int, preferred: int, epsilon: float) -> VectorReports:
     growth = Fraction(math.exp(min(epsilon, _LARGEST)))
     fewest = math.ceil(DRAWS / (preferred * growth + candidates - preferred))
     reports = VectorReports(candidates, preferred, fewest)

@@ -160,9 +160,6 @@ class TrafficLedger:
             self.first_user.setdefault((kind, up), Exchanged()).add(*own, example)
 
 
-_SECONDS_A_MINUTE = 60
-
-
 class Octets(NamedTuple):
     """Bytes from a device and to it."""
 
@@ -228,7 +225,7 @@ class NetworkOptions(Options):
 
         A device picks up each message in a visit of its own, in which the last poll finds nothing.
         """
-        seconds = self.minutes_per_round * _SECONDS_A_MINUTE
+        seconds = self.minutes_per_round * 60
         polls = max(1, math.floor(seconds / self.poll_seconds))
         heartbeats = min(polls, 1 + math.floor(seconds / constants.heartbeat_seconds))
         again = polls if seconds and self.poll_seconds >= constants.kept_seconds else 0

@@ -254,7 +254,11 @@ class Calibrated(Completion):
         n_users, n_items = len(of_users), len(of_items)
         user_factors = _START_NOISE * generator(seed, "factors").standard_normal((n_users, factors))
         along = embedding.users[:, :factors]
-        user_factors[:, : along.shape[1]] += _START_EMBEDDINGS * _of_unit_variance(along)
+        # The columns with standard deviation 1; a constant one stays as it is.
+        deviations = along.std(axis=0)
+        user_factors[:, : along.shape[1]] += _START_EMBEDDINGS * (
+            along / np.where(deviations > 0, deviations, 1.0)
+        )
         return LatentRatings(
             users,
             items,
@@ -371,12 +375,6 @@ def _model(
     return CalibratedModel(
         latent, embedding, seen.catalogue, cuts, seen.scale, diagnostics=diagnostics | learned
     )
-
-
-def _of_unit_variance(columns: Floats) -> Floats:
-    """Return the columns with standard deviation 1; a constant one stays as it is."""
-    deviations = columns.std(axis=0)
-    return columns / np.where(deviations > 0, deviations, 1.0)
 
 
 _PUBLIC_RATINGS = 20.0

@@ -1,11 +1,10 @@
-"""What item sets say about users and items before any rating is read.
+"""What item sets say about users and items before any rating is read: embeddings, and a prior by them.
 
 The singular vectors of the normalised 0/1 matrix of ratings embed items that the same people rate next to
 each other. Preferences show in what people choose, so their ratings vary smoothly over the embedding.
 
-What everybody's item sets say together, with noise: how often items are rated, and by the same people.
-
-With x_u the 0/1 row of a user's n_u rated items, two sums over users are released. The first is of
+**With noise** everybody is sent how often items are rated, and how often by the same people. With x_u the 0/1
+row of a user's n_u rated items, two sums over users are released. The first is of
 
     min(1, sqrt(k / n_u)) x_u,
 
@@ -19,13 +18,8 @@ profile more or less moves the first sum by sqrt(k) at most and the second by 1.
 other move them by sqrt(2) times as much, as ||a - b||^2 <= ||a||^2 + ||b||^2 for rows without negative
 numbers, and ||y y^T - z z^T||^2 = 2 - 2 (y . z)^2. With Gaussian noise the two releases compose exactly
 (`dprec.accounting`); that the second is chosen by the outcome of the first makes no difference. Sums are
-rounded once noise is added, which hides the last bits of both.
-
-What noise does to singular values and vectors: how large the ones, how far turned the others.
-
-Embeddings of users and items from item sets, within what these may say to everybody who is sent them.
-
-What is known before any rating is read: features of users and items, and the prior that rests on them.
+rounded once noise is added, which hides the last bits of both. How large noise makes singular values, and how
+far it turns their vectors, is known, and embeddings are shrunk by it.
 """
 
 from __future__ import annotations
@@ -212,11 +206,8 @@ def _without_last_bits(noisy: Floats, deviation: float) -> Floats:
 
     These depend on what it was added to, and would tell it (Mironov [mironov2012]).
     """
-    step = 2.0 ** math.floor(math.log2(deviation * _STEP))
+    step = 2.0 ** math.floor(math.log2(deviation * 2.0**-16))
     return np.rint(noisy / step) * step
-
-
-_STEP = 2.0**-16
 
 
 def weighted_counts(rated: sp.csr_array) -> Floats:
@@ -334,7 +325,13 @@ def _embedded_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> I
         axes[kept, :used] = vectors[:, ::-1] / np.sqrt(released.counts[kept])[:, None]
         # What every direction has in common says nothing about who rates what together.
         values = values - np.trace(released.together) / kept.size
-        scales[:used] = _scales(values[::-1], 2 * released.pair_noise * np.sqrt(kept.size))
+        # The standard deviation of each dimension, from its eigenvalue, descending.
+        values = values[::-1]
+        edge = 2 * released.pair_noise * np.sqrt(kept.size)
+        above = np.maximum(values, edge)
+        # The eigenvalue t without noise makes one of t + (edge / 2)^2 / t.
+        strengths = (above + np.sqrt(above**2 - edge**2)) / 2
+        scales[:used] = expected_cosines(values, edge) * np.sqrt(strengths / strengths.max())
     of_user = np.asarray(rated.sum(axis=1)).ravel().astype(np.int64)
     own = np.asarray(rated[:, kept].sum(axis=1)).ravel()
     along = (rated @ axes) / (own + SHRINKAGE)[:, None]
@@ -345,14 +342,6 @@ def _embedded_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> I
         counts,
         _reliability(released),
     )
-
-
-def _scales(values: Floats, edge: float) -> Floats:
-    """Return the standard deviation of each dimension, from its eigenvalue, descending."""
-    above = np.maximum(values, edge)
-    # The eigenvalue t without noise makes one of t + (edge / 2)^2 / t.
-    strengths = (above + np.sqrt(above**2 - edge**2)) / 2
-    return expected_cosines(values, edge) * np.sqrt(strengths / strengths.max())
 
 
 def _reliability(released: NoisySets) -> float:
@@ -431,13 +420,9 @@ def item_features(embedding: ItemSetEmbedding, catalogue: Catalogue | None, widt
 def catalogue_features(catalogue: Catalogue, counts: AnyInts) -> Floats:
     """Return public numbers, each also squared, and the categories, which have mean 0 over the ratings."""
     numbers = _bent(catalogue.numbers, catalogue.numbers != 0)
-    return np.hstack([numbers, _centred_categories(catalogue, counts)])
-
-
-def _centred_categories(catalogue: Catalogue, counts: AnyInts) -> Floats:
-    """Return the categories with mean 0 over the ratings, shape (items, categories)."""
+    # The categories with mean 0 over the ratings, shape (items, categories).
     shares = counts / max(int(counts.sum()), 1)
-    return catalogue.categories - shares @ catalogue.categories
+    return np.hstack([numbers, catalogue.categories - shares @ catalogue.categories])
 
 
 def _bent(columns: Floats, known: Bools) -> Floats:

@@ -141,10 +141,12 @@ class Regressed:
         coefficients = (covariance @ pulled.ravel()).reshape(shape)
         moments = (coefficients**2 + np.diag(covariance).reshape(shape)) / self.expected.ratios
         found = replace(self, coefficients=coefficients.T).posterior(precision, target)
+        # The variances of coefficients, averaged with the expected ones.
+        expected = PRIOR_COEFFICIENTS * np.array(self.expected.coefficients)
         return replace(
             found,
             spread=found._learned_spread(precision),
-            coefficient_variances=self._learned_variances(moments),
+            coefficient_variances=(moments.sum(axis=1) + expected) / (moments.shape[1] + PRIOR_COEFFICIENTS),
         )
 
     def _learned_spread(self, precision: Floats) -> Floats:
@@ -159,11 +161,6 @@ class Regressed:
             squares = (deviations[seen] ** 2).sum()
             determined = (1 - self.variances[seen] / self.spreads).sum()
         return (squares + expected) / (determined + few)
-
-    def _learned_variances(self, moments: Floats) -> Floats:
-        """Return the variances of coefficients, averaged with the expected ones."""
-        expected = PRIOR_COEFFICIENTS * np.array(self.expected.coefficients)
-        return (moments.sum(axis=1) + expected) / (moments.shape[1] + PRIOR_COEFFICIENTS)
 
     def learned(self) -> Self:
         """Return the vectors with coefficients and variances learned from the posterior by a step of EM.

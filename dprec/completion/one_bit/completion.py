@@ -40,7 +40,6 @@ from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
 
 _SWEEPS = 3
-_ITERATIONS = 300
 _SETTLED = 1e-6
 """Relative decrease of the objective at which the fit of the biases ends."""
 
@@ -98,7 +97,7 @@ def fit_biases(
     if not slopes.size:
         return biases
     curvature = likelihood.information
-    for _ in range(_ITERATIONS):
+    for _ in range(300):
         candidate, _ = biases.stepped(users, items, slopes, curvature, ridge)
         reached, slopes_there = likelihood.value_and_slopes(candidate.at(users, items))
         reached += candidate.penalty(ridge)
