@@ -40,7 +40,7 @@ from simulation.analysis.protocol_results import (
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, loss, number
 from simulation.configuration.strict_yaml import at
 from simulation.pages.evaluation_parts import EvaluationPart
-from simulation.pages.figures.looks import SERIES
+from simulation.pages.looks import SERIES
 from simulation.pages.page import Section, render_template, table
 from simulation.storage.directories import FIGURES
 

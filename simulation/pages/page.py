@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from simulation.analysis.columns import Line, TableColumn
-from simulation.pages.figures.drawing import Draw, Plot
-from simulation.pages.figures.looks import COLOURS
+from simulation.pages.drawing import Draw, Plot
+from simulation.pages.looks import COLOURS
 
 
 @cache
