@@ -20,7 +20,12 @@ from flwr.supercore.task_identity import TaskIdentity
 from dprec.errors import RunError
 from dprec.exchange import RefusalCode
 from dprec.federated import ContractError
-from simulation.engine.patience import START_SECONDS
+
+START_SECONDS = 300.0
+"""Longest wait for a worker, a node, a free processor or Flower's runtime while nothing else goes on.
+
+Only what hangs takes so long, however busy the machine.
+"""
 
 
 class WaitingGrid(Grid):
