@@ -23,7 +23,7 @@ from dprec.splits import Predefined, Split
 from simulation.analysis.vocabulary import grouped_by, plural
 from simulation.comparison.templates import Cell, middle
 from simulation.configuration.models import RunConfig
-from simulation.engine.patience import START_SECONDS
+from simulation.engine.grids import START_SECONDS
 from simulation.engine.ray_cluster import cluster_address, connected_to_ray
 from simulation.execution import SideData, prepared_ratings, run_prepared
 from simulation.storage.directories import CONFIG, SUMMARY

@@ -52,6 +52,7 @@ from simulation.pages.noise import noise_of_comparison
 from simulation.pages.page import Section, bullets, figures, page, render_template, table
 from simulation.pages.users import users_section
 from simulation.pages.words import comparison_in_words, data_in_words, merged_notes
+from simulation.storage.column import Column
 
 _UNPROVED = "the ε is {} and not proved; tables hold what is proved, and figures have a †."
 

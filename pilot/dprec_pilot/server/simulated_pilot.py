@@ -29,8 +29,7 @@ from dprec.ratings import Ratings
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import presets
-from simulation.engine.grids import SupervisedGrid
-from simulation.engine.patience import START_SECONDS
+from simulation.engine.grids import START_SECONDS, SupervisedGrid
 from simulation.engine.session import Session
 from simulation.execution import load_ratings, run_in, suited
 from simulation.storage.run_directory import RunDirectory
