@@ -167,11 +167,7 @@ def nothing_observed(users: int, items: int, scale: RatingScale = STARS) -> Obse
 
 
 def planted(
-    shape: tuple[int, int] = (40, 30),
-    share: float = 0.5,
-    noise: float = 0.0,
-    rank: int = 3,
-    seed: int = 0,
+    shape: tuple[int, int] = (40, 30), share: float = 0.5, noise: float = 0.0, rank: int = 3, seed: int = 0
 ) -> tuple[Observations, NDArray[np.float64]]:
     """Return a share of the cells of a table of some rank, with normal noise, and the whole table."""
     random = np.random.default_rng(seed)

@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from dprec.accounting import (
-    ComposedLoss,
-    PrivacyBudget,
-    PrivacyLossDistribution,
-    compose,
-    dominating_channel,
-)
+from dprec.accounting import ComposedLoss, PrivacyBudget, PrivacyLossDistribution, compose, dominating_channel
 from dprec.accounting.pld import common_grid
 from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism

@@ -8,12 +8,7 @@ import pytest
 import dprec.completion.factors as factors_module
 from dprec.completion import COMPLETIONS, Observations, unpack
 from dprec.completion.factors import inner_products, pack
-from dprec.completion.matrix_factorization import (
-    Side,
-    WeightedCells,
-    expected_squares,
-    solve_in_turn,
-)
+from dprec.completion.matrix_factorization import Side, WeightedCells, expected_squares, solve_in_turn
 from dprec.randomness import generator
 from tests import make
 

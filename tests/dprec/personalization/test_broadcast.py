@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.completion import (
-    Calibrated,
-    CalibratedModel,
-    Completed,
-    Observations,
-)
+from dprec.completion import Calibrated, CalibratedModel, Completed, Observations
 from dprec.observations import SymbolReports
 from dprec.ordinal import expected_rating
 from dprec.personalization import TableOptions

@@ -160,12 +160,3 @@ def test_devices_read_no_model_that_no_server_sends(data: bytes) -> None:
         return
     assert np.isfinite(device.model.factors).all()
     assert device.predictions(make.profiles_of_sets(some_sets())).shape == (USERS, ITEMS)
-
-
-@given(st.lists(st.binary(max_size=40), max_size=4))
-def test_the_server_adds_up_nothing_beyond_the_bounds(reports: list[bytes]) -> None:
-    device = ImplicitAls(options=OPTIONS).device(a_model(seed=6).encode(), ITEMS, POSITIVE)
-    for index in (1, 2):
-        valid, total = device.layout(index).added_up(reports)
-        assert valid.shape == (len(reports),)
-        assert np.linalg.norm(total.astype(np.float64)) * UNIT <= valid.sum()

@@ -11,10 +11,7 @@ from scipy import stats
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.lists.contributions import PopularityLayout, SetContributions
 from dprec.private_als import StatisticsContributions, StatisticsLayout
-from dprec.private_als.device import (
-    encode_contributions,
-    sum_of_contributions,
-)
+from dprec.private_als.device import encode_contributions, sum_of_contributions
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.secure_aggregation import CountSketch
 from dprec.sums import UNIT, SecureAggregation, TrustedAggregation
