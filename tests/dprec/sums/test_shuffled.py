@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from dprec.accounting import HiddenMessages, PrivacyBudget, hidden_epsilon, least_fakes
+from dprec.accounting import HiddenMessages, hidden_epsilon, least_fakes
 from dprec.arrays import Floats, offsets
 from dprec.gradients import RoundDraws
 from dprec.lists.contributions import PopularityLayout
 from dprec.randomness import DeviceDraws, uniforms, words
 from dprec.sums import UNIT, Contributions, Layout, ShuffledAggregation, Vectors
 from dprec.sums.shuffled import Exchange
+from tests import make
 
 ITEMS = 6
-BUDGET = PrivacyBudget(epsilon=1.0, per="user", composition="pld", delta=1e-6)
+BUDGET = make.user_budget()
 SHUFFLE = ShuffledAggregation(messages=4, norm=0.8, colluders=2)
 """A message counts for .2."""
 
