@@ -76,22 +76,6 @@ def test_a_sketch_sends_fewer_numbers_which_stay_within_the_norm(rotation: bool)
         np.testing.assert_allclose(here - here[0], 0, atol=1e-9)
 
 
-def test_the_sum_does_not_depend_on_partitions() -> None:
-    layout = LAYOUTS[2]
-    partition = a_partition(layout)
-    everybody = SECURE.encode(partition, layout, 1.0, draws())
-    keys = draws().devices.keys
-    parts = [list(range(15)), list(range(15, USERS))]
-    reports = [
-        report
-        for part in parts
-        for report in SECURE.encode(
-            some_users(partition, part), layout, 1.0, RoundDraws(DeviceDraws(keys[:, part]), 1, 0)
-        )
-    ]
-    assert reports == everybody
-
-
 def test_with_all_dropouts_and_colluders_the_noise_is_what_the_multiplier_says() -> None:
     layout = StatisticsLayout(np.full(4000, 256), 0, 1.0, 1.5, 0.5, 4)
     nobody = replace(a_partition(layout, USERS), indptr=np.zeros(USERS + 1, dtype=np.int64))

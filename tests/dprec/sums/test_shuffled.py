@@ -131,19 +131,6 @@ def test_how_many_messages_a_device_sends_says_nothing_about_its_vector() -> Non
     assert len(sizes) == 1
 
 
-def test_a_user_sends_the_same_whoever_else_is_computed_beside_it() -> None:
-    rows, all_words, aggregation = vectors(30), draws(30).devices.keys, SHUFFLE.among(30)
-    together = aggregation.encode(rows, LINE, 2.0, draws(30))
-    parts: list[bytes] = []
-    for first in range(0, 30, 7):
-        some = slice(first, first + 7)
-        own = RoundDraws(DeviceDraws(np.ascontiguousarray(all_words[:, some])), 1, 0)
-        parts += aggregation.encode(rows.of_users(some), LINE, 2.0, own)
-    assert list(together) == parts
-    again = aggregation.encode(rows, LINE, 2.0, RoundDraws(DeviceDraws(all_words), 2, 0))
-    assert list(again) != parts
-
-
 def test_what_is_no_batch_is_rejected() -> None:
     aggregation = SHUFFLE.among(30)
     good = aggregation.encode(vectors(2), LINE, 2.0, draws(2))[0]
