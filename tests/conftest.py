@@ -49,7 +49,6 @@ THOROUGH_MODULES = {
     "test_end_to_end.py",
     "test_gate.py",
     "test_interrupts.py",
-    "test_iterative_runs.py",
     "test_page_in_browser.py",
     "test_pages.py",
     "test_processors.py",
