@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# The distribution next door, where it is.
+PILOT := $(wildcard pilot/pyproject.toml)
 
 # Compiled tests are kept, so that the processes that share them compile each once.
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,6 +21,10 @@ test: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+ifneq ($(PILOT),)
+	$(BIN)/mypy pilot/dprec_pilot
+	$(BIN)/lint-imports --no-logo --config pilot/pyproject.toml
+endif
 	$(BIN)/pytest -m "not thorough and not nightly"
 
 test-all: test
@@ -38,9 +44,9 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 # What is locked is installed by hash; then this checkout, with nothing else.
-$(VENV)/%.stamp: requirements/%.txt pyproject.toml | $(VENV)/bin/python
+$(VENV)/%.stamp: requirements/%.txt pyproject.toml $(PILOT) | $(VENV)/bin/python
 	$(PIP) install --require-hashes --requirement $<
-	$(PIP) install --no-deps --no-build-isolation --editable .
+	$(PIP) install --no-deps --no-build-isolation --editable . $(if $(PILOT),--editable ./pilot)
 	touch $@
 
 clean:

@@ -36,7 +36,6 @@ from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
-from dprec.secure_aggregation import SigningParty
 from dprec.wire import Factors
 
 
@@ -149,8 +148,9 @@ class Population:
     """What the devices last received before the run was interrupted."""
     key: str = ""
     """Run key, under which a device remembers what it answered."""
-    party: SigningParty | None = None
-    """The device in the secure sums of the run, if it stands by itself; a simulation leaves masks out."""
+    devices_of_sums: int | None = None
+    """Number of devices that take part in a sum, if not one for each user: of a device that stands by itself.
+    """
     show: Callable[[Received], None] = _show_nobody
     """Called with what a device has received for its predictions. In a simulation, devices make none: it
     computes those that it evaluates.
@@ -164,7 +164,7 @@ class Population:
     @property
     def devices(self) -> int:
         """Number of devices that take part in a sum."""
-        return self.n_users if self.party is None else len(self.party.directory.keys)
+        return self.n_users if self.devices_of_sums is None else self.devices_of_sums
 
     @property
     def n_items(self) -> int:

@@ -112,7 +112,7 @@ class ShardedRatings:
     def open(cls, folder: Path) -> ShardedRatings:
         """Read the index of a folder; raises InputError when it is missing, damaged or of another format."""
         path = folder / INDEX
-        text = formats.SHARDS.body(contents_of(path).decode(errors="replace"), str(path))
+        text = formats.body(contents_of(path).decode(errors="replace"), str(path))
         return cls(folder, from_json(ShardIndex, text, str(path)))
 
     @cached_property
@@ -186,7 +186,7 @@ def write_shards(folder: Path, ratings: Ratings) -> ShardIndex:
         if present:
             _check_present(folder, index)
         else:
-            write_whole(folder / INDEX, formats.SHARDS.stamped(to_json(index)).encode())
+            write_whole(folder / INDEX, formats.stamped(to_json(index)).encode())
     except OSError as error:
         raise InputError(str(folder), f"cannot be written ({error.strerror})", READABLE_BY_ALL) from None
     return index

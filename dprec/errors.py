@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from dprec.renamed import now
-
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
@@ -121,8 +119,6 @@ MAPPING = "a mapping of keys to values"
 ACCEPTED = {
     "bool_parsing": "True, False",
     "bool_type": "true or false",
-    "dataclass_exact_type": "an instance of {class_name}",
-    "dataclass_type": MAPPING,
     "dict_type": MAPPING,
     "finite_number": "a finite number",
     "float_parsing": "a number",
@@ -169,9 +165,7 @@ def shown(text: str) -> str:
 
 
 def listed(names: Sequence[str], given: object) -> str:
-    """Return the accepted names, with the new name of the given one or the most similar to it, if any."""
-    if new := now(given, names):
-        return f"{new}, as {given} is called now"
+    """Return the accepted names, and the most similar to the given one, if any."""
     nearest = get_close_matches(str(given), names, n=1)
     meant = f"; did you mean {nearest[0]}?" if nearest else ""
     return ", ".join(names) + meant

@@ -26,7 +26,6 @@ def no_lines_of_progress() -> Iterator[None]:
 SLOWEST_MODULES = (
     "test_determinism_on_ray.py",
     "test_cluster.py",
-    "test_end_to_end.py",
     "test_gate.py",
     "test_iterative_runs.py",
     "test_page_in_browser.py",
@@ -46,7 +45,6 @@ THOROUGH_MODULES = {
     "test_determinism.py",
     "test_determinism_on_ray.py",
     "test_drawing.py",
-    "test_end_to_end.py",
     "test_gate.py",
     "test_interrupts.py",
     "test_page_in_browser.py",
@@ -54,9 +52,7 @@ THOROUGH_MODULES = {
     "test_processors.py",
     "test_real_data.py",
     "test_running.py",
-    "test_times.py",
     "test_watching.py",
-    "test_weekly.py",
 }
 """Mutants, browsers, whole pages, pilots, clusters, interrupts, clocks, real ratings and determinism: what
 `make test-all` adds, beside tests that are marked as thorough where they stand."""

@@ -150,8 +150,10 @@ def observations(
 ) -> Observations:
     """Return cells, by user, that a server has observed; see `Observations` for the rest."""
     columns = np.asarray(users, dtype=np.int32), np.asarray(items, dtype=np.int32)
-    seen = np.broadcast_to(np.asarray(values, dtype=float), columns[0].shape)
-    return Observations.of(*columns, seen, shape, scale, **more)
+    seen = np.asarray(values, dtype=float)
+    return Observations.of(
+        *columns, seen if seen.ndim else np.full(columns[0].size, seen), shape, scale, **more
+    )
 
 
 def observed(of: Ratings, **more: Any) -> Observations:

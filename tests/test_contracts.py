@@ -19,7 +19,7 @@ PLANTED = {
     "dprec/wire/planted.py": "import yaml",
     "dprec/accounting/planted.py": "import clients",
     "dprec/gradients/planted.py": "import pytest",
-    "clients/planted.py": "import rich\nimport dprec.accounting.pld",
+    "clients/planted.py": "import rich\nimport dprec.accounting.pld\nimport dprec_pilot",
     "simulation/storage/planted.py": "import simulation.comparison",
     "simulation/analysis/planted.py": "import typer",
     "simulation/unplaced.py": "",
@@ -32,6 +32,7 @@ FINDINGS = {
     "Only the command line knows the terminal": "simulation.analysis.planted -> typer",
     "The layers of the simulation": "simulation.storage.planted -> simulation.comparison",
     "Accounting has one face": "clients.planted -> dprec.accounting.pld",
+    "Nothing knows the pilot": "clients.planted -> dprec_pilot",
     "No circles between siblings": "No cycles are allowed in dprec.",
 }
 """What each contract is to say of the planted imports."""

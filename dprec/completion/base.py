@@ -217,8 +217,7 @@ class Averages(Completed):
 
     def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the ratings of the given cells, shape (cells,)."""
-        predictions: Floats = self.means[items if self.by_item else users]
-        return predictions
+        return self.means[items if self.by_item else users]
 
     def predict_rows(self, users: AnyInts, n_items: int) -> Floats:
         """Predict the ratings of all items by some users, shape (users, items)."""

@@ -10,12 +10,9 @@ The paper gives no rank, threshold or limit of steps, and does not say which cha
 threshold; here it is that of the log-likelihood. Each M-step sweeps over users and items once. Without a
 ridge the likelihood has no bound: from some starts, a component shrinks onto cells that are fitted exactly.
 
-MoG-MF with user and item biases, learned priors and uncertain factors: our form of it.
-
-The steps are those of Neera et al. [neera2023], Section 4.3 (`dprec.completion.mixtures`),
-but the factors are solved as in `dprec.completion.matrix_factorization`, so that residuals include the
-uncertainty of the factors; otherwise the smallest component would shrink onto cells that the factors have
-overfitted.
+Our form has user and item biases, learned priors and uncertain factors. The steps are the same, but the
+factors are solved as in `dprec.completion.matrix_factorization`, so that residuals include the uncertainty of
+the factors; otherwise the smallest component would shrink onto cells that the factors have overfitted.
 """
 
 from __future__ import annotations
@@ -107,8 +104,7 @@ class GaussianMixture:
 
     def precisions(self, gamma: Floats) -> Floats:
         """Return sum_k gamma_k / sigma_k^2 per cell, shape (cells,); half of it weighs Eq. (10)'s squares."""
-        precisions: Floats = np.einsum("k,kc->c", 1 / self.variances, gamma)
-        return precisions
+        return np.einsum("k,kc->c", 1 / self.variances, gamma)
 
     def fitted(self, log_likelihood: list[float]) -> FittedMixture:
         """Return what the expectation maximisation learned."""
@@ -135,7 +131,7 @@ class MogMatrixFactorization(Completion):
     kind: Literal["mog-mf"] = "mog-mf"
     papers: ClassVar[tuple[str, ...]] = ("neera2023",)
     rank: int = option(
-        "Number of factors; not published, chosen by benchmarks/choose_neera_settings.py.", 1, ge=1
+        "Number of factors; not published, chosen by benchmarks/choosing/settings.py.", 1, ge=1
     )
     components: int = option("Gaussians in the mixture.", 3, ge=1)
     iterations: int = option("Expectation-maximisation steps, at most.", 100, ge=1)

@@ -1,8 +1,7 @@
 """Runs a comparison, from its configuration to its table.
 
-The noise of a comparison's mechanisms, sampled and in theory, as in Fig. 2 of Neera et al. [neera2023].
-
-Noise is n = r* - r, what is sent minus the true rating, over all ratings of the train set.
+Beside the cells, the noise of their mechanisms is sampled, and held against theory, as in Fig. 2 of Neera et
+al. [neera2023]: n = r* - r, what is sent minus the true rating, over all ratings of the train set.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 
 from dprec.channel import Channel
 from dprec.errors import InputError, within
-from dprec.mechanisms.base import Mechanism
 from dprec.progress import Announce, Progress, silent, unheard
 from dprec.randomness import categories, uniforms, words
 from dprec.ratings import Ratings, RatingScale
@@ -57,7 +55,11 @@ def sampled_noise(comparison: Comparison) -> list[Row]:
     count = comparison.config.noise_samples
     if count is None:
         return []
-    cells = _first_cells(comparison)
+    chosen: dict[tuple[str, float | None], Cell] = {}
+    for cell in comparison.cells:
+        if cell.config.protocol.mechanism_of_ratings is not None:
+            chosen.setdefault((cell.protocol, cell.epsilon), cell)
+    cells = list(chosen.values())
     if not cells:
         raise InputError(
             "noise_samples",
@@ -65,16 +67,6 @@ def sampled_noise(comparison: Comparison) -> list[Row]:
             "a private one-shot protocol whose mechanism reveals the item set",
         )
     return [row for cell in cells for row in _rows(cell, count)]
-
-
-def _first_cells(comparison: Comparison) -> list[Cell]:
-    """Return one cell per qualifying protocol and epsilon."""
-    chosen: dict[tuple[str, float | None], Cell] = {}
-    for cell in comparison.cells:
-        protocol = cell.config.protocol
-        if protocol.mechanism_of_ratings is not None:
-            chosen.setdefault((cell.protocol, cell.epsilon), cell)
-    return list(chosen.values())
 
 
 def _rows(cell: Cell, count: int) -> list[Row]:
@@ -85,33 +77,17 @@ def _rows(cell: Cell, count: int) -> list[Row]:
     family = mechanism.family(protocol.privacy, train.scale, train.n_items)
     device = family.device_channel(train.counts)
     assert device is not None
-    edges = noise_edges(device.channel, train.scale)
+    edges, shares = noise_edges(device.channel, train.scale), train.histogram()
     noise = draw_noise(device.channel, train, count, cell.seed, f"{cell.protocol}/{cell.epsilon!r}")
-    sampled = np.histogram(noise, edges)[0] / count
-    theory = _theory(mechanism, device.channel, train, edges)
-    return [
-        {
-            "protocol": cell.protocol,
-            "mechanism": mechanism.kind,
-            "epsilon": cell.epsilon,
-            "low": left,
-            "high": right,
-            "sampled_share": share,
-            "theoretical_probability": probability,
-        }
-        for left, right, share, probability in zip(
-            edges[:-1].tolist(), edges[1:].tolist(), sampled.tolist(), theory.tolist(), strict=True
-        )
-    ]
-
-
-def _theory(
-    mechanism: Mechanism, channel: Channel, train: Ratings, edges: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the probability of every interval: the paper's density where it has one, or the channel's."""
-    shares = train.histogram()
-    of_paper = mechanism.noise_between(edges, train.scale, shares, channel.epsilon)
-    return exact_probabilities(edges, channel, shares) if of_paper is None else of_paper
+    # The paper's density where it has one, or what follows from the channel.
+    theory = mechanism.noise_between(edges, train.scale, shares, device.channel.epsilon)
+    if theory is None:
+        theory = exact_probabilities(edges, device.channel, shares)
+    columns = (edges[:-1], edges[1:], np.histogram(noise, edges)[0] / count, theory)
+    names = ("low", "high", "sampled_share", "theoretical_probability")
+    same = {"protocol": cell.protocol, "mechanism": mechanism.kind, "epsilon": cell.epsilon}
+    lines = zip(*(column.tolist() for column in columns), strict=True)
+    return [{**same, **dict(zip(names, line, strict=True))} for line in lines]
 
 
 def draw_noise(channel: Channel, train: Ratings, count: int, seed: int, name: str) -> NDArray[np.float64]:
@@ -330,12 +306,10 @@ def _say_what_it_takes(
     if announce is unheard or not waiting:
         return
     progress("estimating what it will take", 0, 1)
-    workers = (
-        1 if comparison.config.simulation.backend == "local" else jobs or cell_runs.processors(len(waiting))
-    )
-    expected = cell_runs.estimate(waiting, samples, min(workers, len(waiting)))
-    if expected.is_worth_a_line:
-        announce(expected.words)
+    usual = jobs or cell_runs.processors(len(waiting))
+    workers = 1 if comparison.config.simulation.backend == "local" else usual
+    if words := cell_runs.estimate(waiting, samples, min(workers, len(waiting))):
+        announce(words)
 
 
 def _follow(

@@ -16,12 +16,8 @@ from simulation.analysis.protocol_results import (
     notes_on_delta,
 )
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
-from simulation.pages.attacks import attack_sections
-from simulation.pages.comparison_plots import (
-    evaluation_plots,
-    noise_section,
-    user_section,
-)
+from simulation.pages.attacks import attack_section
+from simulation.pages.comparison_plots import evaluation_plots, noise_section, users_section
 from simulation.pages.comparison_tables import (
     decision,
     grids,
@@ -32,14 +28,14 @@ from simulation.pages.comparison_tables import (
 from simulation.pages.deployment import (
     HOW_TO_PROJECT,
     comparison_projections,
-    projection_sections,
+    projection_section,
     reference_traffic,
 )
 from simulation.pages.evaluation_parts import EvaluationPart, evaluation_parts
-from simulation.pages.figures.panels import Looks, looks_of
-from simulation.pages.figures.rendering import Draw
-from simulation.pages.groups import groups_sections
-from simulation.pages.page import Section, figures, page, paragraph, render_template
+from simulation.pages.figures.drawing import Draw
+from simulation.pages.figures.looks import looks_of
+from simulation.pages.groups import groups_section
+from simulation.pages.page import Section, bullets, figures, page, render_template
 from simulation.pages.populations import population_section
 from simulation.pages.words import comparison_in_words, data_in_words, merged_notes
 
@@ -67,15 +63,11 @@ def _first_notes(files: ComparisonFiles) -> list[str]:
     return [*notes, *(note for note, of_all in _notes_of_runs(files) if of_all)]
 
 
-def _notes_sections(files: ComparisonFiles, parts: Sequence[EvaluationPart]) -> list[Section]:
+def _notes_section(files: ComparisonFiles, parts: Sequence[EvaluationPart]) -> Section:
     """Return the section with what holds of some protocols, if there is any such note."""
     notes = [note for note, of_all in _notes_of_runs(files) if not of_all]
     notes += [note for part in parts for note in same_figures(part.results, part.metric)]
-    if not notes:
-        return []
-    lines = Markup("").join(Markup("<li>{}</li>").format(note) for note in notes)
-    content = (Markup("<ul>{}</ul>").format(lines),)
-    return [Section("notes-of-protocols", "Notes on protocols", content)]
+    return Section("notes-of-protocols", "Notes on protocols", (bullets(notes),))
 
 
 def _notes_of_runs(files: ComparisonFiles) -> Iterator[tuple[str, bool]]:
@@ -101,7 +93,9 @@ def _few(names: Sequence[str]) -> str:
 
 def _evaluation(part: EvaluationPart, draw: Draw, *, main: bool) -> tuple[Markup, list[Section]]:
     """Return what one evaluation answers, and its sections."""
-    suffix, drawn = part.suffix, [draw(plot) for plot in evaluation_plots(part)]
+    suffix, plots = part.suffix, evaluation_plots(part)
+    # Drawn first, because the headline links to the folder of figures if there is one.
+    picture = figures(plots[:1], draw, folded=True) if plots else ""
     answer = render_template(
         "comparison_answer.html",
         title=part.titled("Answer"),
@@ -110,15 +104,14 @@ def _evaluation(part: EvaluationPart, draw: Draw, *, main: bool) -> tuple[Markup
         decision=decision(part) if main else "",
         headline=headline_table(part),
         grids=grids(part),
-        picture=figures(drawn[:1], folded=True) if drawn else "",
+        picture=picture,
     )
     every = part.titled("All results: filter, sort, choose columns")
     sections = [
         Section(f"table{suffix}", every, (results_table(part),)),
-        *population_section(part, draw),
+        population_section(part),
+        Section(f"figures{suffix}", part.titled("More figures"), (plots[1:],)),
     ]
-    if drawn[1:]:
-        sections.append(Section(f"figures{suffix}", part.titled("More figures"), (figures(drawn[1:]),)))
     return answer, sections
 
 
@@ -127,30 +120,36 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     looks, traffic = looks_of(files.results), reference_traffic(files)
     parts = evaluation_parts(files, looks)
     of_parts = [_evaluation(part, draw, main=part is parts[0]) for part in parts]
-    sections = [section for _, own in of_parts for section in own]
-    sections += [
-        *attack_sections(attacks.of_results(files.results), looks, draw),
-        *_groups(files, looks, draw),
-        user_section(files, traffic, looks, draw),
-        *noise_section(files, looks, draw),
+    projected = comparison_projections(traffic, population) if population else []
+    # The figure of groups has the protocols at the reference budget.
+    results = [each for each in at_reference(files.results) if each.baseline in (None, SETS_ONLY)]
+    shown = {(each.name, each.budget) for each in results}
+    groups = [line for line in read_groups(files.directory) if line.name in looks]
+    sections = [
+        *(section for _, own in of_parts for section in own),
+        attack_section(attacks.of_results(files.results), looks),
+        groups_section(groups, [line for line in groups if (line.name, line.epsilon) in shown], looks),
+        users_section(files, traffic, looks),
+        noise_section(files, looks),
         *published_section(files),
-        *projection_sections(comparison_projections(traffic, population) if population else [], population),
-        *_notes_sections(files, parts),
-        _provenance(files, projected=population is not None),
+        *([projection_section(projected, population)] if population else []),
+        _notes_section(files, parts),
+        Section(
+            "provenance",
+            "How it was made",
+            (
+                data_in_words(files),
+                "comparison.csv holds the figures of every run, timing.csv how long each took, cells/ the "
+                "runs themselves, comparison.yaml the configuration, and figures/ the figures as SVG.",
+                "" if population else HOW_TO_PROJECT,
+            ),
+        ),
     ]
     title = str(files.config.get("title") or files.config.get("name") or files.directory.name)
     folded = [replace(section, folded=True) for section in sections]
     answered = Markup("").join(answer for answer, _ in of_parts) if parts else None
     words, notes = comparison_in_words(files) + _progress(files), _first_notes(files)
-    return page(title, "dprec comparison", words, notes, folded, answered, scripts=("decision.js",))
-
-
-def _groups(files: ComparisonFiles, looks: Looks, draw: Draw) -> list[Section]:
-    """Return the section on groups of users: its figure has the protocols at the reference budget."""
-    results = [each for each in at_reference(files.results) if each.baseline in (None, SETS_ONLY)]
-    drawn = {(each.name, each.budget) for each in results}
-    lines = [line for line in read_groups(files.directory) if line.name in looks]
-    return groups_sections(lines, looks, draw, lambda line: (line.name, line.epsilon) in drawn)
+    return page(title, "dprec comparison", words, notes, folded, draw, answered, scripts=("decision.js",))
 
 
 def _progress(files: ComparisonFiles) -> str:
@@ -161,15 +160,4 @@ def _progress(files: ComparisonFiles) -> str:
     return (
         f" {planned - len(files.unfinished)} of {plural(planned, 'run')} are finished, without "
         f"{_few(files.unfinished)}: load the page again while it runs; after an interrupt, --resume goes on."
-    )
-
-
-def _provenance(files: ComparisonFiles, *, projected: bool) -> Section:
-    words = (
-        "comparison.csv holds the figures of every run, timing.csv how long each took, cells/ the runs "
-        "themselves, comparison.yaml the configuration, and figures/ the figures as SVG."
-    )
-    hint = () if projected else (paragraph(HOW_TO_PROJECT),)
-    return Section(
-        "provenance", "How it was made", (paragraph(data_in_words(files)), paragraph(words), *hint)
     )

@@ -1,13 +1,13 @@
-"""The figures of a comparison: accuracy first, then numbers of users, how users differ, and noise."""
+"""The figures of a comparison: accuracy first, then how users differ, and noise."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
+from dprec.arrays import Floats
 from dprec.reports import DeviceChannel
 from simulation.analysis.gains import NOTHING_SENT
 from simulation.analysis.protocol_results import (
@@ -18,20 +18,22 @@ from simulation.analysis.protocol_results import (
     by_protocol,
     reference_budget,
 )
-from simulation.analysis.vocabulary import Metric, grouped_by, listed, size
+from simulation.analysis.vocabulary import DASH, Metric, grouped_by, listed, size
+from simulation.pages.deployment import Traffic
 from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.figures.accuracy import (
+    SPENT,
     EpsilonAxis,
     Series,
     draw_accuracy_against_bytes,
     draw_accuracy_against_epsilon,
     draw_accuracy_by_round,
 )
-from simulation.pages.figures.noise import SampledNoise, distance_plot, draw_mechanisms, sampled_noise_plot
-from simulation.pages.figures.panels import Look, Looks, printable, shortened
-from simulation.pages.figures.rendering import Draw, Plot
+from simulation.pages.figures.drawing import Plot
+from simulation.pages.figures.looks import Look, Looks, printable, shortened
+from simulation.pages.figures.noise import SampledNoise, distance_plot, draw_expected, sampled_noise_plot
 from simulation.pages.figures.users import SPREAD_QUANTILES, Spread, draw_spreads, evaluated_rounds
-from simulation.pages.page import Section, dashed, figures
+from simulation.pages.page import Section
 from simulation.pages.words import label_of
 from simulation.storage.columns import read_rows
 from simulation.storage.directories import NOISE
@@ -54,9 +56,8 @@ def _caption(results: Sequence[ProtocolResult], *more: str, dagger: bool = True,
 def seen(results: Sequence[ProtocolResult], metric: Metric, against: str) -> str:
     """Say what is seen, for readers who cannot see it."""
     own = [result for result in by_accuracy(results, metric) if not result.baseline]
-    best = own[0]
-    most = f"the most accurate of {len(by_protocol(own))} is {printable(best.name)}"
-    return f"{metric.label} against {against}; {most}, {best.mean(metric.column):.3f}."
+    most = f"the most accurate of {len(by_protocol(own))} is {printable(own[0].name)}"
+    return f"{metric.label} against {against}; {most}, {own[0].mean(metric.column):.3f}."
 
 
 def epsilon_axes(
@@ -82,25 +83,28 @@ def epsilon_plot(
     drawn = [axis for axis in axes if any(axis.value(result) for result in own)]
     if not drawn:
         return None
-    units = listed(axis.name for axis in drawn)
     unproved = [
         f"Not drawn, because no {axis.name} is proved: {listed(names)}."
         for axis in drawn
-        if (names := [name for name, points in by_protocol(own).items() if _unproved(points, axis)])
+        if (
+            names := [
+                name
+                for name, points in by_protocol(own).items()
+                if all(result.budget and axis.value(result) is None for result in points)
+            ]
+        )
     ]
-    bars, asked = "Error bars: one standard deviation over runs.", any(axis.asked for axis in drawn)
+    units, asked = listed(axis.name for axis in drawn), any(axis.asked for axis in drawn)
+    bars = "Error bars: one standard deviation over runs."
+    draw = partial(draw_accuracy_against_epsilon, results=results, metric=metric, looks=looks)
     return Plot(
         f"accuracy-epsilon{suffix}",
         f"{metric.label} against {units}",
         _caption(results, bars, *unproved, dagger=asked, at=False),
         seen(results, metric, units),
-        lambda: [draw_accuracy_against_epsilon(results, metric, axis, looks) for axis in drawn],
+        [partial(draw, axis=axis) for axis in drawn],
         full_width=len(drawn) > 1,
     )
-
-
-def _unproved(points: Sequence[ProtocolResult], axis: EpsilonAxis) -> bool:
-    return all(result.budget and axis.value(result) is None for result in points)
 
 
 def bytes_plot(results: Sequence[ProtocolResult], metric: Metric, looks: Looks, suffix: str) -> Plot | None:
@@ -109,13 +113,15 @@ def bytes_plot(results: Sequence[ProtocolResult], metric: Metric, looks: Looks, 
     sending = [each for each in shown if not each.baseline and each.bytes_per_user]
     if not any(each.mean(metric.column) is not None for each in sending):
         return None
+    drawn = [what for what, key in SPENT.items() if any(getattr(each, key) for each in sending)]
+    draw = partial(draw_accuracy_against_bytes, results=shown, metric=metric, looks=looks)
     return Plot(
         f"accuracy-bytes{suffix}",
         f"{metric.label} against bytes per user",
         _caption(results),
         seen(sending, metric, "mean bytes per user, of messages and on the network"),
-        lambda: draw_accuracy_against_bytes(shown, metric, looks),
-        full_width=any(each.network_bytes_per_user for each in sending),
+        [partial(draw, what=what) for what in drawn],
+        full_width=len(drawn) > 1,
     )
 
 
@@ -123,27 +129,26 @@ def evaluation_plots(part: EvaluationPart) -> list[Plot]:
     """Return the figures of accuracy against privacy, bytes and rounds; that against epsilon comes first."""
     files, results, metric, looks, suffix = part.files, part.results, part.metric, part.looks, part.suffix
     axes = epsilon_axes(results, files.matched_unit, files.matched_delta)
-    traces = _traces(part)
     plots = [
         epsilon_plot(results, metric, axes, looks, suffix),
         distance_plot(results) if metric.column == "rmse" else None,
         bytes_plot(results, metric, looks, suffix),
-        # With a single evaluated round, accuracy against bytes shows it all.
-        _round_plot(traces, part) if any(trace.y.size > 1 for trace in traces) else None,
     ]
+    traces = _traces(part)
+    # With a single evaluated round, accuracy against bytes shows it all.
+    if any(trace.y.size > 1 for trace in traces):
+        lone = "A marker alone is a one-shot protocol, a line an iterative one."
+        draw = partial(draw_accuracy_by_round, traces=traces, results=results, metric=metric, looks=looks)
+        plots.append(
+            Plot(
+                f"accuracy-rounds{suffix}",
+                "One-shot and iterative protocols, round by round",
+                _caption(results, lone, dagger=False),
+                seen(at_reference(results), metric, "the bytes per user so far"),
+                [draw],
+            )
+        )
     return [plot for plot in plots if plot]
-
-
-def _round_plot(traces: Sequence[Series], part: EvaluationPart) -> Plot:
-    """Return the plot of accuracy by round, one-shot protocols beside iterative ones, and the baselines."""
-    results, metric = part.results, part.metric
-    return Plot(
-        f"accuracy-rounds{part.suffix}",
-        "One-shot and iterative protocols, round by round",
-        _caption(results, "A marker alone is a one-shot protocol, a line an iterative one.", dagger=False),
-        seen(at_reference(results), metric, "the bytes per user so far"),
-        lambda: [draw_accuracy_by_round(traces, results, metric, part.looks)],
-    )
 
 
 def _traces(part: EvaluationPart) -> list[Series]:
@@ -172,40 +177,35 @@ def _traces(part: EvaluationPart) -> list[Series]:
     return traces
 
 
-Traffic = Sequence[tuple[ProtocolResult, str, Columns]]
-"""Results with their labels, and what was sent by each user."""
-
-
-def user_section(files: ComparisonFiles, traffic: Traffic, looks: Looks, draw: Draw) -> Section:
+def users_section(files: ComparisonFiles, traffic: Traffic, looks: Looks) -> Section:
     """Return how bytes and losses are distributed over the users of every protocol."""
 
-    def plot(
-        name: str, title: str, axis: str, of: Callable[[Columns], NDArray[np.float64]]
-    ) -> Iterator[Plot]:
+    def plots(name: str, title: str, axis: str, of: Callable[[Columns], Floats]) -> Iterator[Plot]:
         spent = [(result.name, label, of(columns)) for result, label, columns in traffic]
         spreads = [
-            Spread(own, label, np.percentile(values, SPREAD_QUANTILES))
-            for own, label, values in spent
+            Spread(name, label, np.percentile(values, SPREAD_QUANTILES))
+            for name, label, values in spent
             # A logarithmic axis has no place for what sends and loses nothing.
             if np.isfinite(values).all() and values.max() > 0
         ]
         medians = "; ".join(f"{each.label} {each.quantiles[3]:,.4g}" for each in spreads)
+        draw = partial(draw_spreads, spreads=spreads, axis=axis, looks=looks, in_bytes=of is bytes_per_user)
         if spreads:
             yield Plot(
                 name,
                 title,
                 f"Line: all users. Bars: the middle 90 % and 50 %. Dot: the median.{_at(files)}",
                 f"{title}, medians: {medians}.",
-                lambda: [draw_spreads(spreads, axis, looks, in_bytes=of is bytes_per_user)],
+                [draw],
+                height=50.0 + 15 * len(spreads),
             )
 
-    plots = [
-        *plot("bytes-per-user", "Bytes per user", "bytes per user, both directions", bytes_per_user),
-        *plot("epsilon-per-user", "ε per user", "ε per user", lambda columns: columns["epsilon_per_user"]),
+    drawn = [
+        *plots("bytes-per-user", "Bytes per user", "bytes per user, both directions", bytes_per_user),
+        *plots("epsilon-per-user", "ε per user", "ε per user", lambda columns: columns["epsilon_per_user"]),
     ]
     why = "No protocol here sends anything." if traffic else "The runs themselves are not in this directory."
-    content = figures([draw(each) for each in plots]) if plots else dashed(why)
-    return Section("users", "How users differ", (content,))
+    return Section("users", "How users differ", (drawn or f"{DASH} {why}",))
 
 
 def _at(files: ComparisonFiles) -> str:
@@ -214,12 +214,10 @@ def _at(files: ComparisonFiles) -> str:
     return "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
 
 
-def noise_section(files: ComparisonFiles, looks: Looks, draw: Draw) -> list[Section]:
+def noise_section(files: ComparisonFiles, looks: Looks) -> Section:
     """Return the section on what mechanisms send: its mean by true rating, and what was sampled of it."""
     sampled = (sampled_noise_plot(*each) for each in read_noise(files.directory).items())
-    plots = [*_mechanism_plots(files, looks), *sampled]
-    content = (figures([draw(plot) for plot in plots]),)
-    return [Section("noise-section", "Noise of the mechanisms", content)] if plots else []
+    return Section("noise-section", "Noise of the mechanisms", ([*_mechanism_plots(files, looks), *sampled],))
 
 
 def _mechanism_plots(files: ComparisonFiles, looks: Looks) -> Iterator[Plot]:
@@ -228,7 +226,7 @@ def _mechanism_plots(files: ComparisonFiles, looks: Looks) -> Iterator[Plot]:
     scales: dict[tuple[float, ...], dict[str, tuple[list[str], Look, DeviceChannel]]] = {}
     for result in at_reference(files.results):
         cells = files.cells(result) if result.private else []
-        noise = read_device_channel(cells[0], files.summary(cells[0])) if cells else None
+        noise = read_device_channel(cells[0]) if cells else None
         if noise is None:
             continue
         # Protocols that share a mechanism share a line.
@@ -243,9 +241,9 @@ def _mechanism_plots(files: ComparisonFiles, looks: Looks) -> Iterator[Plot]:
         yield Plot(
             "noise" if place == 1 else f"noise-{place}",
             f"What the server receives, on average{of}",
-            f"The flatter a line, the more it pulls ratings together; dashed: no bias.{_at(files)}",
+            f"The flatter a line, the more it pulls ratings together; dotted: no bias.{_at(files)}",
             f"Mean of what is sent against the true rating. {slopes}.",
-            partial(draw_mechanisms, drawn),
+            [partial(draw_expected, mechanisms=drawn)],
         )
 
 

@@ -31,7 +31,7 @@ from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import dump_yaml, flatten, read_yaml
 from simulation.execution import load_ratings, run_prepared
-from simulation.storage.directories import COMPARISON, CONFIG, SUMMARY, TABLE, ClaimedDirectory
+from simulation.storage.directories import ClaimedDirectory
 from simulation.storage.files import Document, Stamped, csv_of_rows, parse_document, read_text, write_files
 
 if TYPE_CHECKING:
@@ -110,7 +110,6 @@ class TuningDirectory(ClaimedDirectory):
     """A directory that a tuning writes to."""
 
     claimed_by, held = TUNING, "a tuning already"
-    others = (CONFIG, SUMMARY, COMPARISON, TABLE, TRIALS, TABLE_OF_TRIALS)
 
     @classmethod
     def claim(cls, path: str | Path, request: str, names: Iterable[str], *, resume: bool) -> Self:
@@ -119,23 +118,22 @@ class TuningDirectory(ClaimedDirectory):
         if TUNING in written:
             accepted = f"another name, as {TUNING} is what was asked for"
             raise InputError("name", repr(TUNING.removesuffix(".yaml")), accepted)
-        return cls.claim_for(path, request, resume=resume, others=written)
+        return cls.claim_for(path, request, resume=resume, others=(TRIALS, TABLE_OF_TRIALS, *written))
 
     def read(self) -> dict[str, list[Trial]]:
         """Return the trials that were carried out, by configuration; raises InputError for a damaged file."""
         path = self.path / TRIALS
         if not path.is_file():
             return {}
-        text = formats.TRIALS.checked(read_text(path), str(path))
-        stored = parse_document(_StoredTrials, text, str(path))
+        stored = parse_document(_StoredTrials, read_text(path), str(path))
         return {name: list(trials) for name, trials in stored.trials.items()}
 
     def write(self, trials: Mapping[str, Sequence[Trial]]) -> None:
         """Write all trials, as JSON and as a table."""
         stored = _StoredTrials(trials={name: tuple(own) for name, own in trials.items()})
-        contents = {**formats.TRIALS.stamp, **stored.model_dump(mode="json", exclude_unset=True)}
+        contents = {**formats.STAMP, **stored.model_dump(mode="json", exclude_unset=True)}
         text = json.dumps(contents, indent=2) + "\n"
-        table = "".join(csv_of_rows(list(_rows(trials))))
+        table = csv_of_rows(list(_rows(trials)))
         write_files(self.path, {TRIALS: text, TABLE_OF_TRIALS: table})
 
     def write_configuration(self, name: str, text: str) -> Path:

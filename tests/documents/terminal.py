@@ -15,7 +15,6 @@ import click
 import pytest
 from typer.main import get_command
 
-from clients.device.command import read
 from simulation import load
 from simulation.comparison.planning import load_comparison
 from simulation.console.command_line import app, main
@@ -32,11 +31,8 @@ NOT_RUN = {
 }
 """Programs that are not run."""
 
-PARSED = {
-    *(f"deploy {verb}" for verb in ("admit", "enrol", "clean", "remove", "resume", "run", "status")),
-    *("device", "fetch", "tune"),
-}
-"""Commands of dprec that are parsed and not run: they need a SuperLink or a network, or take long."""
+PARSED = {"fetch", "tune"}
+"""Commands of dprec that are parsed and not run: they need a network, or take long."""
 
 
 class Terminal:
@@ -60,8 +56,6 @@ class Terminal:
         program, *arguments = words[len(surroundings) :]
         if program == "dprec":
             self._dprec(self._inside(arguments), parse_only=bool(surroundings))
-        elif program == "dprec-device":
-            _dprec_device(arguments)
         elif program == "make":
             rules = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
             assert set(arguments) <= set(rules)
@@ -76,7 +70,7 @@ class Terminal:
         return [each.replace("../shared/data/ml-100k", "PATH/TO/ml-100k") for each in moved]
 
     def _dprec(self, arguments: list[str], *, parse_only: bool) -> None:
-        verb = " ".join(arguments[:2] if arguments[0] == "deploy" else arguments[:1])
+        verb = arguments[0]
         parse(arguments)
         if parse_only or verb in PARSED or "--all" in arguments or self._needs_what_was_not_run(arguments):
             self._not_written |= set(_output(arguments))
@@ -94,13 +88,13 @@ class Terminal:
             return [*arguments, "--trials", "1000"]
         if verb == "compare":
             return [*arguments, *LOCAL, *ONE_CELL_EACH]
-        if verb not in ("run", "attack", "deploy prepare"):
+        if verb not in ("run", "attack"):
             return arguments
         own = "dataset" in " ".join(arguments) or Path(arguments[1]).is_file()
-        small = [] if own else _few_ratings(arguments[2] if verb == "deploy prepare" else arguments[1])
+        small = [] if own else _few_ratings(arguments[1])
         if "schedule" in " ".join(arguments) or arguments[1].startswith("weekly"):
             small += ["--set", "dataset.arrivals={}"]
-        return [*arguments, *small, *([] if verb == "deploy prepare" else LOCAL)]
+        return [*arguments, *small, *LOCAL]
 
     def _plan(self, arguments: list[str]) -> None:
         """Load the comparison of a preset, and put a small one where its result would be."""
@@ -129,14 +123,6 @@ def parse(arguments: Sequence[str]) -> None:
         context = click.Context(command, context, info_name=name)
     if not isinstance(command, click.Group):
         command.make_context(name, rest, parent=context.parent)
-
-
-def _dprec_device(arguments: Sequence[str]) -> None:
-    """Parse the arguments of a device's own command, and do nothing."""
-    try:
-        read(arguments)
-    except SystemExit as ended:
-        raise AssertionError(f"dprec-device {' '.join(arguments)}") from ended
 
 
 def ends_well(arguments: Sequence[str]) -> None:

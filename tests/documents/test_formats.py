@@ -119,7 +119,9 @@ def test_the_columns(page: str, ran: Path, compared: Path) -> None:
 def test_the_columns_of_a_comparison(name: str, page: str, compared: Path) -> None:
     (documented,) = tables(page, name)
     columns = header(compared / name)
-    named = {each for each in columns if f"{column(each).family}{'_N' * bool(column(each).of)}" in documented}
+    named = {
+        each for each in columns if f"{column(each).family}{'_N' * bool(column(each).mapping)}" in documented
+    }
     assert columns == named
 
 

@@ -45,4 +45,5 @@ def test_no_page_is_generated_from_something_unknown() -> None:
 def test_links_of_documents_outside_the_site_lead_to_files(document: str) -> None:
     text = re.sub(r"`[^`\n]+`", "", (ROOT / document).read_text(encoding="utf-8"))
     links = re.findall(r"\]\((?!https?:)([^)#\s]+)", text)
-    assert [link for link in links if not (ROOT / link).is_file()] == []
+    here = [link for link in links if not link.startswith("pilot/") or (ROOT / "pilot").exists()]
+    assert [link for link in here if not (ROOT / link).is_file()] == []

@@ -4,6 +4,7 @@ import math
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import fromstring
 
 import pytest
 import yaml
@@ -28,7 +29,11 @@ def test_a_document_is_as_generated(path: Path) -> None:
 
 @pytest.mark.parametrize(("path", "drawn"), list(figures()), ids=lambda each: getattr(each, "stem", ""))
 def test_a_figure_is_as_drawn(path: Path, drawn: str) -> None:
-    assert path.read_text(encoding="utf-8") == drawn, "python -m docs.tables draws it"
+    stored, fresh = (
+        [each.text for each in fromstring(text).iter() if each.tag.endswith(("}text", "}title"))]
+        for text in (path.read_text(encoding="utf-8"), drawn)
+    )
+    assert stored == fresh, "python -m docs.tables draws it"
 
 
 def test_every_published_preset_has_one_page() -> None:

@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.datasets import Dataset, Synthetic
-from dprec.errors import InputError
-from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
+from dprec.ratings import ColdRatings, Ratings, held_by_tested
 from dprec.splits import (
-    SPLITS,
     ColdUsers,
     Holdout,
     KFold,
@@ -23,6 +21,7 @@ from dprec.splits import (
     Temporal,
     UserHoldout,
 )
+from tests.make import STARS
 from tests.refusals import refused_at
 
 
@@ -69,7 +68,7 @@ def datasets(draw: st.DrawFn, smallest: int = 2) -> Given:
             positions // shape[1],
             positions % shape[1],
             levels,
-            RatingScale.evenly(1, 5, 1),
+            STARS,
             user_ids=np.arange(shape[0]),
             item_ids=np.arange(shape[1]),
         )
@@ -183,31 +182,6 @@ def test_predefined_is_the_data_sets_own() -> None:
         Predefined(fold="u1").split(dataset, 0)
     with refused_at("split.fold"):
         Predefined(fold="u1").split(Synthetic(), 0)
-
-
-def test_settings_have_bounds() -> None:
-    with refused_at("fold"):
-        KFold(folds=5, fold=5)
-    for wrong in ({"folds": 1}, {"fold": -1}):
-        with pytest.raises(InputError, match="fold"):
-            KFold(**wrong)
-    for fraction in (0.0, 1.0, float("nan")):
-        with refused_at("test_fraction"):
-            Holdout(test_fraction=fraction)
-    with refused_at("count"):
-        LeaveNPerUser(count=0)
-    for share in (0.0, 1.0, float("nan")):
-        with refused_at("test_users"):
-            ColdUsers(test_users=share)
-    drawn = ["k-fold", "holdout", "leave-n-per-user", "leave-last-out", "user-holdout", "cold-users"]
-    assert SPLITS.kinds == ["predefined", *drawn, "temporal", "cold-start"]
-
-
-def test_more_folds_than_ratings() -> None:
-    dataset = Given(ratings=Synthetic(users=1, items=3, ratings=3).load())
-    assert KFold(folds=9, fold=2).split(dataset, 0)[1].count == 1
-    with refused_at("split"):
-        KFold(folds=9, fold=3).split(dataset, 0)
 
 
 @dataclass(frozen=True, kw_only=True)

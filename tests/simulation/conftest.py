@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from simulation import run
-from simulation.configuration.strict_yaml import read_yaml
+from simulation.configuration.strict_yaml import presets as preset_files
+from simulation.configuration.strict_yaml import read_yaml, replace_value
 from simulation.console.command_line import main
 from simulation.result import RunResult
 from tests.make import ON_THIS_MACHINE, POSITIVE_DATA
-from tests.paths import CONFIGS
 from tests.simulation.divisions import Expected, bits, divided
 
 TINY: dict[str, Any] = {
@@ -51,6 +51,14 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Expected:
     return in_one_process
 
 
+CHANGED: dict[str, tuple[str, dict[str, Any]]] = {
+    "secagg-als": ("secagg-item-effects", {"protocol.factorization.rank": 3}),
+    "weekly-fresh": ("weekly-increments", {"schedule.kind": "fresh"}),
+    "weekly-two-layers": ("weekly-increments", {"schedule.kind": "two-layers"}),
+}
+"""What is tried like presets: a preset, and what is changed in it."""
+
+
 def presets() -> dict[str, dict[str, Any]]:
     """Return every preset that is a run and not a comparison, on the small population; it may be changed."""
     return copy.deepcopy(_presets())
@@ -58,7 +66,11 @@ def presets() -> dict[str, dict[str, Any]]:
 
 @cache
 def _presets() -> dict[str, dict[str, Any]]:
-    found = {path.stem: read_yaml(path) for path in sorted(CONFIGS.glob("*.yaml"))}
+    found = {name: read_yaml(path) for name, path in preset_files().items()}
+    for name, (preset, changes) in CHANGED.items():
+        found[name] = {**copy.deepcopy(found[preset]), "name": name}
+        for key, value in changes.items():
+            replace_value(found[name], key, value, name)
     small = {**TINY, "dataset": {"kind": "synthetic", "users": 40, "items": 60, "ratings": 800}}
     runs = {
         name: {**values, **copy.deepcopy({key: small[key] for key in ("dataset", "split", "simulation")})}

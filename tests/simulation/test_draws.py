@@ -23,7 +23,6 @@ REPEATED = {
     "best-server": ["dprec/reports/cells.py CellFamily.drawn"],
     # The noise of an entry that is predicted again.
     "one-bit-output": ["dprec/randomness/counters.py NoiseGrid.noise"],
-    "one-bit-output-effects": ["dprec/randomness/counters.py NoiseGrid.noise"],
     # Every collection learns from the same start. What devices repeat is bound to data, which count as alike.
     "weekly-fresh": ["dprec/completion/calibrated/completion.py Calibrated._start"],
     "weekly-increments": [

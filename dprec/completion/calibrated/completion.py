@@ -12,8 +12,12 @@ from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.biases import ProfileFit, SymbolTables, clear_reports, fitted_to_residuals
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded, prior_biases
-from dprec.completion.calibrated.guarding import cautions, guarded_biases, guarded_priors
-from dprec.completion.calibrated.hidden_guard import guarded_hidden_biases
+from dprec.completion.calibrated.guarding import (
+    cautions,
+    guarded_biases,
+    guarded_hidden_biases,
+    guarded_priors,
+)
 from dprec.completion.calibrated.hidden_sets import HiddenReports, HiddenSetFit
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings
 from dprec.completion.calibrated.regressions import Regressed
@@ -250,7 +254,11 @@ class Calibrated(Completion):
         n_users, n_items = len(of_users), len(of_items)
         user_factors = _START_NOISE * generator(seed, "factors").standard_normal((n_users, factors))
         along = embedding.users[:, :factors]
-        user_factors[:, : along.shape[1]] += _START_EMBEDDINGS * _of_unit_variance(along)
+        # The columns with standard deviation 1; a constant one stays as it is.
+        deviations = along.std(axis=0)
+        user_factors[:, : along.shape[1]] += _START_EMBEDDINGS * (
+            along / np.where(deviations > 0, deviations, 1.0)
+        )
         return LatentRatings(
             users,
             items,
@@ -369,13 +377,6 @@ def _model(
     )
 
 
-def _of_unit_variance(columns: Floats) -> Floats:
-    """Return the columns with standard deviation 1; a constant one stays as it is."""
-    deviations = columns.std(axis=0)
-    scaled: Floats = columns / np.where(deviations > 0, deviations, 1.0)
-    return scaled
-
-
 _PUBLIC_RATINGS = 20.0
 """Ratings read in clear that the public histogram counts as."""
 
@@ -419,5 +420,4 @@ def learned_shares(reports: SymbolReports, public: ArrayLike) -> Floats:
             if tried.min() > 0 and height(tried) >= start + 0.25 * gain * 0.5**halving:
                 shares = tried
                 break
-    normalised: Floats = shares / shares.sum()
-    return normalised
+    return shares / shares.sum()

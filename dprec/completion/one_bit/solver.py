@@ -194,8 +194,6 @@ def levels_of(slopes: Floats, clamp: float) -> Uint8s:
 
 
 SHORTEST_STEP, LONGEST_STEP = 1e-4, 1e9
-_SUFFICIENT = 1e-4
-_MEMORY = 3
 _HALVINGS = 40
 _LEAST_INFORMATION = 1e-6
 
@@ -294,7 +292,7 @@ def minimise(
     length, residual = 1 / likelihood.link.largest_curvature, np.inf
     reason: StopReason = "iterations"
     while len(objectives) <= iterations:
-        ceiling = max(objectives[-_MEMORY:])
+        ceiling = max(objectives[-3:])
         step = iterate.step(likelihood, domain, length, ceiling, len(objectives))
         if step is None:
             reason = "line search"
@@ -344,7 +342,7 @@ class _Iterate(Generic[PointT]):
             if not np.isfinite(candidate.value):
                 raise RunError(f"one-bit completion diverged in iteration {iteration}: {candidate.value}")
             promised = float((self.slopes * (candidate.entries - self.entries)).sum())
-            if candidate.value <= ceiling + _SUFFICIENT * promised:
+            if candidate.value <= ceiling + 1e-4 * promised:
                 return candidate, length
             length /= 2
         return None

@@ -1,8 +1,12 @@
-"""Accuracy of protocols against epsilon, bytes per user and the number of users."""
+"""Accuracy of protocols against epsilon, bytes per user, rounds, noise and the number of users."""
+
+from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,26 +15,26 @@ from dprec.arrays import Floats
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY, baseline_in_words, nothing_sent, to_beat
 from simulation.analysis.populations import Course
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol
-from simulation.analysis.vocabulary import Metric, loss, loss_per, size, with_spread
-from simulation.pages.figures.marks import Axis, Line, Mark, Spot, Text, accuracy_axis, log_axis, strokes
-from simulation.pages.figures.panels import (
+from simulation.analysis.vocabulary import Metric, loss, loss_per, short, size, with_spread
+from simulation.pages.figures.drawing import arrange, entry, legend, log_axis, point, titled
+from simulation.pages.figures.looks import (
     FAINT,
     INK,
+    LOOKS_IN_WORDS,
     MUTED,
+    RULE,
     SURFACE,
-    Entry,
+    Look,
     Looks,
-    Panel,
     most_telling,
-    nothing_sent_marks,
     printable,
     shortened,
     told_apart,
-    trust_legend,
 )
-from simulation.pages.figures.rendering import text_width
 
-_HEIGHT = 240.0
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,20 +45,13 @@ class Series:
     label: str
     x: Floats
     y: Floats
-    words: Sequence[str]
-    """What each place shows when it is pointed at."""
+    words: Sequence[str] = ()
+    """What each place shows when it is pointed at; nothing of what lies across the panel."""
     deviation: Floats | None = None
     """Half the length of the error bars."""
-    flat: bool = False
-    """Whether it is the same everywhere, a line across the panel."""
     baseline: bool = False
-    solid: bool = False
+    beaten: bool = False
     """Whether it is what is to be beaten, so that what is worse is shaded."""
-
-    def bars(self, colour: str) -> Line:
-        """Return its error bars."""
-        half = np.zeros(self.y.size) if self.deviation is None else self.deviation
-        return Line(*strokes(self.x, self.y - half, self.y + half), colour, 1.1)
 
 
 def _series(
@@ -72,24 +69,26 @@ def _series(
     known.sort(key=lambda point: point[0])
     if not known:
         return []
-    x, mean, deviation = np.array([point[:3] for point in known]).T
+    x, mean, deviation = np.array([point[:3] for point in known], dtype=np.float64).T
     words = [_in_words(point[3], metric, spent) for point in known]
     return [Series(known[0][3].name, label, x, mean, words, deviation)]
 
 
 def _across(
-    results: Sequence[ProtocolResult], metric: Metric, x: Axis, beaten: ProtocolResult | None = None
+    results: Sequence[ProtocolResult], metric: Metric, ax: Axes, beaten: ProtocolResult | None = None
 ) -> list[Series]:
     """Return lines across a panel: of baselines and protocols without privacy, first the one to beat.
 
     That is ``beaten``; by default, nothing sent.
     """
-    beaten, lines = beaten or nothing_sent(results), []
+    beaten = beaten or nothing_sent(results)
+    lines = []
     for result in sorted(results, key=lambda result: result is not beaten):
-        baseline, solid = result.baseline is not None, result is beaten
-        label = baseline_in_words(result) if solid else shortened(result.name)
-        for line in _series(label, [(x.low, result), (x.high, result)], metric):
-            lines.append(replace(line, deviation=None, flat=True, baseline=baseline, solid=solid))
+        label = baseline_in_words(result) if result is beaten else shortened(result.name)
+        if (reached := result.mean(metric.column)) is not None:
+            baseline = result.baseline is not None
+            ends = np.array(ax.get_xlim()), np.full(2, reached)
+            lines.append(Series(result.name, label, *ends, baseline=baseline, beaten=result is beaten))
     return lines
 
 
@@ -110,96 +109,172 @@ def _marked(name: str, results: Sequence[ProtocolResult]) -> str:
     return shortened(name) + (" †" if any(result.falls_short for result in results) else "")
 
 
-def _panel(
-    title: str, x: Axis, series: Sequence[Series], metric: Metric, looks: Looks,
-    extra: Sequence[Mark] = (), legend: Sequence[Entry] = (), *, faint: bool = True,
-) -> Panel:  # fmt: skip
-    """Return a panel with at most six named lines, the others thin and grey, and baselines behind them.
+_FEW = 0.25
+"""Largest share of what is drawn that may be off the scale."""
+
+_WIDE_RANGE = 20
+"""Ratio of the largest to the smallest accuracy above which their axis is logarithmic."""
+
+
+def scale_accuracy(
+    ax: Axes, metric: Metric, values: Mapping[str, Sequence[float]], ends: Sequence[float] = ()
+) -> list[str]:
+    """Scale the vertical axis of a panel, logarithmic if the accuracies lie far apart, and return its notes.
+
+    The worst are left off the scale if they are few and farther from all others than these from each other.
+    ``ends``: of error bars.
+    """
+    key = metric.sort_key
+    turned = {name: [key(value) for value in own] for name, own in values.items() if len(own)}
+    limit = _worst_shown(turned)
+    shown = [value for own in turned.values() for value in own if value <= limit] or [key(0.0), key(1.0)]
+    off = {name: [value for value in values[name] if key(value) > limit] for name in turned}
+    beyond = {name: own for name, own in off.items() if own}
+    most = limit + _FEW * (limit - min(shown)) if beyond else math.inf
+    shown += [key(end) for end in ends if key(end) <= most]
+    low, high = sorted((key(min(shown)), key(max(shown))))
+    if metric.lower_is_better and 0 < _WIDE_RANGE * low < high:
+        log_axis(ax.yaxis, [low, high])
+    else:
+        margin = 0.07 * (high - low) or 0.05 * abs(low) or 0.5
+        ax.set_ylim(low - margin, high + margin)
+    # A name stays beside its values.
+    spans = [
+        f"{name} {' to '.join(dict.fromkeys([short(min(own)), short(max(own))]))}".replace(" ", "\xa0")
+        for name, own in beyond.items()
+    ]
+    return [f"{'↑' if metric.lower_is_better else '↓'} off the scale: {', '.join(spans)}"] if spans else []
+
+
+def _worst_shown(values: Mapping[str, Sequence[float]]) -> float:
+    """Return the highest value to show; a few beyond a gap wider than the range of all others are not."""
+    ordered = sorted(value for own in values.values() for value in own)
+    for low, high in pairwise(ordered):
+        beyond = sum(max(own) > low for own in values.values())
+        if high - low > low - ordered[0] and beyond <= _FEW * len(values):
+            return low
+    return ordered[-1] if ordered else 1.0
+
+
+def shade(ax: Axes, x: Floats, y: Floats, metric: Metric) -> None:
+    """Draw what is reached with nothing sent as a line across a panel, and shade what is worse."""
+    left, right = ax.get_xlim()
+    places, line = np.concatenate([[left], x, [right]]), np.concatenate([y[:1], y, y[-1:]])
+    worst = ax.get_ylim()[metric.lower_is_better]
+    # Where the line lies beyond the worst end, nothing that is shown is worse.
+    edge = np.minimum(line, worst) if metric.lower_is_better else np.maximum(line, worst)
+    ax.fill_between(places, edge, worst, color=RULE, alpha=0.45, linewidth=0)
+    ax.plot(places, line, color=INK, linewidth=1.2)
+
+
+def _draw(
+    ax: Axes, title: str, series: Sequence[Series], metric: Metric, looks: Looks,
+    handles: Sequence[Artist] = (), *, faint: bool = True,
+) -> None:  # fmt: skip
+    """Draw at most six named lines, the others thin and grey, and baselines behind them.
 
     ``faint``: the others are in their own colours if not.
     """
-    bars = np.concatenate([[], *(each.bars("").y for each in series if each.deviation is not None)])
+    half = [
+        each.y + sign * each.deviation for each in series if each.deviation is not None for sign in (-1, 1)
+    ]
+    ends = np.concatenate([[], *half])
     values: dict[str, list[float]] = {}
     for each in series:
         values.setdefault(each.label, []).extend(each.y.tolist())
-    y, notes = accuracy_axis(metric, values, bars[np.isfinite(bars)].tolist())
+    titled(ax, title, *scale_accuracy(ax, metric, values, ends[np.isfinite(ends)].tolist()))
     protocols = {each.name: each for each in series if not each.baseline}
     apart = told_apart(most_telling({name: _prices(each, metric) for name, each in protocols.items()}), looks)
-    marks: list[Mark] = []
-    ends = []
-    for each in series:
-        if each.solid:
-            marks += nothing_sent_marks(x, y, each.x, each.y, metric)
-            ends.append(Entry(each.label, INK, at=float(each.y[-1])))
-        elif each.baseline:
-            marks.append(Line(each.x, each.y, MUTED, 0.9, looks[each.name].dashes))
-            if each.name == POPULARITY:
-                ends.append(Entry(each.label, MUTED, dashes=looks[each.name].dashes, at=float(each.y[-1])))
-        elif each.name not in apart:
-            colour = FAINT if faint else looks[each.name].colour
-            shape = "o" * (each.x.size == 1 if faint else not each.flat)
-            marks.append(Line(each.x, each.y, colour, 1.1, "", shape, 3.0, SURFACE))
-    named = [protocols[name] for name in apart]
-    for each in reversed(named):
-        look = apart[each.name]
-        shape = "" if each.flat else look.marker
-        marks += [] if each.deviation is None else [each.bars(look.colour)]
-        marks.append(Line(each.x, each.y, look.colour, 1.8, look.dashes, shape))
+    entries = _draw_behind(
+        ax, [each for each in series if each.name not in apart], metric, looks, faint=faint
+    )
+    for name in reversed(apart):
+        each, look = protocols[name], apart[name]
+        if each.deviation is not None:
+            ax.errorbar(each.x, each.y, each.deviation, fmt="none", ecolor=look.colour, elinewidth=1.1)
+        ax.plot(each.x, each.y, color=look.colour, linestyle=look.dashes)
+        if each.words:
+            point(ax, each.x, each.y, look.colour, each.words, marker=look.marker)
         if each.x.size > 1:
-            ends.append(Entry(each.label, look.colour, shape, look.dashes, float(each.y[-1])))
-    marks += [*extra, *_labels([each for each in named if each.x.size == 1], list(protocols.values()), x, y)]
-    marks += [spot for each in series for spot in map(Spot, each.x.tolist(), each.y.tolist(), each.words)]
-    rest = len(protocols) - len(apart)
-    more = [Entry(f"{rest} more", FAINT, "o")] if rest and faint else []
-    below = [*trust_legend(apart.values()), *more, *legend]
-    return Panel(title, x, y, marks, ends, below, notes, height=_HEIGHT)
+            entries.insert(0, entry(each.label, look if each.words else Look(look.colour, "", look.dashes)))
+    rest = (
+        [entry(f"{len(protocols) - len(apart)} more", Look(FAINT))]
+        if faint and protocols.keys() - apart
+        else []
+    )
+    colours = {look.colour for look in apart.values()}
+    trusts = [entry(*known, line=False) for colour, known in LOOKS_IN_WORDS.items() if colour in colours]
+    legend(ax, [*entries, *rest, *trusts, *handles])
+    lone = [protocols[name] for name in apart if protocols[name].x.size == 1]
+    name_points(ax, lone, list(protocols.values()))
+
+
+def _draw_behind(
+    ax: Axes, series: Sequence[Series], metric: Metric, looks: Looks, *, faint: bool
+) -> list[Artist]:
+    """Draw what is to be beaten, the other baselines and protocols that are not named; name the first."""
+    entries = []
+    for each in series:
+        if each.beaten:
+            shade(ax, each.x, each.y, metric)
+            entries.append(entry(each.label, Look(INK), linewidth=1.2))
+        elif each.baseline:
+            dashes = looks[each.name].dashes
+            ax.plot(each.x, each.y, color=MUTED, linewidth=0.9, linestyle=dashes)
+            if each.name == POPULARITY:
+                entries.append(entry(each.label, Look(MUTED, "", dashes), linewidth=0.9))
+        else:
+            colour = FAINT if faint else looks[each.name].colour
+            ax.plot(each.x, each.y, color=colour, linewidth=1.1)
+            if each.words:
+                size = 5.5 if each.x.size == 1 or not faint else 2.5
+                style: dict[str, Any] = {"markersize": size, "markerfacecolor": SURFACE}
+                point(ax, each.x, each.y, colour, each.words, **style)
+    return entries
 
 
 def _prices(series: Series, metric: Metric) -> list[tuple[float, float]]:
-    prices = np.full(series.x.size, math.inf) if series.flat else series.x
+    prices = series.x if series.words else np.full(series.x.size, math.inf)
     return [(x, metric.sort_key(y)) for x, y in zip(prices.tolist(), series.y.tolist(), strict=True)]
 
 
-def _labels(named: Sequence[Series], points: Sequence[Series], x: Axis, y: Axis) -> list[Text]:
-    """Write names beside single points, the first ones first; what would cover something is left out."""
-    width, letter = 275.0, 11.0
-    at = {
-        each.name: (float(x.places(each.x)[0]) * width, -float(y.places(each.y)[0]) * _HEIGHT)
-        for each in points
-    }
-    taken = [(across - 4, down - 4, across + 4, down + 4) for across, down in at.values()]
-    written: list[Text] = []
-    told: list[tuple[float, float]] = []
-    for each in named:
-        here = at[each.name]
-        if any(math.dist(here, other) < _SAME_PLACE for other in told):
-            continue
-        told.append(here)
-        alike = sum(math.dist(here, at[other.name]) < _SAME_PLACE for other in named) - 1
-        label = each.label + (f" + {alike}" if alike else "")
-        for anchor, right, below in _BESIDE:
-            left, down = here[0] + right - text_width(label, letter) * (anchor == "end"), here[1] + below
-            box = left, down - letter / 2, left + text_width(label, letter), down + letter / 2
-            if left >= 0 and box[2] <= width and not any(_overlap(box, other) for other in taken):
-                taken.append(box)
-                place = float(each.x[0]), float(each.y[0])
-                written.append(Text(*place, label, INK, anchor, (right, below), letter, halo=SURFACE))
-                break
-    return written
-
+_BESIDE = (
+    *((8, 0, "left"), (-8, 0, "right"), (-4, 12, "left")),
+    *((-4, -12, "left"), (4, 12, "right"), (4, -12, "right")),
+)
+"""Where a name may stand beside its point: how far to the right and above, and which end of it is there."""
 
 _SAME_PLACE = 7.0
 """How near to each other points have one label."""
 
-_BESIDE = (
-    *(("start", 8.0, 0.0), ("end", -8.0, 0.0), ("start", -4.0, -12.0)),
-    *(("start", -4.0, 12.0), ("end", 4.0, -12.0), ("end", 4.0, 12.0)),
-)
-"""Where a name may stand beside its point: which end of it, and how far to the right and below."""
 
+def name_points(ax: Axes, named: Sequence[Series], shown: Sequence[Series]) -> None:
+    """Write names beside single points, the first ones first; what would cover something is left out."""
+    if not named:
+        return
+    from matplotlib.transforms import Bbox
 
-def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+    arrange(ax.get_figure(root=True))  # type: ignore[arg-type]
+    at = {each.name: ax.transData.transform(np.array([each.x, each.y]).T) for each in shown}
+    taken = [Bbox([place - 4, place + 4]) for places in at.values() for place in places]
+    told: list[Floats] = []
+    for each in named:
+        here = at[each.name][0]
+        if any(math.dist(here, other) < _SAME_PLACE for other in told):
+            continue
+        told.append(here)
+        alike = sum(math.dist(here, at[other.name][0]) < _SAME_PLACE for other in named) - 1
+        label = each.label + (f" + {alike}" if alike else "")
+        for right, up, end in _BESIDE:
+            style: dict[str, Any] = {"ha": end, "va": "center", "textcoords": "offset points"}
+            ground = {"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.7, "pad": 0.5}
+            name = ax.annotate(label, (each.x[0], each.y[0]), (right, up), bbox=ground, **style)
+            name.set_in_layout(False)
+            box = name.get_window_extent()
+            if ax.bbox.x0 <= box.x0 and box.x1 <= ax.bbox.x1 and not box.count_overlaps(taken):
+                taken.append(box)
+                break
+            name.remove()
 
 
 @dataclass(frozen=True)
@@ -237,8 +312,8 @@ class EpsilonAxis:
 
 
 def draw_accuracy_against_epsilon(
-    results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks
-) -> Panel:
+    ax: Axes, results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks
+) -> None:
     """Draw one line per protocol, with error bars; protocols without privacy and baselines lie across."""
     curves = [
         curve
@@ -249,90 +324,94 @@ def draw_accuracy_against_epsilon(
             metric,
         )
     ]
-    values = [value for curve in curves for value in curve.x.tolist()]
-    x = log_axis(values or [0.5, 2.0], axis.label, at_values=True)
-    across = _across([result for result in results if result.baseline or result.reference], metric, x)
-    return _panel(f"{metric.heading}, by {axis.name}", x, [*across, *curves], metric, looks)
+    log_axis(
+        ax.xaxis, np.concatenate([curve.x for curve in curves] or [np.array([0.5, 2.0])]), at_values=True
+    )
+    ax.set_xlabel(axis.label)
+    across = _across([result for result in results if result.baseline or result.reference], metric, ax)
+    _draw(ax, f"{metric.heading}, by {axis.name}", [*across, *curves], metric, looks)
 
 
 def draw_accuracy_by_round(
-    traces: Sequence[Series], results: Sequence[ProtocolResult], metric: Metric, looks: Looks
-) -> Panel:
+    ax: Axes, traces: Sequence[Series], results: Sequence[ProtocolResult], metric: Metric, looks: Looks
+) -> None:
     """Draw iterative protocols as lines over their rounds, one-shot protocols as points, baselines across."""
-    spent = np.concatenate([trace.x for trace in traces]).tolist()
-    x = log_axis(spent, "bytes of messages per user so far, both ways", in_bytes=True)
-    across = _across([result for result in results if result.baseline], metric, x)
-    return _panel(metric.heading, x, [*across, *traces], metric, looks)
+    log_axis(ax.xaxis, np.concatenate([trace.x for trace in traces]), size)
+    ax.set_xlabel("bytes of messages per user so far, both ways")
+    across = _across([result for result in results if result.baseline], metric, ax)
+    _draw(ax, metric.heading, [*across, *traces], metric, looks)
+
+
+SPENT = {"messages": "bytes_per_user", "the network": "network_bytes_per_user"}
+"""What bytes are counted of, and the attribute of a result that has their number."""
 
 
 def draw_accuracy_against_bytes(
-    results: Sequence[ProtocolResult], metric: Metric, looks: Looks
-) -> list[Panel]:
-    """Draw accuracy against the bytes of messages per user, and against what a network carries.
+    ax: Axes, results: Sequence[ProtocolResult], metric: Metric, what: str, looks: Looks
+) -> None:
+    """Draw accuracy against the bytes per user of messages, or of what a network carries.
 
     Steps join the protocols that none beats in both accuracy and bytes. Baselines lie across, because nothing
     sent has no place on a logarithmic axis.
     """
-    competing = [result for result in results if result.baseline is None]
-    panels = []
-    for what, of in (("messages", "bytes_per_user"), ("the network", "network_bytes_per_user")):
-        points = [
-            point
-            for result in competing
-            if (spent := getattr(result, of))
-            for label, said in [(_marked(result.name, [result]), f"{size(spent)} of {what}")]
-            for point in _series(label, [(spent, result)], metric, said)
-        ]
-        if points:
-            x = log_axis([float(each.x[0]) for each in points], "bytes per user, both ways", in_bytes=True)
-            across = _across([result for result in results if result.baseline], metric, x)
-            steps, legend = _frontier(points, x, metric), [Entry("none here better for as few bytes", MUTED)]
-            title = f"{metric.heading}, by bytes of {what}"
-            panels.append(_panel(title, x, [*across, *points], metric, looks, [steps], legend))
-    return panels
-
-
-def _frontier(points: Sequence[Series], x: Axis, metric: Metric) -> Line:
-    """Return the steps along the best accuracy for as many bytes or fewer."""
-    ordered = sorted((float(each.x[0]), metric.sort_key(float(each.y[0]))) for each in points)
+    points = [
+        point
+        for result in results
+        if result.baseline is None and (spent := getattr(result, SPENT[what]))
+        for point in _series(
+            _marked(result.name, [result]), [(spent, result)], metric, f"{size(spent)} of {what}"
+        )
+    ]
+    _, right = log_axis(ax.xaxis, [point.x[0] for point in points], size)
+    ax.set_xlabel("bytes per user, both ways")
+    ordered = sorted((point.x[0], metric.sort_key(point.y[0])) for point in points)
     spent, keys = np.array(ordered).T
     best = np.minimum.accumulate(keys) * (1 if metric.lower_is_better else -1)
-    return Line(np.append(np.repeat(spent, 2)[1:], x.high), np.repeat(best, 2), MUTED, 1.1)
+    ax.step([*spent, right], [*best, best[-1]], where="post", color=MUTED, linewidth=1.1)
+    across = _across([result for result in results if result.baseline], metric, ax)
+    steps = entry("the best for as few bytes", Look(MUTED), linewidth=1.1)
+    _draw(ax, f"{metric.heading}, by bytes of {what}", [*across, *points], metric, looks, [steps])
 
 
 def draw_accuracy_against_tau(
-    results: Sequence[ProtocolResult], across: Sequence[ProtocolResult], metric: Metric, looks: Looks
-) -> Panel:
+    ax: Axes,
+    results: Sequence[ProtocolResult],
+    across: Sequence[ProtocolResult],
+    metric: Metric,
+    looks: Looks,
+) -> None:
     """Draw protocols of sums at all budgets and numbers of users, by how little noise there is per user.
 
     ``across``: baselines and protocols without privacy.
     """
     beaten = to_beat(across)
-    held = [each for each in across if each.baseline != NOTHING_SENT or each is beaten]
     curves = []
     for name, own in by_protocol(results).items():
         points = [(1 / tau, each) for each in own if (tau := each.mean("tau"))]
         curves += _series(shortened(name), points, metric)
-    values = [value for curve in curves for value in curve.x.tolist()]
-    x = log_axis(values, "1 / τ: users over the noise of a sum")
-    lines = [*_across(held, metric, x, beaten), *curves]
-    return _panel(metric.heading, x, lines, metric, looks, faint=False)
+    log_axis(ax.xaxis, np.concatenate([curve.x for curve in curves]))
+    ax.set_xlabel("1 / τ: users over the noise of a sum")
+    held = [each for each in across if each.baseline != NOTHING_SENT or each is beaten]
+    lines = [*_across(held, metric, ax, beaten), *curves]
+    _draw(ax, metric.heading, lines, metric, looks, faint=False)
 
 
-def draw_accuracy_against_users(courses: Sequence[Course], metric: Metric, looks: Looks) -> Panel:
+def draw_accuracy_against_users(ax: Axes, courses: Sequence[Course], metric: Metric, looks: Looks) -> None:
     """Draw one line per protocol, all at one budget, and a ring where it begins to beat the base."""
     sign = 1 if metric.lower_is_better else -1
     every = [point for course in courses for point in course.points]
     held = sorted({point.users: point.accuracy + sign * point.against.mean for point in every}.items())
     users, reached = np.array(held).T
     base = courses[0].base
-    lines = [Series(base, base, users, reached, [base] * users.size, baseline=True, solid=True)]
+    lines = [Series(base, base, users, reached, baseline=True, beaten=True)]
     for course in courses:
         points = [(point.users, point.result) for point in course.points]
         lines += _series(shortened(course.name), points, metric)
-    x = log_axis(users.tolist(), "users", at_values=True)
+    log_axis(ax.xaxis, users, at_values=True)
+    ax.set_xlabel("users")
+    ring: dict[str, Any] = {"markersize": 11, "markerfacecolor": "none"}
     crossings = [course.crossing for course in courses if course.crossing]
+    handles = [entry(f"begins to beat {base}", Look(INK, "o"), line=False, **ring)] if crossings else []
+    _draw(ax, metric.heading, lines, metric, looks, handles)
     at = np.interp(np.log(crossings), np.log(users), reached) if crossings else []
-    rings = Line(crossings, at, INK, 0, marker="o", radius=5.5, hollow="none")
-    legend = [Entry(f"begins to beat {base}", INK, "o", None, hollow=True)] * bool(crossings)
-    return _panel(metric.heading, x, lines, metric, looks, [rings], legend)
+    ax.plot(crossings, at, color=INK, linestyle="none", marker="o", **ring)

@@ -1,61 +1,71 @@
-"""How users differ, in a run and between protocols, and the three answers of a run."""
+"""How users differ, in a run and between protocols, the three answers of a run, and its periods."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dprec.arrays import Floats
 from dprec.metrics import LONGEST_LIST
 from simulation.analysis.vocabulary import Metric, loss, main_metric, number, profiles_compared, short, size
-from simulation.pages.figures.marks import Axis, Line, level_axis, log_axis, plain_axis, stairs, strokes
-from simulation.pages.figures.panels import (
+from simulation.pages.figures.accuracy import shade
+from simulation.pages.figures.drawing import Panel, entry, legend, log_axis, nothing, percent, point, titled
+from simulation.pages.figures.looks import (
+    DASHED,
     INK,
     MUTED,
+    SERIES,
+    SOLID,
     TRUST_LOOKS,
+    Look,
     Looks,
-    Panel,
-    chart,
-    empty,
-    nothing_sent_marks,
     printable,
     shortened,
 )
-from simulation.pages.figures.periods import draw_accuracy, has_periods
 from simulation.storage.run_files import RANK, RunFiles
 from simulation.storage.summary import PrivacySummary
 from strategies.participation import RoundRecord
 
-_THIRD = 340.0
-"""Width of one of three panels beside each other."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def _colour(run: RunFiles) -> str:
-    return TRUST_LOOKS[run.summary.privacy.trust][0]
+    return TRUST_LOOKS[run.summary.privacy.trust].colour
 
 
-def _histogram(title: str, values: Floats, colour: str, unit: str, label: str) -> Panel:
+def _histogram(ax: Axes, title: str, values: Floats, colour: str, unit: str, label: str) -> None:
     """Draw how a figure is distributed over the users, with median and 95th percentile marked."""
     low, high = float(values.min()), float(values.max())
     median, p95 = np.percentile(values, (50, 95)).tolist()
     if high - low <= 0.01 * abs(high):
         within = "" if high - low <= 1e-9 * abs(high) else ", within 1 %"
-        return empty(title, f"{label}: {_measured(median, unit)} for every user{within}", width=_THIRD)
-    logarithmic, in_bytes = low > 0 and high / low > 60, unit == "B"
+        nothing(ax, title, f"{label}: {_measured(median, unit)}\nfor every user{within}")
+        return
+    logarithmic = low > 0 and high / low > 60
     edges = bins(values, logarithmic=logarithmic)
     shares = np.histogram(values, edges)[0] / values.size
-    x = (
-        log_axis([low, high], label, in_bytes=in_bytes, labels=5)
-        if logarithmic
-        else plain_axis(float(edges[0]), float(edges[-1]), label, ticks=4, in_bytes=in_bytes)
+    if logarithmic:
+        log_axis(ax.xaxis, [low, high], size if unit == "B" else short)
+    elif unit == "B":
+        ax.xaxis.set_major_formatter(lambda value, _: size(value))
+        ax.locator_params("x", nbins=4)
+    ax.stairs(shares, edges, fill=True, color=colour, alpha=0.28)
+    ax.stairs(shares, edges, color=colour, linewidth=1.2)
+    marked = ((median, "median", SOLID), (p95, "95th percentile", DASHED))
+    for value, _, dashes in marked:
+        ax.axvline(value, color=INK, linewidth=1.1, linestyle=dashes)
+    titled(ax, title)
+    ax.set(xlabel=label, ylabel="share of users")
+    percent(ax.yaxis)
+    legend(
+        ax,
+        [entry(f"{name} {_measured(value, unit)}", Look(INK, "", dashes)) for value, name, dashes in marked],
     )
-    y = plain_axis(0, float(shares.max()) * 1.05, "share of users", ticks=4, percent=True, grid=True)
-    lines = [
-        Line(*stairs(edges, shares), colour, 1.2, fill=0.28),
-        Line([median, median], [0, y.high], INK, 1.1, label=f"median {_measured(median, unit)}"),
-        Line([p95, p95], [0, y.high], INK, 1.1, "3 2", label=f"95th percentile {_measured(p95, unit)}"),
-    ]
-    return chart(title, x, y, lines, width=_THIRD, height=180)
 
 
 _BINS = 30
@@ -96,33 +106,6 @@ def evaluated_rounds(rounds: Sequence[RoundRecord], metric: Metric) -> list[tupl
     return evaluated
 
 
-def draw_rounds(run: RunFiles, metric: Metric, baseline: float | None) -> Panel:
-    """Draw accuracy against the cumulative bytes per user, and what is reached with nothing sent across."""
-    baseline = baseline if metric.column in HELD_AGAINST else None
-    rounds = evaluated_rounds(run.rounds, metric)
-    spent = [total / run.summary.traffic.users for _, total, _ in rounds]
-    values = [value for _, _, value in rounds]
-    known = values if baseline is None else [*values, baseline]
-    label = "bytes of messages per user so far, both ways"
-    if min(spent) > 0:
-        x = log_axis(spent, label, in_bytes=True, labels=5)
-    else:
-        x = plain_axis(0, max(spent) * 1.05, label, ticks=4, in_bytes=True)
-    y = plain_axis(min(known), max(known), metric.heading, pad=0.08, grid=True)
-    lines: list[Line] = []
-    if baseline is not None:
-        shade, across = nothing_sent_marks(x, y, [x.high], [baseline], metric)
-        lines = [shade, replace(across, label=f"nothing sent: {number(baseline, metric.digits - 1)}")]
-    words = [
-        f"round {place}: {metric.label} {value:.{metric.digits}f}, {size(at)} per user so far"
-        for at, (place, _, value) in zip(spent, rounds, strict=True)
-    ]
-    named = f"rounds {rounds[0][0]} to {rounds[-1][0]}"
-    lines.append(Line(spent, values, _colour(run), 1.7, "", "o", 2.6, label=named, words=words))
-    notes = _worse(metric, values[-1], baseline)
-    return chart(f"{metric.label} by round", x, y, lines, notes=notes, width=_THIRD, height=180)
-
-
 HELD_AGAINST = ("rmse", "sign_accuracy")
 """The metrics of `Summary.nothing_sent`."""
 
@@ -134,59 +117,99 @@ def _worse(metric: Metric, reached: float, baseline: float | None) -> list[str]:
     return [f"Worse than nothing sent, by {number(abs(reached - baseline), metric.digits - 1)}."]
 
 
-def draw_summary(run: RunFiles) -> list[Panel]:
-    """Draw the three answers of a run: how accurate, how private, how many bytes per person."""
+def summary_panels(run: RunFiles) -> list[Panel]:
+    """Return the three answers of a run: how accurate, how private, how many bytes per person."""
     spent = run.bytes_per_user
     title = f"How many bytes: {size(float(spent.mean()))} per user"
-    traffic = _histogram(title, spent, _colour(run), "B", "bytes per user, both ways")
-    return [_accuracy(run), _losses(run), traffic]
+    traffic = partial(
+        _histogram,
+        title=title,
+        values=spent,
+        colour=_colour(run),
+        unit="B",
+        label="bytes per user, both ways",
+    )
+    return [partial(_draw_accuracy, run=run), partial(_draw_losses, run=run), traffic]
 
 
-def _accuracy(run: RunFiles) -> Panel:
+def _draw_accuracy(ax: Axes, run: RunFiles) -> None:
     accuracy = run.summary.accuracy.metrics()
     metric = main_metric(accuracy)
     if metric is None:
         deployed = run.summary.devices == "deployed"
-        words = "known to the devices only" if deployed else "no accuracy was measured"
-        return empty("How accurate", words, width=_THIRD)
+        nothing(ax, "How accurate", "known to the devices only" if deployed else "no accuracy was measured")
+        return
     reached, baseline = accuracy[metric.column], run.summary.nothing_sent
     assert reached is not None, "a main metric without a value"
     title = f"How accurate: {metric.label} {reached:.4g}"
     if has_periods(run):
-        return draw_accuracy(run, metric, title, _THIRD)
-    if len(evaluated_rounds(run.rounds, metric)) > 1:
-        return replace(draw_rounds(run, metric, baseline), title=title)
-    if RANK in run.predictions:
-        return _ranks(title, run.predictions[RANK], _colour(run))
-    panel = _predictions(run.predictions["rating"], run.predictions["prediction"], _colour(run))
-    return replace(panel, title=title, notes=_worse(metric, reached, baseline))
+        draw_periods(ax, run, metric, title)
+    elif len(evaluated_rounds(run.rounds, metric)) > 1:
+        draw_rounds(ax, run, metric, title, baseline)
+    elif RANK in run.predictions:
+        _draw_ranks(ax, title, run.predictions[RANK], _colour(run))
+    else:
+        titled(ax, title, *_worse(metric, reached, baseline))
+        _draw_predictions(ax, run.predictions["rating"], run.predictions["prediction"], _colour(run))
 
 
-def _ranks(title: str, ranks: Floats, colour: str) -> Panel:
+def draw_rounds(ax: Axes, run: RunFiles, metric: Metric, title: str, baseline: float | None) -> None:
+    """Draw accuracy against the cumulative bytes per user, and what is reached with nothing sent across."""
+    rounds = evaluated_rounds(run.rounds, metric)
+    spent = np.array([total for _, total, _ in rounds]) / run.summary.traffic.users
+    values = np.array([value for *_, value in rounds])
+    handles = [entry(f"rounds {rounds[0][0]} to {rounds[-1][0]}", Look(_colour(run), "o"))]
+    if baseline is not None and metric.column in HELD_AGAINST:
+        handles.append(
+            entry(f"nothing sent: {number(baseline, metric.digits - 1)}", Look(INK), linewidth=1.2)
+        )
+        values = np.append(values, baseline)
+    margin = 0.08 * float(np.ptp(values)) or 0.5
+    ax.set_ylim(values.min() - margin, values.max() + margin)
+    if spent.min() > 0:
+        log_axis(ax.xaxis, spent, size)
+    else:
+        ax.set_xlim(0, 1.05 * spent.max())
+        ax.xaxis.set_major_formatter(lambda value, _: size(value))
+    if len(handles) > 1:
+        shade(ax, np.array(ax.get_xlim()), np.full(2, baseline), metric)
+    words = [
+        f"round {place}: {metric.label} {value:.{metric.digits}f}, {size(at)} per user so far"
+        for at, (place, _, value) in zip(spent, rounds, strict=True)
+    ]
+    ax.plot(spent, values[: spent.size], color=_colour(run))
+    point(ax, spent, values[: spent.size], _colour(run), words, markersize=5)
+    titled(ax, title, *_worse(metric, rounds[-1][2], baseline))
+    ax.set(xlabel="bytes per user so far, both ways", ylabel=metric.heading)
+    legend(ax, handles)
+
+
+def _draw_ranks(ax: Axes, title: str, ranks: Floats, colour: str) -> None:
     """Draw which share of the test items is among the first of the lists."""
     lengths = np.arange(1, LONGEST_LIST + 1)
     shares = np.array([np.mean(ranks <= length) for length in lengths])
-    x = plain_axis(1, LONGEST_LIST, "length of the lists", ticks=4)
-    y = plain_axis(
-        0, max(float(shares[-1]), 0.01) * 1.05, "share of test items", ticks=4, percent=True, grid=True
-    )
+    ax.plot(lengths, shares, color=colour)
+    ax.set_ylim(0, max(float(shares[-1]), 0.01) * 1.05)
     words = [f"{share:.1%} among the first {length}" for length, share in zip(lengths, shares, strict=True)]
-    lines = [Line(lengths.astype(np.float64), shares, colour, 1.7, "", "o", 2.6, words=words)]
-    return chart(title, x, y, lines, width=_THIRD, height=180)
+    point(ax, lengths, shares, colour, words, markersize=5)
+    percent(ax.yaxis)
+    titled(ax, title)
+    ax.set(xlabel="length of the lists", ylabel="share of test items")
 
 
-def _losses(run: RunFiles) -> Panel:
+def _draw_losses(ax: Axes, run: RunFiles) -> None:
     losses, how = run.traffic["epsilon_per_user"], ""
     if not np.isfinite(losses).all():
         # Where noise is added to sums, a loss is bounded by composition alone.
         losses, how = run.traffic["epsilon_composed"], f", δ = {run.summary.privacy.delta:g}"
     known = losses[np.isfinite(losses)]
     if known.size < losses.size or not known.size:
-        return empty("How private: no bound", _unbounded_in_words(run.summary.privacy), width=_THIRD)
+        nothing(ax, "How private: no bound", _unbounded_in_words(run.summary.privacy))
+        return
     largest = float(known.max())
     compared = profiles_compared(largest, hides_rated_items=run.summary.privacy.hides_rated_items)
     title = f"How private: ε {short(largest)} per user at most"
-    return _histogram(title, known, _colour(run), "ε ", f"ε per user{compared}{how}")
+    _histogram(ax, title, known, _colour(run), "ε ", f"ε per user{compared}{how}")
 
 
 def _unbounded_in_words(privacy: PrivacySummary) -> str:
@@ -198,25 +221,24 @@ def _unbounded_in_words(privacy: PrivacySummary) -> str:
 _MOST_GROUPS, PREDICTION_QUANTILES = 12, (5, 25, 50, 75, 95)
 
 
-def _predictions(ratings: Floats, predictions: Floats, colour: str) -> Panel:
+def _draw_predictions(ax: Axes, ratings: Floats, predictions: Floats, colour: str) -> None:
     """Draw the distribution of predictions for every true rating, with the line of perfect predictions."""
     groups = group_by_rating(ratings, predictions)
     places = [place for place, _ in groups]
-    ends = [places[0], places[-1]]
     least, lower, middle, upper, most = np.array([quantiles for _, quantiles in groups]).T
+    ends = [places[0], places[-1]]
+    ax.plot(ends, ends, color=MUTED, linewidth=1.1, linestyle=DASHED)
+    ax.vlines(places, least, most, color=colour, linewidth=1.4, alpha=0.5)
+    ax.vlines(places, lower, upper, color=colour, linewidth=6, alpha=0.5)
     words = [
         f"true rating {place:g}: median {each[2]:.2f}, middle 50 % {each[1]:.2f} to {each[3]:.2f}, "
         f"middle 90 % {each[0]:.2f} to {each[4]:.2f}"
         for place, each in groups
     ]
-    lines = [
-        Line(ends, ends, MUTED, 1.1, "4 3"),
-        Line(*strokes(places, least, most), colour, 1.4, opacity=0.5),
-        Line(*strokes(places, lower, upper), colour, 6, opacity=0.5),
-        Line(places, middle, colour, 0, marker="o", words=words),
-    ]
-    y = plain_axis(min(least.min(), ends[0]), max(most.max(), ends[1]), "prediction", pad=0.06, grid=True)
-    return chart("", level_axis(places, "true rating"), y, lines, width=_THIRD, height=180)
+    point(ax, places, middle, colour, words)
+    if len(places) <= 6:
+        ax.set_xticks(places, [f"{place:g}" for place in places])
+    ax.set(xlabel="true rating", ylabel="prediction")
 
 
 def group_by_rating(ratings: Floats, predictions: Floats) -> list[tuple[float, Floats]]:
@@ -233,6 +255,68 @@ def group_by_rating(ratings: Floats, predictions: Floats) -> list[tuple[float, F
     ]
 
 
+def has_periods(run: RunFiles) -> bool:
+    """Return whether a run followed a schedule."""
+    return run.config.get("schedule") is not None
+
+
+_PERIODS = (
+    ("nothing_sent", "nothing sent", MUTED, DASHED),
+    ("newcomers_0", "newcomers, with no own rating", SERIES[1], SOLID),
+)
+"""Keys of what else is measured in each period, what it is called, its colour and its dashes."""
+
+
+def draw_periods(ax: Axes, run: RunFiles, metric: Metric, title: str) -> None:
+    """Draw the accuracy of the predictions of each next period."""
+    handles = []
+    for key, label, colour, dashes in (*_PERIODS, (metric.column, "users present", SERIES[0], SOLID)):
+        figures = _by_period(run, key)
+        if np.isfinite(figures).any():
+            _draw_period(ax, figures, label, colour, dashes)
+            handles.append(entry(label, Look(colour, "", dashes)))
+    titled(ax, title)
+    days = run.config["schedule"]["days"]
+    ax.set(xlabel=f"period of {days:g} days", ylabel=metric.heading)
+    legend(ax, handles[::-1])
+
+
+def draw_averaging(ax: Axes, run: RunFiles) -> None:
+    """Draw how many ratings whoever reads all reports comes to know."""
+    ax.set_ylim(0.5, 1.0)
+    _draw_period(ax, _by_period(run, _RECOVERED), "recovered", SERIES[0], SOLID)
+    percent(ax.yaxis)
+    titled(ax, "Ratings that all reports so far tell")
+    days = run.config["schedule"]["days"]
+    ax.set(xlabel=f"period of {days:g} days", ylabel="share of the reported ratings")
+
+
+def periods_panels(run: RunFiles, metric: Metric) -> list[Panel]:
+    """Return both; the second where a report depends on a rating."""
+    title = f"{metric.label} in the next period"
+    panels: list[Panel] = [partial(draw_periods, run=run, metric=metric, title=title)]
+    known = np.isfinite(_by_period(run, _RECOVERED)).any()
+    return [*panels, partial(draw_averaging, run=run)] if known else panels
+
+
+_RECOVERED = "recovered"
+
+
+def _by_period(run: RunFiles, key: str) -> Floats:
+    """Return a figure of all periods, NaN where there is none."""
+    figures = [(record.accuracy or {}).get(key) for record in run.rounds]
+    return np.array([np.nan if figure is None else figure for figure in figures], dtype=np.float64)
+
+
+def _draw_period(ax: Axes, figures: Floats, label: str, colour: str, dashes: Any) -> None:
+    periods = np.arange(1, figures.size + 1)
+    ax.plot(periods, figures, color=colour, linestyle=dashes)
+    words = [
+        f"period {place}: {label} {figure:.4g}" for place, figure in enumerate(figures.tolist(), start=1)
+    ]
+    point(ax, periods, figures, colour, words, markersize=4)
+
+
 SPREAD_QUANTILES = (0, 5, 25, 50, 75, 95, 100)
 
 
@@ -246,21 +330,21 @@ class Spread:
     """At `SPREAD_QUANTILES` per cent; shape (7,)."""
 
 
-def draw_spreads(spreads: Sequence[Spread], axis: str, looks: Looks, *, in_bytes: bool) -> Panel:
+def draw_spreads(ax: Axes, spreads: Sequence[Spread], axis: str, looks: Looks, *, in_bytes: bool) -> None:
     """Draw one strip per protocol: all users, 90 %, 50 % and the median, which is also beside the name."""
     ordered = sorted(spreads, key=lambda spread: -float(spread.quantiles[3]))
     measured: Callable[[float], str] = size if in_bytes else lambda value: f"ε {short(value)}"
-    everything = np.concatenate([spread.quantiles for spread in spreads])
-    x = log_axis(everything[everything > 0].tolist() or [1.0], axis, in_bytes=in_bytes, labels=4, grid=True)
-    names = [f"{shortened(spread.label)}  {measured(float(spread.quantiles[3]))}" for spread in ordered]
-    y = Axis(-0.7, len(ordered) - 0.3, list(enumerate(names)))
-    lines: list[Line] = []
+    every = np.concatenate([spread.quantiles for spread in spreads])
+    least, _ = log_axis(ax.xaxis, every[every > 0], size if in_bytes else short)
+    ax.set_ylim(-0.7, len(ordered) - 0.3)
     for row, spread in enumerate(ordered):
         colour = looks[spread.name].colour
-        least, p5, p25, median, p75, p95, most = np.maximum(spread.quantiles, x.low).tolist()
-        for ends, width, opacity in (((least, most), 1, 0.7), ((p5, p95), 4, 0.4), ((p25, p75), 8, 0.55)):
-            lines.append(Line(ends, [row, row], colour, width, opacity=opacity))
-        words = f"median {measured(median)}, 95th percentile {measured(p95)}, largest {measured(most)}"
-        said = [f"{printable(spread.label)}: {words}"]
-        lines.append(Line([median], [row], colour, 0, marker="o", radius=3, words=said))
-    return chart("", x, y, lines, width=480.0, height=16.0 * (len(ordered) + 0.4))
+        low, p5, p25, median, p75, p95, high = np.maximum(spread.quantiles, least).tolist()
+        for start, end, width, opacity in ((low, high, 1, 0.7), (p5, p95, 4, 0.4), (p25, p75, 8, 0.55)):
+            ax.hlines(row, start, end, color=colour, linewidth=width, alpha=opacity)
+        words = f"median {measured(median)}, 95th percentile {measured(p95)}, largest {measured(high)}"
+        point(ax, [median], [row], colour, [f"{printable(spread.label)}: {words}"], markersize=5)
+    names = [f"{shortened(spread.label)}  {measured(float(spread.quantiles[3]))}" for spread in ordered]
+    ax.set_yticks(range(len(names)), names)
+    ax.grid(visible=True, axis="x")
+    ax.set_xlabel(axis)

@@ -4,9 +4,8 @@ import numpy as np
 
 from dprec.completion import Observations
 from dprec.randomness import generator
-from dprec.ratings import RatingScale
+from tests.make import STARS
 
-STARS = RatingScale.evenly(1, 5, 1)
 PI, SIGMA = np.array([0.5, 0.3, 0.2]), np.array([0.2, 1.0, 4.0])
 
 

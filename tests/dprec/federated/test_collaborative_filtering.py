@@ -101,22 +101,6 @@ def test_adam_takes_a_full_step_at_first_and_remembers_what_came_before() -> Non
     assert np.array_equal(again, first)
 
 
-def test_factors_beyond_all_bounds_make_updates_that_are_sent_as_nothing() -> None:
-    code = code_of(MODEL, ITEMS, POSITIVE, 0.1, 0.0)
-    factors = np.full((ITEMS, 3), float(np.finfo(np.float32).max))
-    updates = MODEL.updates((factors,), profiles_of(some_sets()))
-    valid, _ = code.decode(code.encode(updates, None))  # type: ignore[arg-type]
-    assert valid.all()
-
-
-def test_scores_are_products_of_factors() -> None:
-    sets, factors = some_sets(), some_factors()
-    predict = MODEL.predictor((factors,), profiles_of(sets))
-    users, items = np.indices((USERS, ITEMS))
-    own = MODEL.user_factors(factors, profiles_of(sets))
-    np.testing.assert_allclose(predict(users.ravel(), items.ravel()).reshape(users.shape), own @ factors.T)
-
-
 @pytest.mark.parametrize("model", [Mixing(least=60), Drawing(), Remembering(), Guessing()])
 def test_the_contract_of_models_finds_those_that_mix_draw_or_remember(model: Means) -> None:
     with pytest.raises(ContractError, match=r"tests.models:"):

@@ -177,14 +177,3 @@ def test_the_server_adds_up_nothing_beyond_the_bounds(reports: list[bytes]) -> N
         valid, total = device.layout(index).added_up(reports)
         assert valid.shape == (len(reports),)
         assert np.linalg.norm(total.astype(np.float64)) * UNIT <= valid.sum()
-
-
-def test_factors_beyond_all_bounds_leave_a_device_with_nothing_to_say() -> None:
-    largest = float(np.finfo(np.float32).max)
-    model = ImplicitModel(np.full(ITEMS, 5), np.full((ITEMS, 3), largest))
-    device = ImplicitAls(options=OPTIONS).device(model.encode(), ITEMS, POSITIVE)
-    sets = some_sets()
-    layout = device.layout(2)
-    own = device.contributions(profiles_of(sets), layout, 2, np.zeros(sets.nnz, dtype=np.uint64))
-    assert np.isfinite(own.factors).all()
-    assert np.abs(added(own, layout)).max() <= USERS / UNIT

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from dprec.datasets import Synthetic
 from dprec.datasets.arrivals import Arrivals
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Ratings
 from dprec.schedules import ByPeriod, Periods
 from dprec.schedules.periods import DAY
+from tests.make import STARS
 from tests.refusals import refused_at
 
-STARS = RatingScale.evenly(1, 5, 1)
 USERS, ITEMS = 6, 8
 
 
@@ -72,14 +72,6 @@ def test_newcomers_are_given_their_first_ratings_and_judged_on_the_others(
             assert first[own].sum() == given_
             assert ratings.times[own & first].max(initial=0.0) <= ratings.times[own & rest].min()
         assert np.isin(ratings.users[whole], new).all()
-
-
-def test_later_periods_are_left_out() -> None:
-    ratings = Synthetic(users=50, items=40, ratings=1_000, arrivals=Arrivals()).load_timed()
-    whole, part = Periods.of(ratings, 7.0), Periods.of(ratings, 7.0, most=4)
-    assert (whole.count > 20, part.count) == (True, 4)
-    assert part.ratings.count == whole.held(3).sum()
-    assert part.number.max() == 3
 
 
 @pytest.mark.parametrize(("days", "times"), [(7.0, [0.0, DAY]), (1.0, [0.0, 1e12 * DAY]), (7.0, [])])

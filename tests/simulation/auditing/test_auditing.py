@@ -1,6 +1,7 @@
 """dprec audit: promises that are kept, one that is broken, and what cannot be audited."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.list_sums import GramProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.sums import SummedProtocol
-from tests.paths import CONFIGS
+from tests.paths import preset_file
 from tests.refusals import refused_at
 
 CONFIDENCE = 1 - 1e-7
@@ -35,7 +36,7 @@ MEAN = "{kind: global-mean, mechanism: {kind: randomized-response}, privacy: {ep
 
 def audited(name: str, *overrides: str, **options: Any) -> Audit:
     config = load(
-        CONFIGS / f"{name}.yaml",
+        preset_file(name),
         ["dataset={kind: synthetic, users: 20, items: 10, ratings: 100}", *overrides],
     )
     return audit(config, **{"trials": 2_000, "confidence": CONFIDENCE, **options})
@@ -79,7 +80,7 @@ def test_what_is_promised_is_kept(name: str, overrides: tuple[str, ...], least: 
 def test_a_device_that_spends_twice_its_budget_is_detected_and_fails_the_command(
     tmp_path: Path, dprec: Any
 ) -> None:
-    finished = dprec("audit", CONFIGS / "zheng-rr.yaml", "-o", tmp_path / "out", "--trials", 4000)
+    finished = dprec("audit", preset_file("zheng-rr"), "-o", tmp_path / "out", "--trials", 4000)
     assert finished.code == 1
     (error,) = finished.err.splitlines()
     assert "epsilon = 1 per cell is promised, but epsilon is at least" in error
@@ -144,10 +145,12 @@ def test_what_cannot_be_audited(name: str, options: dict[str, Any], where: str, 
 
 
 @pytest.fixture
-def two_presets(monkeypatch: pytest.MonkeyPatch) -> None:
+def two_presets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave three presets, two of which send the same."""
-    names = ("nothing-sent", "zheng-rr", "zheng-rr-centred")
-    monkeypatch.setattr(auditing, "presets", lambda: {name: CONFIGS / f"{name}.yaml" for name in names})
+    monkeypatch.chdir(tmp_path)
+    again = shutil.copy(preset_file("zheng-rr"), tmp_path / "zheng-rr-again")
+    files = {name: preset_file(name) for name in ("nothing-sent", "zheng-rr")}
+    monkeypatch.setattr(auditing, "presets", lambda: {**files, "zheng-rr-again": again})
 
 
 @pytest.mark.usefixtures("two_presets")
@@ -274,3 +277,11 @@ def test_contributions_that_are_sketched_and_turned_keep_to_their_length(rotatio
     aggregation = SecureAggregation(colluders=3, dropouts=0.2, sketch=0.3, rotation=rotation)
     sketched = findings(replace(OF_DEVICES, aggregation=aggregation), 1000)
     assert 0.98 * 2.0 < sketched[LONGEST].at_least <= 2.0
+
+
+def test_a_schedule_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["audit", "weekly-fresh", "--trials", "200"])
+    assert caught.value.code == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith("dprec: schedule: 'fresh'; accepted: null")

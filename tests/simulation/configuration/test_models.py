@@ -1,5 +1,6 @@
 """Every setting of every component: what is wrong in it is said in one plain line that names its key."""
 
+import dataclasses
 import json
 import math
 import re
@@ -17,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from dprec.components import Options, Registry, kind_of, one_of
 from dprec.components.options import ELSEWHERE
-from dprec.components.settings import Group, field_names
 from dprec.components.user_defined import reference_of
 from dprec.errors import InputError
 from dprec.federated import FederatedModel
@@ -225,6 +225,16 @@ WRONG += ["", "word", "x" * 200, [], [True], ["word"], [[]], {}, {"kind": "word"
 WRONG += [{"unknown": 1}, {"kind": "mf", "unknown": 1}]
 
 PYDANTICS = re.compile(r"\b(Input|should|Value error|valid|Unable|extract|instance of|JSON|or equal)\b")
+
+
+Group = type[BaseModel | Options]
+
+
+def field_names(group: Group) -> list[str]:
+    """Return the keys of a group, as they are written."""
+    if issubclass(group, BaseModel):
+        return [field.alias or name for name, field in group.model_fields.items()]
+    return [field.name for field in dataclasses.fields(group)]
 
 
 def parts(hint: Any) -> Iterator[Any]:

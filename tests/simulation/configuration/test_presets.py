@@ -46,6 +46,15 @@ def test_a_preset_is_found_by_its_name() -> None:
     assert load("blp-mf", ["seed=5"]).seed == 5
 
 
+def test_a_name_is_unique_over_all_folders_and_stands_in_its_file() -> None:
+    files = list(preset_folder().rglob("*.yaml"))
+    assert {path.parent.name for path in files} == {
+        *("published", "ours", "baselines", "comparisons", "experiments")
+    }
+    assert [read_yaml(path)["name"] for path in files] == [path.stem for path in files]
+    assert len({path.stem for path in files}) == len(files)
+
+
 def test_a_comparison_and_its_entries_are_found_by_name(elsewhere: Path) -> None:
     own = {
         "dataset": {"kind": "synthetic"},
@@ -113,7 +122,8 @@ PLACE = re.compile(
 
 @cache
 def configured(name: str) -> RunConfig:
-    return load(name)
+    changed = PAPERS["changed"].get(name)
+    return load(name) if changed is None else load(changed["of"], changed["set"])
 
 
 def settings(name: str) -> dict[str, Any]:
@@ -162,8 +172,10 @@ def test_what_is_beyond_the_paper_is_what_an_improved_preset_changes(name: str) 
 
 
 def test_the_comparison_holds_the_published_and_the_improved_form() -> None:
-    compared = {cell.protocol for cell in load_comparison("compare-seeds").cells}
-    assert {*PUBLISHED, *OURS} - {"pg-mf-reduced"} <= compared
+    compared = {cell.protocol: cell.config.protocol for cell in load_comparison("compare-seeds").cells}
+    assert {*PUBLISHED, *OURS} - {"pg-mf-reduced"} <= set(compared)
+    for name in OURS:
+        assert deviations(compared[name]) == deviations(configured(name).protocol)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

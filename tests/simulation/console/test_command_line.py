@@ -202,7 +202,7 @@ def test_a_shell_is_offered_what_can_be_typed(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "mine.yaml").write_text("")
     monkeypatch.chdir(tmp_path)
     assert configurations("mi") == ["mine.yaml"]
-    assert set(configurations("blp-m")) == {"blp-mf", "blp-mog-mf", "blp-mog-mf-biased"}
+    assert set(configurations("blp-m")) == {"blp-mf", "blp-mog-mf"}
     assert "bounded-laplace" in presets_and_kinds("bounded")
 
 

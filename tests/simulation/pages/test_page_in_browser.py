@@ -17,8 +17,8 @@ from simulation.pages import report
 from simulation.pages.audit_page import audit_page
 from simulation.pages.build import report_runs
 from simulation.pages.comparison_page import comparison_page
-from simulation.pages.figures.rendering import Plot, Rendered, render
-from simulation.pages.page import Section, page, paragraph
+from simulation.pages.figures.drawing import Plot, Rendered, render
+from simulation.pages.page import Section, page
 from simulation.storage.columns import read_rows
 from simulation.storage.files import csv_of_rows
 from simulation.storage.summary import GroupSummary
@@ -382,9 +382,10 @@ def test_every_column_is_printed(browser: Browser, large: Path) -> None:
 
 
 def test_links_and_paper_unfold_what_is_folded(browser: Browser, tmp_path: Path) -> None:
-    sections = [Section(f"part-{number}", "Part", (paragraph("Words."),), folded=True) for number in range(3)]
+    sections = [Section(f"part-{number}", "Part", ("Words.",), folded=True) for number in range(3)]
     file = tmp_path / "page.html"
-    file.write_text(page("Title", "dprec run", "", [Markup('<a href="#part-1">Part</a>')], sections))
+    link = Markup('<a href="#part-1">Part</a>')
+    file.write_text(page("Title", "dprec run", "", [link], sections, render))
     folded = "return [...document.querySelectorAll('details')].map(each => each.open)"
     browser.open(file, 1280)
     assert browser.run(folded) == [False, False, False]
@@ -406,43 +407,6 @@ def test_dark_figures_are_shown_in_the_dark(browser: Browser, pages: dict[str, P
         looks = "['.plot text', 'body'].map(e => getComputedStyle(document.querySelector(e)))"
         seen.append(browser.run(f"return {looks}.map(s => [s.fill, s.color, s.backgroundColor].join())"))
     assert all(light != dark for light, dark in zip(*seen, strict=True))
-
-
-POINT = """
-const figure = document.querySelector("#accuracy-bytes");
-const places = [...figure.querySelector("svg").querySelectorAll("[data-shows]")];
-for (let folded = figure; (folded = folded.parentElement.closest("details")); ) folded.open = true;
-figure.scrollIntoView();
-const place = places.find(each => each.dataset.shows.startsWith("pg-mf, ε 1"));
-const { x, y } = place.getBoundingClientRect();
-return [Math.round(x), Math.round(y), places.length];
-"""
-BUBBLE = """
-const bubble = document.querySelector(".bubble"), { left, right } = bubble.getBoundingClientRect();
-return [bubble.hidden, bubble.textContent, left >= 0 && right <= innerWidth];
-"""
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_a_point_shows_its_values_when_pointed_at_or_tapped(
-    browser: Browser, pages: dict[str, Path], width: int
-) -> None:
-    browser.open(pages["comparison"], width)
-    assert browser.run(BUBBLE)[0]
-    x, y, *places = browser.run(POINT)
-    assert places == [5]
-    if width == 390:
-        browser.devtools("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
-        browser.devtools("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
-    else:
-        browser.devtools("Input.dispatchMouseEvent", type="mouseMoved", x=x + 3, y=y)
-    hidden, words, inside = browser.run(BUBBLE)
-    assert not hidden
-    assert inside
-    assert words.startswith("pg-mf, ε 1: RMSE 1.5650 ± 0.0071, 683 kB of messages")
-    browser.devtools("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
-    assert browser.run(BUBBLE)[0]
-    assert browser.log("browser") == []
 
 
 def test_a_hostile_page_runs_nothing(

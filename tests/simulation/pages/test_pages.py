@@ -3,7 +3,7 @@
 import base64
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -16,17 +16,18 @@ from matplotlib.figure import Figure
 
 from dprec.errors import InputError
 from simulation import compare, run
-from simulation.analysis.columns import TableColumn, figure_column, text_column
+from simulation.analysis.columns import figure_column, text_column
 from simulation.analysis.protocol_results import read_comparison
 from simulation.pages import projected, report
 from simulation.pages.build import in_one_file
 from simulation.pages.comparison_page import comparison_page
-from simulation.pages.figures.rendering import Plot, Rendered, render
+from simulation.pages.figures.drawing import Plot, Rendered, render, to_figure
 from simulation.pages.page import Section, page, table
-from simulation.pages.run_page import example_sections, run_page
+from simulation.pages.run_page import run_page
 from simulation.pages.words import merged_notes
+from simulation.storage.column import Column
 from simulation.storage.files import csv_of_rows
-from simulation.storage.run_files import ExampleUser, holds_comparison, read_run
+from simulation.storage.run_files import holds_comparison, read_run
 from tests.approved import check, words_of_page
 from tests.refusals import refused_at
 
@@ -184,7 +185,6 @@ def _claims(directory: Path) -> Path:
     """Make a protocol of a comparison one that only claims, and a run of it one that is not finished."""
     table = directory / "comparison.csv"
     table.write_text(re.sub(r"(?m)^(two,.*),proved,", r"\1,claimed,", table.read_text()))
-    (directory / "tables.json").unlink()
     planned = yaml.safe_load((directory / "comparison.yaml").read_text())
     planned["cells"]["lost-eps1-seed9"] = {}
     (directory / "comparison.yaml").write_text(yaml.safe_dump(planned))
@@ -241,18 +241,6 @@ def test_what_does_not_apply_is_a_dash_or_absent(run_directory: Directories) -> 
     assert ">nan<" not in page
 
 
-def test_items_are_called_by_their_names(run_directory: Directories, hostile: str) -> None:
-    files = read_run(run_directory(altered={"item_names": {"1": hostile, "2": "Heat (1995)"}}))
-    assert files.example is None
-    example = ExampleUser("9", (("1", 4.0, 3.456), ("2", 5.0, 4.0), ("3", 2.0, 1.0)))
-    (section,) = example_sections(replace(files, example=example))
-    assert str(escape(hostile)) in section.content[0]
-    assert hostile not in section.content[0]
-    assert "Heat (1995)</th>" in section.content[0]
-    assert ">3</th>" in section.content[0]
-    assert ">3.46</td>" in section.content[0]
-
-
 @pytest.mark.parametrize(
     ("other", "kinds"),
     [
@@ -267,7 +255,8 @@ def test_accuracies_of_two_things_share_no_figure(
         comparison_directory([{"name": "blp", "rmse": 1.0}, {"name": "bits", "rmse": 0.7, **other}])
     )
     for kind, drawn, elsewhere in zip(kinds, ("blp", "bits"), ("bits", "blp"), strict=True):
-        shown = render(words.plots[f"accuracy-bytes-{kind}"]).svg
+        axes = to_figure(words.plots[f"accuracy-bytes-{kind}"]).axes
+        shown = {text.get_text() for ax in axes for text in ax.texts}
         assert (drawn in shown, elsewhere in shown) == (True, False)
 
 
@@ -312,7 +301,6 @@ def test_names_in_a_table_do_not_lead_out_of_the_directory(
     table.write_text(table.read_text().replace("\nblp,", "\n../../away,"))
     with refused_at("comparison.csv"):
         words_of(directory)
-    (directory / "tables.json").unlink()
     assert "– The runs themselves are not in this directory." in words_of(directory).text
 
 
@@ -418,7 +406,9 @@ def test_a_comparison_leaves_a_page_and_one_of_each_protocol_to_which_it_links(t
 
 
 def test_templates_escape_what_is_not_markup() -> None:
-    named: TableColumn[str] = TableColumn("<b>", "<i>", lambda line: line or None, lambda line: line, False)
+    named: Column[str] = Column(
+        "<b>", "<i>", value=lambda line: line or None, text=lambda line: line, holds=str
+    )
     shown = table('"&', [named], ["<u>", Markup("<u>&amp;</u>")])
     assert "<caption>&#34;&amp;</caption>" in shown
     assert 'aria-label="&#34;&amp;"' in shown
@@ -437,23 +427,23 @@ def test_tables_name_rows_and_sort_by_values() -> None:
 
 def test_many_notes_are_folded_after_the_first() -> None:
     notes = [f"Note {number}." for number in range(9)]
-    unfolded, _, rest = page("Many", "dprec run", "", notes, []).partition("<details>")
+    unfolded, _, rest = page("Many", "dprec run", "", notes, [], render).partition("<details>")
     folded = rest.partition("</details>")[0]
     assert "4 more notes" in folded
     assert [note in unfolded for note in notes] == [True] * 5 + [False] * 4
     assert [note in folded for note in notes] == [False] * 5 + [True] * 4
-    assert "1 more note<" in page("Six", "dprec run", "", notes[:6], [])
-    assert "more note" not in page("Few", "dprec run", "", notes[:5], [])
+    assert "1 more note<" in page("Six", "dprec run", "", notes[:6], [], render)
+    assert "more note" not in page("Few", "dprec run", "", notes[:5], [], render)
 
 
 def test_the_answer_comes_before_the_notes_and_these_before_the_contents() -> None:
     sections = [Section(f"part-{number}", f"Part {number}", ("Words.",), number == 2) for number in range(4)]
-    shown = page("Title", "dprec run", "", ["Note."], sections, Markup("<p>42</p>"))
+    shown = page("Title", "dprec run", "", ["Note."], sections, render, Markup("<p>42</p>"))
     places = [shown.index(part) for part in ("<p>42</p>", "Note.", 'href="#part-0"', 'id="part-0"')]
     assert places == sorted(places)
     assert shown.count("<details") == 1
     assert '<summary><h2 id="part-2">Part 2</h2></summary>' in shown
-    assert "Contents" not in page("Title", "dprec run", "", [], sections[:3])
+    assert "Contents" not in page("Title", "dprec run", "", [], sections[:3], render)
 
 
 def test_notes_that_differ_in_numbers_are_merged() -> None:

@@ -14,7 +14,7 @@ from dprec.errors import SettingError
 from dprec.mechanisms import MECHANISMS
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from simulation import load, run
+from simulation import run
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings
@@ -44,7 +44,7 @@ class Asked:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_protocol_answers_for_itself(name: str) -> None:
-    protocol = load(name).protocol
+    protocol = parse_config(presets()[name]).protocol
     named = {preset: baseline for own in BASELINE_PRESETS.values() for baseline, preset in own.items()}
     # Those that know what is public about the items are forms of the same baselines.
     named |= {"content-list": "nothing-sent", "popularity-by-content": "popularity"}
@@ -71,7 +71,7 @@ def test_every_kind_of_audit_is_asked_for() -> None:
     asked = set()
     for name in NAMES:
         try:
-            asked |= {found.test for found in load(name).protocol.audited().audit(Asked())}
+            asked |= {found.test for found in parse_config(presets()[name]).protocol.audited().audit(Asked())}
         except SettingError:
             continue
     assert asked == {"of_devices", "of_releases", "of_sums", "of_outputs", "of_samples", "of_groups"}

@@ -212,7 +212,8 @@ def test_devices_hold_no_rating_that_is_held_back() -> None:
 
 
 def protocol_of(*settings: str) -> IterativeProtocol:
-    protocol = load("pg-mf-composed", list(settings)).protocol
+    budget = "protocol.privacy={epsilon: 1, per: user, composition: pld, delta: 1e-6}"
+    protocol = load("pg-mf", ["protocol.rounds=50", budget, *settings]).protocol
     assert isinstance(protocol, IterativeProtocol)
     return protocol
 

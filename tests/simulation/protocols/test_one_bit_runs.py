@@ -16,7 +16,7 @@ from simulation.configuration.strict_yaml import read_yaml, replace_value
 from simulation.evaluation import relative_error
 from simulation.execution import load_ratings
 from strategies.rounds import message_size
-from tests.paths import CONFIGS
+from tests.paths import preset_file
 from tests.simulation.divisions import recorded
 
 USERS, ITEMS, EPSILON, ROUNDS = 24, 18, 2.0, 3
@@ -24,7 +24,7 @@ USERS, ITEMS, EPSILON, ROUNDS = 24, 18, 2.0, 3
 
 def signs(preset: str, **changes: Any) -> dict[str, Any]:
     """Return a preset on signs of a known matrix, with values replaced by key, dots written as __."""
-    values = copy.deepcopy(read_yaml(CONFIGS / f"{preset}.yaml"))
+    values = copy.deepcopy(read_yaml(preset_file(preset)))
     values["dataset"] = {"kind": "one-bit-synthetic", "users": USERS, "items": ITEMS, "alpha": 3, "seed": 4}
     values["split"] = {"kind": "holdout", "test_fraction": 0.4}
     values["simulation"] = {"backend": "local"}
@@ -65,7 +65,9 @@ def test_noise_on_the_objective_is_charged_for_each_rating_of_a_profile() -> Non
 
 
 def test_the_relative_error_is_that_of_the_whole_matrix() -> None:
-    config = parse_config(signs("one-bit-clear-effects"))
+    config = parse_config(
+        signs("one-bit-clear", protocol__completion__biases=True, protocol__completion__bounded=False)
+    )
     train, _ = load_ratings(config)
     seen = Observations.of(train.users, train.items, train.values, (USERS, ITEMS), train.scale)
     completion = OneBit(alpha=0.25, rank=2, biases=True)

@@ -77,7 +77,7 @@ REFUSED = [
     ),
     ("one-bit-on-device", "completion={kind: mf} | table={histogram: [1.0, 2.0]}", "table.histogram"),
     ("one-bit-on-device", "privacy.epsilon=1e-10", "privacy.epsilon"),
-    ("one-bit-calibrated", "item_embeddings={epsilon: 1.0}", "item_embeddings.epsilon"),
+    ("one-bit-on-device", "personalization=none | item_embeddings={epsilon: 1.0}", "item_embeddings.epsilon"),
     ("best-hidden-set", "item_embeddings={epsilon: 1.0}", "item_embeddings.epsilon"),
     (
         "shuffled-on-device",
