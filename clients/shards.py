@@ -4,8 +4,6 @@ Where the shards are cut depends on the ratings alone, so any run with the same 
 it divides the users into partitions. A worker holds the few shards that it reads at the moment.
 """
 
-from __future__ import annotations
-
 import hashlib
 import platform
 from dataclasses import dataclass
@@ -67,7 +65,7 @@ class StoredProfiles:
     def _indptr(self) -> Ints:
         return offsets(self.counts)
 
-    def part(self, start: int, stop: int) -> StoredProfiles:
+    def part(self, start: int, stop: int) -> "StoredProfiles":
         """Return some of the users."""
         rows = slice(int(self._indptr[start]), int(self._indptr[stop]))
         exact = None if self.exact is None else self.exact[rows]
@@ -102,7 +100,7 @@ class ShardedRatings:
     index: ShardIndex
 
     @classmethod
-    def open(cls, folder: Path) -> ShardedRatings:
+    def open(cls, folder: Path) -> "ShardedRatings":
         """Read the index of a folder; raises InputError when it is missing, damaged or of another format."""
         path = folder / INDEX
         text = formats.body(contents_of(path).decode(errors="replace"), str(path))
