@@ -14,8 +14,7 @@ from flwr.serverapp import Grid, ServerApp
 from threadpoolctl import threadpool_limits
 
 from dprec.errors import InputError, within
-from dprec_pilot.server.deliveries import deliver, keep_deliveries
-from dprec_pilot.server.journal import JOURNAL, Begun, Journal, JournalGrid
+from dprec_pilot.server.journal import JOURNAL, Begun, Journal, JournalGrid, deliver, keep_deliveries
 from dprec_pilot.server.run_log import LOG, FollowedGrid, RunLog, followed, said_aloud
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, check_new
 from simulation.protocols.base import with_declared_losses
