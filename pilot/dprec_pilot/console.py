@@ -119,10 +119,7 @@ def prepare(
 
 @app.command("app", cls=PlainHelp)
 def write_app(folder: Annotated[Path, _argument("DIR", "A new directory.")]) -> None:
-    """Write the app that Flower runs to DIR: flwr run DIR.
-
-    In Flower's simulation it plays a pilot of made-up people; on the SuperLink of a pilot it is its server.
-    """
+    """Write the app that the SuperLink of a pilot runs to DIR: flwr run DIR."""
     from dprec_pilot.server import superlink
 
     superlink.write_app(folder)
