@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
 
 from simulation.analysis.attacks import AttackedResult, names_of
-from simulation.analysis.columns import TableColumn, figure_column, text_column, written_column
 from simulation.analysis.vocabulary import DASH, grouped_by, loss, number
 from simulation.pages.drawing import Plot, entry, legend, log_axis, percent, point, titled
 from simulation.pages.looks import DOTTED, MUTED, SERIES, SURFACE, Look, Looks, shortened, told_apart
-from simulation.pages.page import Section, bullets, table
+from simulation.pages.page import Cell, Section, bullets, cell, rows_table
 from simulation.storage.attacked import AttackSummary, Reached
 from simulation.storage.columns import column
 
@@ -54,40 +52,31 @@ def _titled(name: str) -> str:
 
 def _of_one(line: AttackedResult) -> Markup:
     """Return a table with a line for each figure."""
-
-    def held(title: str, key: str) -> TableColumn[str]:
-        return figure_column(title, "", lambda name: getattr(line.reached[name], key), _DIGITS)
-
-    figure: TableColumn[str] = text_column("figure", _titled)
-    columns = [figure, held("reached", "value"), held("nothing sent", "baseline"), held("ε allows", "bound")]
-    return table("What attacks reached", columns, list(line.reached))
+    rows: list[Sequence[Cell]] = [
+        (_titled(name), *(cell(figure, _DIGITS) for figure in _figures(reached)))
+        for name, reached in line.reached.items()
+    ]
+    return rows_table("What attacks reached", ("figure", "reached", "nothing sent", "ε allows"), rows)
 
 
 def _compared(lines: Sequence[AttackedResult]) -> Markup:
     """Return a table with a line for each protocol at each budget, and a column for each figure."""
-
-    def reached(name: str) -> TableColumn[AttackedResult]:
-        def value(line: AttackedResult) -> float | None:
-            return line.reached[name].value if name in line.reached else None
-
-        def text(line: AttackedResult) -> str:
-            return _beside(line.reached[name]) if name in line.reached else DASH
-
-        return TableColumn(_titled(name), "", value, text)
-
-    columns: list[TableColumn[AttackedResult]] = [
-        text_column("protocol", attrgetter("name")),
-        written_column("ε", attrgetter("budget"), loss),
-        *map(reached, names_of(lines)),
+    names = names_of(lines)
+    rows: list[Sequence[Cell]] = [
+        (line.name, cell(line.budget, loss), *(_beside(line.reached.get(name)) for name in names))
+        for line in lines
     ]
-    return table("What attacks reached; small: with nothing sent, and what ε allows", columns, lines)
+    caption = "What attacks reached; small: with nothing sent, and what ε allows"
+    return rows_table(caption, ("protocol", "ε", *map(_titled, names)), rows)
 
 
-def _beside(reached: Reached) -> str:
+def _beside(reached: Reached | None) -> tuple[float | None, str]:
     """Return a figure, and small what it is judged by."""
+    if reached is None:
+        return None, DASH
     others = [(reached.baseline, ""), (reached.bound, "≤ ")]
     small = " · ".join(f"{sign}{number(each, _DIGITS)}" for each, sign in others if each is not None)
-    return Markup("{}<br><small>{}</small>").format(number(reached.value, _DIGITS), small)
+    return reached.value, Markup("{}<br><small>{}</small>").format(number(reached.value, _DIGITS), small)
 
 
 Courses = Mapping[str, Sequence[AttackedResult]]
