@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from markupsafe import Markup
 
 from simulation.analysis.attacks import AttackedResult, names_of
 from simulation.analysis.vocabulary import DASH, grouped_by, loss, number
-from simulation.pages.drawing import Plot, entry, legend, log_axis, percent, point, titled
+from simulation.pages.drawing import Plot, curve, entry, legend, log_axis, percent, titled
 from simulation.pages.looks import DOTTED, MUTED, SERIES, SURFACE, Look, Looks, shortened, told_apart
 from simulation.pages.page import Cell, Section, bullets, cell, rows_table
 from simulation.storage.attacked import AttackSummary, Reached
@@ -136,15 +137,13 @@ def _draw(ax: Axes, name: str, courses: Courses, looks: Looks) -> None:
         marker = look.marker or "o"
         ax.plot(budgets, baseline, color=look.colour, linewidth=1.0, linestyle=DOTTED, alpha=0.7)
         ax.plot(budgets, allowed, color=look.colour, linestyle="none", marker=marker, **_RING)
-        ax.plot(budgets, reached, color=look.colour, linestyle=look.dashes)
         words = [
             f"{key}, ε = {loss(x)}: {number(y, _DIGITS)}"
             for x, y in zip(budgets, reached.tolist(), strict=True)
         ]
-        point(ax, budgets, reached, look.colour, words, marker=marker)
-        handles.append(entry(shortened(key), Look(look.colour, marker, look.dashes)))
-    titled(ax, _titled(name))
-    ax.set_xlabel("ε")
+        shown = replace(look, marker=marker)
+        handles.append(curve(ax, budgets, reached, shown, shortened(key), words))
+    titled(ax, _titled(name), x="ε")
     ring = entry("ε allows", Look(MUTED, "o"), line=False, **_RING)
     legend(ax, [*handles, ring, entry("nothing sent", Look(MUTED, "", DOTTED))])
 
@@ -183,11 +182,8 @@ def _draw_liars(ax: Axes, courses: Mapping[str, Sequence[tuple[float, float]]], 
     alone = Look(SERIES[0], "o")
     for name, look in told_apart(courses, {name: looks.get(name, alone) for name in courses}).items():
         shares, ranks = np.array(courses[name]).T
-        marker = look.marker or "o"
-        ax.plot(shares, ranks, color=look.colour, linestyle=look.dashes)
-        point(ax, shares, ranks, look.colour, _ranks_in_words(name, courses[name]), marker=marker)
-        handles.append(entry(shortened(name), Look(look.colour, marker, look.dashes)))
+        shown, words = replace(look, marker=look.marker or "o"), _ranks_in_words(name, courses[name])
+        handles.append(curve(ax, shares, ranks, shown, shortened(name), words))
     percent(ax.xaxis)
-    titled(ax, "Median rank")
-    ax.set_xlabel("share of liars")
+    titled(ax, "Median rank", x="share of liars")
     legend(ax, handles)

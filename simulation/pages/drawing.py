@@ -239,17 +239,23 @@ def point(ax: Axes, x: ArrayLike, y: ArrayLike, colour: str, words: Sequence[str
     ax.plot(across[shown], up[shown], gid=_POINTED.join(["", *said]), **look)
 
 
-def titled(ax: Axes, title: str, *notes: str) -> None:
-    """Write a title above a panel, and notes below it."""
-    ax.set_title(
-        "\n".join(
-            [
-                title,
-                *(line for note in notes for line in textwrap.wrap(note, _LETTERS, break_on_hyphens=False)),
-            ]
-        ),
-        loc="left",
-    )
+def curve(
+    ax: Axes, x: ArrayLike, y: ArrayLike, look: Look, label: str, words: Sequence[str], **style: Any
+) -> Artist:
+    """Draw a line with places that show words when they are pointed at; return what a legend says of it."""
+    ax.plot(x, y, color=look.colour, linestyle=look.dashes)
+    point(ax, x, y, look.colour, words, marker=look.marker, **style)
+    return entry(label, look)
+
+
+def titled(ax: Axes, title: str, *notes: str, x: str = "", y: str = "") -> None:
+    """Write a title above a panel, notes below it, and what its axes count."""
+    lines = [
+        title,
+        *(line for note in notes for line in textwrap.wrap(note, _LETTERS, break_on_hyphens=False)),
+    ]
+    ax.set_title("\n".join(lines), loc="left")
+    ax.set(xlabel=x, ylabel=y)
 
 
 _LETTERS = 58

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from simulation.analysis.groups import GroupLine
 from simulation.analysis.vocabulary import DASH, grouped_by, loss, number, size
-from simulation.pages.drawing import Panel, Plot, entry, legend, percent, point, titled
+from simulation.pages.drawing import Panel, Plot, curve, entry, legend, percent, titled
 from simulation.pages.looks import INK, MOST_NAMED, SURFACE, Look, Looks, shortened, told_apart
 from simulation.pages.page import Cell, Section, cell, rows_table
 from simulation.storage.summary import GroupSummary
@@ -195,13 +195,12 @@ def _draw(
         if shares:
             ring: Any = {"linestyle": "none", "marker": "o", "markerfacecolor": SURFACE}
             ax.plot(across, heights(own, beside), color=look.colour, **ring)
-        ax.plot(across, reached, color=look.colour, linestyle=look.dashes, linewidth=1.4)
         words = [
             f"{label}, {_named(by, group)}: " + (f"{height:.1%}" if shares else f"{height:.3f}")
             for group, height in zip(groups, reached, strict=True)
         ]
-        point(ax, across, reached, look.colour, words)
-        handles.append(entry(shortened(label, 40), Look(look.colour, "o", look.dashes)))
+        shown = Look(look.colour, "o", look.dashes)
+        handles.append(curve(ax, across, reached, shown, shortened(label, 40), words))
     if beside and not shares:
         every = [line for own in protocols.values() for line in own]
         ax.plot(places, heights(every, beside), color=INK, linewidth=1.2)
@@ -212,6 +211,5 @@ def _draw(
     names = [shortened(group, 14) for group in groups]
     step = math.ceil(len(groups) * (max(map(len, names)) + 3) / _LETTERS)
     ax.set_xticks(places[::step], names[::step])
-    titled(ax, title)
-    ax.set_xlabel(by)
+    titled(ax, title, x=by)
     legend(ax, handles, columns=1 if max(map(len, protocols)) > 20 else 2)

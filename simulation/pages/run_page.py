@@ -412,7 +412,7 @@ def _rounds_section(run: RunFiles) -> Section:
         )
         for record in run.rounds
     ]
-    headings = [
+    headings: list[str | tuple[str, str]] = [
         *("round", "replies", "failures", *(each.label for each in metrics)),
         *(("up", "message bytes"), ("down", "message bytes"), "seconds"),
     ]
