@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -117,16 +117,24 @@ def to_figure(plot: Plot) -> Figure:
         parts = np.atleast_1d(figure.subfigures(1, len(plot.panels)))  # type: ignore[arg-type]
         for part, panel in zip(parts, plot.panels, strict=True):
             panel(part.subplots())
-        figure.set_figheight((plot.height + max(map(_legend_height, parts))) / 72)
+        figure.set_figheight(_height(plot, parts))
     return figure
 
 
-_ROW = 14.0
+def _height(plot: Plot, parts: Iterable[FigureBase]) -> float:
+    """Return how high a figure is with the legends below its panels, in inches; lower if it says words alone."""
+    parts = list(parts)
+    rows = [
+        math.ceil(len(each.get_texts()) / each._ncols)
+        for part in parts
+        for each in part.legends  # type: ignore[attr-defined]
+    ]
+    words_alone = not any(ax.axison for part in parts for ax in part.axes)
+    return (_WORDS if words_alone else plot.height + _ROW * max(rows, default=0)) / 72
 
 
-def _legend_height(figure: FigureBase) -> float:
-    """Return how high the legend below a panel is."""
-    return sum(_ROW * math.ceil(len(each.get_texts()) / each._ncols) for each in figure.legends)  # type: ignore[attr-defined]
+_ROW, _WORDS = 14.0, 60.0
+"""Heights of a row of a legend, and of a panel without axes."""
 
 
 def _png(figure: Figure) -> bytes:
@@ -165,7 +173,7 @@ def _svg(plot: Plot, place: int) -> Element:
     with _styled(f"{plot.name} {place}"), BytesIO() as file:
         figure = Figure((plot.width / 72, plot.height / 72), dpi=72, layout="constrained")
         plot.panels[place](figure.subplots())
-        figure.set_figheight((plot.height + _legend_height(figure)) / 72)
+        figure.set_figheight(_height(plot, [figure]))
         for patch in (figure.patch, *(ax.patch for ax in figure.axes)):
             patch.set_visible(False)
         arrange(figure)

@@ -183,14 +183,14 @@ def summary_plot(run: RunFiles) -> Plot:
     """Return the figure of a run's three answers."""
     metric = main_metric(run.summary.accuracy.metrics())
     reading = ""
-    if metric and not run.summary.dataset.scale:
-        reading = "Test items among the first of each list. "
-    elif has_periods(run):
+    if has_periods(run):
         reading = "Accuracy: one point per period. "
     elif metric and len(evaluated_rounds(run.rounds, metric)) > 1:
         reading = "Accuracy: one point per evaluated round. "
-    elif metric:
+    elif metric and run.summary.dataset.scale:
         reading = "Dots and bars: median, middle 50 % and 90 % of the predictions; dashed: perfect ones. "
+    elif metric:
+        reading = "Test items among the first of each list. "
     return Plot(
         "summary",
         "The run at a glance",
