@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from simulation.analysis.vocabulary import short
-from simulation.pages.looks import COLOURS, INK, MUTED, RULE, SURFACE, Look
+from simulation.pages.looks import COLOURS, INK, MUTED, RULE, SURFACE, Look, printable
 
 # Matplotlib takes half a second to load, and not everything in pages draws.
 if TYPE_CHECKING:
@@ -122,15 +122,12 @@ def to_figure(plot: Plot) -> Figure:
 
 
 def _height(plot: Plot, parts: Iterable[FigureBase]) -> float:
-    """Return how high a figure is with the legends below its panels, in inches; lower if it says words alone."""
-    parts = list(parts)
-    rows = [
-        math.ceil(len(each.get_texts()) / each._ncols)
-        for part in parts
-        for each in part.legends  # type: ignore[attr-defined]
-    ]
-    words_alone = not any(ax.axison for part in parts for ax in part.axes)
-    return (_WORDS if words_alone else plot.height + _ROW * max(rows, default=0)) / 72
+    """Return how high panels are with their legends, in inches; those that say words alone are lower."""
+    heights = []
+    for part in parts:
+        rows = sum(math.ceil(len(each.get_texts()) / each._ncols) for each in part.legends)  # type: ignore[attr-defined]
+        heights.append(plot.height + _ROW * rows if any(ax.axison for ax in part.axes) else _WORDS)
+    return max(heights) / 72
 
 
 _ROW, _WORDS = 14.0, 60.0
@@ -242,7 +239,7 @@ def point(ax: Axes, x: ArrayLike, y: ArrayLike, colour: str, words: Sequence[str
     across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     low, high = sorted(ax.get_ylim())
     shown = (low <= up) & (up <= high)
-    said = [words for words, seen in zip(words, shown, strict=True) if seen]
+    said = [printable(words) for words, seen in zip(words, shown, strict=True) if seen]
     look = {"linestyle": "none", "marker": "o", "color": colour, "markeredgewidth": 1.2, **style}
     ax.plot(across[shown], up[shown], gid=_POINTED.join(["", *said]), **look)
 
@@ -258,12 +255,9 @@ def curve(
 
 def titled(ax: Axes, title: str, *notes: str, x: str = "", y: str = "") -> None:
     """Write a title above a panel, notes below it, and what its axes count."""
-    lines = [
-        title,
-        *(line for note in notes for line in textwrap.wrap(note, _LETTERS, break_on_hyphens=False)),
-    ]
-    ax.set_title("\n".join(lines), loc="left")
-    ax.set(xlabel=x, ylabel=y)
+    lines = (line for note in notes for line in textwrap.wrap(note, _LETTERS, break_on_hyphens=False))
+    ax.set_title("\n".join(map(printable, [title, *lines])), loc="left")
+    ax.set(xlabel=printable(x), ylabel=y)
 
 
 _LETTERS = 58
@@ -281,7 +275,7 @@ def entry(label: str, look: Look, *, line: bool = True, **style: Any) -> Artist:
     from matplotlib.lines import Line2D
 
     drawn = {"linestyle": look.dashes if line else "none", "marker": look.marker or "none", **style}
-    return Line2D([], [], color=look.colour, label=label, **drawn)
+    return Line2D([], [], color=look.colour, label=printable(label), **drawn)
 
 
 def nothing(ax: Axes, title: str, words: str) -> None:
