@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from simulation.engine.session import MARK, PREFIX, clear_abandoned, temporary_folder
+from simulation.engine.session import clear_abandoned, temporary_folder
 
 OWNER = """
 import sys
@@ -53,7 +53,7 @@ def killed() -> Path:
             (folder / "items.npy").write_text("ratings")
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(process, 0)
-    (folder,) = Path(tempfile.gettempdir()).glob(f"{PREFIX}{process}-*")
+    (folder,) = Path(tempfile.gettempdir()).glob(f"dprec-{process}-*")
     assert (folder / "items.npy").exists()
     return folder
 
@@ -61,7 +61,7 @@ def killed() -> Path:
 def test_a_folder_is_deleted_in_the_end(scratch: Path) -> None:
     with temporary_folder() as folder:
         assert folder.parent == scratch
-        assert folder.name.startswith(f"{PREFIX}{os.getpid()}-")
+        assert folder.name.startswith(f"dprec-{os.getpid()}-")
         (folder / "run").mkdir()
         (folder / "run" / "items.npy").write_text("ratings")
     assert list(scratch.iterdir()) == []
@@ -99,13 +99,11 @@ def test_own_folders_are_kept() -> None:
 
 
 def test_folders_of_others_are_kept(scratch: Path) -> None:
-    """Without our mark, under another name, or behind a link: not ours to delete."""
-    (scratch / f"{PREFIX}notes").mkdir()
-    (scratch / f"{PREFIX}file").write_text("text")
-    elsewhere = scratch / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / MARK).touch()
-    (scratch / f"{PREFIX}link").symlink_to(elsewhere)
+    """Under another name, no folder, or behind a link: not ours to delete."""
+    (scratch / "dprec-notes").mkdir()
+    (scratch / "dprec-1-file").write_text("text")
+    (scratch / "elsewhere").mkdir()
+    (scratch / "dprec-1-link").symlink_to(scratch / "elsewhere")
     before = sorted(scratch.rglob("*"))
     clear_abandoned()
     assert sorted(scratch.rglob("*")) == before
@@ -124,18 +122,3 @@ def test_several_may_clear_at_once() -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: clear_abandoned(), range(8)))
     assert not any(folder.exists() for folder in left)
-
-
-def test_clearing_that_was_interrupted_is_finished_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    left = killed()
-    (left / "other").mkdir()
-
-    def interrupted(*_: object) -> None:
-        raise OSError
-
-    with monkeypatch.context() as patch:
-        patch.setattr("simulation.engine.session.shutil.rmtree", interrupted)
-        clear_abandoned()
-    assert (left / MARK).exists()
-    clear_abandoned()
-    assert not left.exists()
