@@ -26,7 +26,7 @@ from pydantic import (
     create_model,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, ErrorDetails, PydanticKnownError, core_schema
+from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 from pydantic_core.core_schema import DefinitionsSchema
 
 from dprec.components.user_defined import declares_kind, imported, is_ours, redefined, reference_of
@@ -206,6 +206,13 @@ def as_values(value: Any) -> Any:
     return value
 
 
+def as_written(value: Any) -> str:
+    """Return a value for a message as a file has it."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return shown(repr(as_values(value)))
+
+
 def user_defined_classes(value: Any) -> list[type[Options]]:
     """Return the user-defined classes that settings consist of."""
     if not isinstance(value, Options):
@@ -334,14 +341,15 @@ def _validated(
         )
         return checked
     except ValidationError as error:
-        errors = error.errors()
-    raise _first_error(errors, model, as_written if context else lambda value: shown(repr(value)))
+        in_words = as_written if context else lambda value: shown(repr(value))
+        raise first_error(error, model, in_words) from None
 
 
-def _first_error(
-    errors: Sequence[ErrorDetails], model: type[BaseModel], in_words: Callable[[Any], str]
+def first_error(
+    error: ValidationError, model: type[BaseModel], in_words: Callable[[Any], str] = as_written
 ) -> SettingError:
-    """Return the first error, under the key at fault, with everything that is accepted there."""
+    """Return the first error of a model, under the key at fault, with everything that is accepted there."""
+    errors = error.errors()
     first = errors[0]
     key, group = _place(first["loc"], model)
     name = key.rpartition(".")[2]
@@ -349,7 +357,8 @@ def _first_error(
         case "extra_forbidden":
             return SettingError(key, "an unknown key", listed(list(_fields(group)), name))
         case "missing":
-            return SettingError(key, "missing", _fields(group)[name].description or "a value")
+            field = _fields(group).get(name)
+            return SettingError(key, "missing", (field and field.description) or "a value")
         case "value_error" if isinstance(raised := first["ctx"]["error"], SettingError):
             # A component refuses its settings itself, and names the one at fault.
             return SettingError(f"{key}.{raised.key}".strip("."), raised.found, raised.accepted)
@@ -385,13 +394,6 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
         return annotation
     inner = (_model_in(argument) for argument in get_args(annotation))
     return next((model for model in inner if model is not None), None)
-
-
-def as_written(value: Any) -> str:
-    """Return a value for a message as a file has it."""
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    return shown(repr(as_values(value)))
 
 
 OptionsT = TypeVar("OptionsT", bound=Options)
