@@ -52,7 +52,7 @@ from simulation.engine.grids import START_SECONDS, LocalGrid, SupervisedGrid
 from simulation.engine.ray_cluster import TURN, connected_to_ray, pool_of_at_most
 from strategies.roster import Roster, identify
 
-_OURS = re.compile(r"dprec-\d+-\w+")
+_OURS = re.compile(r"dprec-run-\d+-\w+")
 """Names of temporary folders, with the id of the process that made them, for people who look at them."""
 
 
@@ -64,7 +64,7 @@ def temporary_folder() -> Iterator[Path]:
     opened = os.open(made, os.O_RDONLY)
     # Locked before it gets its name. The system releases the lock when the process ends, however it ends.
     fcntl.flock(opened, fcntl.LOCK_EX)
-    folder = made.rename(made.with_name(f"dprec-{os.getpid()}-{made.name.removeprefix('.dprec-')}"))
+    folder = made.rename(made.with_name(f"dprec-run-{os.getpid()}-{made.name.removeprefix('.dprec-')}"))
     try:
         yield folder
     finally:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec import formats
 from dprec.attacks import Attack, Attacked, Game
 from dprec.errors import InputError
 from simulation import compare, load, run
@@ -141,7 +142,7 @@ def test_figures_are_in_every_file_and_read_back(tiny: dict[str, Any], tmp_path:
         "endless_baseline": None,
         "endless_bound": None,
     }
-    assert written["schema"] == 1
+    assert written["schema"] == formats.NUMBER
     assert written["epsilon_per_rating"] == pytest.approx(1)
     (performed,) = written["attacks"]
     assert performed["settings"] == {"kind": SPYING, "least": 1}

@@ -53,7 +53,7 @@ def killed() -> Path:
             (folder / "items.npy").write_text("ratings")
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(process, 0)
-    (folder,) = Path(tempfile.gettempdir()).glob(f"dprec-{process}-*")
+    (folder,) = Path(tempfile.gettempdir()).glob(f"dprec-run-{process}-*")
     assert (folder / "items.npy").exists()
     return folder
 
@@ -61,7 +61,7 @@ def killed() -> Path:
 def test_a_folder_is_deleted_in_the_end(scratch: Path) -> None:
     with temporary_folder() as folder:
         assert folder.parent == scratch
-        assert folder.name.startswith(f"dprec-{os.getpid()}-")
+        assert folder.name.startswith(f"dprec-run-{os.getpid()}-")
         (folder / "run").mkdir()
         (folder / "run" / "items.npy").write_text("ratings")
     assert list(scratch.iterdir()) == []
@@ -101,9 +101,9 @@ def test_own_folders_are_kept() -> None:
 def test_folders_of_others_are_kept(scratch: Path) -> None:
     """Under another name, no folder, or behind a link: not ours to delete."""
     (scratch / "dprec-notes").mkdir()
-    (scratch / "dprec-1-file").write_text("text")
+    (scratch / "dprec-run-1-file").write_text("text")
     (scratch / "elsewhere").mkdir()
-    (scratch / "dprec-1-link").symlink_to(scratch / "elsewhere")
+    (scratch / "dprec-run-1-link").symlink_to(scratch / "elsewhere")
     before = sorted(scratch.rglob("*"))
     clear_abandoned()
     assert sorted(scratch.rglob("*")) == before
