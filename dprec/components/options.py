@@ -123,10 +123,6 @@ class Options:
     papers: ClassVar[tuple[str, ...]] = ()
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True
-    )
-
     def __post_init__(self) -> None:
         names = [field.name for field in dataclasses.fields(self)]
         # mypy confuses the hash of the class with that of its instances.
@@ -156,7 +152,7 @@ class Options:
             return value
         if not of_a_file(info):
             raise PydanticKnownError("is_instance_of", {"class": cls.__name__})
-        return read(cls, value)
+        return made(cls, value)
 
     @property
     def needs_scipy(self) -> bool:
@@ -228,6 +224,15 @@ def _is_named_by_its_class(options: type[Options]) -> bool:
     return not is_ours(options) and not declares_kind(options)
 
 
+_STRICT = ConfigDict(
+    extra="forbid",
+    strict=True,
+    allow_inf_nan=False,
+    arbitrary_types_allowed=True,
+    protected_namespaces=(),
+)
+
+
 @functools.cache
 def _model_of(options: type[Options]) -> type[BaseModel]:
     """Return a model with the fields of a class, which checks what the dataclass itself does not."""
@@ -243,8 +248,7 @@ def _model_of(options: type[Options]) -> type[BaseModel]:
     fields: dict[str, Any] = {
         field.name: (types[field.name], _declared(field)) for field in dataclasses.fields(options)
     }
-    config = ConfigDict(**options.__pydantic_config__, protected_namespaces=())
-    return create_model(options.__name__, __config__=config, __doc__=options.__doc__, **fields)
+    return create_model(options.__name__, __config__=_STRICT, __doc__=options.__doc__, **fields)
 
 
 def _declared(field: dataclasses.Field[Any]) -> Any:
@@ -287,7 +291,11 @@ def read(group: type[GroupT], values: Any) -> GroupT:
     Raises SettingError when one is invalid; it names the first key at fault as written, or no key for the
     whole.
     """
-    values = _as_in_a_file(values)
+    return made(group, _as_in_a_file(values))
+
+
+def made(group: type[GroupT], values: Any) -> GroupT:
+    """Make settings of plain values and components; otherwise like `read`."""
     if not isinstance(values, dict):
         raise SettingError("", as_written(values), MAPPING)
     if issubclass(group, BaseModel):
