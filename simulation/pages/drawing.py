@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -121,7 +121,7 @@ def to_figure(plot: Plot) -> Figure:
     return figure
 
 
-def _height(plot: Plot, parts: Iterable[SubFigure]) -> float:
+def _height(plot: Plot, parts: Iterable[Figure | SubFigure]) -> float:
     """Return how high panels are with their legends, in inches; those that say words alone are lower."""
     heights = []
     for part in parts:
