@@ -6,10 +6,10 @@ import numpy as np
 
 from dprec.components import option
 from dprec.datasets import Dataset
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Ratings
+from tests.make import STARS
 
 DAY = 86_400.0
-STARS = RatingScale.evenly(1, 5, 1)
 
 
 @dataclass(frozen=True, kw_only=True)

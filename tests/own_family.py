@@ -21,6 +21,7 @@ from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
 from dprec.reports import IndependentDraws, Reader, ReportFamily, ReportSize
 from dprec.wire import ReportCodec
+from tests import make
 
 _NOTHING, _ROUND = 0, 1
 
@@ -114,7 +115,7 @@ class OwnReader(Reader):
         lies = np.array([family.channel(int(size)).probabilities[0, 1] for size in sizes])
         answered = np.flatnonzero(words != _NOTHING)
         middle = (family.scale.low + family.scale.high) / 2
-        return Observations.of(
+        return make.observations(
             users,
             items,
             np.full(items.size, middle),

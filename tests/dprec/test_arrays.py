@@ -1,7 +1,5 @@
 """Every function on ragged rows against the same rows as Python lists."""
 
-import tracemalloc
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,22 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from dprec.arrays import (
-    GrowingArray,
-    Pieces,
-    blocks,
-    find,
-    offsets,
-    places_of,
-    row_maxima,
-    rows_of,
-    segments,
-)
+from dprec.arrays import GrowingArray, Pieces, blocks, find, offsets, places_of, row_maxima, rows_of, segments
 from dprec.completion import COMPLETIONS, ItemAverage, MatrixFactorization
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.fitting import fit
-from dprec.mechanisms import BoundedLaplace, RandomizedResponse, Raw, ResidualBits, ZhengLaplace
+from dprec.mechanisms import BoundedLaplace, RandomizedResponse, Raw
 from dprec.ordinal import NETFLIX, cut_points, level_probabilities, level_shares
 from tests.refusals import refused_at
 
@@ -46,21 +34,11 @@ def test_offsets_are_where_rows_begin_and_the_last_one_ends(
     assert found.tolist() == [sum(counts[:row]) for row in range(len(counts) + 1)]
 
 
-def test_offsets_of_small_types_do_not_overflow() -> None:
-    assert offsets(np.full(4, 200, dtype=np.uint8)).tolist() == [0, 200, 400, 600, 800]
-
-
 @given(COUNTS)
 def test_every_cell_has_its_row_and_its_place_in_it(counts: list[int]) -> None:
     cells = [(row, place) for row, count in enumerate(counts) for place in range(count)]
     found = zip(rows_of(whole(counts)).tolist(), places_of(whole(counts)).tolist(), strict=True)
     assert list(found) == cells
-
-
-@pytest.mark.parametrize("dtype", [np.int32, np.uint8])
-def test_rows_may_be_of_a_smaller_type(dtype: type[np.integer]) -> None:
-    rows = rows_of(np.array([2, 0, 1]), dtype)
-    assert (rows.dtype, rows.tolist()) == (dtype, [0, 0, 2])
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 5)), max_size=12))
@@ -76,10 +54,6 @@ def test_maxima_are_those_of_each_row(rows: list[list[int]]) -> None:
     values = whole([value for row in rows for value in row])
     indptr = offsets(whole([len(row) for row in rows]))
     assert row_maxima(values, indptr).tolist() == [max(row, default=0) for row in rows]
-
-
-def test_a_row_of_negative_numbers_has_a_negative_maximum() -> None:
-    assert row_maxima(np.array([-3, -1, -2]), np.array([0, 2, 2, 3])).tolist() == [-1, 0, -2]
 
 
 @given(st.lists(st.binary(max_size=6), min_size=1, max_size=12), st.data())
@@ -99,11 +73,6 @@ def test_pieces_are_a_sequence_of_bytes(each: list[bytes], data: st.DataObject) 
     assert Pieces.joined([pieces, each, chosen]) == [*each, *each, *chosen]
     with pytest.raises(IndexError):
         pieces[len(each)]
-
-
-def test_nothing_in_no_pieces() -> None:
-    assert len(Pieces.of([])) == len(Pieces.joined([])) == 0
-    assert Pieces.of([]) == []
 
 
 @given(COUNTS, st.integers(1, 12))
@@ -127,12 +96,6 @@ def test_what_is_present_stands_at_its_place(known: set[int], wanted: list[int])
     assert np.all((places >= 0) & (places < max(len(known), 1)))
 
 
-def test_keys_may_be_strings() -> None:
-    places, present = find(np.array(["a", "c"]), np.array(["c", "b", "z"]))
-    assert present.tolist() == [True, False, False]
-    assert places[0] == 1
-
-
 @given(st.lists(st.lists(st.integers(0, 2**15), max_size=40), max_size=12))
 def test_it_holds_its_parts_one_after_the_other(parts: list[list[int]]) -> None:
     growing = GrowingArray(np.uint16)
@@ -144,20 +107,6 @@ def test_it_holds_its_parts_one_after_the_other(parts: list[list[int]]) -> None:
     growing.extend(np.ones(1, dtype=np.uint16))
     assert taken.size == sum(map(len, parts))
     assert growing.take().tolist() == [1]
-
-
-def test_it_asks_for_little_more_memory_than_its_values_need() -> None:
-    growing, part = GrowingArray(np.float64), np.ones(1 << 12)
-    tracemalloc.start()
-    for _ in range(256):
-        growing.extend(part)
-    values = growing.take()
-    size, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert values.nbytes == 8 << 20
-    assert size < 1.01 * values.nbytes
-    # Where an array is enlarged, Python's tracing knows of the new place alone.
-    assert peak < 1.2 * values.nbytes
 
 
 RATINGS = Synthetic(users=30, items=12, ratings=200, seed=1).load()
@@ -213,21 +162,6 @@ def test_a_budget_and_a_private_mechanism_belong_together() -> None:
     assert noisy.noise_variance > 1
 
 
-def test_what_cannot_be_completed_is_refused(frame: pd.DataFrame) -> None:
-    for mechanism in (ZhengLaplace(), ResidualBits()):
-        with refused_at("mechanism"):
-            fit(ItemAverage(), RATINGS, mechanism=mechanism, epsilon=1.0)
-    with refused_at("epsilon"):
-        fit(ItemAverage(), RATINGS, mechanism=BoundedLaplace(), epsilon=-1.0)
-    with refused_at("rank"):
-        fit(MatrixFactorization(rank=12), RATINGS)
-    fitted = fit(ItemAverage(), frame)
-    with refused_at("users"):
-        fitted.predict("nobody", "i1")
-    with refused_at("items"):
-        fitted.predict(frame["user"][0], 1)
-
-
 SHARES = (0.1, 0.2, 0.4, 0.3)
 
 
@@ -273,8 +207,3 @@ def test_the_public_histogram_fits_any_scale(levels: int, joined: int) -> None:
     assert (shares > 0).all()
     np.testing.assert_allclose(shares.reshape(5, joined).sum(axis=1), NETFLIX)
     np.testing.assert_allclose(shares.reshape(5, joined), shares[::joined, None].repeat(joined, axis=1))
-
-
-def test_two_levels_halve_the_middle_star() -> None:
-    one, two, three, four, five = NETFLIX
-    np.testing.assert_allclose(level_shares("netflix", 2), [one + two + three / 2, three / 2 + four + five])

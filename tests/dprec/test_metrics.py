@@ -1,9 +1,4 @@
-"""
-
-Lists from the catalogue, against pytrec_eval and against the definitions.
-
-Intervals over users against what they must be when there is a formula.
-"""
+"""Lists from the catalogue against pytrec_eval and the definitions, and intervals against a formula."""
 
 import math
 from dataclasses import fields
@@ -16,7 +11,6 @@ from hypothesis import strategies as st
 
 from dprec.metrics import (
     LONGEST_LIST,
-    REPLICATES,
     Hits,
     RankedHits,
     RankingAccuracy,
@@ -31,25 +25,17 @@ from dprec.metrics import (
     root_mean_squared_error,
     sign_accuracy,
 )
-from dprec.predictions import NO_ITEM, Unrated, best_items
+from dprec.predictions import Unrated, best_items
 from dprec.randomness import generator
-from dprec.ratings import ColdRatings, Ratings, RatingScale
+from dprec.ratings import ColdRatings, Ratings
+from tests import make
 
-STARS = RatingScale.evenly(1, 5, 1)
 USERS, ITEMS = 4, 6
 Cells = dict[tuple[int, int], int]
 
 
 def ratings(cells: Cells) -> Ratings:
-    ordered = sorted(cells)
-    return Ratings.from_triples(
-        np.array([user for user, _ in ordered], dtype=np.int64),
-        np.array([item for _, item in ordered], dtype=np.int64),
-        [cells[cell] for cell in ordered],
-        STARS,
-        user_ids=np.arange(USERS),
-        item_ids=np.arange(ITEMS),
-    )
+    return make.ratings(*((*cell, value) for cell, value in cells.items()), users=USERS, items=ITEMS)
 
 
 def by_hand(
@@ -127,11 +113,6 @@ def test_lists_are_judged_as_loops_judge_them(
         assert one is None or one == pytest.approx(sum(other) / len(other), abs=1e-12)
 
 
-def test_nobody_finds_anything_relevant() -> None:
-    found = ranking_accuracy(np.array([3.0]), ratings({(0, 0): 3}), ratings({(0, 1): 3}), 5, relevant_from=6)
-    assert found == RankingAccuracy(0.0, None, None)
-
-
 def test_relevant_items_beyond_the_list() -> None:
     test = ratings({(0, 0): 1, (0, 1): 5})
     found = ranking_accuracy(np.array([5.0, 1.0]), test, ratings({(0, 2): 3}), 1)
@@ -167,21 +148,31 @@ SCORES = random.permutation(RANKED_USERS * RANKED_ITEMS).reshape(RANKED_USERS, R
 """All different, since trec_eval breaks ties by the name of the item."""
 
 
-def ranked_ratings(cells: np.ndarray, values: np.ndarray) -> Ratings:
-    users, items = np.nonzero(cells)
-    scale = RatingScale.evenly(1, 5, 1)
-    ids = {"user_ids": np.arange(RANKED_USERS), "item_ids": np.arange(RANKED_ITEMS)}
-    return Ratings.from_triples(users, items, values[users, items], scale, **ids)
-
-
 RANKED_STARS = random.integers(1, 6, (RANKED_USERS, RANKED_ITEMS))
 PARTS = random.random((RANKED_USERS, RANKED_ITEMS))
-TRAIN = ranked_ratings((PARTS < 0.2) & (np.arange(RANKED_USERS) > 1)[:, None], RANKED_STARS)
-TEST = ranked_ratings((PARTS > 0.8) & (np.arange(RANKED_USERS) != 7)[:, None], RANKED_STARS)
+TRAINED = (PARTS < 0.2) & (np.arange(RANKED_USERS) > 1)[:, None]
+TESTED = (PARTS > 0.8) & (np.arange(RANKED_USERS) != 7)[:, None]
+TRAIN, TEST = (make.rated(cells, RANKED_STARS[cells]) for cells in (TRAINED, TESTED))
 
 
 def predict(users: np.ndarray, items: np.ndarray) -> np.ndarray:
     return SCORES[users, items]
+
+
+def by_trec_eval(
+    relevant: Ratings, users: np.ndarray, measures: set[str], first: int = 0
+) -> dict[str, float]:
+    """Return means over users of what trec_eval says of all unrated items, or of the first ones."""
+    wanted: dict[str, dict[str, int]] = {str(user): {} for user in users}
+    for user, item in zip(relevant.users.tolist(), relevant.items.tolist(), strict=True):
+        wanted[str(user)][str(item)] = 1
+    run = {}
+    for user in users.tolist():
+        unrated = np.flatnonzero(~TRAINED[user])
+        ranked = unrated[np.argsort(-SCORES[user, unrated])][: first or None]
+        run[str(user)] = {str(item): float(SCORES[user, item]) for item in ranked}
+    judged = pytrec_eval.RelevanceEvaluator(wanted, measures).evaluate(run).values()
+    return {name: float(np.mean([own[name] for own in judged])) for name in next(iter(judged))}
 
 
 @pytest.mark.parametrize("relevant_from", [None, 4.0])
@@ -190,16 +181,6 @@ def test_full_ranking_agrees_with_trec_eval(relevant_from: float | None) -> None
     users = np.flatnonzero(relevant.counts)
     lists = best_items(predict, Unrated(TRAIN), users, max(CUTOFFS), RANKED_ITEMS)
     figures = ranking_figures(RankedHits.of(lists, users, relevant), CUTOFFS, RANKED_ITEMS)
-
-    wanted = {str(user): {} for user in users}
-    for user, item in zip(relevant.users.tolist(), relevant.items.tolist(), strict=True):
-        wanted[str(user)][str(item)] = 1
-    seen = {(u, i) for u, i in zip(TRAIN.users.tolist(), TRAIN.items.tolist(), strict=True)}
-    run = {
-        str(user): {str(i): float(SCORES[user, i]) for i in range(RANKED_ITEMS) if (user, i) not in seen}
-        for user in users.tolist()
-    }
-    cuts = ",".join(map(str, CUTOFFS))
     names = {
         "ndcg": "ndcg_cut",
         "recall": "recall",
@@ -207,70 +188,29 @@ def test_full_ranking_agrees_with_trec_eval(relevant_from: float | None) -> None
         "hit_rate": "success",
         "map": "map_cut",
     }
-    judged = pytrec_eval.RelevanceEvaluator(wanted, {f"{name}.{cuts}" for name in names.values()})
-    expected = judged.evaluate(run)
+    cuts = ",".join(map(str, CUTOFFS))
+    expected = by_trec_eval(relevant, users, {*(f"{name}.{cuts}" for name in names.values()), "recip_rank"})
     for ours, theirs in names.items():
         for cutoff in CUTOFFS:
-            mean = np.mean([own[f"{theirs}_{cutoff}"] for own in expected.values()])
-            assert figures[ours][cutoff] == pytest.approx(mean, abs=1e-9)
-    whole = pytrec_eval.RelevanceEvaluator(wanted, {"recip_rank"}).evaluate(run)
-    assert figures["mrr"][100] == pytest.approx(np.mean([own["recip_rank"] for own in whole.values()]))
-
-
-def test_a_first_hit_beyond_the_cutoff_counts_for_nothing() -> None:
-    lists = np.array([[3, 0, 1], [2, 4, NO_ITEM]])
-    relevant = ranked_ratings(
-        np.isin(
-            np.arange(RANKED_USERS * RANKED_ITEMS).reshape(RANKED_USERS, RANKED_ITEMS), [1, RANKED_ITEMS + 2]
-        ),
-        RANKED_STARS,
-    )
-    figures = ranking_figures(RankedHits.of(lists, np.array([0, 1]), relevant), (2, 3), 8)
-    assert figures["mrr"] == {2: 0.5, 3: pytest.approx((1 / 3 + 1) / 2)}
-    assert figures["hit_rate"] == {2: 0.5, 3: 1.0}
-    assert figures["precision"] == {2: 0.25, 3: pytest.approx(1 / 3)}
-    assert figures["recall"] == {2: 0.5, 3: 1.0}
-    assert figures["coverage"] == {2: 4 / 8, 3: 5 / 8}
+            assert figures[ours][cutoff] == pytest.approx(expected[f"{theirs}_{cutoff}"], abs=1e-9)
+    assert figures["mrr"][100] == pytest.approx(expected["recip_rank"])
 
 
 def test_lists_of_implicit_data_agree_with_trec_eval() -> None:
-    train, test = (
-        Ratings.from_pairs(part.users, part.items, user_ids=part.user_ids, item_ids=np.arange(RANKED_ITEMS))
-        for part in (TRAIN, TEST)
-    )
+    train, test = make.as_sets(TRAINED), make.as_sets(TESTED)
     users = np.flatnonzero(test.counts)
     lists = best_items(predict, Unrated(train), users, LONGEST_LIST, RANKED_ITEMS)
     figures = accuracy_of_lists(RankedHits.of(lists, users, test), users, test, train)
-    wanted = {str(user): {} for user in users}
-    for user, item in zip(test.users.tolist(), test.items.tolist(), strict=True):
-        wanted[str(user)][str(item)] = 1
-    seen = set(train.cells.tolist())
-    run = {
-        str(user): {
-            str(i): float(SCORES[user, i]) for i in range(RANKED_ITEMS) if user * RANKED_ITEMS + i not in seen
-        }
-        for user in users.tolist()
-    }
-    names = {
-        "ndcg_at_10": "ndcg_cut_10",
-        "recall_at_20": "recall_20",
-        "hit_rate_at_10": "success_10",
-        "map_at_10": "map_cut_10",
-    }
-    asked = {"ndcg_cut.10", "recall.20", "success.10", "map_cut.10"}
-    expected = pytrec_eval.RelevanceEvaluator(wanted, asked).evaluate(run)
+    names = {"ndcg": "ndcg_cut", "recall": "recall", "hit_rate": "success", "map": "map_cut"}
+    expected = by_trec_eval(test, users, {"ndcg_cut.10", "recall.20", "success.10", "map_cut.10"})
     for ours, theirs in names.items():
-        assert figures[ours] == pytest.approx(np.mean([own[theirs] for own in expected.values()]), abs=1e-9)
-    first = {user: dict(sorted(own.items(), key=lambda each: -each[1])[:10]) for user, own in run.items()}
-    reciprocal = pytrec_eval.RelevanceEvaluator(wanted, {"recip_rank"}).evaluate(first)
-    expected_mrr = np.mean([own["recip_rank"] for own in reciprocal.values()])
-    assert figures["mrr_at_10"] == pytest.approx(expected_mrr, abs=1e-9)
-    popular = np.bincount(train.items, minlength=RANKED_ITEMS)
-    listed = np.mean([popular[own[:10]].mean() for own in lists])
-    profiles = [train.items[train.indptr[user] : train.indptr[user + 1]] for user in users]
-    filled = [place for place, profile in enumerate(profiles) if profile.size]
+        cutoff = 20 if ours == "recall" else 10
+        assert figures[f"{ours}_at_{cutoff}"] == pytest.approx(expected[f"{theirs}_{cutoff}"], abs=1e-9)
+    reciprocal = by_trec_eval(test, users, {"recip_rank"}, first=10)["recip_rank"]
+    assert figures["mrr_at_10"] == pytest.approx(reciprocal, abs=1e-9)
+    popular, filled = TRAINED.sum(axis=0), np.flatnonzero(train.counts[users])
     listed = np.mean([popular[lists[place, :10]].mean() for place in filled])
-    own = np.mean([popular[profiles[place]].mean() for place in filled])
+    own = np.mean([popular[TRAINED[user]].mean() for user in users[filled]])
     assert figures["popularity_lift"] == pytest.approx(listed / own - 1)
     assert figures["coverage"] == np.unique(lists[:, :10]).size / RANKED_ITEMS
 
@@ -284,21 +224,24 @@ def test_ranks_say_all_that_metrics_of_lists_depend_on() -> None:
     np.testing.assert_array_equal(again.relevant, ranked.relevant)
 
 
+def sets(*own: list[int], items: int = 5) -> Ratings:
+    """Return the items of some users."""
+    return make.as_sets(make.sparse_sets(*own, items=items).toarray() > 0)
+
+
 def test_the_tail_is_all_but_the_most_popular_fifth() -> None:
-    train = Ratings.from_pairs([0, 1, 2, 0], [0, 0, 0, 1], user_ids=np.arange(3), item_ids=np.arange(5))
-    test = Ratings.from_pairs([0, 1, 1], [2, 1, 4], user_ids=np.arange(3), item_ids=np.arange(5))
+    train, test, users = sets([0, 1], [0], [0]), sets([2], [1, 4], []), np.array([0, 1])
     lists = np.array([[2, 3], [3, 1]])
-    users = np.array([0, 1])
     figures = accuracy_of_lists(RankedHits.of(lists, users, test), users, test, train)
     assert figures["tail_recall_at_20"] == (1 + 1 / 2) / 2
-    of_head = Ratings.from_pairs([3], [0], user_ids=np.arange(4), item_ids=np.arange(5))
+    of_head = sets([], [], [], [0])
     nobody = RankedHits.of(np.array([[0, 1]]), np.array([3]), of_head)
-    wider = Ratings.from_pairs([0, 3], [0, 1], user_ids=np.arange(4), item_ids=np.arange(5))
+    wider = sets([0], [], [], [1])
     assert accuracy_of_lists(nobody, np.array([3]), of_head, wider)["tail_recall_at_20"] is None
 
 
 def test_of_cold_users_popularity_is_that_among_others() -> None:
-    train = Ratings.from_pairs([0, 1, 2, 0], [0, 0, 0, 1], user_ids=np.arange(3), item_ids=np.arange(5))
+    train = sets([0, 1], [0], [0])
     held, tested = (
         Ratings.from_pairs([7], [item], user_ids=np.array([7]), item_ids=np.arange(5)) for item in (1, 2)
     )
@@ -312,20 +255,7 @@ def test_of_cold_users_popularity_is_that_among_others() -> None:
     assert figures["mrr_at_10"] == 1 / 2
 
 
-def test_without_users_there_are_no_figures() -> None:
-    nobody = RankedHits.of(np.zeros((0, 3), dtype=np.int64), np.zeros(0, dtype=np.int64), TEST)
-    assert {value for at in ranking_figures(nobody, (1, 3), 8).values() for value in at.values()} == {None}
-
-
 RESAMPLED_USERS = 400
-
-
-def test_every_replicate_draws_as_many_users_as_there_are() -> None:
-    totals = resampled_sums(np.eye(7))
-    assert totals.shape == (REPLICATES, 7)
-    assert np.all(totals.sum(axis=1) == 7)
-    assert np.array_equal(totals, np.rint(totals))
-    assert set(totals[:, 0]) >= {0, 1, 2, 3}
 
 
 def test_the_interval_of_a_mean_is_that_of_the_normal_distribution() -> None:
@@ -344,16 +274,6 @@ def test_the_same_users_are_drawn_for_what_is_compared() -> None:
     assert np.array_equal(together, resampled_sums(np.concatenate([values, values + 0.25], axis=1)))
     for totals in (together, apart):
         np.testing.assert_allclose(totals[:, 1] - totals[:, 0], 0.25 * RESAMPLED_USERS)
-
-
-def test_many_users_are_drawn_in_parts() -> None:
-    users = 50_000
-    totals = resampled_sums(np.ones((users, 1)), replicates=100)
-    assert np.all(totals == users)
-
-
-def test_replicates_without_a_value_are_left_out() -> None:
-    assert interval(np.array([np.nan, 1.0, 1.0])) == (1.0, 1.0)
 
 
 def test_intervals_of_paired_differences_cover_at_their_nominal_rate() -> None:
@@ -377,8 +297,7 @@ def test_intervals_of_paired_differences_cover_at_their_nominal_rate() -> None:
 
 
 def test_coverage_is_of_the_first_ten_of_each_list() -> None:
-    test = Ratings.from_pairs([0, 1], [0, 1], user_ids=np.arange(2), item_ids=np.arange(50))
-    train = Ratings.from_pairs([0, 1], [48, 49], user_ids=np.arange(2), item_ids=np.arange(50))
+    test, train = sets([0], [1], items=50), sets([48], [49], items=50)
     lists = np.stack([np.arange(20), np.arange(20) + 5])
     figures = accuracy_of_lists(RankedHits.of(lists, np.arange(2), test), np.arange(2), test, train)
     assert figures["coverage"] == 15 / 50

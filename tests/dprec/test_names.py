@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 import dprec
 import simulation
 
@@ -43,8 +41,3 @@ def test_without_the_simulation_it_is_named() -> None:
     finished = python(code)
     assert finished.returncode == 1
     assert finished.stderr.splitlines()[-1].startswith("ImportError: dprec.run needs the simulation")
-
-
-def test_another_name_is_no_attribute() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'rum'"):
-        dprec.rum  # type: ignore[attr-defined]  # noqa: B018

@@ -10,18 +10,11 @@ from dprec.arrays import Floats
 from dprec.errors import InputError
 from dprec.observations import Evidence, NoisyCounts, Observations, ResidualReports, SymbolReports
 from dprec.ratings import RatingScale
-
-STARS = RatingScale.evenly(1, 5, 1)
+from tests import make
 
 
 def seen(users: list[int], items: list[int]) -> Observations:
-    return Observations.of(
-        np.array(users, dtype=np.int32),
-        np.array(items, dtype=np.int32),
-        np.arange(len(users)) * 1.0,
-        (4, 3),
-        STARS,
-    )
+    return make.observations(users, items, np.arange(len(users)) * 1.0, (4, 3))
 
 
 def test_cells_are_found_by_user_and_by_item() -> None:
@@ -59,11 +52,6 @@ def test_cells_in_another_order_are_refused() -> None:
         seen([1, 0], [0, 0])
 
 
-def test_nobody_is_seen() -> None:
-    nobody = seen([], [])
-    assert (nobody.counts.tolist(), nobody.mean) == ([0] * 4, 3.0)
-
-
 CHANNELS = [np.full((5, 2), 0.5), np.linspace([0.1, 0.9], [0.9, 0.1], 5), np.full((5, 3), 1 / 3)]
 
 
@@ -78,7 +66,7 @@ def collections(draw: st.DrawFn) -> list[Observations]:
         symbols = np.array([draw(st.integers(0, 1)) for _ in cells], dtype=np.int64)
         reports = SymbolReports(tuple(CHANNELS[each] for each in own), symbols, channel_of)
         values = np.array([draw(st.integers(1, 5)) for _ in cells], dtype=np.float64)
-        parts.append(Observations.of(cells // 3, cells % 3, values, (4, 3), STARS, evidence=reports))
+        parts.append(make.observations(cells // 3, cells % 3, values, (4, 3), evidence=reports))
     return parts
 
 
@@ -150,8 +138,3 @@ def test_what_cannot_be_joined_is_refused(second: Observations, found: str) -> N
     with pytest.raises(InputError, match=found) as refused:
         Observations.joined([seen_with(SYMBOL), second])
     assert refused.value.where == "reports"
-
-
-def test_nothing_is_not_joined() -> None:
-    with pytest.raises(ValueError, match="no observations"):
-        Observations.joined([])

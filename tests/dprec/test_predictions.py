@@ -23,7 +23,8 @@ from dprec.predictions import (
     recommended,
     words_of_ties,
 )
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Ratings
+from tests import make
 
 USERS, ITEMS = np.array([0, 0, 1]), np.array([2, 3, 4])
 
@@ -61,13 +62,7 @@ random = np.random.default_rng(3)
 # Few different predictions, so that ties are common.
 PREDICTED = random.integers(0, 4, (LIST_USERS, LIST_ITEMS)).astype(float)
 IS_RATED = random.random((LIST_USERS, LIST_ITEMS)) < np.linspace(0, 1, LIST_USERS)[:, None]
-RATED = Ratings.from_triples(
-    *np.nonzero(IS_RATED),
-    np.ones(IS_RATED.sum()),
-    RatingScale.evenly(1, 5, 1),
-    user_ids=np.arange(LIST_USERS),
-    item_ids=np.arange(LIST_ITEMS),
-)
+RATED = make.rated(IS_RATED)
 
 
 def predict(users: np.ndarray, items: np.ndarray) -> np.ndarray:
@@ -110,10 +105,6 @@ def test_no_place_in_the_catalogue_is_an_advantage() -> None:
     assert alike.tolist() == [order[order >= items / 2][:length].tolist()] * 2
     # Ranks of independent orders correlate with a deviation of 1 / 141; six of them are false alarms in 1e-8.
     assert abs(np.corrcoef(order, np.arange(items))[0, 1]) < 6 / 141
-
-
-def test_nobody_is_recommended_nothing() -> None:
-    assert recommended(predict, RATED, np.zeros(0, dtype=np.int64), 3).shape == (0, 3)
 
 
 def test_rows_are_ranked_as_cells_are() -> None:

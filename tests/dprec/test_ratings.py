@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from dprec.accounting import gaussian_epsilon
 from dprec.accounting.events import gaussian_delta
-from dprec.binarization import FixedThreshold, MeanThreshold, binary_scale, check_binary, is_binary
-from dprec.catalogue import Catalogue, ItemRows
-from dprec.errors import InputError, SettingError
+from dprec.binarization import FixedThreshold, MeanThreshold, is_binary
+from dprec.catalogue import ItemRows
+from dprec.errors import InputError
 from dprec.observations import EmbeddingRelease
-from dprec.ratings import MAX_LEVELS, RatingRows, Ratings, RatingScale, _stable_order
+from dprec.ratings import RatingRows, Ratings, RatingScale, _stable_order
+from tests.make import STARS
 from tests.refusals import refused_at
 
-STARS = RatingScale.evenly(1, 5, 1)
 SLIDER = RatingScale.evenly(-10, 10, 0.5, continuous=True)
 FROM_ZERO = RatingScale.evenly(0, 2, 1)
 
@@ -123,20 +123,6 @@ def test_counts_means_and_histogram() -> None:
     assert ratings.histogram().tolist() == [1 / 3, 0, 0, 1 / 3, 1 / 3]
 
 
-def test_no_ratings_at_all() -> None:
-    ratings = Ratings.from_triples([], [], [], STARS)
-    assert ratings.count == 0
-    assert ratings.mean == 3
-    assert ratings.histogram().sum() == 0
-    assert ratings.to_sparse().shape == (0, 0)
-
-
-def test_a_continuous_rating_keeps_its_value_and_has_a_level() -> None:
-    ratings = Ratings.from_triples([1, 1], [1, 2], [-9.8, 0.2], SLIDER)
-    assert ratings.values.tolist() == [-9.8, 0.2]
-    assert SLIDER.values[ratings.levels - 1].tolist() == [-10, 0]
-
-
 @pytest.mark.parametrize("value", [0.0, 6.0, 2.5, np.nan, np.inf, -np.inf])
 def test_a_rating_off_the_scale_is_found(value: float) -> None:
     rows = RatingRows(np.array([1, 2, 3]), np.ones(3), np.array([1, 2, value]), "file", first_line=10)
@@ -189,41 +175,6 @@ def test_data_frames_that_are_refused(columns: dict[str, Any], message: str) -> 
         Ratings.from_pandas(pandas.DataFrame(columns), STARS)
 
 
-@given(st.floats(-10, 10))
-def test_the_nearest_level(value: float) -> None:
-    level = int(SLIDER.level_of(value))
-    assert abs(SLIDER.values[level - 1] - value) == pytest.approx(np.abs(SLIDER.values - value).min())
-
-
-@given(st.integers(-50, 50), st.integers(1, MAX_LEVELS - 1), st.sampled_from([0.1, 0.25, 0.5, 1, 3]))
-def test_even_scales(low: int, steps: int, step: float) -> None:
-    scale = RatingScale.evenly(low, low + steps * step, step)
-    assert scale.levels == steps + 1
-    np.testing.assert_array_equal(scale.level_of(scale.values), np.arange(1, steps + 2))
-    assert scale.accepts(scale.values).all()
-    assert not scale.accepts((scale.values[1:] + scale.values[:-1]) / 2).any()
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "step"),
-    [(1, 5, 0.3), (1, 1, 1), (5, 1, 1), (1, 5, 0), (0, 1000, 1), (0, float("inf"), 1)],
-)
-def test_scales_that_do_not_divide(low: float, high: float, step: float) -> None:
-    with refused_at("scale"):
-        RatingScale.evenly(low, high, step)
-
-
-@pytest.mark.parametrize("values", [[1], [2, 1], [1, 1], [1, float("nan")], list(range(256))])
-def test_levels_that_make_no_scale(values: list[float]) -> None:
-    with refused_at("scale"):
-        RatingScale(np.array(values, dtype=np.float64))
-
-
-def test_without_a_budget_there_is_no_noise_and_no_loss_is_stated() -> None:
-    assert EmbeddingRelease().distance == 0
-    assert EmbeddingRelease().epsilon_between_profiles == 0
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 16.0])
 def test_the_distance_costs_what_was_asked_for(epsilon: float) -> None:
     embedding_release = EmbeddingRelease(epsilon=epsilon, delta=1e-5)
@@ -231,16 +182,6 @@ def test_the_distance_costs_what_was_asked_for(epsilon: float) -> None:
     assert gaussian_delta(embedding_release.distance, epsilon) <= 1e-5
     # Two profiles are sqrt(2) times as far apart as a profile and none.
     assert epsilon < embedding_release.epsilon_between_profiles < 2 * epsilon
-
-
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [({"least_raters": 0}, "least_raters"), ({"epsilon": 0.0}, "epsilon"), ({"delta": 0.0}, "delta")],
-)
-def test_settings_out_of_bounds_are_refused(settings: dict[str, float], key: str) -> None:
-    with pytest.raises(SettingError) as error:
-        EmbeddingRelease(**settings)
-    assert error.value.where == key
 
 
 TRAIN = Ratings.from_triples([1, 1, 2, 2], [1, 2, 1, 2], [1, 3, 4, 5], STARS)
@@ -257,45 +198,12 @@ def test_the_mean_of_train_cuts_both() -> None:
     assert train.user_ids.tolist() == TRAIN.user_ids.tolist()
 
 
-def test_a_rating_at_the_threshold_is_not_above_it() -> None:
-    train, _ = FixedThreshold(above=3).apply(TRAIN, TEST)
-    assert train.values.tolist() == [-1, -1, 1, 1]
-    assert FixedThreshold(above=1).apply(TRAIN, TEST)[0].values.tolist() == [-1, 1, 1, 1]
-
-
 def test_a_continuous_scale_is_cut_at_its_unrounded_ratings() -> None:
     jokes = RatingScale.evenly(-10, 10, 1, continuous=True)
     ratings = Ratings.from_triples([1, 1], [1, 2], [0.2, 0.4], jokes)
     train, _ = FixedThreshold(above=0.3).apply(ratings, ratings)
     assert train.values.tolist() == [-1, 1]
     assert train.exact is None
-
-
-def test_signs_stay_what_they_are() -> None:
-    once, _ = MeanThreshold().apply(TRAIN, TEST)
-    again, _ = MeanThreshold().apply(once, once)
-    np.testing.assert_array_equal(again.levels, once.levels)
-
-
-@pytest.mark.parametrize("above", [0.5, 5.0, 7.0])
-def test_a_threshold_off_the_scale_is_refused(above: float) -> None:
-    with pytest.raises(InputError, match=rf"^above: {above:g}; accepted: from 1 to below 5"):
-        FixedThreshold(above=above).apply(TRAIN, TEST)
-
-
-def test_a_mean_that_no_rating_is_above_divides_nothing() -> None:
-    alike = Ratings.from_triples([1, 2], [1, 1], [4.0, 4.0], RatingScale.evenly(1, 5, 1))
-    with pytest.raises(InputError, match="all alike"):
-        MeanThreshold().cut(alike)
-
-
-def test_only_minus_one_and_one_are_binary() -> None:
-    check_binary(binary_scale())
-    for values in ([0.0, 1.0], [1.0, 2.0], [-1.0, 0.0, 1.0]):
-        scale = RatingScale(np.array(values))
-        assert not is_binary(scale)
-        with refused_at("binarization"):
-            check_binary(scale)
 
 
 NAN = np.nan
@@ -316,46 +224,9 @@ def test_rows_follow_the_items_of_the_ratings() -> None:
     assert catalogue.n_items == 4
 
 
-def test_identifiers_that_are_words_in_one_of_the_files() -> None:
-    catalogue = rows([2, 1], [1.0, 3.0], [True, False]).catalogue(np.array(["1", "2", "x"]))
-    np.testing.assert_array_equal(catalogue.numbers[:, 0], [1, -1, 0])
-
-
 @pytest.mark.parametrize("years", [[0.1, 0.1, NAN], [NAN, NAN, NAN], [5.0, NAN, NAN], [0.0, 0.0, 0.0]])
 def test_a_number_that_is_the_same_for_all_is_dropped(years: list[float]) -> None:
     catalogue = rows([1, 2, 3], years, [True, False, False]).catalogue(np.array([1, 2, 3]))
     assert catalogue.numbers.shape == (3, 0)
     assert catalogue.number_names == ()
     assert catalogue.category_names == ("genre: Drama",)
-
-
-@pytest.mark.parametrize("everywhere", [True, False])
-def test_a_category_of_all_items_or_of_none_is_dropped(everywhere: bool) -> None:
-    catalogue = rows([1, 2], [1.0, 2.0], [everywhere] * 2).catalogue(np.array([1, 2]))
-    assert catalogue.categories.shape == (2, 0)
-    assert catalogue.category_names == ()
-
-
-@pytest.mark.parametrize("size", [1e308, 1e-308])
-def test_the_largest_and_the_least_numbers_overflow_nothing(size: float) -> None:
-    with np.errstate(over="raise", divide="raise", invalid="raise"):
-        catalogue = rows([1, 2, 3], [size, -size, NAN], [True, False, False]).catalogue(np.array([1, 2, 3]))
-    np.testing.assert_array_equal(catalogue.numbers[:, 0], [1, -1, 0])
-
-
-def test_an_item_with_two_rows_is_refused() -> None:
-    with refused_at("items.csv, line 4"):
-        rows([3, 1, 3], [1.0, 2.0, 3.0], [True, False, True]).catalogue(np.array([1]))
-
-
-def test_a_file_of_other_items_is_refused() -> None:
-    with refused_at("items.csv"):
-        rows([3], [1.0], [True]).catalogue(np.array([1, 2]))
-
-
-@pytest.mark.parametrize(("numbers", "names"), [(np.zeros((3, 1)), ("a", "b")), (np.zeros((2, 1)), ("a",))])
-def test_columns_and_names_belong_together(numbers: np.ndarray[Any, Any], names: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match="shapes"):
-        Catalogue(numbers, np.zeros((3, 1), dtype=bool), names, ("x",))
-    with pytest.raises(ValueError, match="not finite"):
-        Catalogue(np.array([[NAN]]), np.zeros((1, 1), dtype=bool), ("a",), ("x",))

@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.datasets import Dataset, Synthetic
-from dprec.errors import InputError
-from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
+from dprec.ratings import ColdRatings, Ratings, held_by_tested
 from dprec.splits import (
-    SPLITS,
     ColdUsers,
     Holdout,
     KFold,
@@ -23,6 +21,7 @@ from dprec.splits import (
     Temporal,
     UserHoldout,
 )
+from tests import make
 from tests.refusals import refused_at
 
 
@@ -62,18 +61,8 @@ def datasets(draw: st.DrawFn, smallest: int = 2) -> Given:
     places = draw(
         st.lists(st.integers(0, shape[0] * shape[1] - 1), unique=True, min_size=smallest, max_size=60)
     )
-    positions = np.array(places)
-    levels = 1 + positions * 7 % 5
-    return Given(
-        ratings=Ratings.from_triples(
-            positions // shape[1],
-            positions % shape[1],
-            levels,
-            RatingScale.evenly(1, 5, 1),
-            user_ids=np.arange(shape[0]),
-            item_ids=np.arange(shape[1]),
-        )
-    )
+    rows = ((*divmod(place, shape[1]), 1 + place * 7 % 5) for place in places)
+    return Given(ratings=make.ratings(*rows, users=shape[0], items=shape[1]))
 
 
 SEEDS = st.integers(0, 2**32)
@@ -183,31 +172,6 @@ def test_predefined_is_the_data_sets_own() -> None:
         Predefined(fold="u1").split(dataset, 0)
     with refused_at("split.fold"):
         Predefined(fold="u1").split(Synthetic(), 0)
-
-
-def test_settings_have_bounds() -> None:
-    with refused_at("fold"):
-        KFold(folds=5, fold=5)
-    for wrong in ({"folds": 1}, {"fold": -1}):
-        with pytest.raises(InputError, match="fold"):
-            KFold(**wrong)
-    for fraction in (0.0, 1.0, float("nan")):
-        with refused_at("test_fraction"):
-            Holdout(test_fraction=fraction)
-    with refused_at("count"):
-        LeaveNPerUser(count=0)
-    for share in (0.0, 1.0, float("nan")):
-        with refused_at("test_users"):
-            ColdUsers(test_users=share)
-    drawn = ["k-fold", "holdout", "leave-n-per-user", "leave-last-out", "user-holdout", "cold-users"]
-    assert SPLITS.kinds == ["predefined", *drawn, "temporal", "cold-start"]
-
-
-def test_more_folds_than_ratings() -> None:
-    dataset = Given(ratings=Synthetic(users=1, items=3, ratings=3).load())
-    assert KFold(folds=9, fold=2).split(dataset, 0)[1].count == 1
-    with refused_at("split"):
-        KFold(folds=9, fold=3).split(dataset, 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -187,9 +187,9 @@ def test_play_counts_become_signs_by_a_threshold(tmp_path: Path) -> None:
     path = tmp_path / "plays.tsv"
     path.write_text("".join(f"{user}\t{item}\t{7 ** int(stars)}\n" for user, item, stars in ROWS))
     with pytest.raises(InputError, match=r"accepted: .*--set dataset.high=16807 if it is a rating"):
-        run("one-bit-input-effects", dataset={"kind": "csv", "path": str(path)})
+        run("one-bit-input", dataset={"kind": "csv", "path": str(path)})
     result = run(
-        "one-bit-input-effects",
+        "one-bit-input",
         dataset={"kind": "csv", "path": str(path), "low": 1, "high": 16807},
         binarization={"kind": "threshold", "above": 343},
         simulation={"backend": "local"},

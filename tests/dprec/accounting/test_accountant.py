@@ -1,7 +1,6 @@
 """The accountant: who lost what in which round, and the losses of all rounds together."""
 
 import math
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,30 +9,22 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dprec.accounting import (
-    UNITS_IN_WORDS,
     ChannelDraws,
     Epsilon,
-    Guarantee,
-    Loss,
     NoisySum,
     PrivacyAccountant,
-    PrivacyBudget,
     PrivacyLossDistribution,
-    PrivacyUnit,
     ShuffledProfiles,
-    Status,
-    Trust,
     compose,
     dominating_channel,
     gaussian_epsilon,
     largest_mu,
     note_on_delta,
-    unit_from_text,
 )
 from dprec.channel import Channel
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.ratings import RatingScale
+from tests.make import STARS
 
 Participation = tuple[NDArray[np.bool_], Epsilon, Epsilon]
 
@@ -51,32 +42,6 @@ def test_only_who_took_part_is_charged_and_losses_add_up() -> None:
     assert accountant.get_epsilon(per="rating")[:2].tolist() == [1.5, 0.25]
     assert np.isnan(accountant.get_epsilon(per="rating")[2])
     assert accountant.get_epsilon().tolist() == [7.0, 1.0, 0.0]
-
-
-def test_what_was_sent_unprotected_cannot_be_taken_back() -> None:
-    accountant = PrivacyAccountant(rated=everybody(1))
-    accountant.step(1, everybody(1), np.inf, np.inf)
-    accountant.step(2, everybody(1), 1.0, 1.0)
-    assert accountant.get_epsilon(per="rating").tolist() == accountant.get_epsilon().tolist() == [np.inf]
-
-
-def test_a_round_in_which_nobody_took_part_costs_nothing() -> None:
-    accountant = PrivacyAccountant(rated=everybody(2))
-    accountant.step(1, ~everybody(2), 1.0, 1.0)
-    assert accountant.history == []
-
-
-def test_the_history_tells_who_lost_what_in_which_round() -> None:
-    accountant = PrivacyAccountant(rated=np.array([True, False, True]))
-    accountant.step(
-        4, np.array([False, True, True]), np.array([np.nan, np.nan, 0.5]), np.array([np.nan, 2, 3])
-    )
-    (event,) = accountant.history
-    assert event.round_index == 4
-    assert event.took_part(3).tolist() == [False, True, True]
-    assert event.per_rating == 0.5
-    assert isinstance(event.per_user, np.ndarray)
-    assert event.per_user[1:].tolist() == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -159,29 +124,6 @@ def test_an_accountant_comes_back_from_its_arrays(
     assert again.get_epsilon(per="rating").tobytes() == accountant.get_epsilon(per="rating").tobytes()
 
 
-@pytest.mark.parametrize("name", ["rated", "user_sets", "losses", "rounds", "users", "per_user_row"])
-def test_arrays_that_do_not_belong_together_are_refused(name: str) -> None:
-    accountant = PrivacyAccountant(rated=everybody(9))
-    accountant.step(1, everybody(9), np.arange(9.0), 1.0)
-    arrays = accountant.to_arrays()
-    damaged = np.ones(17, dtype=np.int64) if name in ("rated", "rounds") else arrays[name][..., :0]
-    with pytest.raises((ValueError, IndexError)):
-        PrivacyAccountant.from_arrays({**arrays, name: damaged})
-
-
-@pytest.mark.thorough
-def test_a_million_users_over_a_hundred_rounds_take_little_memory() -> None:
-    n_users, rounds = 1_000_000, 100
-    counts = np.arange(n_users) % 50
-    accountant = PrivacyAccountant(rated=counts > 0)
-    for round_index in range(1, rounds + 1):
-        asked = np.arange(n_users) % rounds != round_index
-        accountant.step(round_index, asked, 0.1, counts * 0.1)
-    bits = n_users // 8
-    kept = sum(array.nbytes for array in accountant.to_arrays().values())
-    assert 0 <= kept - (n_users + rounds * bits + 8 * n_users) < 100 * rounds
-
-
 def test_without_a_delta_losses_add_up_and_with_one_draws_compose() -> None:
     accountant, report = PrivacyAccountant(rated=everybody(3)), ChannelDraws((dominating_channel(0.1),))
     for done in range(1, 201):
@@ -251,27 +193,6 @@ def test_what_is_only_declared_is_claimed_and_nothing_of_it_proved() -> None:
     assert declared.declared().claimed is accountant
 
 
-def test_every_unit_has_its_words_and_can_be_promised() -> None:
-    assert list(UNITS_IN_WORDS) == list(get_args(PrivacyUnit))
-    for unit in UNITS_IN_WORDS:
-        assert PrivacyBudget(epsilon=1.0, per=unit).per == unit
-
-
-@pytest.mark.parametrize(
-    ("text", "unit"),
-    [
-        *((unit, unit) for unit in UNITS_IN_WORDS),
-        ("per-rating", "rating"),
-        ("per-user", "user"),
-        ("per-cell", "per-cell"),
-        (["user"], ["user"]),
-        (None, None),
-    ],
-)
-def test_a_file_may_spell_a_unit_in_two_ways(text: object, unit: object) -> None:
-    assert unit_from_text(text) == unit
-
-
 @pytest.mark.parametrize(
     ("delta", "users", "warns"), [(1e-3, 943, False), (1e-3, 1001, True), (0.1, 10, False)]
 )
@@ -281,30 +202,6 @@ def test_a_delta_above_one_in_the_number_of_users_is_warned_about(
     assert (note_on_delta(delta, users) is not None) is warns
 
 
-def test_the_reason_says_how_many_profiles_it_would_allow_to_publish() -> None:
-    note = note_on_delta(1e-3, 6040)
-    assert note is not None
-    assert note.startswith("Delta = 0.001 is above one in 6,040 users: to publish 6.04 of the profiles in")
-
-
-@pytest.mark.parametrize(
-    ("status", "opening"),
-    [("proved", "Proved: "), ("claimed", "Claimed, not proved: "), ("none", "No privacy: ")],
-)
-def test_the_status_comes_first_and_says_why(status: Status, opening: str) -> None:
-    guarantee = Guarantee(status, "local", True, "for a reason.", ("What else there is to know.",))
-    assert guarantee.statements == (f"{opening}for a reason.", "What else there is to know.")
-
-
-@pytest.mark.parametrize(
-    ("trust", "trusts_server"),
-    [("central", True), ("secure-aggregation", False), ("shuffle", False), ("local", False)],
-)
-def test_only_a_trusted_server_sees_true_ratings(trust: Trust, trusts_server: bool) -> None:
-    assert Guarantee("proved", trust, False, "for a reason.").trusts_server is trusts_server
-
-
-STARS = RatingScale.evenly(1, 5, 1)
 LAPLACE, RESPONSE = BoundedLaplace().channel(STARS, 0.5), RandomizedResponse().channel(STARS, 0.5)
 COUNTS = np.array([30, 0, 4, 30, 11])
 EVERYBODY = np.ones(5, dtype=np.bool_)
@@ -320,12 +217,6 @@ def losses_of(*drawn: ChannelDraws, delta: float = 1e-6) -> np.ndarray:
     return ChannelDraws.composed([(one, everybody) for one in drawn], delta, "replace-one")
 
 
-def test_every_user_has_the_loss_of_its_own_draws() -> None:
-    drawn = ChannelDraws((LAPLACE, RESPONSE), np.array([0, 1, 1, 1, 1]), COUNTS)
-    expected = [alone(LAPLACE, 30), 0, alone(RESPONSE, 4), alone(RESPONSE, 30), alone(RESPONSE, 11)]
-    np.testing.assert_allclose(losses_of(drawn), expected, rtol=1e-9)
-
-
 def test_several_events_about_the_same_users_compose() -> None:
     first, second = (
         ChannelDraws((LAPLACE,), 0, COUNTS),
@@ -336,60 +227,6 @@ def test_several_events_about_the_same_users_compose() -> None:
     more = losses_of(first, ChannelDraws((RESPONSE,), 0, COUNTS))
     assert (more[COUNTS > 0] > losses_of(first)[COUNTS > 0]).all()
     assert (more <= 2 * COUNTS * 0.5).all()
-
-
-def test_one_mechanism_in_several_rounds_is_drawn_from_as_often_as_users_took_part() -> None:
-    report = ChannelDraws((LAPLACE,))
-    rounds = [np.arange(5) < took_part for took_part in (5, 3, 3, 1)]
-    losses = ChannelDraws.composed([(report, users) for users in rounds], 1e-6, "replace-one")
-    # As one event with all draws, to the last bit.
-    assert losses.tolist() == losses_of(ChannelDraws((LAPLACE,), 0, np.array([4, 3, 3, 1, 1]))).tolist()
-
-
-def test_a_loss_that_does_not_compose_is_added_for_those_who_took_part() -> None:
-    added = ChannelDraws((LAPLACE,), 0, COUNTS, np.arange(5.0))
-    users = np.array([True, True, False, True, False])
-    losses = ChannelDraws.composed([(added, users)], 1e-6, "replace-one")
-    assert (
-        losses.tolist()
-        == np.where(users, losses_of(ChannelDraws((LAPLACE,), 0, COUNTS)) + np.arange(5), 0).tolist()
-    )
-
-
-def test_the_loss_grows_with_the_draws_and_never_exceeds_the_sum() -> None:
-    draws = np.arange(60)
-    losses = losses_of(ChannelDraws((LAPLACE,), 0, draws))
-    assert (np.diff(losses) > 0).all()
-    assert (losses <= draws * LAPLACE.epsilon).all()
-    assert losses[-1] < 0.5 * draws[-1] * LAPLACE.epsilon
-
-
-def test_losses_that_are_too_small_for_a_grid_are_within_delta() -> None:
-    channel = dominating_channel(1e-15)
-    assert 0 < channel.epsilon < 1e-14
-    assert losses_of(ChannelDraws((channel,), 0, COUNTS), delta=1e-9).tolist() == [0] * 5
-
-
-def test_what_was_composed_before_is_not_composed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dprec.accounting import events as module
-
-    composed = []
-
-    def counted(draws: list[tuple[PrivacyLossDistribution, int]]) -> object:
-        composed.append(draws)
-        return compose(draws)
-
-    monkeypatch.setattr(module, "compose", counted)
-    draws = np.array([3, 8, 3, 0, 8])
-    drawn = [ChannelDraws((BoundedLaplace().channel(STARS, 0.37),), 0, draws) for _ in range(2)]
-    first, again = map(losses_of, drawn)
-    assert len(composed) == 2
-    np.testing.assert_array_equal(first, again)
-    for epsilon, delta in ((0.38, 1e-6), (0.37, 1e-5)):
-        channel = BoundedLaplace().channel(STARS, epsilon)
-        other = losses_of(ChannelDraws((channel,), 0, draws), delta=delta)
-        assert other[0] == pytest.approx(alone(channel, 3, delta), rel=1e-9)
-    assert len(composed) == 6
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.02, 1.0, 20.0])
@@ -411,26 +248,6 @@ def test_sums_with_noise_cost_those_who_take_part_by_gaussian_dp() -> None:
     assert NoisySum.composed(sums, 1e-9, "add-or-remove-one")[0] > 2.5
 
 
-@pytest.mark.parametrize("between", [2.0, math.sqrt(2)])
-def test_two_profiles_are_further_apart_than_a_profile_and_none(between: float) -> None:
-    sums = [(NoisySum(0.5, between_profiles=between), EVERYBODY)]
-    one, two = (NoisySum.composed(sums, 1e-6, each)[0] for each in ("add-or-remove-one", "replace-one"))
-    assert (one, two) == (gaussian_epsilon(0.5, 1e-6), pytest.approx(gaussian_epsilon(0.5 * between, 1e-6)))
-
-
-def test_sums_compose_with_those_whose_noise_costs_the_same() -> None:
-    def cost(distance: float, delta: float) -> float:
-        return distance
-
-    assert NoisySum(1.0, cost).group == NoisySum(2.0, cost).group != NoisySum(1.0).group
-    assert (
-        NoisySum.composed(
-            [(NoisySum(3.0, cost), EVERYBODY), (NoisySum(4.0, cost), EVERYBODY)], 0.1, "replace-one"
-        )[0]
-        == 10.0
-    )
-
-
 def test_shuffling_never_costs_more_than_the_draws_do() -> None:
     drawn = ChannelDraws((LAPLACE,), 0, COUNTS)
     hidden = ShuffledProfiles(0.5 * COUNTS, np.array([10_000, 0, 10_000, 0, 10_000]))
@@ -441,8 +258,3 @@ def test_shuffling_never_costs_more_than_the_draws_do() -> None:
     assert losses[2] < local[2]
     assert losses[3] == local[3]
     assert shuffled.per_report(1e-6) is None
-
-
-def test_losses_of_one_person_are_rounded_once() -> None:
-    assert Loss.composed([Loss(0.1, 0.3)] * 10) == Loss(1.0, 3.0)
-    assert Loss.composed([]) == Loss(0.0, 0.0)

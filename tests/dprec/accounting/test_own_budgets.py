@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from dprec.accounting import AnyBudget, BudgetChoice, ColumnBudgets, OwnBudgets, PrivacyBudget
+from dprec.accounting import AnyBudget, BudgetChoice, ColumnBudgets, OwnBudgets
 from dprec.catalogue import UsersTable
 from dprec.components import as_values, parse_json
 from dprec.errors import SettingError
@@ -21,29 +21,6 @@ def chosen(seed: int = 1, **choice: Any) -> Any:
     """Return the numbers that users choose of whom each rates more, and lower, than the one before."""
     budgets = OwnBudgets.of(SHARES, choice=BudgetChoice(**choice) if choice else None)
     return budgets.chosen(np.arange(USERS), np.linspace(5, 1, USERS), seed)
-
-
-@pytest.mark.parametrize(
-    "shares",
-    [
-        {},
-        {0: 1.0},
-        {-1: 0.5, 1: 0.5},
-        {1: 0.5},
-        {1: 1.5, 2: -0.5},
-        {"much": 1.0},
-        {30: 1.0},
-        dict.fromkeys(range(1, 12), 1 / 11),
-        {1: 0.5, "1.0": 0.5},
-        {float("nan"): 1.0},
-        {1: 0.0, 2: 1.0},
-        {1: float("nan")},
-    ],
-)
-def test_shares_that_are_none_are_refused(shares: dict[Any, float]) -> None:
-    with pytest.raises(SettingError) as caught:
-        OwnBudgets.of(shares)
-    assert caught.value.key == "epsilon"
 
 
 def test_a_file_has_the_shares_under_epsilon() -> None:
@@ -98,24 +75,6 @@ def test_columns_that_are_no_epsilons_are_refused(column: list[Any], found: str)
     assert found in caught.value.found
 
 
-def test_a_column_has_at_most_as_many_epsilons_as_shares_may() -> None:
-    table = UsersTable({"chosen": np.arange(1, 12) / 2}, 11)
-    with pytest.raises(SettingError, match="11 different"):
-        ColumnBudgets.named("chosen").of_users(table)
-    assert ColumnBudgets.named("chosen").of_users(UsersTable({"chosen": np.arange(10.0)}, 10)).epsilon == 9
-
-
-@pytest.mark.parametrize("text", ["1", "0.5", ".5", "1e3", "-1", "nan", "inf", ""])
-def test_a_number_in_quotes_is_no_column(text: str) -> None:
-    with pytest.raises(ValidationError):
-        TypeAdapter(AnyBudget).validate_json(json.dumps({"epsilon": text}))
-
-
-def test_only_losses_of_ratings_have_budgets_of_ones_own() -> None:
-    with pytest.raises(SettingError, match="per"):
-        OwnBudgets.of(SHARES, per="user")
-
-
 def test_shares_are_exact_and_drawn_by_the_seed() -> None:
     first, again, other = chosen(), chosen(), chosen(seed=2)
     assert np.bincount(first).tolist() == [200, 300, 400, 100]
@@ -131,28 +90,3 @@ def test_choices_go_with_activity_or_taste() -> None:
     assert (np.diff(chosen(by="taste").astype(int)) <= 0).all()
     half = np.corrcoef(chosen(by="taste", strength=0.5), np.arange(USERS))[0, 1]
     assert -0.65 < half < -0.3
-
-
-def test_users_without_ratings_have_no_taste_to_go_with() -> None:
-    budgets = OwnBudgets.of({0: 0.5, 1: 0.5}, choice=BudgetChoice(by="taste"))
-    means = np.concatenate([np.full(100, np.nan), np.full(50, 1.0), np.full(50, 5.0)])
-    numbers = budgets.chosen(np.zeros(200, dtype=np.int64), means, 1)
-    assert numbers[100:150].max() == 0 or numbers[150:].min() == 1
-    assert np.bincount(numbers).tolist() == [100, 100]
-
-
-def test_each_epsilon_alone_is_what_all_choose() -> None:
-    assert [each.shares for each in OwnBudgets.of(SHARES).alone()] == [
-        ((0.1, 1.0),),
-        ((1.0, 1.0),),
-        ((3.0, 1.0),),
-    ]
-    one = PrivacyBudget(epsilon=1.0)
-    assert one.alone() == (one,)
-
-
-def test_scaled_budgets_keep_their_shares() -> None:
-    scaled = OwnBudgets.of(SHARES).scaled(0.5)
-    assert scaled.epsilons == (0, 0.05, 0.5, 1.5)
-    assert scaled.epsilon == 1.5
-    assert PrivacyBudget(epsilon=2.0).scaled(0.5).epsilon == 1.0

@@ -10,25 +10,17 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from dprec.accounting import (
-    ComposedLoss,
-    PrivacyBudget,
-    PrivacyLossDistribution,
-    compose,
-    dominating_channel,
-    worst_pair,
-)
-from dprec.accounting.pld import common_grid, largest_share, pairwise_losses
+from dprec.accounting import ComposedLoss, PrivacyLossDistribution, compose, dominating_channel
+from dprec.accounting.pld import common_grid
 from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
-from dprec.mechanisms.randomized_response import BinaryFlip, RandomizedResponse
+from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.ratings import RatingScale
 from dprec.reports import CellFamily
+from tests import make
+from tests.make import STARS
 from tests.paths import ROOT
-from tests.refusals import refused_at
-
-STARS = RatingScale.evenly(1, 5, 1)
 
 
 def random_channel(seed: int) -> Channel:
@@ -67,16 +59,6 @@ def test_no_pair_of_inputs_is_easier_to_tell_apart(name: str) -> None:
         assert len(set(np.argmax(pairs, axis=0)[120:180])) > 1
 
 
-@pytest.mark.parametrize("name", CHANNELS)
-def test_both_of_the_pair_are_distributions_and_each_is_the_others_mirror_image(name: str) -> None:
-    dominating = PrivacyLossDistribution.of(CHANNELS[name])
-    other = dominating.masses * np.exp(-dominating.losses)
-    assert dominating.masses.sum() == pytest.approx(1, abs=1e-9)
-    assert other.sum() == pytest.approx(1, abs=1e-9)
-    np.testing.assert_allclose(other, dominating.masses[::-1], atol=1e-12)
-    assert dominating.losses[-1] == pytest.approx(CHANNELS[name].epsilon)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_one_order_of_a_pair_is_not_made_harder_to_tell_apart(seed: int) -> None:
     one, other = np.random.default_rng(seed).dirichlet(np.full(9, 0.5), size=2)
@@ -91,53 +73,6 @@ def test_one_order_of_a_pair_is_not_made_harder_to_tell_apart(seed: int) -> None
     exact = divergences(one, other, losses) + (1 - one.sum())
     assert (bound >= exact - 1e-12).all()
     assert (bound <= exact + dominating.step / 4).all()
-
-
-def test_infinite_losses_compose_as_independent_chances() -> None:
-    surely = PrivacyLossDistribution.of_pair(np.array([0.6, 0.3, 0.1]), np.array([0.3, 0.7, 0.0]), 1e-3)
-    composed = compose([(surely, 3)])
-    assert composed.delta(100.0) == pytest.approx(1 - 0.9**3, abs=1e-9)
-    assert composed.epsilon(0.2) == composed.largest == math.inf
-
-
-def test_losses_that_lie_on_the_grid_are_kept() -> None:
-    channel = RandomizedResponse().channel(STARS, 1.0)
-    dominating = PrivacyLossDistribution.of(channel)
-    likely, unlikely = channel.probabilities[0, :2]
-    expected = np.zeros(dominating.masses.size)
-    expected[[-1, 0, dominating.points]] = likely, unlikely, 1 - likely - unlikely
-    np.testing.assert_allclose(dominating.masses, expected, atol=1e-11)
-
-
-def test_moments_and_spectrum_are_those_of_the_masses() -> None:
-    dominating = PrivacyLossDistribution.of(CHANNELS["random 1"])
-    exponents = np.array([-3.0, 0.5, 20.0])
-    direct = np.log([dominating.masses @ np.exp(t * dominating.losses) for t in exponents])
-    np.testing.assert_allclose(dominating.log_moments(exponents), direct)
-    assert dominating.variance == pytest.approx(
-        np.average(
-            (dominating.losses - dominating.masses @ dominating.losses) ** 2, weights=dominating.masses
-        )
-    )
-    # A circle shorter than the masses adds up those that meet.
-    log_moduli, angles = dominating.spectrum(100)
-    wound = np.fft.irfft(np.exp(log_moduli + 1j * angles), 100)
-    assert wound[0] == pytest.approx(dominating.masses[dominating.points % 100 :: 100].sum())
-
-
-@pytest.mark.parametrize("mechanism", [RandomizedResponse(), BoundedLaplace()], ids=lambda one: one.kind)
-def test_the_worst_pair_has_the_loss_of_the_channel(mechanism) -> None:
-    channel = mechanism.channel(STARS, 1.5)
-    loss, pair = worst_pair(channel.weights)
-    assert loss == pytest.approx(channel.epsilon, rel=1e-12)
-    assert pair == (0, 4) or mechanism.kind == "randomized-response"
-
-
-def test_every_pair_is_compared() -> None:
-    rows = [[0.5, 0.5, 0.0], [0.4, 0.6, 0.0], [0.25, 0.25, 0.5]]
-    losses = pairwise_losses(Channel.from_probabilities(rows, [1, 2, 3], [1, 2, 3], np.inf).weights)
-    expected = np.log([[1, 1.25, 2], [1.2, 1, 2.4], [np.inf, np.inf, 1]])
-    assert losses == pytest.approx(expected)
 
 
 FAMILIES = {
@@ -200,21 +135,6 @@ def test_different_channels_compose_on_one_grid() -> None:
     assert together.largest == pytest.approx(6 * 0.5 + 9 * 0.125)
 
 
-def test_epsilon_and_delta_are_each_others_inverse() -> None:
-    together = composed(BoundedLaplace().channel(STARS, 0.5), 40)
-    for delta in (1e-9, 1e-6, 1e-2):
-        assert together.delta(together.epsilon(delta)) == pytest.approx(delta)
-    assert together.epsilon(0.99) == 0
-    assert together.delta(together.largest) == 0
-    assert together.delta(0) < 1
-
-
-def test_a_delta_below_the_rounding_errors_leaves_the_sum() -> None:
-    together = composed(dominating_channel(0.1), 1000)
-    assert together.epsilon(together.error / 2) == together.largest == pytest.approx(100)
-    assert together.epsilon(1e-6) < 0.2 * together.largest
-
-
 @pytest.mark.parametrize("draws", [20, 2000])
 def test_probabilities_are_wrong_by_no_more_than_the_error(draws: int) -> None:
     channel = dominating_channel(0.5)
@@ -274,7 +194,7 @@ EVERYBODY = np.ones(5, dtype=np.bool_)
 
 
 def shared(mechanism: Mechanism, epsilon: float, delta: float = 1e-6) -> CellFamily:
-    budget = PrivacyBudget(epsilon=epsilon, per="user", composition="pld", delta=delta)
+    budget = make.user_budget(epsilon, delta)
     return mechanism.family(budget, STARS, 200)
 
 
@@ -292,38 +212,3 @@ def test_every_profile_together_costs_what_is_asked_for(mechanism: Mechanism, ep
     assert (spent >= whole * (1 - 1.1e-3)).all()
     for size in cells[cells >= 150].tolist():
         assert calibrated.channel(size).epsilon > 1.5 * epsilon / size
-
-
-def test_device_and_server_find_the_same_share() -> None:
-    # A device knows its own profile, the server those of all.
-    server, device = shared(BoundedLaplace(), 2.0), shared(BoundedLaplace(), 2.0)
-    for size in range(1, 40):
-        server.channel(size)
-    assert device.channel(37).weights.tolist() == server.channel(37).weights.tolist()
-
-
-def test_a_larger_delta_leaves_more_for_each_draw() -> None:
-    shares = [shared(BoundedLaplace(), 1.0, delta).channel(150).epsilon for delta in (1e-9, 1e-6, 1e-3)]
-    assert shares == sorted(shares)
-    assert shares[2] > 1.4 * shares[0]
-
-
-def test_rounds_share_a_budget() -> None:
-    share = largest_share(dominating_channel, 50, 1.0, 1e-5, most=20.0)
-    assert share == pytest.approx(0.0388, abs=1e-4)
-
-
-def test_a_mechanism_whose_noise_is_given_keeps_to_the_sum() -> None:
-    flip = BinaryFlip(p1=0.4, p2=0.4)
-    signs = RatingScale(np.array([-1.0, 1.0]))
-    budget = PrivacyBudget(epsilon=10.0, per="user", composition="pld")
-    calibrated = flip.family(budget, signs, 200)
-    assert calibrated.channel(20).epsilon == pytest.approx(np.log(0.6 / 0.4))
-
-
-def test_only_draws_about_a_user_are_composed() -> None:
-    with refused_at("composition"):
-        PrivacyBudget(epsilon=1.0, composition="pld")
-    for delta in (0.0, 1e-10, 0.2):
-        with refused_at("delta"):
-            PrivacyBudget(epsilon=1.0, per="user", composition="pld", delta=delta)

@@ -2,16 +2,15 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from dprec.arrays import Bools
-from dprec.attacks.attributes import Attribute, Attributes, learned, principal
+from dprec.attacks.attributes import Attributes, learned
 from dprec.attacks.bounds import Roc, above_by_chance
 from dprec.catalogue import UsersTable
-from dprec.randomness import generator
 from dprec.ratings import Ratings
-from tests.dprec.attacks.played import Played, hidden_rows, seen_by_all
+from tests import make
+from tests.dprec.attacks.games import Played, hidden_rows, seen_by_all, transcript_of
 from tests.dprec.attacks.test_seen import SCALE
 from tests.refusals import refused_at
 
@@ -21,10 +20,8 @@ def people(users: int = 120, items: int = 60, seed: int = 1) -> tuple[Ratings, B
     random = np.random.default_rng(seed)
     own = np.arange(users) % 3 == 0
     second = np.arange(items) >= items // 2
-    rated = np.argwhere(random.random((users, items)) < np.where(own[:, None] == second, 0.5, 0.2))
-    levels = random.integers(1, 4, len(rated))
-    names = {"user_ids": np.arange(users), "item_ids": np.arange(items)}
-    return Ratings.from_triples(rated[:, 0], rated[:, 1], levels, SCALE, **names), own
+    cells = random.random((users, items)) < np.where(own[:, None] == second, 0.5, 0.2)
+    return make.rated(cells, random.integers(1, 4, int(cells.sum())), SCALE), own
 
 
 def table(own: Bools) -> UsersTable:
@@ -62,72 +59,12 @@ def test_bounds_are_those_of_one_user_and_hold_for_hidden_sets_alone() -> None:
     assert shown.figures["attribute_auc_gender"].bound is None
 
 
-def test_nothing_seen_is_the_baseline() -> None:
-    truth, own = people()
-    figures = Attributes().perform(Played(truth, seen_by_all(truth), table(own), 0.0, 0.0)).figures
-    for figure in figures.values():
-        assert figure.value == pytest.approx(figure.baseline)
-    # Nothing is measured, so chance adds nothing.
-    assert figures["attribute_auc"].bound == pytest.approx(0.5)
-    assert figures["attribute_accuracy_gender"].bound == pytest.approx(2 / 3)
-
-
-def test_vectors_are_read_whether_sparse_or_not() -> None:
-    truth, own = people()
-    vectors = np.random.default_rng(3).normal(size=(own.size, 8)) + own[:, None]
-    seen = [seen_by_all(truth), seen_by_all(truth)]
-    for transcript, form in zip(seen, (vectors, sp.csr_array(vectors)), strict=True):
-        object.__setattr__(transcript, "vectors", form)
-    found = [Attributes().perform(Played(truth, each, table(own))).figures for each in seen]
-    areas = [figures["attribute_auc_gender"].value for figures in found]
-    assert areas[0] > 0.9
-    assert areas[0] == pytest.approx(areas[1])
-
-
-def test_users_of_whom_it_is_not_known_are_left_out() -> None:
-    truth, own = people()
-    names = np.where(own, "F", "M")
-    names[:60] = ""
-    users = UsersTable({"gender": names}, own.size)
-    figures = (
-        Attributes(columns=("gender",))
-        .perform(Played(truth, seen_by_all(truth, trusted=True), users))
-        .figures
-    )
-    assert figures["attribute_accuracy_gender"].baseline == pytest.approx(2 / 3)
-    few = UsersTable({"gender": np.where(np.arange(own.size) < 15, names[::-1], "")}, own.size)
-    assert Attributes().perform(Played(truth, seen_by_all(truth, trusted=True), few)).figures == {}
-
-
 @pytest.mark.parametrize("users", [None, table(np.arange(120) % 2 == 0)])
 def test_a_column_that_is_not_there_is_refused_if_it_was_asked_for(users: UsersTable | None) -> None:
     truth, _ = people()
     played = Played(truth, seen_by_all(truth), users)
     with refused_at("columns"):
         Attributes(columns=("occupation",)).perform(played)
-
-
-def test_columns_are_cut_at_a_number_or_against_the_most_frequent_text() -> None:
-    ages = np.array([20.0, 30.0, np.nan, 40.0, 50.0])
-    high = Attribute.of(ages, None)
-    np.testing.assert_array_equal(high.labels, [False, False, False, True, True])
-    np.testing.assert_array_equal(Attribute.of(ages, 30.0).labels, [False, True, False, True, True])
-    np.testing.assert_array_equal(high.known, ~np.isnan(ages))
-    texts = Attribute.of(np.array(["a", "b", "c", "b", ""]), None)
-    np.testing.assert_array_equal(texts.labels, [False, True, False, True, False])
-    assert (texts.text, texts.fewest, texts.majority) == ("b", 2, 0.5)
-
-
-def test_components_are_those_of_the_scaled_matrix() -> None:
-    random = np.random.default_rng(1)
-    seen = random.normal(size=(50, 30)) * np.linspace(0.1, 5, 30) + 7
-    seen[:, 3] = 2.0
-    scaled = (seen - seen.mean(axis=0)) / np.sqrt(np.where(seen.std(axis=0) > 0, seen.std(axis=0), 1))
-    scaled /= np.sqrt((scaled**2).sum() / 50)
-    for form in (seen, sp.csr_array(seen)):
-        found = principal(form, generator(1, "test"))
-        np.testing.assert_allclose(found @ found.T, scaled @ scaled.T, atol=1e-9)
-    assert principal(np.ones((5, 4)), generator(1, "test")).max() == 0
 
 
 def test_the_weights_are_those_of_the_ridge_that_predicts_who_is_left_out() -> None:
@@ -167,7 +104,6 @@ def test_the_weights_are_those_of_the_ridge_that_predicts_who_is_left_out() -> N
 def test_nobody_is_guessed_by_what_was_learned_of_them() -> None:
     # The area of 40 against 80 that says nothing has a deviation of .057; .3 more is one alarm in 10^6.
     truth, own = people()
-    transcript = seen_by_all(truth)
-    object.__setattr__(transcript, "vectors", np.random.default_rng(7).normal(size=(own.size, 100)))
+    transcript = transcript_of(truth, vectors=np.random.default_rng(7).normal(size=(own.size, 100)))
     figures = Attributes().perform(Played(truth, transcript, table(own))).figures
     assert figures["attribute_auc_gender"].value < 0.8

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dprec.attacks.bounds import Roc
-from dprec.attacks.estimates import Estimate
+from dprec.attacks.bounds import Estimate, Roc
 
 
 def test_an_interval_of_true_positives_holds_the_truth_as_often_as_it_says() -> None:
@@ -31,17 +30,3 @@ def test_an_end_of_an_interval_is_that_of_clopper_and_pearson_at_half_of_its_fai
     roc = Roc.of_scores(np.where(np.arange(1100) < 30, 2.0, np.where(labels, 0.0, 1.0)), labels, ~labels)
     estimate = Estimate.of_true_positives(roc, 0.01, 100, 1000)
     assert estimate.low == pytest.approx(beta.ppf(0.0125, 30, 71), rel=1e-6)
-
-
-def test_few_decisions_say_nothing_of_rare_false_positives() -> None:
-    labels = np.arange(20) < 10
-    roc = Roc.of_scores(labels.astype(np.float64), labels, ~labels)
-    estimate = Estimate.of_true_positives(roc, 0.001, 10, 10)
-    assert (estimate.measured, estimate.low, estimate.high) == (1.0, 0.0, 1.0)
-    assert estimate.in_words("tpr") == "tpr was measured as 1.0000 (0.0000 to 1.0000)"
-
-
-def test_an_interval_of_an_area() -> None:
-    estimate = Estimate.of_area(0.5, 3000, 3000)
-    assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * 0.00745, rel=0.01)
-    assert Estimate.of_area(1.0, 10, 10).high == 1

@@ -1,19 +1,19 @@
 """Fake profiles, and attacks with them on a server that shows everybody the means of items."""
 
-from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dprec.arrays import AnyInts, Floats
 from dprec.attacks import Damage, Liars, Promotion, Shown
-from dprec.attacks.liars import Background, FakeProfiles, Fillers, number_of_liars
+from dprec.attacks.liars import Background, FakeProfiles
 from dprec.attacks.promotion import seen_of
 from dprec.completion import Averages
 from dprec.randomness import generator
-from dprec.ratings import POSITIVE, Ratings
-from tests.dprec.attacks.fakes import ratings_of
+from dprec.ratings import Ratings
+from tests.dprec.attacks.games import of_kinds
 
 TARGETS = np.array([4, 9])
 
@@ -46,22 +46,12 @@ class MeansGame:
 
 @pytest.fixture
 def honest() -> Ratings:
-    return ratings_of(200, 40, 0.3, seed=5)
+    return of_kinds(200, 40, 0.3, seed=5)
 
 
 def made(honest: Ratings, fillers: Any, level: int = 5, liars: int = 9) -> Ratings:
     profiles = FakeProfiles(Background.of(honest), TARGETS, level, fillers)
     return profiles.made(honest, liars, generator(1, "fake profiles of a test"))
-
-
-@pytest.mark.parametrize("fillers", get_args(Fillers))
-def test_every_profile_has_all_targets_and_fillers(honest: Ratings, fillers: Fillers) -> None:
-    profiles = made(honest, fillers)
-    levels = profiles.to_sparse().toarray()
-    assert (levels[:, TARGETS] == 5).all()
-    assert (profiles.counts > TARGETS.size).all() == (fillers != "none")
-    assert np.array_equal(profiles.items, np.nonzero(levels)[1])
-    assert made(honest, fillers).levels.tolist() == profiles.levels.tolist()
 
 
 def test_fillers_are_what_they_are_called(honest: Ratings) -> None:
@@ -82,35 +72,6 @@ def test_fillers_are_what_they_are_called(honest: Ratings) -> None:
     means = np.bincount(honest.items, honest.values, honest.n_items) / np.maximum(raters, 1)
     kept = ~np.isin(reversed_.items, TARGETS)
     assert np.corrcoef(means[reversed_.items[kept]], reversed_.values[kept])[0, 1] < -0.5
-
-
-@pytest.mark.parametrize("fillers", get_args(Fillers))
-def test_sets_are_made_up_too(honest: Ratings, fillers: Fillers) -> None:
-    sets = replace(honest, scale=POSITIVE, levels=np.ones_like(honest.levels))
-    assert (made(sets, fillers, level=1).to_sets().toarray()[:, TARGETS] == 1).all()
-
-
-def test_liars_come_after_all_others(honest: Ratings) -> None:
-    liars = Liars(made(honest, "random"))
-    joined = liars.joining(honest)
-    assert joined.n_users == honest.n_users + 9
-    assert joined.items[: honest.count].tolist() == honest.items.tolist()
-    assert joined.levels[: honest.count].tolist() == honest.levels.tolist()
-    assert joined.counts[honest.n_users :].tolist() == liars.profiles.counts.tolist()
-
-
-@pytest.mark.parametrize(("honest", "share", "liars"), [(950, 0.05, 50), (99, 0.01, 1), (10, 0.01, 1)])
-def test_a_share_is_of_all_users(honest: int, share: float, liars: int) -> None:
-    assert number_of_liars(honest, share) == liars
-
-
-def test_targets_have_about_the_median_number_of_raters(honest: Ratings) -> None:
-    background = Background.of(honest)
-    targets = background.targets(5, generator(2, "targets of a test"))
-    assert np.unique(targets).size == 5
-    ordered = np.sort(background.raters[background.raters > 0])
-    spread = np.abs(background.raters[targets] - np.median(ordered))
-    assert spread.max() <= np.sort(np.abs(ordered - np.median(ordered)))[19]
 
 
 def test_ranks_are_among_unrated_items(honest: Ratings) -> None:
@@ -142,34 +103,6 @@ def test_targets_move_where_liars_want_them(honest: Ratings, goal: Any, side: in
     assert side * (rank.value - rank.baseline) < -3  # type: ignore[operator]
     assert {liars.crafted for liars in game.liars} == {True, False}
     assert {liars.users for liars in game.liars} == {50}
-
-
-def test_further_shares_of_liars_lie_like_the_main_one(honest: Ratings) -> None:
-    game = MeansGame(honest)
-    attack = Promotion(share=0.2, shares=[0.2, 0.005, 0.05])  # type: ignore[arg-type]
-    figures, ways = attack.perform(game).figures, len(attack._ways(honest))
-    assert attack.figures() == tuple(figures)
-    assert [liars.users for liars in game.liars[ways:]] == [1, 11]
-    courses = [(f"target_{what}", side) for what, side in (("hit_rate_at_10", 1), ("rank", -1))]
-    for name, side in courses:
-        course = [figures[f"{name}_at_{percent}_percent"] for percent in ("0_5", "5", "20")]
-        assert {figure.baseline for figure in course} == {figures[name].baseline}
-        assert course[-1] == figures[name]
-        moved = [side * (figure.value - figure.baseline) for figure in course]  # type: ignore[operator]
-        assert moved == sorted(moved)
-        assert moved[-1] > moved[0]
-    alone = Promotion(share=0.2).perform(MeansGame(honest)).figures  # type: ignore[arg-type]
-    assert alone.items() <= figures.items()
-    assert list(alone) == ["target_hit_rate_at_10", "target_rank", "target_prediction"]
-
-
-def test_the_strongest_fillers_are_at_least_as_strong_as_each(honest: Ratings) -> None:
-    def rank(fillers: Any) -> float:
-        reached = Promotion(fillers=fillers).perform(MeansGame(honest)).figures  # type: ignore[arg-type]
-        return reached["target_rank"].value or np.nan
-
-    # Means do not depend on the fillers but by the mean of all ratings, and 100 of 200 users choose.
-    assert rank("strongest") <= min(map(rank, ("contrast", "active", "popular"))) + 2
 
 
 def test_damage_is_what_honest_users_lose(honest: Ratings) -> None:

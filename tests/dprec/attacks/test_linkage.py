@@ -13,8 +13,7 @@ from dprec.arrays import Floats
 from dprec.attacks.bounds import FAILURE, Roc, above_by_chance
 from dprec.attacks.linkage import Known, Linkage, allowed_to_find
 from dprec.attacks.seen import Seen
-from dprec.observations import Observations
-from tests.dprec.attacks.played import Played, hidden_rows, seen_by_all
+from tests.dprec.attacks.games import Played, hidden_rows, seen_by_all
 from tests.dprec.attacks.test_seen import ratings
 
 
@@ -52,12 +51,6 @@ def test_no_mechanism_allows_more(weights: list[tuple[float, float]], users: int
     assert found_by_the_best(one, other, users) <= Roc.allowed(epsilon).found_among(users) + 1e-12
 
 
-def test_the_bound_of_no_loss_is_chance_and_of_a_large_one_certainty() -> None:
-    for users, epsilon, share in ((1000, 0.0, 1 / 1000), (1000, 60.0, 1.0), (1000, math.inf, 1.0)):
-        assert Roc.allowed(epsilon).found_among(users) == pytest.approx(share)
-    assert Roc.allowed(2.0).found_among(10**6) == pytest.approx(math.exp(2) / 10**6)
-
-
 @pytest.mark.parametrize("users", [300, 5000])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_chance_counts_people_beside_whom_nobody_scores_high(users: int, epsilon: float) -> None:
@@ -67,17 +60,6 @@ def test_chance_counts_people_beside_whom_nobody_scores_high(users: int, epsilon
     others = -math.expm1(math.log(bound * FAILURE / 2) / (users - 1))
     least = above_by_chance(float(curve.at(others)), users, FAILURE / 2)
     assert mean < least <= bound < 1.2 * least
-
-
-def test_more_known_ratings_of_one_seed_contain_fewer() -> None:
-    truth = ratings(60, 40)
-    few, many = (Known.drawn(truth, number, 1000, seed=4) for number in (3, 5))
-    np.testing.assert_array_equal(few.people, np.flatnonzero(truth.counts >= 3))
-    np.testing.assert_array_equal(few.items[np.isin(few.people, many.people)], many.items[:, :3])
-    cells = truth.users * truth.n_items + truth.items
-    wanted = many.people[:, None] * truth.n_items + many.items
-    np.testing.assert_array_equal(many.levels, truth.levels[np.searchsorted(cells, wanted)])
-    assert Known.drawn(truth, 3, 7, seed=4).people.size == 7
 
 
 def test_hidden_sets_are_found_as_by_a_search() -> None:
@@ -116,20 +98,6 @@ def test_the_loss_of_a_user_bounds_what_is_found_and_that_of_cells_nothing() -> 
     assert shown["linkage_top1"].bound is None
 
 
-def test_seen_sets_single_out_who_has_items_that_nobody_else_has() -> None:
-    truth = ratings(50, 20)
-    figures = (
-        Linkage(known=(3,), unique=(2, 4)).perform(Played(truth, seen_by_all(truth, trusted=True))).figures
-    )
-    sets = [set(truth.items[truth.users == user].tolist()) for user in range(50)]
-    for number in (2, 4):
-        known = Known.drawn(truth, number, 1000, seed=1)
-        alone = [sum(set(items.tolist()) <= other for other in sets) == 1 for items in known.items]
-        assert figures[f"unique_at_{number}"].value == pytest.approx(np.mean(alone))
-        assert figures[f"unique_at_{number}"].baseline == 0.0
-    assert figures["linkage_top1"].bound is None
-
-
 def test_users_who_are_alike_share_a_hit() -> None:
     truth = ratings(1, 30)
     twins = truth.of_users(np.zeros(4, dtype=np.int64), np.arange(4))
@@ -138,33 +106,3 @@ def test_users_who_are_alike_share_a_hit() -> None:
     )
     assert figures["linkage_top1"].value == pytest.approx(1 / 4)
     assert figures["unique_at_2"].value == 0.0
-
-
-def test_nothing_seen_is_a_guess_and_too_few_ratings_are_nothing() -> None:
-    truth = ratings()
-    nothing = Played(truth, seen_by_all(truth), None, 0.0, 0.0)
-    guess = Linkage(known=(2,), unique=(2,)).perform(nothing).figures
-    assert guess["linkage_top1"].value == pytest.approx(1 / 7)
-    assert guess["linkage_top1"].bound == pytest.approx(1 / 7)
-    seen = seen_by_all(truth, hidden_rows(truth, 1.0, seed=1)[0])
-    none = Linkage(known=(50,), unique=(50,)).perform(Played(truth, seen, epsilon=1.0)).figures
-    assert none["linkage_top1"].value is None
-
-
-def test_a_person_is_found_by_a_part_of_its_ratings() -> None:
-    truth = ratings(60, 80)
-    part = truth.select(np.random.default_rng(2).random(truth.count) < 0.5)
-    cells = part.users, part.items, np.zeros(part.count), (60, 80), truth.scale
-    seen = seen_by_all(truth, Observations.of(*cells))
-    figures = Linkage(known=(12,), unique=(12,)).perform(Played(truth, seen)).figures
-    assert figures["linkage_top1"].value > 0.5
-    # Of those whose known items are not all shown, none is singled out by somebody else's set.
-    assert figures["unique_at_12"].value < 0.05
-
-
-def test_the_headline_is_at_the_middle_number() -> None:
-    assert Linkage().figures()[0] == "linkage_top1"
-    truth = ratings(30, 40)
-    seen = seen_by_all(truth, hidden_rows(truth, 2.0, seed=1)[0])
-    figures = Linkage(known=(10, 2, 5), unique=(2,)).perform(Played(truth, seen, epsilon=2.0)).figures
-    assert figures["linkage_top1"] == figures["linkage_top1_at_5"]

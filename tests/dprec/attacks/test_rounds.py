@@ -1,56 +1,31 @@
 """What rounds add: likelihoods that multiply, answers that stay, and gradients that show who rated what."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
-from dprec.arrays import Bools, Floats
-from dprec.attacks import Liars, Shown, Transcript
+from dprec.arrays import Floats
 from dprec.attacks.rounds import Rounds, evidence_of, profiles_like, within_items
-from dprec.attacks.uploads import Answered, Upload, added_up, of_normal_noise, of_signs
-from dprec.catalogue import UsersTable
+from dprec.attacks.transcript import Answered, Upload, of_normal_noise, of_signs
 from dprec.completion import Profiles
-from dprec.datasets import Synthetic
 from dprec.observations import Observations, SymbolReports
 from dprec.ratings import Ratings
+from tests import make
+from tests.dprec.attacks.games import Played, transcript_of
 
-RATINGS = Synthetic(users=400, items=30, ratings=4000, seed=2).load()
+RATINGS = make.synthetic(400, 30, 4000, seed=2)
 LIE = 0.2
 """Probability of a wrong bit."""
 
 
-@dataclass(frozen=True)
-class Played:
-    """A game in which some things were seen."""
-
-    transcript: Transcript
-    truth: Ratings = RATINGS
-    accountant: PrivacyAccountant = field(default_factory=lambda: PrivacyAccountant(rated=RATINGS.counts > 0))
-    users: UsersTable | None = None
-    delta: float = 1e-6
-    seed: int = 3
-    hides_item_sets: bool = True
-
-    @property
-    def shown(self) -> Shown:
-        """Refuse: nobody is shown anything."""
-        raise NotImplementedError
-
-    def with_liars(self, liars: Liars) -> Shown:
-        """Refuse: nobody lies."""
-        raise NotImplementedError
-
-    def again(self, present: Bools, number: int) -> Transcript:
-        """Refuse: nothing here is run twice."""
-        raise NotImplementedError
-
-
-def transcript(**said: object) -> Transcript:
-    sizes = {"n_users": RATINGS.n_users, "n_items": RATINGS.n_items, "scale": RATINGS.scale}
-    return Transcript(**sizes, **said)  # type: ignore[arg-type]
+def played(truth: Ratings = RATINGS, given: PrivacyAccountant | None = None, **said: Any) -> Played:
+    """Return a game in which some things were seen."""
+    given = given or PrivacyAccountant(rated=RATINGS.counts > 0)
+    return Played(truth, transcript_of(RATINGS, **said), given=given, seed=3)
 
 
 def accountant(rounds: int, per_rating: float) -> PrivacyAccountant:
@@ -68,13 +43,13 @@ def bits(seed: int, of: Ratings = RATINGS) -> Observations:
     zeros = np.zeros(of.count, dtype=np.int64)
     evidence = SymbolReports((channel,), said.astype(np.int64), zeros)
     shape = of.n_users, of.n_items
-    return Observations.of(of.users, of.items, said * 1.0, shape, of.scale, evidence=evidence)
+    return make.observations(of.users, of.items, said * 1.0, shape, of.scale, evidence=evidence)
 
 
 def test_bits_that_are_drawn_anew_add_up() -> None:
     """The share of right signs is a mean of 4,000 bits: one 5.5 deviations away has a probability of 4e-8."""
     spent = accountant(5, np.log((1 - LIE) / LIE))
-    reached = Rounds().perform(Played(transcript(reports=tuple(map(bits, range(5)))), accountant=spent))
+    reached = Rounds().perform(played(reports=tuple(map(bits, range(5))), given=spent))
     sign, half, first = (reached.figures[f"rounds_sign{when}"] for when in ("", "_half", "_first"))
     assert sign.value is not None
     assert half.value is not None
@@ -98,28 +73,10 @@ def test_reports_on_one_permanent_answer_say_what_the_first_does() -> None:
         return joined.select(np.diff(cells, prepend=-1) > 0)
 
     spent = accountant(1, np.log((1 - LIE) / LIE))
-    said = transcript(reports=(one, one, one), read_together=as_one)
-    figures = Rounds().perform(Played(said, accountant=spent)).figures
+    said = played(given=spent, reports=(one, one, one), read_together=as_one)
+    figures = Rounds().perform(said).figures
     assert figures["rounds_sign"].value == figures["rounds_sign_first"].value
     assert figures["rounds_level"].value == figures["rounds_level_first"].value
-
-
-def test_a_rating_counts_from_its_first_report_on() -> None:
-    """Ratings that are reported later are judged by their own reports, and others are not judged."""
-    early = RATINGS.select(RATINGS.items < 10)
-    whole, some = bits(1), bits(2, early)
-    assert some.shape == whole.shape
-    reached = Rounds().perform(Played(transcript(reports=(some, bits(3, early)))))
-    alone = Rounds().perform(Played(transcript(reports=(some, bits(3, early))), truth=early))
-    value, other = (each.figures["rounds_sign_first"].value for each in (reached, alone))
-    assert value == other
-    assert "2 reports" in reached.notes[0]
-
-
-def test_one_round_is_not_several() -> None:
-    figures = Rounds().perform(Played(transcript(reports=(bits(1),)))).figures
-    assert {figure.value for figure in figures.values()} == {None}
-    assert set(figures) == set(Rounds().figures())
 
 
 def of_halves(profiles: Profiles) -> Floats:
@@ -148,15 +105,6 @@ def test_signs_are_weighed_by_what_made_up_devices_compute() -> None:
     assert evidence == pytest.approx(np.log1p(0.4 * signs[users]))
 
 
-def test_numbers_about_all_items_are_weighed_as_those_about_one_are() -> None:
-    """Where only an item's own number depends on it, the others say nothing, or what goes along with it."""
-    signs = np.where(np.random.default_rng(0).random((RATINGS.n_users, RATINGS.n_items)) < 0.5, 1.0, -1.0)
-    users = np.arange(RATINGS.n_users)
-    alone = evidence_of(sent(signs), users, MADE_UP)
-    together = evidence_of(sent(signs, per_item=None), users, MADE_UP)
-    assert np.corrcoef(alone.ravel(), together.ravel())[0, 1] > 0.95
-
-
 def test_what_is_sent_about_rated_items_alone_shows_them() -> None:
     sets = RATINGS.to_sets()
 
@@ -166,7 +114,7 @@ def test_what_is_sent_about_rated_items_alone_shows_them() -> None:
         )
 
     upload = replace(sent(sets.toarray()), read=read, shows_items=True)
-    figure = Rounds().perform(Played(transcript(uploads=(upload,)))).figures["rounds_membership_auc"]
+    figure = Rounds().perform(played(uploads=(upload,))).figures["rounds_membership_auc"]
     assert figure.value == 1.0
 
 
@@ -188,15 +136,15 @@ def test_noise_hides_less_with_every_round_and_never_less_than_epsilon_allows() 
     for number in range(rounds):
         draw = ChannelDraws((dominating_channel(epsilon),))
         spent.step(number, RATINGS.counts >= 0, epsilon, epsilon, draw)
-    played = Played(transcript(uploads=tuple(upload() for _ in range(rounds))), accountant=spent)
-    figures = Rounds().perform(played).figures
+    game = played(uploads=tuple(upload() for _ in range(rounds)), given=spent)
+    figures = Rounds().perform(game).figures
     first, every = figures["rounds_membership_auc_first"], figures["rounds_membership_auc"]
     assert first.value is not None
     assert every.value is not None
     assert every.bound is not None
     assert first.value < every.value <= every.bound < 1
     assert first.value == pytest.approx(0.5 + scale / 8, abs=0.02)
-    trusted = Rounds().perform(replace(played, transcript=replace(played.transcript, trusted=True)))
+    trusted = Rounds().perform(game.saying(replace(game.transcript, trusted=True)))
     assert trusted.figures["rounds_membership_auc"].bound is None
 
 
@@ -216,20 +164,3 @@ def test_areas_within_items() -> None:
     # What differs between items alone, such as popularity, says nothing.
     assert within_items(np.tile([3.0, 2.0, 1.0], (3, 1)), rated) == 0.5
     assert within_items(perfect, np.ones((3, 3), dtype=np.bool_)) is None
-
-
-def test_made_up_profiles_rate_items_as_often_and_as_high() -> None:
-    """Every share of 2,000 is within 5.5 deviations: a false alarm of 30 x 4e-8 for the items."""
-    raters = (np.bincount(RATINGS.items, minlength=RATINGS.n_items) + 0.5) / (RATINGS.n_users + 1)
-    made_up = np.bincount(MADE_UP.items, minlength=RATINGS.n_items) / MADE_UP.n_users
-    assert np.all(np.abs(made_up - raters) <= 5.5 * np.sqrt(raters * (1 - raters) / MADE_UP.n_users))
-    of_items = np.bincount(MADE_UP.items, MADE_UP.values) / np.bincount(MADE_UP.items)
-    true = np.bincount(RATINGS.items, RATINGS.values) / np.bincount(RATINGS.items)
-    assert np.all(np.abs(of_items - true) < 5.5 * 2 / np.sqrt(np.bincount(MADE_UP.items)))
-
-
-def test_answers_of_rounds_add_up_by_number() -> None:
-    total = added_up([sent(np.array([[1.0, 2.0], [0.0, -1.0]]))] * 2)
-    assert total is not None
-    assert total.toarray().tolist() == [[2.0, 4.0], [0.0, -2.0]]
-    assert added_up([]) is None

@@ -1,35 +1,26 @@
 """What reports say of cells: likelihoods of what is shown, and of what is not, against a loop over cells."""
 
 import numpy as np
-import pytest
 
 from dprec.arrays import Floats, Ints
-from dprec.attacks.seen import ItemShares, Seen, Weighed
+from dprec.attacks.seen import Seen, Weighed
 from dprec.observations import Observations, RatedSets, SymbolReports
 from dprec.ratings import Ratings, RatingScale
-from tests.dprec.attacks.played import hidden_rows, seen_by_all
+from tests import make
+from tests.dprec.attacks.games import hidden_rows, seen_by_all
 
 SCALE = RatingScale(np.array([1.0, 2.0, 3.0]))
 CHANNEL = np.array([[0.6, 0.4], [0.5, 0.5], [0.1, 0.9]])
 
 
-def ratings(users: int = 7, items: int = 9, seed: int = 3, density: float = 0.4) -> Ratings:
-    random = np.random.default_rng(seed)
-    rated = np.argwhere(random.random((users, items)) < density)
-    return Ratings.from_triples(
-        rated[:, 0],
-        rated[:, 1],
-        random.integers(1, 4, len(rated)),
-        SCALE,
-        user_ids=np.arange(users),
-        item_ids=np.arange(items),
-    )
+def ratings(users: int = 7, items: int = 9, seed: int = 3) -> Ratings:
+    return make.random_ratings(users, items, seed=seed, scale=SCALE)
 
 
 def shown(truth: Ratings, symbols: Ints) -> Observations:
     evidence = SymbolReports((CHANNEL,), symbols, np.zeros(symbols.size, dtype=np.int64))
     shape = truth.n_users, truth.n_items
-    return Observations.of(truth.users, truth.items, symbols * 1.0, shape, truth.scale, evidence=evidence)
+    return make.observations(truth.users, truth.items, symbols * 1.0, shape, truth.scale, evidence=evidence)
 
 
 def whole(reading: Seen) -> tuple[Floats, Floats]:
@@ -53,14 +44,6 @@ def test_a_cell_of_a_hidden_set_weighs_as_its_symbol_does() -> None:
     np.testing.assert_allclose((1 - rated) * np.exp(-logs[0]) + rated * np.exp(-logs[1]), 1.0)
 
 
-def test_two_rounds_add_up() -> None:
-    truth = ratings()
-    rounds = [hidden_rows(truth, 1.0, seed)[0] for seed in (1, 2)]
-    logs = [whole(r)[0] for parts in (rounds[:1], rounds[1:], rounds) if (r := reading_of(truth, *parts))]
-    differences = [one[1:] - one[0] for one in logs]
-    np.testing.assert_allclose(differences[0] + differences[1], differences[2], atol=1e-12)
-
-
 def reading_of(truth: Ratings, *seen: Observations) -> Seen | None:
     return Seen.of(seen_by_all(truth, *seen), truth)
 
@@ -81,41 +64,6 @@ def test_seen_sets_are_certain_and_their_symbols_weigh_levels() -> None:
     np.testing.assert_allclose(of_levels - of_levels[0], np.log(CHANNEL[:, symbols] / CHANNEL[0, symbols]))
 
 
-def test_several_answers_about_one_rating_are_independent() -> None:
-    truth = ratings()
-    symbols = np.random.default_rng(1).integers(0, 2, (2, truth.count))
-    joined = Observations.joined([shown(truth, own) for own in symbols])
-    reading = reading_of(truth, joined)
-    assert reading is not None
-    logs = whole(reading)[0][:, truth.users, truth.items][1:]
-    of_symbols = np.log(CHANNEL[:, symbols[0]]) + np.log(CHANNEL[:, symbols[1]])
-    np.testing.assert_allclose(logs - logs[0], of_symbols - of_symbols[0], atol=1e-12)
-
-
-def test_rounds_about_some_ratings_each_are_read_together() -> None:
-    truth = ratings()
-    symbols = np.random.default_rng(1).integers(0, 2, truth.count)
-    whole_report = reading_of(truth, shown(truth, symbols))
-    parts = [np.arange(truth.count) % 2 == half for half in (0, 1)]
-    rounds = [shown(truth.select(part), symbols[part]) for part in parts]
-    together = reading_of(truth, *rounds)
-    assert together is not None
-    assert whole_report is not None
-    for one, other in zip(whole(together), whole(whole_report), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_an_item_that_only_one_of_two_sets_holds_is_rated() -> None:
-    truth = ratings()
-    fewer = truth.select(truth.items != 0)
-    both = [Observations.of(each.users, each.items, each.values, (7, 9), SCALE) for each in (truth, fewer)]
-    seen = reading_of(truth, *both)
-    assert seen is not None
-    logs, rated = whole(seen)
-    assert not np.isnan(logs).any()
-    np.testing.assert_array_equal(rated[truth.users, truth.items], 1.0)
-
-
 def test_nothing_is_read_of_users_who_cannot_be_told_apart() -> None:
     truth = ratings()
     reports = shown(truth, np.zeros(truth.count, dtype=np.int64))
@@ -131,7 +79,7 @@ def test_who_sent_nothing_may_have_rated_anything() -> None:
     truth = ratings()
     kept = truth.select(truth.users != 2)
     sets = RatedSets(kept.users, kept.items, truth.n_users)
-    seen = Observations.of(
+    seen = make.observations(
         np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), (3, 9), SCALE, rated=sets
     )
     reading = reading_of(truth, seen)
@@ -139,34 +87,3 @@ def test_who_sent_nothing_may_have_rated_anything() -> None:
     logs, rated = whole(reading)
     np.testing.assert_allclose(logs[:, 2], 0.0, atol=1e-12)
     assert ((rated[2] > 0) & (rated[2] < 1)).all()
-
-
-def test_a_trusted_server_reads_the_ratings() -> None:
-    truth = ratings()
-    reading = Seen.of(seen_by_all(truth, trusted=True), truth)
-    assert reading is not None
-    assert not reading.hides_items
-    logs, _ = whole(reading)
-    np.testing.assert_array_equal(np.isfinite(logs[:, truth.users, truth.items]).argmax(axis=0), truth.levels)
-
-
-def test_an_active_user_is_expected_to_have_rated_more() -> None:
-    random = np.random.default_rng(5)
-    rated = np.argwhere(random.random((40, 200)) < np.where(np.arange(40) < 5, 0.6, 0.1)[:, None])
-    truth = Ratings.from_triples(rated[:, 0], rated[:, 1], np.full(len(rated), 2), SCALE)
-    reading = reading_of(truth, hidden_rows(truth, 1.0, seed=2)[0])
-    assert reading is not None
-    found = whole(reading)[1].sum(axis=1)
-    np.testing.assert_allclose(found[:5].mean(), truth.counts[:5].mean(), rtol=0.25)
-    assert found[:5].min() > 2 * found[5:].max()
-
-
-def test_the_background_counts_raters_and_levels() -> None:
-    truth = ratings()
-    background = ItemShares.of(truth)
-    item = int(truth.items[0])
-    levels = np.bincount(truth.levels[truth.items == item], minlength=4)[1:]
-    overall = (np.bincount(truth.levels, minlength=4)[1:] + 1) / (truth.count + 3)
-    assert background.popularity[item] == pytest.approx((levels.sum() + 0.5) / 8)
-    np.testing.assert_allclose(background.shares[item], (levels + overall) / (levels.sum() + 1))
-    np.testing.assert_allclose(background.shares.sum(axis=1), 1.0)

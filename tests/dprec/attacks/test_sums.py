@@ -10,10 +10,10 @@ from dprec.arrays import Bools
 from dprec.attacks import ReleasedSum
 from dprec.attacks.sums import Cases, SumsMembership, best_with
 from dprec.attacks.traces import held
-from tests.dprec.attacks.fakes import FakeGame, ratings_of
+from tests.dprec.attacks.games import Repeated, of_kinds
 from tests.dprec.attacks.test_shadow import normalised, value_of
 
-TRUTH = ratings_of(400, 300, 0.03, 1)
+TRUTH = of_kinds(400, 300, 0.03, 1)
 
 
 def released(deviation: float, rounds: int = 1) -> Any:
@@ -26,34 +26,19 @@ def released(deviation: float, rounds: int = 1) -> Any:
     return said
 
 
-def test_profiles_differ_in_one_rating() -> None:
-    cases = Cases.drawn(TRUTH, 600, np.random.default_rng(1))
-    assert 240 < cases.there.sum() < 360
-    asked = 0
-    for some, with_item, without in cases.profiles(TRUTH):
-        users, places = cases.users[some], cases.ratings[some]
-        own = TRUTH.to_sets()[users].toarray()
-        np.testing.assert_array_equal(with_item.to_sets().toarray(), own)
-        differ = own - without.to_sets().toarray()
-        assert (differ.sum(axis=1) == 1).all()
-        assert (differ[np.arange(users.size), TRUTH.items[TRUTH.indptr[users] + places]] == 1).all()
-        asked += users.size
-    assert asked == 600
-
-
 def test_true_positives_are_not_above_what_the_noise_allows_users_with_few_items() -> None:
     """Profiles of one to five items, of which the smallest are never without one.
 
     The interval fails with a probability of 0.05, for a seed that is fixed.
     """
-    small = ratings_of(400, 300, 0.01, 1)
+    small = of_kinds(400, 300, 0.01, 1)
 
     def said(present: Bools, number: int) -> dict[str, Any]:
         total = normalised(held(small)).T @ present
         noise = np.random.default_rng([11, number]).standard_normal(total.size)
         return {"sums": (ReleasedSum(total + 2 * noise, 2.0, normalised),)}
 
-    figure = SumsMembership().perform(FakeGame(small, said, distance=0.5)).figures["sums_membership_tpr"]
+    figure = SumsMembership().perform(Repeated(small, said, distance=0.5)).figures["sums_membership_tpr"]
     # Two normal distributions one deviation apart: .018, and .025 in one of a million cases of 16,000.
     assert figure.bound is None
     assert 0.001 < value_of(figure) <= 0.025
@@ -65,7 +50,7 @@ def test_the_attack_is_as_good_as_the_noise_allows(rounds: int) -> None:
 
     Its standard error is .004 at most, with 32,000 cases in eight releases.
     """
-    game = FakeGame(TRUTH, released(0.4, rounds), distance=2.5 * np.sqrt(rounds))
+    game = Repeated(TRUTH, released(0.4, rounds), distance=2.5 * np.sqrt(rounds))
     figure = SumsMembership().perform(game).figures["sums_membership_auc"]
     assert game.runs == list(range(1, 8))
     cases = Cases.drawn(TRUTH, 4000, np.random.default_rng(3))
@@ -84,14 +69,3 @@ def test_the_exact_curve_of_one_distance_is_that_of_normal_deviates() -> None:
     shares = np.array([0.001, 0.01, 0.1, 0.5])
     np.testing.assert_allclose(curve.at(shares), norm.cdf(norm.ppf(shares) + 1.5), atol=2e-3)
     assert curve.auc == pytest.approx(norm.cdf(1.5 / np.sqrt(2)), abs=1e-3)
-
-
-def test_without_noise_every_item_is_told() -> None:
-    figures = SumsMembership(cases=500).perform(FakeGame(TRUTH, released(0.0), distance=1e3)).figures
-    assert figures["sums_membership_auc"].value == pytest.approx(1)
-    assert figures["sums_membership_tpr"].value == pytest.approx(1)
-
-
-def test_nothing_is_told_without_sums() -> None:
-    attacked = SumsMembership().perform(FakeGame(TRUTH, lambda *_: {}))
-    assert {figure.value for figure in attacked.figures.values()} == {None}

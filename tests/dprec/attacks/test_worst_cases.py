@@ -12,18 +12,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit
-from scipy.stats import binom, norm
+from scipy.stats import norm
 
 from dprec.accounting import NoisySum, PrivacyAccountant
-from dprec.arrays import Bools, Floats
+from dprec.arrays import Bools
 from dprec.attacks.attributes import Attributes
-from dprec.attacks.bounds import Roc, above_by_chance, between_users
+from dprec.attacks.bounds import Roc, between_users
 from dprec.attacks.linkage import Linkage, allowed_to_find
 from dprec.attacks.membership import Membership, allowed_by_reports
 from dprec.attacks.rounds import Rounds, pairs_of, within_items
 from dprec.catalogue import UsersTable
 from dprec.ratings import Ratings
-from tests.dprec.attacks.played import Played, hidden_rows, seen_by_all
+from tests import make
+from tests.dprec.attacks.games import Played, hidden_rows, seen_by_all, transcript_of
 from tests.dprec.attacks.test_rounds import of_halves, sent
 
 SEEDS = 200
@@ -31,21 +32,9 @@ MOST = 1
 """Figures of 200 that may be above their bounds."""
 
 
-def sets_of(rated: Bools) -> Ratings:
-    """Return the sets of users."""
-    users, items = np.nonzero(rated)
-    return Ratings.from_pairs(
-        users, items, user_ids=np.arange(rated.shape[0]), item_ids=np.arange(rated.shape[1])
-    )
-
-
 def answers(true: Bools, epsilon: float, seed: int) -> Bools:
     """Return bits through randomised response."""
     return true ^ (np.random.default_rng(seed).random(true.shape) < expit(-epsilon))
-
-
-def of_all_pairs(scores: Floats, have: Bools) -> float:
-    return Roc.of_scores(scores, have, ~have).auc
 
 
 # Whose report it is.
@@ -68,18 +57,9 @@ def test_people_are_found_by_a_bit_no_more_often_than_is_allowed(group: int, eps
     assert shares.mean() <= mean + 5 * shares.std() / np.sqrt(SEEDS)
 
 
-def test_who_differs_from_all_others_is_found_as_often_as_is_allowed() -> None:
-    """One person among 20, a fair share of 4,000 games: five standard errors are .037 at most."""
-    own, hits = np.arange(20) < 1, []
-    for seed in range(4000):
-        said = answers(own, 1.0, seed)
-        hits.append(said[0] / said.sum() if said.any() else 1 / 20)
-    assert np.mean(hits) == pytest.approx(Roc.allowed(1.0).found_among(20), abs=0.02)
-
-
 def in_blocks(users: int, items: int) -> Ratings:
     """Return the sets of users of whom each has a block of items to itself."""
-    return sets_of(np.arange(users)[:, None] == np.arange(users * items) // items)
+    return make.as_sets(np.arange(users)[:, None] == np.arange(users * items) // items)
 
 
 @pytest.mark.parametrize("users", [40, pytest.param(200, marks=pytest.mark.thorough)])
@@ -103,15 +83,13 @@ def test_one_known_item_tells_a_block_and_no_loss_of_cells_is_taken_for_a_bound(
 
 def played_with(have: Bools, distance: float, seed: int) -> Played:
     """Return a game in which one of two profiles is sent with normal noise, as far from none as is stated."""
-    truth = sets_of(have[:, None] == (np.arange(10) < 5))
+    truth = make.as_sets(have[:, None] == (np.arange(10) < 5))
     vectors = np.where(have, distance, -distance) + np.random.default_rng(seed).standard_normal(have.size)
-    transcript = replace(seen_by_all(truth), vectors=vectors[:, None])
-    played = Played(truth, transcript, UsersTable({"gender": np.where(have, "F", "M")}, have.size))
     everybody = np.ones(have.size, dtype=np.bool_)
     accountant = PrivacyAccountant(everybody)
     accountant.step(1, everybody, np.inf, np.inf, NoisySum(distance))
-    object.__setattr__(played, "accountant", accountant)
-    return played
+    users = UsersTable({"gender": np.where(have, "F", "M")}, have.size)
+    return Played(truth, transcript_of(truth, vectors=vectors[:, None]), users, given=accountant)
 
 
 @pytest.mark.parametrize("seeds", [8, pytest.param(SEEDS, marks=pytest.mark.thorough)])
@@ -133,19 +111,9 @@ def test_an_attribute_that_tells_the_profile_is_guessed_as_is_allowed(group: int
         assert areas.mean() > norm.cdf(0.4 / np.sqrt(2)) + 5 * error
 
 
-@pytest.mark.parametrize("fewer", [3, 50])
-def test_areas_of_independent_users_exceed_what_chance_adds_as_rarely_as_is_said(fewer: int) -> None:
-    """At a failure of 5 %, more than 27 of 200 areas are above with probability 1e-6 at most."""
-    have, curve = np.arange(100) < fewer, Roc.allowed(0.7)
-    areas = [of_all_pairs(answers(have, 0.7, seed) * 1.0, have) for seed in range(SEEDS)]
-    bound = above_by_chance(curve.auc, fewer, 0.05)
-    assert np.count_nonzero(np.array(areas) > bound) <= binom.isf(1e-6, SEEDS, 0.05)
-    assert np.mean(areas) == pytest.approx(curve.auc, abs=5 * np.std(areas) / np.sqrt(SEEDS))
-
-
 def test_users_who_lose_differently_are_not_compared() -> None:
     """Whose mechanism is another's may be told by that alone."""
-    truth = sets_of(np.random.default_rng(1).random((8, 5)) < 0.5)
+    truth = make.as_sets(np.random.default_rng(1).random((8, 5)) < 0.5)
     played = Played(truth, seen_by_all(truth), epsilon=0.1, epsilon_per_user=0.5)
     assert between_users(played) is not None
     assert between_users(replace(played, hides_item_sets=False)) is None
@@ -179,20 +147,9 @@ def test_cells_are_ranked_by_reports_as_is_allowed(population: str) -> None:
     assert np.mean(areas) == pytest.approx(expit(1.0), abs=5 * np.std(areas) / np.sqrt(SEEDS))
 
 
-def test_the_attack_on_cells_is_that_ranking_beside_these_bounds() -> None:
-    truth = sets_of(FEW["blocks"](np.random.default_rng(3)))
-    observed, _, bits = hidden_rows(truth, 1.0, 1)
-    attacked = Membership().perform(Played(truth, seen_by_all(truth, observed), epsilon=1.0))
-    figure, rated = attacked.figures["membership_auc"], truth.to_sets().toarray() > 0
-    assert figure.value == pytest.approx(of_all_pairs(bits.ravel() * 1.0, rated.ravel()))
-    mean, bound = allowed_by_reports(1.0, 60, 1140)["membership_auc"]
-    assert figure.bound == bound
-    assert f"membership_auc at most {mean:.4g} ({bound:.4g})" in attacked.notes[-1]
-
-
 def test_reports_that_are_missing_leave_no_bound() -> None:
     """Who is silent is known, and may be who has rated most."""
-    truth = sets_of(np.random.default_rng(1).random((20, 30)) < 0.3)
+    truth = make.as_sets(np.random.default_rng(1).random((20, 30)) < 0.3)
     observed = hidden_rows(truth, 1.0, 1)[0]
     reported = np.arange(20) > 0
     object.__setattr__(observed.evidence, "reported", reported)
@@ -220,21 +177,12 @@ def test_users_are_compared_within_items_as_is_allowed(users: int) -> None:
     assert np.count_nonzero(areas > mean) > SEEDS / 4
 
 
-def test_pairs_of_users_who_are_compared_about_unequal_numbers_of_items_count_less() -> None:
-    even = np.eye(6, dtype=np.bool_)
-    assert pairs_of(even) == pytest.approx(3.0)
-    assert pairs_of(even[:5]) == pytest.approx(2.0)
-    uneven = np.hstack([even, np.tile(even[:, :1], 20)])
-    assert pairs_of(uneven) < 1.8
-    assert pairs_of(np.ones((4, 3), dtype=np.bool_)) == 1.0
-
-
 def test_uploads_of_a_few_users_have_a_bound_with_what_chance_adds() -> None:
     own = np.arange(400) % 2 == 0
     rated = own[:, None] == (np.arange(12) < 6)
-    truth = sets_of(rated)
+    truth = make.as_sets(rated)
     signs = np.where(answers(own, 0.5, 3)[:, None] == (np.arange(12) < 6), 1.0, -1.0)
-    transcript = replace(seen_by_all(truth), uploads=(sent(signs, compute=of_halves),))
+    transcript = transcript_of(truth, uploads=(sent(signs, compute=of_halves),))
     figures = Rounds().perform(Played(truth, transcript, epsilon=0.5, epsilon_per_user=0.5))
     bound = expit(0.5) + np.sqrt(np.log(1e6) / (2 * pairs_of(rated)))
     assert figures.figures["rounds_membership_auc"].bound == pytest.approx(bound)

@@ -1,14 +1,11 @@
 """The contract of completions, on every registered one."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from dprec.completion import COMPLETIONS, Completion, one_mean_per_user, own_averages
-from dprec.ratings import Ratings, RatingScale
 from dprec.testing import CompletionContract
-from tests.refusals import refused_at
+from tests import make
 
 MIDDLE = ["one-bit"]
 """The completions that predict the middle of the scale where nothing is known."""
@@ -50,10 +47,7 @@ class TestOrdinalModels(CompletionContract):
         return COMPLETIONS[request.param]()
 
 
-STARS = RatingScale.evenly(1, 5, 1)
-RATINGS = Ratings.from_triples(
-    [0, 0, 2], [0, 1, 0], [5, 4, 1], STARS, user_ids=np.arange(3), item_ids=np.arange(2)
-)
+RATINGS = make.ratings((0, 0, 5), (0, 1, 4), (2, 0, 1), users=3, items=2)
 
 
 @pytest.mark.parametrize(
@@ -65,37 +59,9 @@ def test_means_are_shrunk_towards_the_prior(weight: float, expected: list[float]
     assert averages.diagnostics == {"prior": 3.0, "users_without_ratings": 1}
 
 
-def test_continuous_ratings_are_not_rounded() -> None:
-    scale = RatingScale.evenly(-10, 10, 1, continuous=True)
-    ratings = Ratings.from_triples([0, 0], [0, 1], [0.26, 0.13], scale)
-    averages = own_averages(ratings, 0.0, 0.0)
-    assert averages.predict(np.array([0]), np.array([0])) == pytest.approx([0.195])
-
-
 def test_a_mean_is_one_rating_of_one_item() -> None:
     means = one_mean_per_user(RATINGS)
     assert means.counts.tolist() == [1, 0, 1]
     assert means.values.tolist() == [4.5, 1.0]
     assert means.scale.values[means.levels - 1] == pytest.approx([4.5, 1.0])
     assert (means.scale.low, means.scale.high, means.n_items) == (1, 5, 1)
-
-
-@pytest.mark.parametrize(
-    ("kind", "settings"),
-    [
-        *(("sgd-mf", each) for each in ({"rank": 0}, {"step": 0.0}, {"regularization": -0.1}, {"epochs": 0})),
-        *(
-            (kind, each)
-            for kind in ("mog-mf", "mog-mf-variational")
-            for each in ({"components": 0}, {"ridge": -1.0}, {"tolerance": -1.0}, {"iterations": 0})
-        ),
-        ("mog-mf", {"rank": 0}),
-        ("mog-mf-variational", {"ridge": 0}),
-        *(("one-bit", each) for each in ({"alpha": 0.0}, {"tau": -1.0}, {"sigma": 0.0})),
-        ("one-bit", {"bounded": True, "biases": True}),
-        ("nuclear-norm", {"rho": -1.0}),
-    ],
-)
-def test_settings_out_of_range_are_named(kind: str, settings: dict[str, Any]) -> None:
-    with refused_at(next(iter(settings))):
-        COMPLETIONS[kind](**settings)

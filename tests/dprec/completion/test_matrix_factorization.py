@@ -5,9 +5,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-import dprec.completion.matrix_factorization as module
 from dprec.completion import (
-    MatrixFactorization,
     Observations,
     Profiles,
     SgdMatrixFactorization,
@@ -17,97 +15,15 @@ from dprec.completion import (
     step_item_factors,
 )
 from dprec.completion.gradient_descent import PlainFactors, initial_factors, visits
-from dprec.completion.matrix_factorization import PrincipalAxes, Side
-from dprec.datasets import Synthetic
-from dprec.errors import RunError
 from dprec.randomness import generator
-from dprec.ratings import RatingScale
-from tests.dprec.completion.planted import planted
-from tests.dprec.completion.test_variational import random_side
-from tests.refusals import refused_at
-
-
-def fitted(rank: int) -> tuple[float, int]:
-    """Return the RMSE on every cell of planted ratings of rank 3, and the factors left after 40 sweeps."""
-    observed, truth = planted(0, np.ones(1), np.array([0.5]))
-    model = MatrixFactorization(rank=rank, iterations=40, tolerance=0.0).fit(observed, 0)
-    users, items = np.indices(truth.shape).reshape(2, -1)
-    errors = model.predict(users, items) - truth.ravel()
-    return float(np.sqrt(np.mean(errors**2))), model.user_factors.shape[1]
-
-
-def test_dropping_what_has_vanished_changes_no_prediction_that_matters(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    dropped, left = fitted(8)
-    monkeypatch.setattr(module, "_NEGLIGIBLE", 0.0)
-    kept, all_of_them = fitted(8)
-    assert 3 <= left < 6
-    assert all_of_them == 8
-    assert dropped == pytest.approx(kept, abs=1e-3)
-
-
-def test_ratings_that_are_noise_leave_no_factor() -> None:
-    observed, _ = planted(0)
-    noise = generator(1, "noise").normal(size=observed.values.size)
-    cells = observed.users, observed.items, noise
-    model = MatrixFactorization(rank=4).fit(Observations.of(*cells, observed.shape, observed.scale), 0)
-    assert model.diagnostics["ridge_factors"] == []
-    assert np.abs(model.predict(observed.users, observed.items)).max() < 0.5
-
-
-def test_by_default_the_data_choose_among_as_many_factors_as_there_can_be(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "_DEFAULT_RANK", 6)
-    observed, _ = planted(0, np.ones(1), np.array([0.5]))
-    chosen, stated = (MatrixFactorization(rank=rank).fit(observed, 0) for rank in (None, 6))
-    np.testing.assert_array_equal(chosen.user_factors, stated.user_factors)
-    monkeypatch.undo()
-    few = observed.items < 4
-    small = Observations.of(
-        observed.users[few], observed.items[few], observed.values[few], (400, 4), observed.scale
-    )
-    MatrixFactorization().check(small.shape)
-    assert MatrixFactorization(iterations=1).fit(small, 0).item_factors.shape == (4, 3)
-    with refused_at("rank"):
-        MatrixFactorization(rank=4).check(small.shape)
-
-
-@pytest.fixture
-def sides() -> tuple[Side, Side]:
-    return random_side(9, 3, "users"), random_side(7, 3, "items")
-
-
-def test_along_the_axes_both_priors_are_diagonal_and_equal(sides: tuple[Side, Side]) -> None:
-    axes = PrincipalAxes.between(*sides)
-    users, items = axes.kept(np.ones(3, dtype=np.bool_), *sides)
-    for side in (users, items):
-        np.testing.assert_allclose(side.prior[1:, 1:], np.diag(np.sqrt(axes.variances)), atol=1e-12)
-    assert list(axes.variances) == sorted(axes.variances, reverse=True)
-    # What the model predicts is the same.
-    before, after = (left.means[:, 1:] @ right.means[:, 1:].T for left, right in (sides, (users, items)))
-    np.testing.assert_allclose(after, before)
-    np.testing.assert_array_equal(users.means[:, 0], sides[0].means[:, 0])
-
-
-def test_what_the_axes_explain_is_what_they_add_to_the_predictions(sides: tuple[Side, Side]) -> None:
-    axes = PrincipalAxes.between(*sides)
-    explained = axes.explained_variances(*sides)
-    for axis in range(3):
-        users, items = axes.kept(np.arange(3) == axis, *sides)
-        added = np.outer(users.means[:, 1], items.means[:, 1])
-        assert explained[axis] == pytest.approx(np.mean(added**2))
-
+from tests import make
 
 USERS, ITEMS, RANK = 30, 20, 3
 
 
 @pytest.fixture(scope="module")
 def profiles() -> Profiles:
-    ratings = Synthetic(users=USERS, items=ITEMS, ratings=240).load()
-    ratings = ratings.select(ratings.users != 4)
-    return Profiles(ratings.indptr, ratings.items, ratings.values, ITEMS)
+    return make.profiles(make.synthetic(USERS, ITEMS, 240, without=[4]))
 
 
 def part(profiles: Profiles, start: int, stop: int) -> Profiles:
@@ -130,16 +46,6 @@ def test_every_user_has_the_ridge_solution(profiles: Profiles) -> None:
         expected = np.linalg.lstsq(design, target)[0]
         np.testing.assert_allclose(solved[user], expected, rtol=1e-9, atol=1e-12)
     assert solved[4].tolist() == [0.0] * RANK
-
-
-def test_residuals_are_what_the_factors_miss(profiles: Profiles) -> None:
-    factors = generator(1, "items").normal(size=(ITEMS, RANK))
-    own = solve_user_factors(profiles, factors, 0.7)
-    expected = [
-        value - own[user] @ factors[item]
-        for user, item, value in zip(profiles.users, profiles.items, profiles.values, strict=True)
-    ]
-    np.testing.assert_allclose(profiles.residuals(own, factors), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [1, 7])
@@ -169,15 +75,12 @@ def test_a_user_without_a_solution_gets_zeros_and_nobody_else_does(profiles: Pro
     assert solve_user_factors(only, factors, 0.7).tolist() == [[0.0] * RANK]
 
 
-STARS = RatingScale.evenly(1, 5, 1)
-
-
 def ratings(users: int = 40, items: int = 30) -> Observations:
     random = generator(1, "descent")
     truth = 3 + random.normal(size=(users, 2)) @ random.normal(size=(items, 2)).T / 2
     rows, columns = np.nonzero(random.random(truth.shape) < 0.5)
     values = truth[rows, columns] + 0.3 * random.normal(size=rows.size)
-    return Observations.of(rows.astype(np.int32), columns.astype(np.int32), values, truth.shape, STARS)
+    return make.observations(rows, columns, values, truth.shape)
 
 
 def fit(observations: Observations, **options: Any) -> PlainFactors:
@@ -202,14 +105,6 @@ def sequential(
     return users, items, float(loss.mean())
 
 
-@pytest.mark.parametrize("shape", [(40, 30), (30, 40)])
-def test_every_epoch_visits_each_rating_once_in_another_order(shape: tuple[int, int]) -> None:
-    observations, random = ratings(*shape), generator(0, "order")
-    order, again = visits(observations, random), visits(observations, random)
-    np.testing.assert_array_equal(np.sort(order), np.arange(observations.values.size))
-    assert not np.array_equal(order, again)
-
-
 def test_it_is_sequential_descent_in_the_order_of_the_visits() -> None:
     observations = ratings()
     options = SgdMatrixFactorization(rank=2, step=0.02, regularization=0.05, epochs=3)
@@ -220,11 +115,6 @@ def test_it_is_sequential_descent_in_the_order_of_the_visits() -> None:
     np.testing.assert_allclose(completed.user_factors, users, atol=1e-12)
     np.testing.assert_allclose(completed.item_factors, items, atol=1e-12)
     assert completed.diagnostics["loss"][-1] == pytest.approx(loss)
-
-
-def test_a_step_that_is_too_long_ends_in_an_error_that_names_the_iteration() -> None:
-    with pytest.raises(RunError, match="gradient descent diverged in iteration"):
-        fit(ratings(), rank=2, step=50.0)
 
 
 SHAPE = (6, 2)
@@ -243,12 +133,6 @@ def test_the_start_fits_a_level_and_follows_from_the_seed() -> None:
     assert (factors[:, 1] != 0).all()
     assert factors.tolist() == initial_item_factors(*SHAPE, seed=3).tolist()
     assert factors.tolist() != initial_item_factors(*SHAPE, seed=4).tolist()
-
-
-def test_factors_rest_at_zero_or_at_the_mean_of_their_start() -> None:
-    assert StepOptions().resting_point(*SHAPE).tolist() == [[1.0, 0.0]] * 6
-    assert StepOptions(start="random").resting_point(*SHAPE).tolist() == [[0.0, 0.0]] * 6
-    assert StepOptions(pull="zero").resting_point(*SHAPE).tolist() == [[0.0, 0.0]] * 6
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.5, 1.0])
@@ -280,12 +164,3 @@ def test_rarely_rated_items_step_as_far_as_the_others_and_unrated_ones_rest() ->
     moved = factors - stepped
     np.testing.assert_allclose(moved[share > 0], 0.5)
     assert moved[3].tolist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("size", 0.0), ("decay", -1.0), ("momentum", 1.0), ("regularization", -0.1), ("size", float("nan"))],
-)
-def test_steps_that_go_nowhere_are_refused(name: str, value: float) -> None:
-    with refused_at(name):
-        StepOptions(**{name: value})

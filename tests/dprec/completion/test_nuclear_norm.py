@@ -3,16 +3,12 @@ from typing import Literal
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from dprec.completion import COMPLETIONS, NuclearNorm, Observations, spectral
-from dprec.completion.spectral import LowRank, SparsePlusLowRank, multiplier_within
 from dprec.randomness import generator
-from dprec.ratings import RatingScale
+from tests import make
+from tests.make import STARS
 from tests.refusals import refused_at
-
-STARS = RatingScale.evenly(1, 5, 1)
 
 paths = pytest.mark.parametrize("dense_cells", [spectral.DENSE_CELLS, 1], ids=["exact", "lanczos"])
 
@@ -22,7 +18,7 @@ def planted(shape: tuple[int, int], share: float, noise: float = 0.0) -> tuple[O
     truth = random.normal(size=(shape[0], 3)) @ random.normal(size=(shape[1], 3)).T
     users, items = np.nonzero(random.random(shape) < share)
     values = truth[users, items] + noise * random.normal(size=users.size)
-    return Observations.of(users.astype(np.int32), items.astype(np.int32), values, shape, STARS), truth
+    return make.observations(users, items, values, shape), truth
 
 
 def completed_matrix(observations: Observations, **options: float) -> tuple[np.ndarray, dict]:
@@ -56,22 +52,6 @@ def test_the_solution_is_optimal(share: float, dense_cells: int, monkeypatch: py
     assert np.sum(lacking * centred) == pytest.approx(diagnostics["multiplier"] * values.sum(), rel=0.01)
 
 
-def test_rho_0_comes_close_to_the_data() -> None:
-    observations, _ = planted((60, 45), 0.3)
-    found, _ = completed_matrix(observations, rho=0.0)
-    assert distance(found, observations) <= 2e-5 * np.linalg.norm(observations.values)
-
-
-def test_a_wide_rho_predicts_the_mean_and_says_so() -> None:
-    observations, _ = planted((60, 45), 0.3)
-    completed = COMPLETIONS["nuclear-norm"](rho=1e6).fit(observations, seed=0)
-    np.testing.assert_array_equal(
-        completed.predict(observations.users, observations.items), observations.mean
-    )
-    assert "deviate from their mean" in completed.notes[0]
-    assert "so that is predicted everywhere" in completed.notes[0]
-
-
 def test_the_default_rho_is_that_of_the_noise() -> None:
     observations, truth = planted((60, 45), 0.5, noise=0.8)
     known = Observations.of(
@@ -96,13 +76,6 @@ def test_a_rho_that_cannot_be_met_is_refused_with_one_that_can() -> None:
         COMPLETIONS["nuclear-norm"](rho=-1.0)
 
 
-def test_a_note_says_that_the_steps_ran_out() -> None:
-    observations, _ = planted((60, 45), 0.5, noise=0.5)
-    completed = COMPLETIONS["nuclear-norm"](rho=0.5, iterations=4).fit(observations, seed=0)
-    assert completed.diagnostics["steps"] == 4
-    assert "stopped after 4 steps" in completed.notes[0]
-
-
 @pytest.mark.parametrize(("center", "base"), [("none", 0.0), ("middle", 3.0), ("mean", None)])
 def test_what_lies_within_rho_of_the_center_is_predicted_there(
     center: Literal["none", "middle", "mean"], base: float | None
@@ -120,60 +93,12 @@ def test_what_lies_within_rho_of_the_center_is_predicted_there(
     assert np.linalg.norm(fitted - observations.values) == pytest.approx(norm / 2, rel=1e-3)
 
 
-def low_rank(matrix: NDArray[np.float64]) -> LowRank:
-    left, values, right = np.linalg.svd(matrix, full_matrices=False)
-    return LowRank(left, values, right.T)
-
-
-@pytest.mark.parametrize("apart", [10.0, 1e-3, 1e-7, 0.0])
-def test_nearness_is_decided_as_by_the_distance(apart: float) -> None:
-    random = np.random.default_rng(4)
-    matrix, moved = random.standard_normal((2, 9, 14))
-    one, other = low_rank(matrix), low_rank(matrix + apart * moved)
-    distance = one.distance(other)
-    assert distance == pytest.approx(np.linalg.norm(apart * moved), rel=1e-6, abs=1e-12)
-    # Around the smallest of these limits, all digits of the squared norms cancel.
-    for limit in (distance, *distance * np.array([0.5, 1 - 1e-9, 1 + 1e-9, 2.0])):
-        assert one.is_near(other, limit) == (distance <= limit)
-
-
-@paths
-def test_refining_twice_from_nearby_vectors_is_a_decomposition(
-    dense_cells: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spectral, "DENSE_CELLS", dense_cells)
-    random = np.random.default_rng(6)
-    left, right = random.standard_normal((2, 40, 6))
-    sparse = sp.random_array((40, 40), density=0.2, rng=random, format="csr") * 0.01
-    matrix = SparsePlusLowRank(sparse, left, right)
-    dense = sparse.toarray() + left @ right.T
-    expected = low_rank(dense)
-    start = expected.right[:, :8] + 0.01 * random.standard_normal((40, 8))
-    found = matrix.refined(matrix.refined(start).right)
-    np.testing.assert_allclose(found.values[:6], expected.values[:6], rtol=1e-9)
-    assert (found.values <= expected.values[:8] * (1 + 1e-12)).all()
-    np.testing.assert_allclose(np.abs((found.left * expected.left[:, :8]).sum(axis=0))[:6], 1, atol=1e-9)
-    assert matrix.squared_norm == pytest.approx((dense**2).sum(), rel=1e-12)
-
-
-@pytest.mark.parametrize("rho", [0.3, 2.0, 5.0, 5.9])
-def test_values_lowered_by_the_multiplier_move_the_matrix_by_rho(rho: float) -> None:
-    values = np.array([5.0, 3.0, 1.0, 0.5])
-    found = multiplier_within(rho, values, float((values**2).sum()))
-    assert np.linalg.norm(np.minimum(values, found)) == pytest.approx(rho)
-    kept = int((values > found).sum())
-    if kept < 3:
-        assert multiplier_within(rho, values[:3], float((values**2).sum())) == pytest.approx(found)
-
-
 def small() -> Observations:
     random = generator(0, "svd")
     users, items = np.nonzero(random.random((12, 9)) < 0.5)
     values = random.integers(1, 6, users.size).astype(float)
     shape = (12, 9)
-    return Observations.of(
-        users.astype(np.int32), items.astype(np.int32), values, shape, RatingScale.evenly(1, 5, 1)
-    )
+    return make.observations(users, items, values, shape)
 
 
 def by_hand(cells: Observations, rank: int) -> np.ndarray:
@@ -192,9 +117,3 @@ def test_it_is_the_svd_of_the_imputed_matrix(cells: int, monkeypatch: pytest.Mon
     completed = COMPLETIONS["svd"](rank=3).fit(observations, seed=0)
     users, items = np.divmod(np.arange(12 * 9), 9)
     np.testing.assert_allclose(completed.predict(users, items), by_hand(observations, 3).ravel(), atol=1e-9)
-
-
-def test_singular_values_are_reported_in_order() -> None:
-    values = COMPLETIONS["svd"](rank=4).fit(small(), seed=0).diagnostics["singular_values"]
-    assert len(values) == 4
-    assert values == sorted(values, reverse=True)

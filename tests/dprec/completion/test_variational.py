@@ -6,33 +6,18 @@ import numpy as np
 import pytest
 
 import dprec.completion.factors as factors_module
-from dprec.completion import COMPLETIONS, Observations, check_rank, packed_outer, unpack
-from dprec.completion.factors import inner_products, map_blocks, pack
-from dprec.completion.matrix_factorization import (
-    Side,
-    WeightedCells,
-    expected_squares,
-    naming_iteration,
-    solve_in_turn,
-)
-from dprec.errors import InputError, RunError
+from dprec.completion import COMPLETIONS, Observations, unpack
+from dprec.completion.factors import inner_products, pack
+from dprec.completion.matrix_factorization import Side, WeightedCells, expected_squares, solve_in_turn
 from dprec.randomness import generator
-from dprec.ratings import RatingScale
-from tests.refusals import refused_at
-
-
-def ratings_of(
-    users: np.ndarray, items: np.ndarray, values: np.ndarray, shape: tuple[int, int]
-) -> Observations:
-    scale = RatingScale.evenly(1, 5, 1)
-    return Observations.of(users.astype(np.int32), items.astype(np.int32), values, shape, scale)
+from tests import make
 
 
 def problem() -> tuple[Observations, np.ndarray, np.ndarray]:
     random = generator(1, "variational")
     users, items = np.nonzero(random.random((9, 7)) < 0.5)
     residuals = random.normal(size=users.size)
-    return ratings_of(users, items, residuals, (9, 7)), residuals, random.uniform(0.2, 3.0, users.size)
+    return make.observations(users, items, residuals, (9, 7)), residuals, random.uniform(0.2, 3.0, users.size)
 
 
 def random_side(entities: int, rank: int, name: str) -> Side:
@@ -42,24 +27,6 @@ def random_side(entities: int, rank: int, name: str) -> Side:
     correlated = 0.1 * random.normal(size=(1 + rank, 1 + rank))
     prior = np.diag(random.uniform(0.5, 2, 1 + rank)) + correlated @ correlated.T
     return Side(random.normal(size=(entities, 1 + rank)), covariances, prior)
-
-
-def test_packing_is_the_upper_triangle() -> None:
-    vectors = generator(0, "packing").normal(size=(4, 3))
-    matrices = unpack(packed_outer(vectors))
-    np.testing.assert_allclose(matrices, vectors[:, :, None] * vectors[:, None, :])
-    np.testing.assert_array_equal(pack(matrices), packed_outer(vectors))
-
-
-def test_a_transformed_side_has_the_moments_of_the_transformed_factors() -> None:
-    side = random_side(4, 3, "factors")
-    matrix = generator(0, "matrix").normal(size=(2, 3))
-    whole = np.zeros((3, 4))
-    whole[0, 0], whole[1:, 1:] = 1.0, matrix
-    turned = side.transformed(matrix)
-    np.testing.assert_allclose(turned.means, side.means @ whole.T)
-    np.testing.assert_allclose(unpack(turned.covariances), whole @ unpack(side.covariances) @ whole.T)
-    np.testing.assert_allclose(turned.prior, whole @ side.prior @ whole.T)
 
 
 def test_learned_priors_are_the_moments_of_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,47 +111,6 @@ def test_both_halves_average_over_what_is_uncertain_about_the_other_side(
         assert misfit == pytest.approx(weights @ squares, rel=1e-6)
 
 
-def test_rounding_to_single_precision_moves_a_solution_by_millionths(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """More lanes than one, cells that are no multiple of four, and an entity without any."""
-    random = generator(0, "precision")
-    users, items = np.nonzero(random.random((150, 40)) < 0.5)
-    kept = users != 7
-    cells = ratings_of(users[kept], items[kept], random.normal(size=int(kept.sum())), (150, 40))
-    sides = random_side(150, 5, "own"), random_side(40, 5, "far")
-    by_item, in_one_pass = in_two_ways(monkeypatch, *sides, cells, cells.values, np.ones(cells.values.size))
-    expected = half_step(*sides, cells.users, cells.items, cells.values, np.ones(cells.values.size))
-    for solved in (by_item, in_one_pass):
-        np.testing.assert_allclose(solved[0].means, expected[0], rtol=0, atol=5e-6)
-        np.testing.assert_allclose(unpack(solved[0].covariances), expected[1], rtol=0, atol=5e-6)
-    np.testing.assert_array_equal(by_item[0].means, in_one_pass[0].means)
-    np.testing.assert_allclose(by_item[1].means, in_one_pass[1].means, rtol=0, atol=5e-6)
-    np.testing.assert_allclose(unpack(by_item[0].covariances)[7], sides[0].prior, atol=1e-12)
-
-
-def test_ratings_that_factors_fit_exactly_have_a_solution() -> None:
-    """The noise is so small that rounded sums drown the prior: no pivot falls below the prior's."""
-    random = generator(4, "exact")
-    truth = random.normal(size=(60, 2)) @ random.normal(size=(2, 50))
-    users, items = np.nonzero(random.random(truth.shape) < 0.3)
-    cells = ratings_of(users, items, truth[users, items], truth.shape)
-    model = COMPLETIONS["mf"](rank=8).fit(cells, seed=0)
-    errors = model.predict(cells.users, cells.items) - cells.values
-    assert np.sqrt(np.mean(errors**2)) < 0.02 * cells.values.std()
-
-
-def test_a_uniform_weight_is_an_inverse_noise_variance() -> None:
-    cells, residuals, _ = problem()
-    users, items = random_side(9, 2, "users"), random_side(7, 2, "items")
-    ones = np.ones(residuals.size)
-    plain = solve_in_turn(copy_of(users), copy_of(items), WeightedCells.of(cells, residuals, ones), 0.25)
-    weighted = solve_in_turn(users, items, WeightedCells.of(cells, residuals, 4 * ones))
-    for first, second in zip(plain[:2], weighted[:2], strict=True):
-        np.testing.assert_allclose(first.means, second.means)
-        np.testing.assert_allclose(first.covariances, second.covariances)
-
-
 def test_divergence_is_that_of_two_normals() -> None:
     side = random_side(5, 2, "divergence")
     expected = 0.0
@@ -210,11 +136,6 @@ def test_products_of_vectors_that_are_not_there_are_refused(place: int) -> None:
         inner_products(vectors, vectors[:, :1], here, here)
 
 
-def test_blocks_cover_the_rows_in_order() -> None:
-    assert map_blocks(lambda rows: (rows.start, rows.stop), 10, 4) == [(0, 4), (4, 8), (8, 10)]
-    assert map_blocks(lambda rows: rows.start, 0, 4) == []
-
-
 @pytest.mark.parametrize("one_pass", [0, 8])
 @pytest.mark.parametrize("kind", ["mf", "mog-mf", "mog-mf-variational"])
 def test_results_do_not_depend_on_the_number_of_processors(
@@ -234,21 +155,3 @@ def test_results_do_not_depend_on_the_number_of_processors(
         predictions.append(completed.predict(cells.users, cells.items))
     np.testing.assert_array_equal(predictions[0], predictions[1])
     np.testing.assert_array_equal(predictions[0], predictions[2])
-
-
-def test_failures_name_the_iteration() -> None:
-    with (
-        pytest.raises(RunError, match="MF failed in iteration 7: Singular matrix"),
-        naming_iteration("MF", 7),
-    ):
-        np.linalg.inv(np.zeros((2, 2)))
-
-
-@pytest.mark.parametrize("shape", [(1, 9), (9, 1), (1, 1)])
-def test_one_user_or_one_item_has_no_factors(shape: tuple[int, int]) -> None:
-    with pytest.raises(
-        InputError, match=f"ratings: users x items = {shape[0]} x {shape[1]}; accepted: at least 2"
-    ):
-        check_rank(1, shape)
-    with refused_at("rank"):
-        check_rank(2, (2, 9))

@@ -16,15 +16,13 @@ from dprec.crossdomain import (
     AlterEgos,
     Candidates,
     ReplacementDraws,
-    ReplacementOptions,
     RowCodec,
     ValueCode,
     alter_egos,
 )
 from dprec.crossdomain.alter_egos import CODES
 from dprec.randomness import generator, words
-from dprec.ratings import RatingScale
-from tests.refusals import refused_at
+from tests.make import STARS
 
 # Items 0 to 3 are of the source domain, 4 to 6 of the target; 0 and 1 become target item 2, 2 becomes 0.
 TABLE = Candidates.of(sp.coo_array(([1.0, 1.0, 1.0], ([0, 1, 2], [2, 2, 0])), shape=(7, 3)).tocsr())
@@ -48,29 +46,6 @@ def test_own_ratings_win() -> None:
     made = egos([0, 0, 0, 1], [0, 2, 6, 0], [5.0, 2.0, 1.0, 4.0], 2)
     assert (made.targets.tolist(), made.values.tolist()) == ([0, 2], [2.0, 4.0])
     assert made.indptr.tolist() == [0, 1, 2]
-
-
-def test_what_has_no_candidate_is_left_out() -> None:
-    assert egos([0, 0], [3, 5], [5.0, 2.0], 1).targets.size == 0
-    nothing = Candidates(*(np.zeros(size, dtype=np.int64) for size in (0, 1, 0, 0)))
-    draws = ReplacementDraws.prepare(nothing, 0.6, 2.0, 3, whole_catalogue=False)
-    made = alter_egos(np.array([0]), np.array([1]), np.array([3.0]), 1, draws, words(1, "t", 0, 1), 4)
-    assert made.indptr.tolist() == [0, 0]
-
-
-def test_settings_that_do_not_fit() -> None:
-    with refused_at("epsilon"):
-        ReplacementOptions(selection="private")
-    with refused_at("epsilon"):
-        ReplacementOptions(selection="best", epsilon=1.0)
-    for epsilon in (0.0, -1.0, float("nan")):
-        with refused_at("epsilon"):
-            ReplacementOptions(selection="private", epsilon=epsilon)
-    options = ReplacementOptions(selection="private", epsilon=0.6, global_sensitivity=1.0)
-    assert options.sensitivity("cosine") == 1.0
-    with refused_at("global_sensitivity"):
-        options.sensitivity("adjusted-cosine")
-    assert ReplacementOptions().sensitivity("adjusted-cosine") == 2.0
 
 
 N_ITEMS, N_TARGETS = 300, 400
@@ -99,29 +74,6 @@ def test_rows_there_and_back(with_steps: bool, with_means: bool, most: int) -> N
     np.testing.assert_array_equal(received.targets, sent.targets)
     np.testing.assert_array_equal(received.steps, sent.steps if with_steps else np.zeros_like(sent.steps))
     assert read_means.tolist() == (means.tolist() if with_means else [])
-
-
-def test_sizes_are_known_without_packing() -> None:
-    sent = table(60, 400)
-    codec = RowCodec(N_ITEMS, N_TARGETS, with_steps=True, with_means=True)
-    rows = codec.rows(sent)
-    random = generator(2, "users")
-    messages = [np.sort(random.choice(60, size, replace=False)) for size in (0, 1, 2, 7, 60, 0)]
-    indptr = np.concatenate([[0], np.cumsum([len(places) for places in messages])])
-    places = np.concatenate(messages).astype(np.int64)
-    sizes = np.array([len(row) for row in rows])
-    packed = [
-        len(codec.pack(sent.items[chosen], [rows[place] for place in chosen], np.zeros(chosen.size, int)))
-        for chosen in (message.astype(np.int64) for message in messages)
-    ]
-    assert codec.packed_sizes(indptr, sent.items[places], sizes[places]).tolist() == packed
-
-
-def test_nothing_is_no_byte() -> None:
-    codec = RowCodec(N_ITEMS, N_TARGETS, with_steps=True, with_means=True)
-    assert codec.pack(np.zeros(0, int), [], np.zeros(0, int)) == b""
-    received, means = codec.unpack(b"")
-    assert received.items.size == means.size == 0
 
 
 def test_a_cut_or_longer_message_is_refused() -> None:
@@ -156,7 +108,7 @@ def test_noise_never_raises_anything_else() -> None:
 
 @pytest.mark.parametrize("deviations", [False, True])
 def test_values_keep_to_half_a_part(deviations: bool) -> None:
-    scale = RatingScale.evenly(1, 5, 1)
+    scale = STARS
     code = ValueCode.of(scale, deviations=deviations)
     values = np.linspace(code.low, code.high, 1001)
     part = (code.high - code.low) / (CODES - 1)
@@ -168,7 +120,7 @@ def test_values_keep_to_half_a_part(deviations: bool) -> None:
 
 
 def test_alter_egos_there_and_back() -> None:
-    code = ValueCode.of(RatingScale.evenly(1, 5, 1), deviations=False)
+    code = ValueCode.of(STARS, deviations=False)
     codec = AlterEgoCodec(N_TARGETS, code)
     sent = AlterEgos(np.array([0, 2, 2, 3]), np.array([3, 399, 0]), np.array([4.0, 2.5, 1.0]))
     reports = codec.encode(sent)
@@ -233,13 +185,6 @@ def test_a_million_draws_follow_the_probabilities(whole: bool) -> None:
         assert statistic < scipy.stats.chi2.isf(FALSE_ALARM, possible.sum() - 1)
 
 
-def test_the_ends_of_the_words_reach_the_ends_of_a_row() -> None:
-    for whole, last in ((False, 11), (True, 10)):
-        draws = prepared(table_replacement(*ROWS), 1.0, whole)
-        ends = np.array([0, 2**64 - 1], dtype=np.uint64)
-        assert draws.draw(np.array([2, 2]), ends).tolist() == [5, last]
-
-
 @given(
     steps=st.lists(
         st.tuples(st.integers(-STEPS, STEPS), st.integers(-STEPS, STEPS)), min_size=1, max_size=TARGETS
@@ -257,15 +202,6 @@ def test_neighbouring_tables_are_within_epsilon(steps: list[tuple[int, int]], ep
         for side in (0, 1)
     )
     assert one.channel_beside(other, 0).epsilon <= epsilon
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 0.6, 2.0, 8.0])
-def test_the_worst_neighbouring_tables(epsilon: float) -> None:
-    one = prepared(table_replacement({0: 1.0, **dict.fromkeys(range(1, TARGETS), -1.0)}), epsilon, False)
-    other = prepared(table_replacement({0: -1.0, **dict.fromkeys(range(1, TARGETS), 1.0)}), epsilon, False)
-    loss = one.channel_beside(other, 0).epsilon
-    assert 0.9 * epsilon < loss <= epsilon or epsilon > 4
-    assert loss <= epsilon
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
@@ -300,31 +236,6 @@ def test_a_source_item_without_candidates_is_drawn_for_all_the_same() -> None:
     for row in items.tolist():
         assert one.channel_beside(other, row).epsilon <= 1.0
         assert other.channel_beside(one, row).epsilon <= 1.0
-
-
-def test_no_budget_draws_uniformly() -> None:
-    draws = prepared(table_replacement({0: 1.0, 3: -1.0, 9: 0.2}), 0.0, False)
-    assert draws.probabilities(0)[[0, 3, 9]] == pytest.approx([1 / 3] * 3)
-
-
-def test_the_best_candidates() -> None:
-    matrix = sp.csr_array(np.array([[0.1, 0.5, 0.5, -0.2], [0.0, 0.0, 0.0, 0.0], [0.0, -0.3, 0.0, 0.0]]))
-    candidates = Candidates.of(sp.csr_array(matrix))
-    assert candidates.items.tolist() == [0, 2]
-    best = candidates.best(matrix, 2)
-    assert best.targets.tolist() == [1, 2, 1]
-    assert best.counts.tolist() == [2, 1]
-    assert candidates.best(matrix, 1).targets.tolist() == [1, 1]
-    one = candidates.rows(np.array([1]))
-    assert (one.items.tolist(), one.targets.tolist(), one.steps.tolist()) == ([2], [1], [-38])
-
-
-def test_many_rows_do_not_disturb_each_other() -> None:
-    # The cumulative sums of forty rows pass 2**64.
-    draws = prepared(table_replacement(*({0: 0.5, 11: 0.5} for _ in range(40))), 1.0, False)
-    half = np.array([2**63 - 1, 2**63], dtype=np.uint64)
-    for row in (0, 20, 39):
-        assert draws.draw(np.array([row, row]), half).tolist() == [0, 11]
 
 
 def test_a_draw_of_a_single_unit_is_not_lost_to_rounding() -> None:

@@ -6,24 +6,17 @@ import numpy as np
 import pytest
 
 from dprec.crossdomain import CrossDomainRatings, joined
-from dprec.datasets import DATASETS, DelimitedDomains, Douban, MovieLensGenres, Synthetic, SyntheticDomains
+from dprec.datasets import DelimitedDomains, Douban, MovieLensGenres, SyntheticDomains
 from dprec.datasets.cross_domain import genres_in_b
 from dprec.errors import InputError
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Ratings
 from dprec.splits import ColdStart
+from tests import make
 from tests.paths import DATA
 from tests.refusals import refused_at
 
-STARS = RatingScale.evenly(1, 5, 1)
-
-
-def ratings(*rows: tuple[int, int, float], scale: RatingScale = STARS) -> Ratings:
-    users, items, values = zip(*rows, strict=True) if rows else ((), (), ())
-    return Ratings.from_triples(np.array(users, int), np.array(items, int), values, scale)
-
-
-BOOKS = ratings((1, 10, 5), (1, 9, 3), (2, 10, 1), (7, 9, 2))
-MUSIC = ratings((2, 10, 4), (7, 3, 5), (8, 3, 1))
+BOOKS = make.ratings((1, 10, 5), (1, 9, 3), (2, 10, 1), (7, 9, 2))
+MUSIC = make.ratings((2, 10, 4), (7, 3, 5), (8, 3, 1))
 
 
 def cells(of: Ratings) -> set[tuple[object, str, float]]:
@@ -43,29 +36,6 @@ def test_domains_are_side_by_side(names: tuple[str, str]) -> None:
     assert target == [f"{other}:10", f"{other}:3"]
     assert both.target_stop - both.target_start == 2
     assert both.user_ids[both.straddlers()].tolist() == [2, 7]
-
-
-def test_a_selection_keeps_the_domains() -> None:
-    both = joined(BOOKS, MUSIC, ("book", "music"))
-    some = both.select(both.users != 1)
-    assert isinstance(some, CrossDomainRatings)
-    assert some.target == "music"
-    np.testing.assert_array_equal(some.in_target, both.in_target)
-
-
-def test_users_of_both_types_of_identifier() -> None:
-    named = Ratings.from_triples(np.array(["2", "x"]), np.array([1, 1]), [1, 2], STARS)
-    assert joined(BOOKS, named, ("a", "b")).user_ids.tolist() == ["1", "2", "7", "x"]
-
-
-def test_what_cannot_be_joined() -> None:
-    with refused_at("target"):
-        joined(BOOKS, MUSIC, ("book", "book"))
-    with refused_at("domain music"):
-        joined(BOOKS, ratings(), ("book", "music"))
-    halves = ratings((1, 1, 0.5), scale=RatingScale.evenly(0.5, 5, 0.5))
-    with pytest.raises(InputError, match="the same scale"):
-        joined(BOOKS, halves, ("book", "music"))
 
 
 def write(folder: Path, name: str, *lines: str) -> str:
@@ -134,12 +104,6 @@ def test_movielens_by_genre(tmp_path: Path) -> None:
         MovieLensGenres(path=str(tmp_path)).load()
 
 
-def test_synthetic_domains() -> None:
-    both = SyntheticDomains(users=200, items=60, ratings=4000, straddling=0.3).load()
-    assert 0.2 <= both.straddlers().sum() / both.n_users <= 0.4
-    assert {"synthetic-domains", "movielens-genres", "csv-domains"} <= set(DATASETS.kinds)
-
-
 def test_a_cold_start_takes_the_whole_target_profile() -> None:
     dataset = SyntheticDomains(users=100, items=40, ratings=2000)
     whole = dataset.load()
@@ -152,22 +116,6 @@ def test_a_cold_start_takes_the_whole_target_profile() -> None:
     assert train.count + test.count == whole.count
     assert cells(train) | cells(test) == cells(whole)
     assert not np.array_equal(cold, np.unique(ColdStart(test_fraction=0.25).split(dataset, 4)[1].users))
-
-
-def test_a_cold_start_needs_users_of_both_domains(tmp_path: Path) -> None:
-    with refused_at("split"):
-        ColdStart().split(Synthetic(users=20, items=10, ratings=60), 0)
-    write(tmp_path, "book.dat", "1\t5\t4")
-    write(tmp_path, "music.dat", "2\t5\t3")
-    with refused_at("split"):
-        ColdStart().split(Douban(path=str(tmp_path), source="book", target="music"), 0)
-
-
-def test_a_cold_start_of_nobody_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, "book.dat", "1\t5\t4", "1\t6\t2")
-    write(tmp_path, "music.dat", "1\t5\t3")
-    with refused_at("split.test_fraction"):
-        ColdStart().split(Douban(path=str(tmp_path), source="book", target="music"), 0)
 
 
 def test_the_distributed_files() -> None:

@@ -15,7 +15,6 @@ from dprec.crossdomain import ItemBasedRecommender, RatedItems, RecommendationOp
 from dprec.crossdomain.recommender import (
     item_based,
     limited_width,
-    nearest_neighbors,
     select_neighbors,
     selection_width,
     truncated_similarities,
@@ -77,26 +76,6 @@ def test_truncation_lifts_what_is_too_far() -> None:
     np.testing.assert_array_equal(untouched, similarities)
 
 
-def test_the_limit_is_the_range_of_the_similarity() -> None:
-    nearest = np.array([0.3, -0.2])
-    np.testing.assert_allclose(limited_width(np.array([9.0, 9.0]), nearest, -1.0), [1.3, 0.8])
-    np.testing.assert_allclose(limited_width(np.array([0.1, 0.1]), nearest, -1.0), [0.1, 0.1])
-    assert selection_width(10, 10, 1.0, 0.6, 0.1) == 0
-    assert selection_width(10, 110, 0.5, 0.6, 0.1) == pytest.approx(40 * 0.5 / 0.6 * np.log(10_000))
-
-
-def test_no_more_candidates_than_neighbours_takes_them_all() -> None:
-    similarities = np.array([[0.1, -0.2, 0.4]])
-    chosen = select_neighbors(similarities, 5, np.array([1.0]), 0.6, 0.1, -1.0, np.zeros((1, 5)))
-    assert chosen.tolist() == [[0, 1, 2]]
-
-
-def test_no_sensitivity_takes_the_nearest() -> None:
-    similarities = np.array([[0.1, 0.3, -0.2, 0.4]])
-    chosen = select_neighbors(similarities, 2, np.zeros(1), 0.6, 0.1, -1.0, np.array([[0.999, 0.999]]))
-    assert set(chosen[0]) == {1, 3}
-
-
 def test_the_noise_of_similarities_is_laplace() -> None:
     noise = SimilarityNoise.of(0.6)
     steps = noise.unit.noise(2, "noise", np.arange(200_000))[None, :]
@@ -126,14 +105,6 @@ def test_a_similarity_moves_by_no_more_steps_than_the_noise_covers(
     assert 2**noise.unit.bits * one == pytest.approx(max(sensitivity, 2.0**-16) / (epsilon / 2), rel=1e-6)
 
 
-def test_what_no_user_can_move_gets_no_noise() -> None:
-    steps = np.full((2, 3), 1 << 40)
-    similarities = np.array([[0.1, 0.2, 0.3], [0.1, 0.2, 0.3]])
-    noisy = SimilarityNoise.of(1.0).added(similarities, np.array([0.0, 0.5]), steps)
-    assert noisy[0].tolist() == [0.1, 0.2, 0.3]
-    assert np.all(noisy[1] > 1)
-
-
 @pytest.mark.parametrize("epsilon", [None, 0.8])
 def test_a_prediction_does_not_depend_on_what_else_is_asked_for(random_ratings, sparse, epsilon) -> None:
     ratings = sparse(random_ratings(4, 30, 12, 0.4))
@@ -153,20 +124,3 @@ def test_neighbours_move_the_mean() -> None:
         np.array([[1.0, -1.0], [1.0, 1.0], [1.0, 1.0]]),
     )
     np.testing.assert_allclose(predictions, [3 + 0.25 / 0.75, 4.0, 2.0])
-
-
-def test_shrinkage_pulls_to_the_mean() -> None:
-    cell = (np.array([3.0]), np.array([[0.5]]), np.array([[2.0]]))
-    assert item_based(*cell)[0] == 5.0
-    assert item_based(*cell, 0.5)[0] == 4.0
-    assert item_based(*cell, 1e9)[0] == pytest.approx(3.0)
-
-
-def test_no_neighbours() -> None:
-    assert item_based(np.array([3.5]), np.zeros((1, 0)), np.zeros((1, 0))).tolist() == [3.5]
-
-
-def test_the_nearest_come_first_and_ties_in_order() -> None:
-    similarities = np.array([[0.1, 0.5, 0.5, -0.3]])
-    assert nearest_neighbors(similarities, 2).tolist() == [[1, 2]]
-    assert nearest_neighbors(similarities, 9).tolist() == [[1, 2, 0, 3]]

@@ -12,7 +12,6 @@ from dprec.crossdomain.similarity import (
     NEXT_TO_BRIDGE,
     dense_similarities,
     edges_between,
-    global_sensitivity,
     largest_sensitivities,
 )
 
@@ -136,15 +135,6 @@ def test_paths_are_summed_in_stretches(sparse, monkeypatch) -> None:
     np.testing.assert_allclose(whole.data, parts.data, atol=1e-12)
 
 
-def test_domains_without_a_path_between_them(sparse, random_ratings) -> None:
-    dense = random_ratings(1, 12, 10, 0.6)
-    dense[:6, 5:] = np.nan
-    dense[6:, :5] = np.nan
-    graph = layered_graph(RatedItems.of(sparse(dense)), np.arange(10) >= 5, 3, 10)
-    assert (graph.layers == FAR).all()
-    assert x_sim(graph).nnz == 0
-
-
 def by_definition(dense, one, other, kind):
     both = ~np.isnan(dense[:, one]) & ~np.isnan(dense[:, other])
     centre = np.nanmean(dense, axis=1, keepdims=True) if kind == "adjusted-cosine" else 0.0
@@ -183,32 +173,6 @@ def test_every_edge_is_as_defined(random_ratings, sparse, kind, seed) -> None:
     assert not found
 
 
-def test_the_strongest_edges_of_either_end_stay(random_ratings, sparse) -> None:
-    items = RatedItems.of(sparse(random_ratings(3, 40, 16, 0.5)))
-    edges = edges_between(items, np.arange(8), np.arange(8, 16), significance=50)
-    kept = edges.strongest(2)
-    for ends, all_ends in ((kept.left, edges.left), (kept.right, edges.right)):
-        for item in np.unique(all_ends):
-            best = np.sort(edges.similarity[all_ends == item])[::-1][:2]
-            assert np.isin(best, kept.similarity[ends == item]).all()
-    assert kept.count <= 2 * 16
-    assert edges.strongest(99).count == edges.count
-
-
-def test_nothing_to_compare() -> None:
-    import scipy.sparse as sp
-
-    items = RatedItems.of(sp.csr_array((3, 4)))
-    assert edges_between(items, np.arange(2), np.arange(2, 4), 50).count == 0
-    assert edges_between(items, np.arange(0), np.arange(2, 4), 50).count == 0
-    assert not dense_similarities(items, np.arange(2), np.arange(4)).any()
-
-
-def test_ranges() -> None:
-    assert global_sensitivity("adjusted-cosine") == 2
-    assert global_sensitivity("cosine") == 1
-
-
 def without(items: RatedItems, user: int) -> RatedItems:
     """Return the items with one user's deviations gone; the other users' means do not change."""
     kept = items.deviations.tocsr(copy=True)
@@ -234,19 +198,3 @@ def by_removal(items: RatedItems) -> np.ndarray:
 def test_it_is_the_largest_change_over_all_users(random_ratings, sparse, kind, seed) -> None:
     items = RatedItems.of(sparse(random_ratings(seed, 14, 9, 0.2 + 0.03 * seed)), kind)
     np.testing.assert_allclose(largest_sensitivities(items), by_removal(items).max(axis=1), atol=1e-9)
-
-
-def test_items_in_stretches(random_ratings, sparse, monkeypatch) -> None:
-    items = RatedItems.of(sparse(random_ratings(1, 20, 11, 0.5)))
-    monkeypatch.setattr("dprec.crossdomain.similarity._ITEMS_AT_ONCE", 2)
-    largest = by_removal(items).max(axis=1)
-    np.testing.assert_allclose(largest_sensitivities(items), largest, atol=1e-9)
-
-
-def test_items_are_equal_where_all_that_is_held_of_them_is(random_ratings, sparse) -> None:
-    items, again = (RatedItems.of(sparse(random_ratings(1, 20, 11, 0.5))) for _ in range(2))
-    assert items == again
-    assert hash(items) == hash(again)
-    assert items != without(items, 3)
-    assert items != RatedItems.of(sparse(random_ratings(1, 20, 11, 0.5)), "cosine")
-    assert largest_sensitivities(items) is largest_sensitivities(again)

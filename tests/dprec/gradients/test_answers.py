@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dprec.arrays import Floats
-from dprec.completion import Profiles
 from dprec.gradients import (
     FullGradient,
     GradientReport,
@@ -15,7 +14,7 @@ from dprec.gradients import (
     SampledSigns,
     SampledSignsOfSets,
 )
-from dprec.gradients.one_bit import SampledCoordinates, _gradient_at, projection, unbiased_scale
+from dprec.gradients.one_bit import SampledCoordinates, _gradient_at, projection
 from dprec.testing import GradientContract
 
 KINDS = [
@@ -76,22 +75,3 @@ def test_a_projected_gradient_is_that_of_all_items() -> None:
     _, computed = numbers(ReducedOneBitGradient(dimensions=7))
     expected = np.einsum("qi,uif->uqf", projection(9, 7, SHAPE[0]), whole.reshape(-1, *SHAPE))
     assert computed == pytest.approx(expected.reshape(PROFILES.n_users, -1), abs=1e-12)
-
-
-def test_signs_have_the_mean_that_their_scale_says() -> None:
-    """Of 40,000 users with one rating, whose coordinate is known; 5.5 deviations: a false alarm of 4e-8."""
-    users, rating = 40_000, np.array([0.9])
-    profiles = Profiles(np.arange(users + 1), np.zeros(users, np.int32), np.repeat(rating, users), 1)
-    own, factors = np.full((users, 1), 0.5), np.array([[0.2]])
-    gradient = OneBitGradient()
-    sent = gradient.encode(profiles, own, factors, EPSILON, CONTRACT.draws(profiles))
-    said = gradient.answers(sent, (1, 1), EPSILON)
-    assert said.scale == pytest.approx(1 / unbiased_scale(EPSILON))
-    number = gradient.numbers(profiles, own, factors, 9)[0, 0]
-    assert abs(said.answers.mean() - number * said.scale) < 5.5 / np.sqrt(users)
-
-
-def test_a_proxy_strips_whose_reports_are() -> None:
-    assert not SampledSigns(proxy=True).linked
-    assert SampledSigns(proxy=False).linked
-    assert OneBitGradient().linked

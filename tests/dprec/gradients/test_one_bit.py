@@ -22,7 +22,6 @@ from dprec.gradients import (
     GRADIENTS,
     FullGradient,
     GradientReport,
-    OneBitGradient,
     ReducedOneBitGradient,
     SampledSigns,
     SampledSignsOfSets,
@@ -32,9 +31,6 @@ from dprec.gradients.one_bit import projection
 from dprec.lists.ials import ImplicitOptions, fold_in
 from dprec.randomness import even_share, words
 from dprec.testing import GradientContract
-from simulation import load
-from simulation.protocols.iterative import IterativeProtocol
-from tests.refusals import refused_at
 
 DRAWS = 1_000_000
 
@@ -57,13 +53,6 @@ def test_a_million_answers_are_unbiased(coordinate: float, epsilon: float) -> No
 @given(epsilon=st.floats(1e-6, 20.0))
 def test_the_exact_loss_is_just_within_the_budget(epsilon: float) -> None:
     assert epsilon * (1 - 1e-9) <= randomizer.exact_epsilon(epsilon) <= epsilon
-
-
-@given(epsilon=st.floats(20.0, 1e4))
-def test_the_exact_loss_of_a_huge_budget_is_finite_and_within_it(epsilon: float) -> None:
-    exact = randomizer.exact_epsilon(epsilon)
-    assert math.isfinite(exact)
-    assert exact <= epsilon
 
 
 @pytest.mark.parametrize("total", [0.1, 1.6, 5.0])
@@ -149,38 +138,6 @@ def test_the_full_gradient_is_the_mean_over_all_who_answered() -> None:
     assert aggregate.raters.tolist() == np.bincount(profiles.items, minlength=ITEMS).tolist()
 
 
-def clipped_mean(profiles: Profiles) -> NDArray[np.float64]:
-    """Return the mean over users of their gradients, every coordinate clipped to [-1, 1]."""
-    factors = item_factors()
-    own = solve_user_factors(profiles, factors, 1.0)
-    errors = profiles.residuals(own, factors)
-    cells = np.clip(-2.0 * own[profiles.users] * errors[:, None], -1.0, 1.0)
-    total = np.zeros(SHAPE)
-    np.add.at(total, profiles.items, cells)
-    return total / profiles.n_users
-
-
-def error_of(users: int, epsilon: float) -> float:
-    """Return the root of the mean squared error of the estimated gradient."""
-    profiles = profiles_of(users)
-    gradient = OneBitGradient()
-    _, aggregate = gradient.decode(encoded(gradient, profiles, epsilon=epsilon), SHAPE)
-    estimate = gradient.gradient(aggregate, SHAPE, epsilon, 9)
-    return float(np.sqrt(np.mean((estimate - clipped_mean(profiles)) ** 2)))
-
-
-@pytest.mark.thorough
-def test_the_error_falls_with_the_root_of_the_users() -> None:
-    """48 coordinates: the error is within 45 % of its deviation but for 1e-6 of the seeds; one is fixed."""
-    epsilon = 0.5
-    deviation = OneBitGradient().noise_deviation(SHAPE, epsilon)
-    errors = {users: error_of(users, epsilon) for users in (1_000, 16_000, 256_000)}
-    for users, error in errors.items():
-        assert error * math.sqrt(users) == pytest.approx(deviation, rel=0.45)
-    slope = math.log(errors[256_000] / errors[1_000]) / math.log(256)
-    assert slope == pytest.approx(-0.5, abs=0.12)
-
-
 def test_the_reduced_gradient_estimates_the_projected_one() -> None:
     """Every one of 16 coordinates within 5.5 deviations: false alarm 16 x 4e-8; the seed is fixed."""
     users, epsilon, gradient = 40_000, 3.0, ReducedOneBitGradient(dimensions=8)
@@ -195,12 +152,6 @@ def test_the_reduced_gradient_estimates_the_projected_one() -> None:
     estimate = gradient.gradient(aggregate, SHAPE, epsilon, 9)
     limit = 5.5 * gradient.noise_deviation(SHAPE, epsilon) / math.sqrt(users)
     np.testing.assert_allclose(shared @ estimate, expected, atol=limit)
-
-
-def test_a_projection_to_more_dimensions_than_items_is_refused() -> None:
-    with refused_at("dimensions"):
-        ReducedOneBitGradient(dimensions=ITEMS + 1).check(SHAPE)
-    ReducedOneBitGradient(dimensions=ITEMS).check(SHAPE)
 
 
 SIGNS_SHAPE = PARTITIONS.shape
@@ -239,20 +190,6 @@ def test_all_answers_of_a_report_cost_the_budget_together() -> None:
     assert epsilon - 1e-9 < gradient.exact_epsilon(epsilon) <= epsilon
 
 
-def test_more_coordinates_estimate_the_same_gradient() -> None:
-    """Every one of 48 coordinates within 5.5 deviations: false alarm 48 x 4e-8; the seed is fixed."""
-    users, epsilon, gradient = 40_000, 6.0, SampledSigns(coordinates=3)
-    profiles, factors = PARTITIONS.profiles(users), PARTITIONS.item_factors()
-    own = solve_user_factors(profiles, factors, 1.0)
-    cells = np.clip(-2.0 * own[profiles.users] * profiles.residuals(own, factors)[:, None], -1.0, 1.0)
-    expected = np.zeros(SIGNS_SHAPE)
-    np.add.at(expected, profiles.items, cells / users)
-    _, aggregate = gradient.decode(PARTITIONS.encoded(gradient, profiles, epsilon=epsilon), SIGNS_SHAPE)
-    estimate = gradient.gradient(aggregate, SIGNS_SHAPE, epsilon, 9)
-    limit = 5.5 * gradient.noise_deviation(SIGNS_SHAPE, epsilon) / math.sqrt(users)
-    np.testing.assert_allclose(estimate, expected, atol=limit)
-
-
 def test_of_sets_every_item_has_a_gradient_and_a_users_own_count_more() -> None:
     """Every one of 48 coordinates within 5.5 deviations: false alarm 48 x 4e-8; the seed is fixed."""
     users, epsilon, gradient = 40_000, 6.0, SampledSignsOfSets(coordinates=3, confidence=2.0)
@@ -277,20 +214,6 @@ def test_the_factors_of_sets_are_those_of_ials_but_for_the_scale() -> None:
     sets = csr_array((np.ones(profiles.items.size), profiles.items, profiles.indptr), shape=shape)
     options = ImplicitOptions(rank=factors.shape[1], unobserved=0.5, ridge=0.5, frequency_scaling=0.0)
     np.testing.assert_allclose(own, 1.5 * fold_in(sets, factors, options))
-
-
-def test_a_gradient_with_fewer_coordinates_is_refused() -> None:
-    with refused_at("coordinates"):
-        SampledSigns(coordinates=49).check(SIGNS_SHAPE)
-
-
-@pytest.mark.parametrize(("proxy", "notes"), [(True, 2), (False, 1)])
-def test_a_proxy_changes_what_can_be_linked_and_not_the_loss(proxy: bool, notes: int) -> None:
-    protocol = load("fmf-ldp", [f"protocol.gradient.proxy={str(proxy).lower()}"]).protocol
-    assert isinstance(protocol, IterativeProtocol)
-    guarantee = protocol.guarantee((1000, 100))
-    assert (guarantee.trust, len(guarantee.notes)) == ("local", notes)
-    assert protocol.epsilon_per_round == pytest.approx(0.8)
 
 
 EXAMPLES: dict[str, GradientReport] = {"one-bit-reduced": ReducedOneBitGradient(dimensions=8)}

@@ -15,7 +15,7 @@ from dprec.lists.contributions import (
     SetContributions,
     SetLayout,
 )
-from dprec.sums import UNIT, SecureAggregation, TrustedAggregation
+from dprec.sums import UNIT, TrustedAggregation
 
 ITEMS = 7
 SETS = st.lists(st.sets(st.integers(0, ITEMS - 1)), min_size=1, max_size=6)
@@ -118,33 +118,3 @@ def test_sums_do_not_depend_on_partitions_and_reject_what_is_no_set(
     assert some.encode(layout) == reports[:cut]
     numbers = some.vectors(layout).numbers
     assert np.array_equal(numbers, own.vectors(layout).numbers[: len(numbers)])
-
-
-@pytest.mark.parametrize("layout", [*LAYOUTS, *BOUNDED])
-@given(reports=st.lists(st.binary(max_size=6), max_size=5))
-def test_no_bytes_of_a_device_move_a_sum_by_more_than_one_each(
-    layout: SetLayout, reports: list[bytes]
-) -> None:
-    valid, total = layout.added_up(reports)
-    assert np.linalg.norm(total * UNIT) <= valid.sum()
-    assert (total >= 0).all()
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_secure_sum_without_noise_is_near_the_exact_one(layout: SetLayout) -> None:
-    from dprec.gradients import RoundDraws
-    from dprec.randomness import DeviceDraws
-
-    random = np.random.default_rng(0)
-    sets = [set(np.flatnonzero(random.random(ITEMS) < 0.4).tolist()) for _ in range(40)]
-    own = SetContributions(*flat(sets))
-    secure = SecureAggregation(colluders=2).among(40)
-    keys = np.arange(80, dtype=np.uint64).reshape(2, 40)
-    reports = secure.encode(own, layout, 0.0, RoundDraws(DeviceDraws(keys), 1, 0))
-    valid, total = secure.decode(reports, layout, 0.0)
-    assert valid.all()
-    released = secure.release(total, layout, 0.0, None)[:, 0]  # type: ignore[arg-type]
-    expected = sum(dense(layout, own) for own in sets)
-    # A number is rounded to a whole step, so that a sum of 40 is off by at most 40 steps of 1/256.
-    assert np.abs(released - expected).max() <= 40 / 200
-    assert np.abs(released - expected).mean() < 0.02

@@ -10,20 +10,19 @@ from hypothesis import strategies as st
 
 from dprec.arrays import Floats
 from dprec.catalogue import Catalogue
-from dprec.completion import Profiles
 from dprec.gradients import Aggregate
 from dprec.lists import ListMethod, TableOptions
 from dprec.lists.contributions import DIAGONAL, PairLayout, SetContributions
-from dprec.lists.gram import MOST_ITEMS, GramSettings, ridge_of
+from dprec.lists.gram import ridge_of
 from dprec.lists.method import ListDevice, ListLearner
 from dprec.lists.model import ItemTable, ListModel
 from dprec.randomness import ReleaseDraws
-from dprec.ratings import RatingScale
 from dprec.sums import UNIT, Releases, TrustedAggregation
+from tests import make
 from tests.hostile import devices_sent
+from tests.make import STARS
 from tests.refusals import refused_at
 
-SCALE = RatingScale.evenly(1, 5, 1)
 USERS, ITEMS = 400, 12
 
 
@@ -35,10 +34,6 @@ def some_sets(seed: int = 0) -> sp.csr_array:
     return sp.csr_array((random.random((USERS, ITEMS)) < likely).astype(np.float64))
 
 
-def profiles_of(sets: sp.csr_array) -> Profiles:
-    return Profiles(sets.indptr.astype(np.int64), sets.indices.astype(np.int32), np.zeros(0), ITEMS)
-
-
 def learned(
     sets: sp.csr_array,
     options: TableOptions,
@@ -47,11 +42,11 @@ def learned(
     of_features: bool = False,
 ) -> tuple[ListMethod, ListLearner, ListDevice]:
     """Run the rounds without messages, and return what devices hold at the end."""
-    method, profiles = ListMethod(options=options, of_features=of_features), profiles_of(sets)
+    method, profiles = ListMethod(options=options, of_features=of_features), make.profiles_of_sets(sets)
     multipliers = tuple(multiplier / np.sqrt(share) for share in method.shares)
-    learner = method.learner(Releases(USERS, ITEMS, SCALE), catalogue, 0)
+    learner = method.learner(Releases(USERS, ITEMS, STARS), catalogue, 0)
     for number, noise in enumerate(multipliers, start=1):
-        device = method.device(learner.model_bytes(), ITEMS, SCALE)
+        device = method.device(learner.model_bytes(), ITEMS, STARS)
         layout = device.layout(number)
         words = np.zeros(profiles.items.size, dtype=np.uint64)
         vectors = device.contributions(profiles, layout, number, words)
@@ -61,7 +56,7 @@ def learned(
             Aggregate(total, None, USERS), layout, noise, ReleaseDraws(0, number)
         )
         learner.learn(number, released, layout, noise, USERS)
-    return method, learner, method.device(learner.learned_bytes(), ITEMS, SCALE)
+    return method, learner, method.device(learner.learned_bytes(), ITEMS, STARS)
 
 
 def weights_of_exact_sums(sets: sp.csr_array, ridge: float) -> Floats:
@@ -87,50 +82,14 @@ def test_without_noise_the_weights_are_those_of_the_regression() -> None:
     np.testing.assert_allclose(table.roots, learner._table.roots, rtol=1e-6)
 
 
-def test_devices_rank_what_goes_with_their_sets_first() -> None:
-    sets = some_sets()
-    _, _, device = learned(sets, TableOptions(items=ITEMS, popularity_share=0.0), 2.0)
-    scores = device.predictions(profiles_of(sets))
-    own_half = np.argmax(sets.toarray().reshape(USERS, 2, -1).sum(axis=2), axis=1)
-    scores[sets.nonzero()] = -np.inf
-    assert np.mean(scores.argmax(axis=1) // (ITEMS // 2) == own_half) > 0.9
-
-
-def test_a_table_of_some_items_is_of_the_popular_ones() -> None:
-    sets = some_sets()
-    scaled = sp.diags_array(1 / np.sqrt(np.maximum(sets.sum(axis=1), 1))) @ sets
-    sets = sets[:, np.argsort(-scaled.sum(axis=0))]
-    sets.sort_indices()
-    method, learner, device = learned(sets, TableOptions(items=5, popularity_share=0.2), 0.0)
-    assert method.rounds == 2
-    before = method.device(learner.model_bytes(), ITEMS, SCALE)
-    assert before.items.tolist() == [0, 1, 2, 3, 4]
-    assert before.layout(2).n_rows == 15
-    assert device.model is not None
-    assert device.model.table.items.tolist() == [0, 1, 2, 3, 4]
-    assert np.all(np.diff(device.model.popularity) <= 1e-6)
-
-
 def test_popularity_alone_is_one_round_and_one_list_for_all() -> None:
     sets = some_sets()
     method, _, device = learned(sets, TableOptions(items=0), 0.0)
     assert method.rounds == 1
-    scores = device.predictions(profiles_of(sets))
+    scores = device.predictions(make.profiles_of_sets(sets))
     assert np.all(scores == scores[0])
     normalised = sp.diags_array(1 / np.sqrt(np.maximum(sets.sum(axis=1), 1))) @ sets
     assert np.array_equal(np.argsort(-scores[0]), np.argsort(-normalised.sum(axis=0)))
-
-
-def test_public_categories_move_what_a_user_is_shown() -> None:
-    sets = some_sets()
-    halves = np.stack([np.arange(ITEMS) < ITEMS // 2, np.arange(ITEMS) >= ITEMS // 2], axis=1)
-    catalogue = Catalogue(np.linspace(-1, 1, ITEMS)[:, None], halves, ("year",), ("left", "right"))
-    _, _, device = learned(sets, TableOptions(items=0), 0.0, catalogue)
-    left = Profiles(np.array([0, 2]), np.array([0, 1], dtype=np.int32), np.zeros(0), ITEMS)
-    right = replace(left, items=np.array([10, 11], dtype=np.int32))
-    difference = device.predictions(left)[0] - device.predictions(right)[0]
-    assert np.all(difference[:6] > 0)
-    assert np.all(difference[6:] < 0)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 8.0])
@@ -148,20 +107,11 @@ def test_what_is_left_out_follows_from_public_numbers(epsilon: float) -> None:
     )
 
 
-@pytest.mark.parametrize("tau", [0.0, 1e-7])
-def test_a_table_of_some_items_has_a_round_that_finds_them(tau: float) -> None:
-    for options, n_items in ((TableOptions(items=5), ITEMS), (TableOptions(), 10_000)):
-        suited = options.suited(tau, n_items)
-        assert suited.items is not None
-        assert suited.items < n_items
-        assert ListMethod(options=suited).rounds == 2
-
-
 def test_a_table_whose_items_nobody_found_is_no_larger() -> None:
     method = ListMethod(options=TableOptions(items=5, popularity_share=0.2))
-    releases = Releases(USERS, ITEMS, SCALE)
+    releases = Releases(USERS, ITEMS, STARS)
     learner = method.learner(releases, None, 0)
-    asked = method.device(learner.model_bytes(), ITEMS, SCALE).layout(2)
+    asked = method.device(learner.model_bytes(), ITEMS, STARS).layout(2)
     assert asked.n_rows == learner.layout(2).n_rows == method.largest_layouts(releases)[1].n_rows == 15
 
 
@@ -201,16 +151,12 @@ def test_more_categories_than_fit_are_neither_sent_nor_read() -> None:
         ListModel.decode(head + bytes(items * many // 8), items)
 
 
-def test_tables_without_noise_are_no_larger_than_devices_take() -> None:
-    assert GramSettings.of(0.0, 10**6, content=False).table_items <= MOST_ITEMS
-
-
 @given(data=st.data())
 def test_no_bytes_of_a_server_harm_a_device(data: st.DataObject) -> None:
     method = ListMethod(options=TableOptions(items=3, popularity_share=0.1))
     good = b"\2" + a_model().encode()
-    for device in devices_sent(data, good, lambda sent: method.device(sent, ITEMS, SCALE)):
+    for device in devices_sent(data, good, lambda sent: method.device(sent, ITEMS, STARS)):
         layout = device.layout(1)
         assert layout.n_rows == ITEMS
         if device.model is not None:
-            assert np.isfinite(device.predictions(profiles_of(some_sets()))).all()
+            assert np.isfinite(device.predictions(make.profiles_of_sets(some_sets()))).all()

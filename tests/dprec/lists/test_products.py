@@ -8,18 +8,13 @@ from hypothesis import strategies as st
 
 from dprec.catalogue import Catalogue
 from dprec.lists import ListMethod, TableOptions
-from dprec.lists.gram import joined
 from dprec.lists.method import ListDevice
 from dprec.lists.model import ItemTable, ListModel
-from dprec.lists.products import (
-    COLUMNS,
-    TasteModel,
-    popularity_of_products,
-    public_features,
-    taste_weights,
-)
-from tests.dprec.lists.test_method import ITEMS, SCALE, learned, profiles_of, some_sets
+from dprec.lists.products import COLUMNS, TasteModel
+from tests import make
+from tests.dprec.lists.test_method import ITEMS, learned, some_sets
 from tests.hostile import devices_sent
+from tests.make import STARS
 
 HALVES = np.stack([np.arange(ITEMS) % 2 == 0, np.arange(ITEMS) % 2 == 1], axis=1)
 NAMED = Catalogue(np.linspace(-1, 1, ITEMS)[:, None], HALVES, ("year",), ("even", "odd"))
@@ -37,38 +32,6 @@ def test_devices_rank_by_what_the_users_of_items_like(options: TableOptions) -> 
     early, late = (sp.csr_array(np.eye(ITEMS)[[item]]) for item in (0, ITEMS - 1))
     difference = (device.model.scores(early) - device.model.scores(late))[0]
     assert difference[: ITEMS // 2].mean() > difference[ITEMS // 2 :].mean() + 0.2
-
-
-def test_noise_alone_teaches_no_taste() -> None:
-    random, features = np.random.default_rng(1), public_features(HALVES, np.zeros((1, ITEMS), dtype=np.uint8))
-    own, shares = np.full(10, 50.0), np.full(ITEMS, 1 / ITEMS)
-    noise = random.standard_normal((10, COLUMNS))
-    # A singular value of so few numbers may stand above the edge, but not above twice the edge.
-    assert not taste_weights(noise, 2.0, own, features, shares).any()
-    planted = noise + np.outer(np.where(np.arange(10) < 5, 30, -30), np.eye(COLUMNS)[0])
-    weights = taste_weights(planted, 1.0, own, features, shares)
-    assert (weights[:5, 0] > 0).all()
-    assert (weights[5:, 0] < 0).all()
-    assert np.abs(weights).max() == 1
-
-
-def test_products_tell_popularity_too() -> None:
-    random, truth = np.random.default_rng(2), np.linspace(20.0, 200.0, 30)
-    noisy = np.outer(truth, np.full(COLUMNS, 0.19)) + 5 * random.standard_normal((30, COLUMNS))
-    known = np.maximum(truth + 30 * random.standard_normal(30), 1)
-    found = popularity_of_products(known, 30.0, noisy, 5.0)
-    assert np.abs(found - truth).mean() < 0.6 * np.abs(known - truth).mean()
-    alone = popularity_of_products(np.ones(30), np.inf, noisy, 5.0)
-    assert np.corrcoef(alone, truth)[0, 1] > 0.98
-    for useless in (np.zeros((30, COLUMNS)), np.full((30, COLUMNS), -1e6)):
-        assert np.isfinite(popularity_of_products(known, 30.0, useless, 5.0)).all()
-
-
-def test_an_estimate_that_is_biased_counts_for_less() -> None:
-    known, exact = np.full(50, 100.0) + np.random.default_rng(3).standard_normal(50), np.ones(50)
-    near, far = joined(known, 1.0, np.full(50, 100.0), exact), joined(known, 1.0, np.full(50, 150.0), exact)
-    assert np.abs(near - known).mean() == pytest.approx(np.abs(near - 100).mean(), rel=0.01)
-    assert np.abs(far - known).max() < 0.2
 
 
 def a_model() -> TasteModel:
@@ -96,9 +59,9 @@ def test_a_model_is_received_as_it_was_sent() -> None:
 def test_no_bytes_of_a_server_harm_a_device(data: st.DataObject) -> None:
     method = ListMethod(options=TableOptions(items=3, popularity_share=0.1), of_features=True)
     good = b"\3" + a_model().encode()
-    for device in devices_sent(data, good, lambda sent: method.device(sent, ITEMS, SCALE)):
+    for device in devices_sent(data, good, lambda sent: method.device(sent, ITEMS, STARS)):
         assert isinstance(device, ListDevice)
-        profiles, layout = profiles_of(some_sets()), device.layout(2)
+        profiles, layout = make.profiles_of_sets(some_sets()), device.layout(2)
         assert layout.n_rows == 3 * COLUMNS
         words = np.zeros(profiles.items.size, dtype=np.uint64)
         vectors = device.contributions(profiles, layout, 2, words).vectors(layout)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from scipy import sparse
 
-from dprec.lists.public_kernels import BINS, CATEGORIES, PublicKernels, _near, popularity_bins
+from dprec.lists.public_kernels import CATEGORIES, PublicKernels, popularity_bins
+from tests import make
 
 YEARS = np.array([[-1.5], [-1.4], [0.0], [1.4], [1.5]])
 GENRES = np.array([[1, 0], [0, 1], [0, 0], [1, 1], [1, 0]], dtype=bool)
@@ -13,24 +13,8 @@ def kernels(years: np.ndarray = YEARS, genres: np.ndarray = GENRES) -> PublicKer
     return PublicKernels.among(genres, popularity_bins(years, POPULARITY), POPULARITY)
 
 
-def sets_of(*profiles: list[int]) -> sparse.csr_array:
-    table = np.zeros((len(profiles), 5))
-    for user, profile in enumerate(profiles):
-        table[user, profile] = 1
-    return sparse.csr_array(table)
-
-
-def test_items_of_the_own_years_and_genres_score_more() -> None:
-    scores = kernels().scores(sets_of([0]))
-    assert np.argsort(-scores[0])[0] == 0
-    years_alone = kernels(genres=np.zeros((5, 0), dtype=bool)).scores(sets_of([0]))[0]
-    assert (np.diff(years_alone) < 0).sum() >= 2
-    genres_alone = kernels(years=np.zeros((5, 0))).scores(sets_of([0]))[0]
-    assert genres_alone[4] == genres_alone[0] > genres_alone[3] > genres_alone[1]
-
-
 def test_f_is_the_step_of_newton_s_method_from_zero() -> None:
-    shares, sets = POPULARITY / POPULARITY.sum(), sets_of([], [0], [0, 3, 4])
+    shares, sets = POPULARITY / POPULARITY.sum(), make.sparse_sets([], [0], [0, 3, 4], items=5)
     norms = np.sqrt(np.maximum(GENRES.sum(axis=1), 1))
     likeness = (GENRES.astype(float) @ GENRES.T) / np.outer(norms, norms)
     kernel = CATEGORIES * likeness
@@ -41,21 +25,3 @@ def test_f_is_the_step_of_newton_s_method_from_zero() -> None:
         expected = kernel @ np.linalg.solve(np.eye(5) + size * spread @ kernel, own - size * shares)
         # What is the same for all items orders nothing.
         assert found - shares @ found == pytest.approx(expected - shares @ expected)
-
-
-def test_bins_that_are_near_are_alike() -> None:
-    likeness = _near() @ _near().T
-    places = np.arange(BINS)
-    assert np.abs(likeness - np.exp(-np.abs(places[:, None] - places) / (0.3 * BINS))).max() < 0.15
-    assert (np.diff(likeness[0]) < 0).mean() > 0.9
-
-
-def test_the_scale_of_a_number_does_not_matter() -> None:
-    sets = sets_of([0, 3], [2])
-    np.testing.assert_array_equal(kernels().scores(sets), kernels(years=np.exp(YEARS)).scores(sets))
-
-
-def test_two_numbers_count_as_much_as_one() -> None:
-    sets = sets_of([0, 3], [2])
-    twice = kernels(years=np.hstack([YEARS, YEARS]))
-    assert twice.scores(sets) == pytest.approx(kernels().scores(sets))

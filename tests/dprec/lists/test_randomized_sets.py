@@ -1,21 +1,16 @@
 """What randomised sets tell of items and of pairs of them, and the lists that follow."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from dprec.accounting import PrivacyBudget
-from dprec.arrays import Bools, Floats, offsets
+from dprec.arrays import Bools, Floats
 from dprec.lists import randomized_sets
-from dprec.lists.model import ListModel
 from dprec.mechanisms import RandomizedSet
 from dprec.observations import SetReports
-from dprec.randomness import DeviceDraws, words
+from dprec.randomness import words
 from dprec.ratings import POSITIVE
-from dprec.reports import Profiles
 
 
 def planted(users: int, items: int = 12) -> Bools:
@@ -78,33 +73,3 @@ def test_without_noise_they_are_the_counts_whatever_the_batches(monkeypatch: pyt
     monkeypatch.setattr(randomized_sets, "_USERS_AT_ONCE", 7)
     for one, other in zip(estimated(reports), whole, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_items_that_go_together_are_recommended_and_a_report_of_anything_says_no_more() -> None:
-    model = randomized_sets.list_model(reported(planted(20_000), 3.0), None, None)
-    assert model.table.items.size == 12
-    scores = model.scores(sp.csr_array(np.vstack([np.eye(12)[10], np.zeros(12)])))
-    assert scores[0].argmax() == 11
-    assert scores[1].argmax() == 0
-    assert np.isfinite(ListModel.decode(model.encode(), 12).scores(sp.csr_array(np.ones((1, 12))))).all()
-
-
-@pytest.mark.parametrize("items", [1, 2, 3])
-@pytest.mark.parametrize("table_items", [None, 0, 1, 2, 100])
-def test_the_smallest_catalogues_and_populations_have_finite_scores(items: int, table_items: int) -> None:
-    for users in (1, 5, 300):
-        reports = reported(planted(users, items) if items > 1 else np.ones((users, 1), dtype=np.bool_), 0.5)
-        model = randomized_sets.list_model(reports, None, table_items)
-        model = ListModel.decode(model.encode(), items)
-        assert np.isfinite(model.scores(sp.csr_array(np.ones((1, items))))).all()
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
-def test_reports_have_about_their_entropy(epsilon: float) -> None:
-    family = RandomizedSet().family(PrivacyBudget(epsilon=epsilon, per="cell"), POSITIVE, 3533)
-    people = Profiles(np.zeros(50, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint8))
-    draws = partial(DeviceDraws.of, bytes(16), 0, offsets(people.counts), people.items, np.zeros(0))
-    sizes = [len(report) for report in family.encode(people, draws)]
-    chance = 1 / (1 + math.exp(epsilon))
-    entropy = -3533 / 8 * (chance * math.log2(chance) + (1 - chance) * math.log2(1 - chance))
-    assert 0.98 * entropy < np.mean(sizes) < 1.06 * entropy

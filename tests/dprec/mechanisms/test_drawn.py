@@ -10,11 +10,11 @@ from dprec.arrays import offsets
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.mechanisms.randomized_response import BinaryFlip
 from dprec.randomness import DeviceDraws
-from dprec.ratings import RatingScale
 from dprec.reports import CellFamily, Profiles
 from tests.distributions import check_counts, check_independent
+from tests.make import STARS
 
-STARS, ITEMS, USERS, EPSILON = RatingScale.evenly(1, 5, 1), 2, 30_000, 1.5
+ITEMS, USERS, EPSILON = 2, 30_000, 1.5
 
 
 def suited(mechanism: type[Mechanism]) -> bool:

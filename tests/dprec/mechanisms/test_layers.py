@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprec.arrays import Floats, Ints
-from dprec.mechanisms.layers import Layers, best_answers, instantaneous_epsilon, response
+from dprec.mechanisms.layers import Layers, instantaneous_epsilon, response
 
 EPSILONS = st.floats(0.05, 5.0)
 SHARES = st.floats(0.1, 0.9)
@@ -146,26 +146,3 @@ def test_the_budget_of_a_report_is_that_of_the_papers() -> None:
     for wrong in ((1.0, 1.0), (1.0, 2.0), (1.0, 0.0)):
         with pytest.raises(ValueError, match="a first report at"):
             instantaneous_epsilon(*wrong)
-
-
-@pytest.mark.parametrize(("epsilon", "share", "answers"), [(0.5, 0.5, 2), (2.0, 0.5, 3), (5.0, 0.6, 17)])
-def test_the_best_number_of_answers_has_the_least_variance(
-    epsilon: float, share: float, answers: int
-) -> None:
-    """By the variance of the counts of a rare value, q (1 - q) / (p1 - 1/g)^2 (p2 - q2)^2, of all g."""
-
-    def variance(g: int) -> float:
-        permanent = response(epsilon, g)[0]
-        inner = response(instantaneous_epsilon(epsilon, share * epsilon), g)[0]
-        gap = inner[0] - inner[1]
-        seen = gap / g + inner[1]
-        return seen * (1 - seen) / ((permanent[0] - 1 / g) * gap) ** 2
-
-    best = min(range(2, 40), key=variance)
-    assert abs(best - best_answers(epsilon, share * epsilon)) <= 1
-    assert best_answers(epsilon, share * epsilon) == answers
-
-
-def test_reports_that_say_too_much_are_refused() -> None:
-    with pytest.raises(ValueError, match="60 reports of 5 symbols"):
-        Layers.of_classes(np.arange(5), 5, 1.0, 0.5).said(60)

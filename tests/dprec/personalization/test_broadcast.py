@@ -10,23 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.catalogue import Catalogue
-from dprec.completion import (
-    Calibrated,
-    CalibratedModel,
-    Completed,
-    Observations,
-    embedded,
-    prior_biases,
-)
+from dprec.completion import Calibrated, CalibratedModel, Completed, Observations
 from dprec.observations import SymbolReports
 from dprec.ordinal import expected_rating
-from dprec.personalization import TableOptions, broadcast_of
+from dprec.personalization import TableOptions
 from dprec.personalization.broadcast import calibrated_broadcast, derived_broadcast, leanings
-from dprec.ratings import RatingScale
-from tests.refusals import refused_at
+from tests import make
+from tests.make import SHARES, STARS
 
-STARS = RatingScale.evenly(1, 5, 1)
 SHAPE = (80, 40)
 
 
@@ -39,7 +30,7 @@ def seen() -> Observations:
     levels = np.clip(np.rint(latent), 1, 5).astype(np.int64)
     symbols = SymbolReports((np.eye(5),), levels - 1, np.zeros_like(levels))
     users, items = users.astype(np.int32), items.astype(np.int32)
-    return Observations.of(users, items, levels.astype(float), SHAPE, STARS, evidence=symbols)
+    return make.observations(users, items, levels.astype(float), SHAPE, evidence=symbols)
 
 
 @pytest.fixture(scope="module")
@@ -53,19 +44,6 @@ def own_means(embeddings: NDArray[np.float64], seen: Observations) -> NDArray[np
     np.add.at(sums, seen.users, embeddings[seen.items])
     means: NDArray[np.float64] = sums / (seen.counts + 5)[:, None]
     return means
-
-
-def test_devices_expect_nearly_what_the_model_does_before_it_reads_a_users_ratings(
-    model: CalibratedModel, seen: Observations
-) -> None:
-    table, latent = calibrated_broadcast(model, seen.item_sets), model.latent
-    assert table.leanings.shape == (12, 3)
-    assert np.abs(latent.item_factors.means).max() > 0.1
-    priors = own_means(table.embeddings, seen) @ table.leanings
-    ours = priors[:, :1] + priors[:, 1:] @ table.item_factors.T
-    theirs = latent.users.regressed + latent.user_factors.regressed @ latent.item_factors.means.T
-    assert (ours - theirs).std() < 0.3 * theirs.std()
-    np.testing.assert_allclose(table.means, latent.items.biases)
 
 
 def test_what_items_say_of_their_users_is_found_by_least_squares(seen: Observations) -> None:
@@ -94,16 +72,8 @@ def test_factors_of_variance_1_on_devices_vary_latent_ratings_as_those_of_the_mo
     assert about_factors.min() > 0
 
 
-def test_a_calibrated_model_is_broadcast_as_it_is_without_the_options_of_other_completions(
-    seen: Observations, model: CalibratedModel
-) -> None:
-    other = broadcast_of(model, seen, TableOptions(dimensions=0), seed=1)
-    np.testing.assert_array_equal(other.embeddings, model.embedding.items)
-    np.testing.assert_array_equal(other.means, model.items.biases)
-
-
 USERS, ITEMS = 200, 40
-OPTIONS = TableOptions(histogram=(0.05, 0.1, 0.25, 0.35, 0.25), dimensions=4, features=2)
+OPTIONS = TableOptions(histogram=SHARES, dimensions=4, features=2)
 CUTS = OPTIONS.cuts(STARS)
 
 
@@ -130,7 +100,7 @@ def planted(spread: float = 1.0, **given: Any) -> tuple[Predicted, Observations,
     users, items = np.nonzero(random.random((USERS, ITEMS)) < chances)
     values = ratings[users, items] + random.normal(0, spread, users.size)
     shape = (USERS, ITEMS)
-    seen = Observations.of(users.astype(np.int32), items.astype(np.int32), values, shape, STARS, **given)
+    seen = make.observations(users, items, values, shape, **given)
     return Predicted(ratings), seen, biases
 
 
@@ -171,46 +141,3 @@ def test_deviations_follow_from_the_reports_and_their_spread() -> None:
     around = predicted_latent(completed, seen).mean() + np.array([-0.01, 0.01])
     low, high = expected_rating(around, np.zeros(2), CUTS, STARS.values)
     assert precisions[0] == pytest.approx(((high - low) / 0.02) ** 2, rel=0.01)
-
-
-def test_reports_that_say_nothing_leave_the_prior() -> None:
-    completed, seen, _ = planted()
-    same = Observations.of(seen.users, seen.items, np.full(seen.items.size, 3.0), seen.shape, STARS)
-    table = derived_broadcast(completed, same, OPTIONS, seed=0)
-    embedding = embedded(seen.users, seen.items, seen.shape, seen.embedding_release, OPTIONS.dimensions, 0)
-    expected = prior_biases(embedding, None, OPTIONS.features)[1]
-    np.testing.assert_allclose(table.means, expected.biases, rtol=1e-12)
-    assert np.unique(table.deviations).size == 1
-    assert table.leanings.size == 0
-
-
-def test_predictions_far_off_the_scale_are_as_good_as_certain() -> None:
-    completed, seen, _ = planted()
-    table = derived_broadcast(Predicted(1e12 * (completed.ratings - 3)), seen, OPTIONS, seed=0)
-    assert np.isfinite(table.means).all()
-    assert np.abs(table.means).max() < 6
-
-
-def test_an_item_without_reports_has_the_bias_of_its_category() -> None:
-    completed, seen, biases = planted()
-    assert not (seen.items == 0).any()
-    found = []
-    for as_it_is in (True, False):
-        good = (biases > 0)[:, None]
-        good[0] = as_it_is
-        catalogue = Catalogue(np.zeros((ITEMS, 0)), good, (), ("good",))
-        known = Observations.of(seen.users, seen.items, seen.values, seen.shape, STARS, catalogue=catalogue)
-        found.append(derived_broadcast(completed, known, OPTIONS, seed=0).means[0])
-    of_category = biases[biases > 0].mean() - biases[biases <= 0].mean()
-    assert found[0] - found[1] == pytest.approx(of_category, abs=0.2)
-
-
-def test_where_item_sets_are_hidden_there_are_no_embeddings() -> None:
-    completed, seen, _ = planted()
-    table = derived_broadcast(completed, seen, TableOptions(dimensions=0), seed=0)
-    assert table.embeddings.shape == (ITEMS, 0)
-
-
-def test_a_histogram_belongs_to_the_scale() -> None:
-    with refused_at("histogram"):
-        TableOptions(histogram=(0.5, 0.5)).cuts(STARS)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from benchmarks.guess_item_sets import Guesses, area, guesses, table_of_sets
+from benchmarks.choosing.guess_item_sets import Guesses, guesses, table_of_sets
 from dprec.arrays import offsets
 from dprec.completion import SymbolTables
 from dprec.datasets import MovieLens100K
@@ -17,14 +17,15 @@ from dprec.errors import RunError
 from dprec.observations import EmbeddingRelease
 from dprec.ordinal import cut_points, expected_rating, level_probabilities
 from dprec.personalization import Devices, OrdinalProcess
-from dprec.personalization.ordinal_process import Posterior, batches, thinned
-from dprec.ratings import Ratings, RatingScale
+from dprec.personalization.ordinal_process import Posterior
+from dprec.ratings import Ratings
 from dprec.wire import ItemTable
+from tests import make
+from tests.make import SHARES, STARS
 from tests.paths import DATA
 
-STARS = RatingScale.evenly(1, 5, 1)
 VALUES = STARS.values
-CUTS = cut_points((0.05, 0.1, 0.25, 0.35, 0.25), 0.5)
+CUTS = cut_points(SHARES, 0.5)
 ITEMS = 70
 
 
@@ -111,19 +112,6 @@ def test_a_device_without_ratings_predicts_from_what_it_was_told() -> None:
     np.testing.assert_allclose(alone.predict(np.zeros(ITEMS, int), np.arange(ITEMS)), expected)
 
 
-@pytest.mark.parametrize("level", [1, 5])
-def test_a_profile_of_one_item_or_of_one_level_gives_ratings(level: int) -> None:
-    one, table = population().process, population().table
-    counts = np.array([1, ITEMS])
-    items = np.concatenate([[3], np.arange(ITEMS)])
-    devices = Devices(one, table, ratings(counts, items, np.full(items.size, level)))
-    asked = np.repeat([0, 1], ITEMS), np.tile(np.arange(ITEMS), 2)
-    predictions = devices.predict(*asked).reshape(2, ITEMS)
-    assert ((predictions > 1) & (predictions < 5)).all()
-    # The whole catalogue at one level moves predictions further than one item does.
-    assert (np.abs(predictions[1] - level) < np.abs(predictions[0] - level)).mean() > 0.9
-
-
 def test_a_prediction_does_not_depend_on_what_else_is_asked() -> None:
     devices, random = population(users=200), np.random.default_rng(3)
     users, items = random.integers(0, 200, 900), random.integers(0, ITEMS, 900)
@@ -136,38 +124,6 @@ def test_a_prediction_does_not_depend_on_what_else_is_asked() -> None:
     assert devices.predict(users[:0], items[:0]).shape == (0,)
 
 
-def test_high_ratings_raise_what_is_near_them() -> None:
-    embeddings = np.array([[2.0], [2.0], [-2.0]])
-    table = replace(ItemTable.of_biases(CUTS, np.zeros(3), np.full(3, 0.1)), embeddings=embeddings)
-    own = ratings(np.array([1]), np.array([0]), np.array([5]))
-    devices = Devices(OrdinalProcess(), table, own)
-    near, far = devices.predict(np.zeros(2, int), np.array([1, 2]))
-    nothing = ratings(np.array([0]), np.zeros(0), np.zeros(0))
-    alone = Devices(OrdinalProcess(), table, nothing)
-    assert near > far
-    assert near > alone.predict(np.zeros(1, int), np.array([1]))[0]
-
-
-@pytest.mark.parametrize("most", [1, 3, 7, 100])
-def test_long_profiles_are_thinned_evenly(most: int) -> None:
-    counts = np.array([0, 2, 7, 50])
-    kept = thinned(ratings(counts, np.arange(59), np.ones(59)), most)
-    assert np.diff(kept.indptr).tolist() == np.minimum(counts, most).tolist()
-    last = kept.items[kept.indptr[3] :] - 9
-    assert last[0] == 0
-    assert np.diff(last).max(initial=0) - np.diff(last).min(initial=50) <= 1
-
-
-def test_every_question_is_in_one_batch() -> None:
-    devices, random = population(), np.random.default_rng(4)
-    users = random.integers(0, 30, 300)
-    seen = np.concatenate([batch.questions[batch.is_question] for batch in batches(devices.ratings, users)])
-    assert sorted(seen.tolist()) == list(range(300))
-    for batch in batches(devices.ratings, users):
-        for questions, shown in zip(batch.questions, batch.is_question, strict=True):
-            assert np.unique(users[questions[shown]]).size == 1
-
-
 def test_recommended_items_are_those_predicted_highest_among_the_unrated() -> None:
     devices = population()
     devices = replace(devices, ratings=replace(devices.ratings, item_ids=np.arange(ITEMS)))
@@ -178,18 +134,6 @@ def test_recommended_items_are_those_predicted_highest_among_the_unrated() -> No
         unrated = np.setdiff1d(np.arange(ITEMS), rated)
         predictions = devices.predict(np.full(unrated.size, user), unrated)
         assert listed.tolist() == unrated[np.argsort(-predictions, kind="stable")[:5]].tolist()
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("factors", [(900, 1), (10, 1), (5, 5), (900, 900), (1, 900)])
-def test_a_table_that_contradicts_the_ratings_does_not_overflow(factors: tuple[float, float]) -> None:
-    devices = population()
-    table = devices.table
-    wild = replace(table, means=factors[0] * table.means, deviations=factors[1] * table.deviations)
-    users, items = np.divmod(np.arange(30 * ITEMS), ITEMS)
-    predictions = replace(devices, table=wild).predict(users, items)
-    assert (predictions >= VALUES[0]).all()
-    assert (predictions <= VALUES[-1]).all()
 
 
 def test_the_largest_numbers_that_a_device_decodes_leave_its_covariances_positive_definite() -> None:
@@ -275,10 +219,7 @@ def test_beside_the_noisy_sums_nothing_in_the_table_of_sets_depends_on_who_rated
     random = np.random.default_rng(1)
     tables = []
     for share in (0.2, 0.6):
-        users, items = np.nonzero(random.random((60, 30)) < share)
-        train = Ratings.from_triples(
-            users, items, np.full(users.size, 3.0), STARS, user_ids=np.arange(60), item_ids=np.arange(30)
-        )
+        train = make.rated(random.random((60, 30)) < share)
         tables.append(table_of_sets(train, EmbeddingRelease(epsilon=100.0)))
     first, second = tables
     for column in ("cuts", "deviations", "item_factors", "categories", "leanings"):
@@ -287,9 +228,3 @@ def test_beside_the_noisy_sums_nothing_in_the_table_of_sets_depends_on_who_rated
         # Whatever an item's mean says, its popularity, from the noisy sums, says.
         assert np.corrcoef(table.means, table.numbers[:, 0])[0, 1] == pytest.approx(1.0)
     assert not np.array_equal(first.numbers, second.numbers)
-
-
-def test_the_area_counts_pairs_that_are_in_order() -> None:
-    wanted = np.array([True, False, True, False])
-    assert area(np.array([4.0, 3.0, 2.0, 1.0]), wanted) == 0.75
-    assert area(np.ones(4), wanted) == 0.5

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from dprec.completion import Profiles, packed_outer
-from dprec.errors import SettingError
 from dprec.gradients import Aggregate
 from dprec.private_als import (
     TARGET_BITS,
@@ -25,10 +24,11 @@ from dprec.private_als import (
     contributions_of,
 )
 from dprec.private_als.device import chosen_ratings, sum_of_contributions
-from dprec.private_als.learner import orthogonal, root_of_moment, shrunken_biases, shrunken_factors
-from dprec.ratings import RatingScale
+from dprec.private_als.learner import shrunken_biases, shrunken_factors
 from dprec.sums import UNIT, TrustedAggregation
+from tests import make
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
+from tests.make import STARS
 
 OPTIONS = FactorizationOptions(rank=2, bias_rounds=2, factor_rounds=1, ratings_per_user=3)
 ITEMS, SPAN = 8, 4.0
@@ -38,10 +38,7 @@ def some_profiles(users: int = 12, seed: int = 0) -> Profiles:
     random = np.random.default_rng(seed)
     chosen = random.random((users, ITEMS)) < 0.6
     chosen[0] = False
-    counts = chosen.sum(axis=1)
-    values = random.integers(1, 6, counts.sum()).astype(np.float64)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    return Profiles(indptr, np.nonzero(chosen)[1].astype(np.int32), values, ITEMS)
+    return make.profiles(make.rated(chosen, random.integers(1, 6, int(chosen.sum()))))
 
 
 def a_model(scale: float = 0.5, seed: int = 1) -> ItemModel:
@@ -120,24 +117,6 @@ def test_biases_are_estimated_as_a_whole_and_factors_from_the_rest() -> None:
     assert np.all(np.abs(factors.targets) <= 1)
 
 
-def test_only_items_with_factors_count_in_rounds_of_factors() -> None:
-    profiles, model = some_profiles(), a_model()
-    third = contributed(profiles, model, 3)
-    assert third.items.max() < 6
-    assert np.all(np.diff(third.indptr) <= 3)
-    assert np.linalg.norm(third.factors.astype(np.float64), axis=1).max() <= 1.0
-
-
-def test_a_limit_above_a_users_ratings_takes_all_of_them() -> None:
-    profiles = some_profiles()
-    everything = np.ones(profiles.items.size, dtype=np.bool_)
-    words = np.arange(profiles.items.size, dtype=np.uint64)
-    ones = np.ones(profiles.items.size, dtype=np.int64)
-    assert np.array_equal(
-        chosen_ratings(profiles, everything, ones, ITEMS + 5, words), np.arange(profiles.items.size)
-    )
-
-
 @pytest.mark.parametrize("weights", [(1, 1, 1, 1), (1, 1, 1, 9)])
 def test_ratings_are_chosen_in_proportion_to_their_weights(weights: tuple[int, ...]) -> None:
     users, width = 20_000, len(weights)
@@ -150,21 +129,6 @@ def test_ratings_are_chosen_in_proportion_to_their_weights(weights: tuple[int, .
     share = weights[-1] / sum(weights)
     low, high = binom.ppf([5e-8, 1 - 5e-8], users, share)  # a false alarm in 1e-7
     assert low <= np.sum(items[chosen] == width - 1) <= high
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_largest_change_over_removing_any_user_is_bounded_by_one_and_nearly_reached(
-    layout: StatisticsLayout,
-) -> None:
-    partition = a_partition(layout)
-    everybody = sum_of_contributions(partition, layout)
-    changes = []
-    for user in range(partition.n_users):
-        others = some_users(partition, [other for other in range(partition.n_users) if other != user])
-        change = (everybody - sum_of_contributions(others, layout)).astype(np.float64) * UNIT
-        changes.append(float(np.linalg.norm(change)))
-    assert max(changes) <= 1.0
-    assert max(changes) > 0.6
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
@@ -216,9 +180,6 @@ def added(
     return total
 
 
-SCALE = RatingScale.evenly(1, 5, 1)
-
-
 def planted(users: int, items: int, seed: int = 0) -> tuple[Profiles, np.ndarray, np.ndarray]:
     """Return exact ratings by biases and one factor, the biases, and the item factors."""
     random = np.random.default_rng(seed)
@@ -230,7 +191,7 @@ def planted(users: int, items: int, seed: int = 0) -> tuple[Profiles, np.ndarray
 
 
 def learned(profiles: Profiles, options: FactorizationOptions, multiplier: float = 0.0) -> ItemLearner:
-    learner, random = ItemLearner(options, SCALE, profiles.n_items, 1), np.random.default_rng(1)
+    learner, random = ItemLearner(options, STARS, profiles.n_items, 1), np.random.default_rng(1)
     for round_index in range(1, options.rounds + 1):
         layout = learner.layout(round_index)
         words = random.integers(0, 2**62, profiles.items.size).astype(np.uint64)
@@ -251,39 +212,6 @@ def test_planted_biases_and_factors_are_found_without_noise() -> None:
     assert learner.learned.mean == pytest.approx(3.2, abs=0.15)
 
 
-def test_noise_that_drowns_everything_teaches_nothing() -> None:
-    profiles, _, _ = planted(40, 10)
-    learner = learned(profiles, FactorizationOptions(rank=2, factor_rounds=3), 1e6)
-    model = learner.learned
-    assert np.abs(model.biases).max() < 1e-3
-    assert np.abs(model.factors).max() < 1e-3
-    assert 1 <= model.mean <= 5
-    assert np.isfinite(learner.model.factors).all()
-
-
-def test_items_with_few_ratings_have_no_factors() -> None:
-    profiles, _, _ = planted(300, 20)
-    rare = profiles.items >= 10
-    kept = ~rare | (profiles.users < 4)
-    counts = np.bincount(profiles.users[kept], minlength=300)
-    few = Profiles(np.concatenate([[0], np.cumsum(counts)]), profiles.items[kept], profiles.values[kept], 20)
-    learner = learned(few, FactorizationOptions(rank=1, factor_rounds=1), 3.0)
-    assert learner.learned.popular[:10].all()
-    assert not learner.learned.popular[10:].any()
-    assert not learner.learned.all_factors[10:].any()
-    assert learner.model.weights.max() == 256
-
-
-def test_counts_are_released_once_and_gram_matrices_in_every_round_of_factors() -> None:
-    options = FactorizationOptions(rank=2, bias_rounds=3, factor_rounds=2)
-    model = ItemModel.begin(5, 2, 3.0)
-    widths = [model.layout(options, round_index, 4.0).matrix_width for round_index in range(1, 6)]
-    assert widths == [1, 0, 0, 3, 3]
-    assert sum(options.shares) == pytest.approx(1.0)
-    assert len(options.shares) == options.rounds == 5
-    assert replace(options, rank=0).rounds == 3
-
-
 def test_a_model_is_read_as_it_was_sent_and_nothing_else_is() -> None:
     random = np.random.default_rng(4)
     weights = np.array([256, 0, 3, 0, 100])
@@ -300,15 +228,6 @@ def test_a_model_is_read_as_it_was_sent_and_nothing_else_is() -> None:
     for hostile in (b"", data[:-1], data + b"\0", not_finite, too_heavy, negative, data[:10]):
         with pytest.raises(ValueError, match=r"items|finite|range"):
             ItemModel.decode(hostile, 5, 2)
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [("noise", 1e300), ("level_ridge", 1e-320), ("matrix_share", 1e-300), ("bias_rounds", 10**8)],
-)
-def test_settings_beyond_what_can_be_computed_are_refused(setting: str, value: float) -> None:
-    with pytest.raises(SettingError, match=f"{setting}: .*; accepted: at "):
-        FactorizationOptions(**{setting: value})  # type: ignore[arg-type]
 
 
 def symmetric(seed: int, items: int = 6, rank: int = 3) -> NDArray[np.float64]:
@@ -344,55 +263,3 @@ def test_without_noise_the_factors_are_those_of_the_projected_matrix() -> None:
     wanted = np.linalg.solve(projected + 0.7 / 0.2 * np.eye(3), (along @ sides[:, :, None]))[:, :, 0]
     found = shrunken_factors(matrices, sides, noise=0.0, residual=np.full(6, 0.7), prior=0.2)
     assert np.allclose(found, wanted)
-
-
-def test_the_projection_is_the_nearest_positive_semidefinite_matrix() -> None:
-    matrix, random = symmetric(4, items=1)[0], np.random.default_rng(5)
-    values, vectors = np.linalg.eigh(matrix)
-    # With a prior so wide that nothing is shrunk, factors solve the projected system.
-    sides = (vectors * np.maximum(values, 0)) @ vectors.T
-    wide = shrunken_factors(
-        np.repeat(matrix[None], 3, axis=0), sides, noise=0.0, residual=np.full(3, 1e-12), prior=1e6
-    )
-    nearest = (vectors * np.maximum(values, 0)) @ vectors.T
-    assert np.allclose(wide @ nearest, nearest, atol=1e-6)
-    roots = random.standard_normal((2000, 3, 3))
-    others = roots @ roots.transpose(0, 2, 1) * random.uniform(0, 2, 2000)[:, None, None]
-    distances = np.linalg.norm(others - matrix, axis=(1, 2))
-    assert np.linalg.norm(nearest - matrix) < distances.min()
-
-
-def test_the_more_noise_the_shorter_the_factors() -> None:
-    matrices = symmetric(6) @ symmetric(6)
-    sides = np.random.default_rng(7).standard_normal((6, 3))
-    lengths = [
-        np.linalg.norm(shrunken_factors(matrices, sides, noise=noise, residual=np.ones(6), prior=1.0))
-        for noise in (0.0, 1.0, 10.0, 1e6)
-    ]
-    assert lengths == sorted(lengths, reverse=True)
-    assert lengths[-1] < 1e-9
-
-
-def test_nothing_known_gives_nothing() -> None:
-    nothing = shrunken_factors(
-        np.zeros((2, 2, 2)), np.ones((2, 2)), noise=0.0, residual=np.zeros(2), prior=1.0
-    )
-    assert not nothing.any()
-
-
-def test_directions_are_uncorrelated_and_of_length_one() -> None:
-    random = np.random.default_rng(8)
-    factors, weights = random.standard_normal((50, 3)) * [3.0, 1.0, 0.01], random.uniform(0.5, 2, 50)
-    spread = orthogonal(factors, weights, 1e-9)
-    assert np.allclose((spread * weights[:, None]).T @ spread / weights.sum(), np.eye(3))
-    floored = orthogonal(factors, weights, 0.1)
-    squares = np.sort((floored**2 * weights[:, None]).sum(axis=0) / weights.sum())
-    assert squares[0] < 0.01
-    assert squares[2] == pytest.approx(1.0)
-    assert not orthogonal(np.zeros((4, 2)), np.ones(4), 0.1).any()
-
-
-def test_a_root_has_eigenvalues_within_bounds() -> None:
-    moment = np.array([[0.5, 0.1], [0.1, -0.3]])
-    root = root_of_moment(moment, 0.02)
-    assert np.linalg.eigvalsh(root @ root.T) == pytest.approx([0.02, float(np.linalg.eigvalsh(moment)[1])])

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from dprec.arrays import offsets
 from dprec.private_als import FactorizationOptions, ItemLearner, ItemModel, StatisticsContributions
-from dprec.ratings import RatingScale
+from tests.make import STARS
 
-STARS = RatingScale.evenly(1, 5, 1)
 ITEMS, USERS, MEAN = 40, 300, 0.4
 OPTIONS = FactorizationOptions(rank=0, fewest=16)
 CLIPS = 0.5 * 4, 0.3 * 4

@@ -21,7 +21,6 @@ from dprec.mechanisms import (
     UserLevelBit,
 )
 from dprec.randomness import DRAWS, DeviceDraws
-from dprec.ratings import RatingScale
 from dprec.reports import (
     CountFamily,
     DrawsFor,
@@ -33,8 +32,7 @@ from dprec.reports import (
 )
 from dprec.reports.residual_bits import ResidualBitFamily
 from tests.distributions import check_counts, check_independent, check_share
-
-STARS = RatingScale.evenly(1, 5, 1)
+from tests.make import STARS
 
 
 def people(users: int, levels: tuple[int, ...], number: int | None = None) -> Profiles:

@@ -3,26 +3,14 @@
 from typing import Any
 
 import numpy as np
-import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.mechanisms import MECHANISMS, HiddenThreshold
-from dprec.mechanisms.laplace import modified_laplace_bound, randomized_response_bound
-from dprec.observations import Observations
 from dprec.randomness import words
-from dprec.ratings import Ratings, RatingScale
-from dprec.reports.cells import RATING_NOISE, TOLERANCE, RatedCells
-
-STARS = RatingScale.evenly(1, 5, 1)
-KINDS = ("zheng-laplace", "zheng-randomized-response")
-
-
-def ratings_on(scale: RatingScale) -> Ratings:
-    random = np.random.default_rng(5)
-    users, items = np.nonzero(random.random((30, 20)) < 0.3)
-    values = random.choice(scale.values, users.size)
-    spaces = {"user_ids": np.arange(30), "item_ids": np.arange(20)}
-    return Ratings.from_triples(users, items, values, scale, **spaces)
+from dprec.ratings import Ratings
+from dprec.reports.cells import RatedCells
+from tests import make
+from tests.make import STARS
 
 
 def distance(kind: str, epsilon: float, train: Ratings, *, accepted: int = 30) -> dict[str, Any]:
@@ -36,58 +24,13 @@ def distance(kind: str, epsilon: float, train: Ratings, *, accepted: int = 30) -
     values = channel.values[symbols]
     values[accepted:] = np.nan
     users, items = np.nonzero(~np.isnan(values))
-    observed = Observations.of(
-        users.astype(np.int32), items.astype(np.int32), values[users, items], levels.shape, train.scale
-    )
+    observed = make.observations(users, items, values[users, items], levels.shape, train.scale)
     return family.against_truth(train, observed, np.arange(30) < accepted)[1]
 
 
-@pytest.mark.parametrize("step", [1.0, 0.5])
-def test_units_are_those_of_the_ratings(step: float) -> None:
-    train = ratings_on(RatingScale.evenly(1, 1 + 4 * step, step))
-    cells = train.n_users, train.n_items, train.count
-    found = distance("zheng-laplace", 2.0, train)
-    bound = modified_laplace_bound(*cells, 2.0, TOLERANCE, RATING_NOISE) * 2 * step
-    assert found["bound"] == pytest.approx(bound / np.sqrt(found["shown_cells"]))
-    found = distance("zheng-randomized-response", 2.0, train)
-    bound = randomized_response_bound(*cells, 5, 2.0, TOLERANCE, RATING_NOISE) * step
-    assert found["bound"] == pytest.approx(bound / np.sqrt(found["shown_cells"]))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_almost_no_noise_is_no_distance_and_the_bound_falls(kind: str) -> None:
-    train = ratings_on(RatingScale.evenly(1, 5, 1))
-    found = [distance(kind, epsilon, train) for epsilon in (0.5, 2.0, 19.0)]
-    assert found[0]["bound"] > found[1]["bound"] > found[2]["bound"]
-    assert all(one["measured"] <= one["bound"] for one in found)
-    # All of the ratings are shown then, hardly an item is made up, and noise of scale 4 / 19 remains.
-    assert found[2]["shown_cells"] == found[2]["rated_cells"] == train.count
-    assert found[2]["measured"] < 2 * np.sqrt(2) * 4 / 19
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_users_whose_report_was_not_used_do_not_count(kind: str) -> None:
-    train = ratings_on(RatingScale.evenly(1, 5, 1))
-    fewer, everyone = distance(kind, 2.0, train, accepted=10), distance(kind, 2.0, train)
-    assert fewer["shown_cells"] < everyone["shown_cells"]
-    assert fewer["bound"] == pytest.approx(everyone["bound"], rel=0.2)
-
-
-def test_nothing_shown_is_not_a_number() -> None:
-    found = distance("zheng-laplace", 2.0, ratings_on(RatingScale.evenly(1, 5, 1)), accepted=0)
-    assert found["bound"] is None
-    assert found["measured"] is None
-
-
 def test_made_up_and_swallowed_cells_are_counted() -> None:
-    train = Ratings.from_triples(np.array([0, 0, 1]), np.array([0, 2, 1]), np.array([5.0, 3.0, 1.0]), STARS)
-    observed = Observations.of(
-        np.array([0, 1, 1], dtype=np.int32),
-        np.array([2, 0, 1], dtype=np.int32),
-        np.array([1.0, 2.0, 4.0]),
-        (2, 3),
-        STARS,
-    )
+    train = make.ratings((0, 0, 5), (0, 2, 3), (1, 1, 1))
+    observed = make.observations([0, 1, 1], [2, 0, 1], np.array([1.0, 2.0, 4.0]), (2, 3))
     rated = RatedCells.of(train, observed)
     assert rated.count == 2
     assert rated.among_reported.tolist() == [0, 2]

@@ -1,23 +1,20 @@
 """Reports on permanent answers: what several of them say together, and what devices repeat."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets, rows_of
-from dprec.errors import SettingError
 from dprec.mechanisms import BucketBits, LayeredMechanism, LocalHashing, TwoLayers
 from dprec.observations import Observations
 from dprec.randomness import DeviceDraws, Draws
-from dprec.ratings import RatingScale
 from dprec.reports import LayeredFamily, Profiles, Wanted
 from dprec.testing.reports import FamilyContract
+from tests import make
+from tests.make import STARS
 
-STARS = RatingScale.evenly(1, 5, 1)
 MECHANISMS = [
     TwoLayers(),
     TwoLayers(first=0.9, threshold=3.0),
@@ -44,8 +41,7 @@ def family(mechanism: LayeredMechanism, epsilon: float = 1.0) -> LayeredFamily:
 def people(users: int) -> Profiles:
     random = np.random.default_rng(7)
     rated = random.random((users, 50)) < 0.3
-    levels = random.integers(1, 6, int(rated.sum())).astype(np.uint8)
-    return Profiles(rated.sum(axis=1), np.nonzero(rated)[1].astype(np.int32), levels)
+    return make.reported_profiles(make.rated(rated, random.integers(1, 6, int(rated.sum()))))
 
 
 def collected(made: LayeredFamily, of: Profiles, number: int) -> Observations:
@@ -106,22 +102,6 @@ def test_of_a_rating_that_changed_the_reports_on_its_last_answer_are_read(
     np.testing.assert_allclose(whole.likelihood[told], last.likelihood[told])
 
 
-def test_more_reports_say_more_and_no_more_than_the_answer() -> None:
-    """The mean log likelihood ratio of the true bit, within what 20,000 ratings allow."""
-    made, of = family(TwoLayers()), people(1400)
-    parts = [collected(made, of, number) for number in range(9)]
-    told = []
-    for count in (1, 3, 9):
-        likelihood = made.together(Observations.joined(parts[:count])).likelihood
-        assert likelihood is not None
-        low, high = np.log(likelihood[:, 0]), np.log(likelihood[:, 4])
-        told.append(float(np.where(of.levels > 3, high - low, low - high).mean()))
-    assert told == sorted(told)
-    of_first, of_answer = (bound * math.tanh(bound / 2) for bound in (0.5, 1.0))
-    assert told[0] == pytest.approx(of_first, abs=0.02)
-    assert told[0] < told[2] < of_answer
-
-
 def test_a_device_repeats_its_answer_and_not_its_reports() -> None:
     """Two reports would agree in 76 % of cases if the answer were drawn anew, and always without noise."""
     made, of = family(TwoLayers(first=0.9), epsilon=2.0), people(400)
@@ -129,26 +109,3 @@ def test_a_device_repeats_its_answer_and_not_its_reports() -> None:
     bits = [part.symbols for part in parts if part is not None]
     assert 0.9 < (bits[0] == bits[1]).mean() < 0.99
     assert 0.8 < (bits[0] == (of.levels > 3)).mean() < 0.9
-
-
-def test_what_is_charged_is_what_the_answer_loses() -> None:
-    counts = np.array([0, 1, 10])
-    for mechanism, loss in ((TwoLayers(), 1.0), (BucketBits(), 0.5), (BucketBits(buckets=5, bits=2), 1.0)):
-        per_rating, per_user = family(mechanism).losses(counts)
-        np.testing.assert_allclose(per_rating[1:], loss)
-        np.testing.assert_allclose(per_user, loss * counts)
-
-
-@pytest.mark.parametrize(
-    ("made", "key"),
-    [
-        (lambda: family(BucketBits(buckets=6)).check(), "mechanism.buckets"),
-        (lambda: family(BucketBits(buckets=2, bits=3)).check(), "mechanism.bits"),
-        (lambda: TwoLayers().family(PrivacyBudget(epsilon=1, per="user"), STARS, 9), "privacy.per"),
-        (lambda: TwoLayers(first=1.0), "first"),
-    ],
-)
-def test_what_cannot_be_is_refused(made: Callable[[], Any], key: str) -> None:
-    with pytest.raises(SettingError) as refused:
-        made()
-    assert refused.value.key == key

@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dprec.accounting import OwnBudgets, PrivacyBudget
-from dprec.mechanisms import FisherOptimal, HiddenThreshold, Mechanism, ThresholdBit
+from dprec.accounting import OwnBudgets
+from dprec.mechanisms import FisherOptimal, Mechanism
 from dprec.ratings import RatingScale
 from dprec.reports import MixedFamily, Profiles, Wanted
 from dprec.testing import FamilyContract
-from tests.refusals import refused_at
 
 SHARES = {0: 0.2, 0.5: 0.3, 1: 0.4, 2: 0.1}
 REFUSAL, LARGEST = 0, 3
@@ -103,15 +102,3 @@ class TestMixedFamily(FamilyContract):
             self.draws(people)(f"report {number}").per_cell(rated, items, 1) for number in family.families
         ]
         assert not np.intersect1d(drawn[0], drawn[1]).size
-
-
-def test_other_kinds_of_reports_have_one_budget() -> None:
-    with refused_at("privacy.epsilon"):
-        HiddenThreshold().family(OwnBudgets.of(SHARES), RatingScale.evenly(1, 5, 1), 6)
-
-
-def test_a_budget_without_a_channel_is_refused() -> None:
-    family = ThresholdBit().family(OwnBudgets.of({1e-10: 0.5, 1: 0.5}), RatingScale.evenly(1, 5, 1), 6)
-    with refused_at("privacy.epsilon"):
-        family.check()
-    assert ThresholdBit().family(PrivacyBudget(epsilon=1), RatingScale.evenly(1, 5, 1), 6).budget is not None

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from dprec.accounting import PrivacyBudget
 from dprec.exchange import MemoisedSetup
 from dprec.mechanisms import FisherOptimal, Mechanism, RandomizedResponse, ThresholdBit
-from dprec.ratings import RatingScale
 from dprec.reports import PartlyAnsweredFamily, Profiles, Wanted
 from dprec.testing import FamilyContract
+from tests.make import STARS
 from tests.refusals import refused_at
 
-STARS = RatingScale.evenly(1, 5, 1)
 BUDGET = PrivacyBudget(epsilon=1.0)
 
 
@@ -78,19 +77,6 @@ class TestPartlyAnsweredFamily(FamilyContract):
         reports = [family.encode(partly(each, 0), self.draws(each)) for each in (people, other)]
         assert reports[0] == reports[1]
 
-    def test_an_answer_takes_a_bit_more_and_none_takes_a_bit(
-        self, mechanism: Mechanism, family: PartlyAnsweredFamily
-    ) -> None:
-        people = self.people(40)
-        usual = mechanism.family(BUDGET, STARS, self.n_items)
-        whole = family.encode(people, self.draws(people))
-        for user, before in enumerate(usual.encode(people, self.draws(people))):
-            symbols = usual.parts(before).get("symbols", 0)
-            assert family.parts(whole[user]).get("symbols", 0) == symbols + people.counts[user]
-        silent = family.encode(partly(people, 0), self.draws(people))
-        for report, count in zip(silent, people.counts.tolist(), strict=True):
-            assert family.parts(report).get("symbols", 0) == count
-
 
 @given(
     levels=st.lists(st.one_of(st.none(), st.integers(0, STARS.levels)), max_size=60),
@@ -123,5 +109,3 @@ def test_a_cap_needs_reports_of_one_symbol_each() -> None:
 
     with refused_at("mechanism"):
         MemoisedSetup(mechanism=Own(), privacy=BUDGET, answers_per_user=3)
-    with refused_at("privacy.per"):
-        PartlyAnsweredFamily(ThresholdBit(), replace(BUDGET, per="user"), STARS, 6)

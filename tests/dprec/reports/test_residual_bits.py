@@ -2,33 +2,19 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from dprec.accounting import ChannelDraws, PrivacyBudget
+from dprec.accounting import PrivacyBudget
 from dprec.mechanisms import ResidualBits
-from dprec.mechanisms.thresholds import ThresholdBit
-from dprec.randomness import words
-from dprec.ratings import RatingScale
 from dprec.reports import ResidualBitFamily
-from dprec.reports.residual_bits import drawn_ratings, sides_of_the_mean
-from simulation.protocols.sharing import cell_reports
-from tests.refusals import refused_at
+from dprec.reports.residual_bits import sides_of_the_mean
+from tests.make import STARS
 
-STARS = RatingScale.evenly(1, 5, 1)
 N_ITEMS = 20
 
 
 def calibrated(epsilon: float, bits: int | None = None) -> ResidualBitFamily:
     budget = PrivacyBudget(epsilon=epsilon, per="user")
     return ResidualBits(bits=bits).family(budget, STARS, N_ITEMS)
-
-
-def reports_of(users: int, counts: NDArray[np.int64], *, epsilon: float, bits: int) -> NDArray[np.uint16]:
-    """Return the symbols of users with the same number of ratings, whose levels take turns."""
-    cells = users * int(counts[0])
-    levels = np.resize(np.array([1, 5, 4], dtype=np.uint8), cells)
-    choice, noise = (words(2, purpose, 0, cells) for purpose in ("choice", "noise"))
-    return calibrated(epsilon, bits).answers(counts, levels, choice, noise).reshape(users, -1)
 
 
 @pytest.mark.parametrize(("epsilon", "bits"), [(0.3, 1), (2.0, 2), (6.0, 3), (9.0, None)])
@@ -61,18 +47,6 @@ def test_no_two_profiles_on_the_same_items_differ_by_more_than_the_budget(
     np.testing.assert_array_equal(per_rating, [np.nan, *per_user[1:]])
 
 
-def test_answers_have_the_odds_of_a_users_share() -> None:
-    """Lies among 20,000 answers to known ratings, within six standard errors: false alarm 2e-9."""
-    users, epsilon, bits = 10_000, 3.0, 2
-    symbols = reports_of(users, np.full(users, 3), epsilon=epsilon, bits=bits)
-    answered = symbols < 2
-    assert (answered.sum(axis=1) == bits).all()
-    lies = (symbols == 1) != np.array([False, True, True])
-    expected = ThresholdBit().channel(STARS, epsilon / bits).probabilities[0, 1]
-    error = lies[answered].mean() - expected
-    assert abs(error) < 6 * np.sqrt(expected * (1 - expected) / (bits * users))
-
-
 def test_a_report_is_decoded_and_its_answers_read() -> None:
     mechanism, counts = calibrated(4.0), np.array([3, 0, 1])
     symbols = np.array([2, 1, 0, 1], dtype=np.uint16)
@@ -97,44 +71,8 @@ def test_users_who_answer_more_or_less_than_they_should_are_not_read() -> None:
     assert reports.cells.size == 0
 
 
-def test_composed_losses_are_those_of_the_answers() -> None:
-    mechanism, counts = calibrated(30.0, bits=60), np.full(3, N_ITEMS)
-    accountant = mechanism.accountant(counts, np.array([True, True, False]))
-    drawn = accountant.history[0].mechanism
-    assert isinstance(drawn, ChannelDraws)
-    assert drawn.draws.tolist() == [N_ITEMS] * 3
-    composed = accountant.get_epsilon(1e-6)
-    assert composed[2] == 0
-    assert composed[0] <= mechanism.losses(counts)[1][0]
-
-
-def test_elsewhere_a_mechanism_that_compares_ratings_is_refused() -> None:
-    with refused_at("mechanism"):
-        cell_reports(ResidualBits(), PrivacyBudget(epsilon=1.0, per="user"), STARS, N_ITEMS)
-
-
 def test_a_rating_is_compared_with_the_mean_of_its_own_user() -> None:
     counts = np.array([3, 0, 1, 2])
     levels = np.array([1, 3, 5, 4, 2, 3], dtype=np.uint8)
     # The second rating is the mean, and a rating alone is its own mean: neither is above.
     assert sides_of_the_mean(counts, levels, STARS).tolist() == [1, 1, 5, 1, 1, 5]
-
-
-@pytest.mark.parametrize(("epsilon", "bits"), [(0.1, 1), (1, 1), (2.9, 1), (3, 2), (4, 2), (8, 4), (1e6, 64)])
-def test_every_bit_has_a_budget_that_is_worth_it(epsilon: float, bits: int) -> None:
-    assert ResidualBits().asked(epsilon) == bits
-    assert ResidualBits(bits=3).asked(epsilon) == 3
-
-
-def test_each_choice_of_ratings_is_equally_likely() -> None:
-    """Frequencies of the six pairs of four ratings, within six standard errors: false alarm 1.2e-8."""
-    users = 30_000
-    drawn = drawn_ratings(np.full(users, 4), 2, words(5, "choice", 0, 4 * users)).reshape(users, 4)
-    assert (drawn.sum(axis=1) == 2).all()
-    pairs = np.unique(drawn @ (1 << np.arange(4)), return_counts=True)[1]
-    assert pairs.size == 6
-    assert np.abs(pairs / users - 1 / 6).max() < 6 * np.sqrt(5 / 36 / users)
-
-
-def test_users_with_few_ratings_report_on_all_of_them() -> None:
-    assert drawn_ratings(np.array([0, 1, 2]), 2, words(5, "choice", 0, 3)).all()

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets
 from dprec.mechanisms import SampledNegatives
-from dprec.observations import RowReports
 from dprec.randomness import DeviceDraws
 from dprec.ratings import POSITIVE
 from dprec.reports import Profiles, ReportFamily, Wanted
@@ -117,30 +116,3 @@ def test_reports_follow_the_probabilities() -> None:
     assert (abs(shares - expected) <= 6 * np.sqrt(expected * (1 - expected) / users)).all()
     outside = np.bincount(seen.users[~np.isin(seen.items, own)], minlength=users)
     assert outside.max() == 3
-
-
-def test_an_audit_reads_the_loss_of_an_item() -> None:
-    family = SampledNegatives().family(PrivacyBudget(epsilon=1.0, per="cell"), POSITIVE, 64)
-    ((_, loss),) = family.exact_losses(1)
-    assert loss == pytest.approx(1 + math.log(63))
-    assert not list(family.exact_losses(3))
-
-
-def test_evidence_says_how_often_own_and_other_items_are_shown() -> None:
-    size, n_items, users = 10, 40, 4000
-    family = SampledNegatives().family(PrivacyBudget(epsilon=1.0, per="cell"), POSITIVE, n_items)
-    profiles = Profiles(
-        np.full(users, size), np.tile(np.arange(size, dtype=np.int32), users), np.ones(size * users, np.uint8)
-    )
-    master, indptr = (3).to_bytes(16, "little"), offsets(profiles.counts)
-    draws = partial(DeviceDraws.of, master, 0, indptr, profiles.items, np.ones(size * users))
-    reader = family.reader(users, Wanted(symbols=True))
-    reader.take(np.arange(users), family.encode(profiles, draws))
-    seen = reader.observations()
-    assert isinstance(seen.evidence, RowReports)
-    own = np.count_nonzero(seen.items < size) / (size * users)
-    other = np.count_nonzero(seen.items >= size) / ((n_items - size) * users)
-    # Five standard deviations of the shares of 40,000 and more answers: one false alarm in 10^6.
-    assert seen.evidence.channels[0][0, 1] == pytest.approx(own, abs=5 * 0.0025)
-    assert seen.evidence.unrated[1] == pytest.approx(other, abs=5 * 0.0015)
-    assert set(seen.evidence.symbols.tolist()) == {1}

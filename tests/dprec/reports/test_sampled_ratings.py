@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dprec.accounting import OwnBudgets
-from dprec.errors import SettingError
 from dprec.mechanisms import FisherOptimal, Mechanism
 from dprec.reports import Profiles, SampledRatingsFamily, Wanted
 from dprec.testing import FamilyContract
@@ -66,10 +65,3 @@ class TestSampledRatingsFamily(FamilyContract):
         np.testing.assert_allclose(account.get_epsilon()[1:], 5 * SAMPLED_AT, rtol=1e-9)
         assert account.claimed is not None
         np.testing.assert_allclose(account.claimed.get_epsilon(per="rating")[1:], [0.5, 1, 3], rtol=1e-9)
-
-
-@pytest.mark.parametrize("sampled_at", [2.9, 21.0, float("nan")])
-def test_reports_are_at_no_less_than_the_largest_epsilon(sampled_at: float) -> None:
-    with pytest.raises(SettingError) as caught:
-        OwnBudgets.of(SHARES, sampled_at=sampled_at)
-    assert caught.value.key == "sampled_at"

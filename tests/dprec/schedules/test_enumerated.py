@@ -411,13 +411,6 @@ def test_leaving_would_make_a_hidden_cell_cost_as_much_as_all_others_of_its_user
         ran(cells, kind="fresh", leave_after=1, protocol=hidden, privacy=privacy)
 
 
-@pytest.mark.parametrize("kind", ["increments", "fresh", "two-layers"])
-def test_users_with_epsilons_of_their_own_are_asked_once(kind: str) -> None:
-    mixed = {"epsilon": {"0": 0.5, "1": 0.5}, "per": "rating"}
-    with refused_at("schedule.kind"):
-        ran([(0, 0, LOW)], kind=kind, privacy=mixed)
-
-
 def beyond(mu: float, epsilon: float) -> float:
     """Return the delta of two normal distributions whose means are mu deviations apart."""
     tails = stats.norm.cdf([mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu])

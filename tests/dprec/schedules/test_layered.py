@@ -1,25 +1,17 @@
 """Published policies with permanent answers: what is charged, installed, refused, and read together."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 import pytest
 
-import simulation
 from dprec.accounting import PrivacyBudget
-from dprec.errors import SettingError
-from dprec.exchange import LayeredSetup, OneShotSetup
-from dprec.mechanisms import Raw, ThresholdBit
-from dprec.observations import Observations
-from dprec.ratings import RatingScale
+from dprec.exchange import OneShotSetup
+from dprec.mechanisms import ThresholdBit
 from dprec.schedules import Collection, DBitFlip, Layered, Loloha, TwoLayered
+from tests import make
 from tests.dprec.reports.test_layers import collected, people
+from tests.make import STARS
 
-STARS = RatingScale.evenly(1, 5, 1)
 OWN = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), predicts=True)
-PER_USER = PrivacyBudget(epsilon=1.0, per="user")
 POLICIES = [TwoLayered(), Loloha(), DBitFlip(), DBitFlip(buckets=5, bits=2)]
 
 
@@ -32,7 +24,7 @@ def made(
 ) -> list[Collection]:
     family = setup_of(policy).family(STARS, 9)
     nobody = np.zeros(0, dtype=np.int32)
-    nothing = Observations.of(nobody, nobody, np.zeros(0), (len(counts[0]), 9), STARS)
+    nothing = make.observations(nobody, nobody, np.zeros(0), (len(counts[0]), 9))
     changed = [np.zeros(len(again), dtype=np.int64)] * (len(counts) - 1) + [np.array(again)]
     given = enumerate(zip(counts, changed, sent, strict=True))
     return [
@@ -64,46 +56,3 @@ def test_reports_of_all_collections_are_read_together(policy: Layered) -> None:
     whole = policy.joined([Collection(0, family, of.counts, nothing, sent, part) for part in parts])
     assert whole.items.tolist() == of.items.tolist()
     np.testing.assert_allclose(whole.values, np.mean([part.values for part in parts], axis=0))
-
-
-def test_devices_have_a_memory_of_answers_and_none_of_reports() -> None:
-    setup = setup_of(TwoLayered(first=0.25))
-    assert isinstance(setup, LayeredSetup)
-    assert setup.predicts
-    assert setup.memory_of("report", STARS)
-    assert setup.memory_of("report on an answer", STARS) is None
-    assert setup.memory_of("report", STARS) != setup_of(TwoLayered()).memory_of("report", STARS)
-
-
-@pytest.mark.parametrize(
-    ("refused", "key"),
-    [
-        (
-            lambda: TwoLayered().installed(replace(OWN, privacy=PrivacyBudget(epsilon=1, per="user"))),
-            "privacy",
-        ),
-        (lambda: TwoLayered().installed(replace(OWN, privacy=None, mechanism=Raw())), "privacy"),
-        (lambda: TwoLayered(first=0.0), "first"),
-        (lambda: Loloha(hashed_to=4), "hashed_to"),
-        (lambda: DBitFlip(bits=0), "bits"),
-    ],
-)
-def test_what_cannot_be_kept_is_refused(refused: Callable[[], Any], key: str) -> None:
-    with pytest.raises(SettingError) as error:
-        refused()
-    assert error.value.key == key
-
-
-def test_a_run_reads_more_of_the_answers_from_week_to_week_and_never_more_than_the_answers() -> None:
-    """Bits recovered: from those of a first report at half of epsilon = 6 to those of the answer."""
-    result = simulation.run(
-        "one-bit-on-device",
-        page=False,
-        dataset={"kind": "synthetic", "users": 60, "items": 40, "ratings": 1200, "arrivals": {}},
-        simulation={"backend": "local"},
-        overrides=["schedule={kind: two-layers, first: 0.2, collections: 8}", "protocol.privacy.epsilon=5"],
-    )
-    privacy, weeks = result.summary["privacy"], [record["accuracy"]["recovered"] for record in result.rounds]
-    assert privacy["epsilon_per_rating"] == pytest.approx(5.0)
-    assert weeks[0] < weeks[-1] < 1
-    assert any("has a second answer" in note for note in privacy["notes"])

@@ -10,29 +10,24 @@ from dprec.arrays import Bools, Uint8s
 from dprec.datasets import Synthetic
 from dprec.datasets.arrivals import Arrivals
 from dprec.mechanisms import ThresholdBit
-from dprec.observations import Observations
-from dprec.ratings import Ratings, RatingScale
-from dprec.schedules import Collection, Fresh, Held, Increments, Periods, Schedule
+from dprec.schedules import Collection, Held, Increments, Periods, Schedule
 from dprec.schedules.periods import DAY
+from tests import make
 
 MADE = Synthetic(users=30, items=40, ratings=600, arrivals=Arrivals(days=70, returning=0.8, rated_again=0.4))
 RATINGS, AGAIN = MADE.load_timed(), MADE.load_changes()
 PERIODS = Periods.of(RATINGS, 7.0, later=AGAIN)
-NOTHING = Observations.of(np.zeros(0, int), np.zeros(0, int), np.zeros(0), (30, 40), RATINGS.scale)
+NOTHING = make.nothing_observed(30, 40, RATINGS.scale)
 FAMILY = ThresholdBit().family(PrivacyBudget(epsilon=1.0), RATINGS.scale, RATINGS.n_items)
 
 
 def small(days: list[float], later: list[float]) -> Periods:
     """Return the periods of a user's ratings of items 0, 1, ..., and of the first of them again."""
-    scale = RatingScale.evenly(1, 5, 1)
-    users, items = np.zeros(len(days), dtype=np.int64), np.arange(len(days))
-    first = Ratings.from_triples(users, items, np.full(len(days), 2.0), scale, item_ids=np.arange(9))
-    again = Ratings.from_triples(
-        users[: len(later)], items[: len(later)], np.full(len(later), 4.0), scale, item_ids=np.arange(9)
+    first, again = (
+        replace(make.rated([np.arange(9) < len(at)], level), times=DAY * np.array(at))
+        for at, level in ((days, 2.0), (later, 4.0))
     )
-    return Periods.of(
-        replace(first, times=DAY * np.array(days)), 7.0, later=replace(again, times=DAY * np.array(later))
-    )
+    return Periods.of(first, 7.0, later=again)
 
 
 def test_ratings_are_known_as_they_were_changed_by_then() -> None:
@@ -40,25 +35,6 @@ def test_ratings_are_known_as_they_were_changed_by_then() -> None:
     levels = [periods.known(period).levels.tolist() for period in range(periods.count)]
     assert levels == [[4, 2, 2], [4, 2, 2], [4, 4, 2], [4, 4, 2], [4, 4, 2]]
     assert PERIODS.known(PERIODS.count - 1).levels.tolist() != RATINGS.levels.tolist()
-
-
-def test_changes_after_the_last_period_or_of_no_rating_are_left_out() -> None:
-    periods = small([0, 1, 8], [100, 9])
-    assert periods.known(1).levels.tolist() == [2, 4, 2]
-    assert AGAIN is not None
-    assert AGAIN.times is not None
-    kept = PERIODS.number < 3
-    fewer = Periods.of(RATINGS, 7.0, 3, AGAIN)
-    known = fewer.known(2)
-    np.testing.assert_array_equal(known.levels, PERIODS.known(2).levels[kept])
-
-
-def test_a_continuous_rating_changes_with_its_level() -> None:
-    scale = RatingScale.evenly(0, 10, 1, continuous=True)
-    rated = Ratings.from_triples([0, 0], [0, 1], [2.3, 4.4], scale)
-    changed = rated.at_levels(np.array([0, 8], dtype=np.uint8))
-    assert changed.values.tolist() == [2.3, 7.0]
-    assert rated.at_levels(rated.levels).values.tolist() == [2.3, 4.4]
 
 
 def test_users_are_there_until_they_have_not_rated_for_some_periods() -> None:
@@ -125,9 +101,3 @@ def test_a_rating_that_is_told_twice_loses_twice_epsilon_and_the_others_once() -
         accountant.get_epsilon(per="rating")[answers > 0], 1 + (twice > 0)[answers > 0]
     )
     np.testing.assert_allclose(accountant.get_epsilon()[answers > 0], answers[answers > 0])
-
-
-def test_fresh_reports_are_of_ratings_as_they_are() -> None:
-    for number, (reported, levels) in enumerate(went(Fresh())):
-        assert (reported == PERIODS.held(number)).all()
-        assert (levels[reported] == PERIODS.known(number).levels[reported]).all()

@@ -10,11 +10,11 @@ from dprec.arrays import Bools
 from dprec.datasets import Synthetic
 from dprec.datasets.arrivals import Arrivals
 from dprec.exchange import MemoisedSetup, OneShotSetup
-from dprec.mechanisms import HiddenThreshold, ThresholdBit
+from dprec.mechanisms import ThresholdBit
 from dprec.observations import Observations
-from dprec.schedules import SCHEDULES, Collection, Fresh, Held, Increments, Periods, Schedule, recovered
+from dprec.schedules import Collection, Fresh, Held, Increments, Periods, Schedule, recovered
+from tests import make
 from tests.distributions import check_counts
-from tests.refusals import refused_at
 
 RATINGS = Synthetic(users=30, items=40, ratings=600, arrivals=Arrivals()).load_timed()
 PERIODS = Periods.of(RATINGS, 7.0)
@@ -68,27 +68,9 @@ def test_a_device_gives_no_more_answers_than_its_cap(choose: str) -> None:
             assert (RATINGS.times[own & (answers == 0)] >= latest).all()
 
 
-@pytest.mark.parametrize("choose", ["first", "sampled"])
-def test_answers_that_arrived_and_could_not_be_used_count_and_are_repeated(choose: str) -> None:
-    schedule = Increments(answers_per_user=5, choose=choose)  # type: ignore[arg-type]
-    (shown, told) = np.zeros((2, RATINGS.count), dtype=np.bool_)
-    for number in range(PERIODS.count - 1):
-        held = Held(PERIODS, number, number, shown, told * RATINGS.levels, public_seed=3)
-        answered = schedule.reported(held) & schedule.answering(held)
-        assert (answered & told).sum() == told.sum()
-        told |= answered
-    assert np.bincount(RATINGS.users[told]).max() == 5
-
-
 def test_increments_install_a_memory_that_keeps_the_cap() -> None:
     setup = Increments(answers_per_user=7).installed(SETUP)
     assert setup == MemoisedSetup(mechanism=ThresholdBit(), privacy=BUDGET, predicts=True, answers_per_user=7)
-    with refused_at("privacy.per"):
-        Increments().installed(
-            OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0, per="user"))
-        )
-    with refused_at("mechanism"):
-        Increments().installed(OneShotSetup(mechanism=HiddenThreshold(), privacy=BUDGET))
 
 
 def test_fresh_noise_shares_the_budget_or_costs_it_each_time() -> None:
@@ -107,7 +89,7 @@ def test_fresh_noise_shares_the_budget_or_costs_it_each_time() -> None:
 def collections(schedule: Schedule, epsilon: float) -> list[Collection]:
     """Return collections to which everybody present who is asked answers, without what was said."""
     family = ThresholdBit().family(PrivacyBudget(epsilon=epsilon), RATINGS.scale, RATINGS.n_items)
-    nothing = Observations.of(np.zeros(0, int), np.zeros(0, int), np.zeros(0), (30, 40), RATINGS.scale)
+    nothing = make.nothing_observed(30, 40, RATINGS.scale)
     never = np.zeros(RATINGS.n_users, dtype=np.int64)
     return [
         Collection(number, family, RATINGS.select(mask).counts, never, PERIODS.present(number), nothing)
@@ -138,14 +120,6 @@ def test_fresh_answers_about_a_rating_add_up() -> None:
     assert (accountant.get_epsilon(1e-6) <= accountant.get_epsilon()).all()
 
 
-def test_a_server_forgets_what_is_too_long_ago() -> None:
-    made = collections(Increments(), 1.0)
-    last = made[-1].number
-    assert Increments().remembered(made, last) == made
-    assert Increments(forget_after=4).remembered(made, last) == made[-4:]
-    assert Increments(forget_after=4).remembered(made[:-2], last) == made[-4:-2]
-
-
 def test_averaging_recovers_what_fresh_noise_hides_and_nothing_of_one_answer() -> None:
     family = ThresholdBit().family(BUDGET, RATINGS.scale, RATINGS.n_items)
     channel = family.channel(1)
@@ -168,13 +142,7 @@ def test_averaging_recovers_what_fresh_noise_hides_and_nothing_of_one_answer() -
     # The truth is told with probability 0.731 in 600 answers: three in 10**9 are outside of these bounds.
     assert abs(alone - np.e / (1 + np.e)) < 0.11
     assert fresh > 0.95
-    nothing = Observations.of(np.zeros(0, int), np.zeros(0, int), np.zeros(0), (30, 40), RATINGS.scale)
-    assert recovered(nothing, RATINGS) is None
-
-
-@pytest.mark.parametrize("kind", SCHEDULES.kinds)
-def test_every_policy_says_what_it_does(kind: str) -> None:
-    assert all(note.endswith(".") for note in SCHEDULES[kind]().notes(30))
+    assert recovered(make.nothing_observed(30, 40, RATINGS.scale), RATINGS) is None
 
 
 def test_bits_that_are_drawn_anew_about_a_rating_are_read_as_one_report() -> None:
@@ -185,7 +153,7 @@ def test_bits_that_are_drawn_anew_about_a_rating_are_read_as_one_report() -> Non
         symbols = channel.sample(RATINGS.levels, random.integers(0, 1 << 64, RATINGS.count, np.uint64))
         ones += symbols
         parts.append(
-            Observations.of(
+            make.observations(
                 RATINGS.users,
                 RATINGS.items,
                 channel.values[symbols],

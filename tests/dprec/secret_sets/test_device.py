@@ -1,20 +1,17 @@
 """What a device does with bytes of a server that it does not trust."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.completion import Profiles
-from dprec.ratings import RatingScale
 from dprec.secret_sets import SecretSetOptions, SecretSets
 from dprec.sums import UNIT, Releases
 from dprec.wire import ItemTable
 from tests.hostile import devices_sent
+from tests.make import STARS
 
-SCALE = RatingScale.evenly(1, 5, 1)
 ITEMS = 9
 METHOD = SecretSets(options=SecretSetOptions(features=4, split=(0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1)))
 PROFILES = Profiles(
@@ -26,7 +23,7 @@ def a_table(width: int) -> ItemTable:
     random = np.random.default_rng(0)
     nothing = np.zeros((ITEMS, 0))
     means, embeddings = random.normal(0, 1, ITEMS), random.normal(0, 1, (ITEMS, width))
-    cuts = METHOD.options.cuts(SCALE)
+    cuts = METHOD.options.cuts(STARS)
     return ItemTable(
         cuts, means, np.ones(ITEMS), embeddings, nothing, means[:, None], nothing.astype(np.bool_)
     )
@@ -34,7 +31,7 @@ def a_table(width: int) -> ItemTable:
 
 @given(data=st.data())
 def test_no_bytes_of_a_server_harm_a_device_or_lengthen_what_it_contributes(data: st.DataObject) -> None:
-    for device in devices_sent(data, a_table(3).encode(), lambda sent: METHOD.device(sent, ITEMS, SCALE)):
+    for device in devices_sent(data, a_table(3).encode(), lambda sent: METHOD.device(sent, ITEMS, STARS)):
         for number in (1, 2, 3):
             layout = device.layout(number)
             vectors = device.contributions(PROFILES, layout, number, np.zeros(0, dtype=np.uint64))
@@ -46,9 +43,9 @@ def test_no_bytes_of_a_server_harm_a_device_or_lengthen_what_it_contributes(data
 
 def test_no_more_features_count_than_were_agreed_on() -> None:
     for width, used in ((3, 3), (4, 4), (5, 4)):
-        layout = METHOD.device(a_table(width).encode(), ITEMS, SCALE).layout(2)
+        layout = METHOD.device(a_table(width).encode(), ITEMS, STARS).layout(2)
         assert layout.n_rows == ITEMS + used + 2 * ITEMS * used
-    first, second, third = METHOD.largest_layouts(Releases(3, ITEMS, SCALE))
+    first, second, third = METHOD.largest_layouts(Releases(3, ITEMS, STARS))
     assert (first.n_rows, second.n_rows, third.n_rows) == (18, 85, 72)
 
 
@@ -60,15 +57,3 @@ def test_the_probes_are_as_long_as_contributions_get() -> None:
         lengths.append(np.sqrt(np.add.reduceat(units**2, vectors.indptr[:-1])).max())
     assert lengths == pytest.approx([1, 1, 1], abs=1e-8)
     assert max(lengths) <= 1
-
-
-def test_a_device_contributes_levels_of_a_continuous_scale() -> None:
-    device = METHOD.device(b"", ITEMS, SCALE)
-    near = replace(PROFILES, values=PROFILES.values + 0.2)
-    both = [
-        device.contributions(each, device.layout(1), 1, np.zeros(0, dtype=np.uint64))
-        .vectors(device.layout(1))
-        .numbers
-        for each in (PROFILES, near)
-    ]
-    assert np.array_equal(*both)

@@ -9,15 +9,13 @@ from dprec.completion import Profiles
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate
 from dprec.randomness import ReleaseDraws
-from dprec.ratings import RatingScale
 from dprec.secret_sets import ProfileDevice, SecretSetOptions, SecretSets
-from dprec.secret_sets.embedding import embeddings_of
 from dprec.secret_sets.learner import TableLearner
+from dprec.secret_sets.method import split_at
 from dprec.secret_sets.popularity import Counts
-from dprec.secret_sets.settings import split_at
 from dprec.sums import Releases, TrustedAggregation
+from tests.make import STARS
 
-SCALE = RatingScale.evenly(1, 5, 1)
 USERS, ITEMS = 2000, 30
 OPTIONS = SecretSetOptions(histogram="netflix", split=(0.2, 0.1, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1))
 HALF = np.arange(ITEMS) < ITEMS // 2
@@ -35,7 +33,7 @@ def population(seed: int = 0) -> Profiles:
     likely = np.where(kinds == HALF, 0.6, 0.15) * np.linspace(1, 0.4, ITEMS)[np.argsort(np.argsort(biases()))]
     users, items = np.nonzero(random.random((USERS, ITEMS)) < likely)
     latent = biases()[items] + random.normal(0, 0.5, USERS)[users] + random.normal(0, 1, users.size)
-    levels = np.searchsorted(OPTIONS.cuts(SCALE), latent) + 1
+    levels = np.searchsorted(OPTIONS.cuts(STARS), latent) + 1
     indptr = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=USERS))]).astype(np.int64)
     return Profiles(indptr, items.astype(np.int32), levels.astype(np.float64), ITEMS)
 
@@ -52,9 +50,9 @@ def learned(
     """Run the rounds without messages, and return what the server and the devices hold at the end."""
     method, profiles = SecretSets(options=OPTIONS), population()
     multipliers = tuple(multiplier / np.sqrt(share) for share in method.shares)
-    learner = method.learner(Releases(USERS, ITEMS, SCALE), catalogue, 0)
+    learner = method.learner(Releases(USERS, ITEMS, STARS), catalogue, 0)
     for number, noise in enumerate(multipliers, start=1):
-        device = method.device(learner.model_bytes(), ITEMS, SCALE)
+        device = method.device(learner.model_bytes(), ITEMS, STARS)
         layout = device.layout(number)
         assert layout.n_rows == learner.layout(number).n_rows
         vectors = device.contributions(profiles, layout, number, np.zeros(0, dtype=np.uint64))
@@ -64,7 +62,7 @@ def learned(
         if number not in failed:
             released = TrustedAggregation().release(aggregate, layout, noise, draws)
             learner.learn(number, released, layout, noise, USERS)
-    return learner, method.device(learner.learned_bytes(), ITEMS, SCALE)
+    return learner, method.device(learner.learned_bytes(), ITEMS, STARS)
 
 
 @pytest.mark.parametrize("catalogue", [None, a_catalogue()], ids=["alone", "with public data"])
@@ -77,22 +75,6 @@ def test_without_noise_biases_and_popularity_are_recovered(catalogue: Catalogue 
     assert np.corrcoef(device.table.numbers[:, 0], np.log(counts))[0, 1] > 0.97
 
 
-@pytest.mark.parametrize("catalogue", [None, a_catalogue()], ids=["alone", "with public data"])
-def test_items_that_the_same_people_rate_are_near_each_other(catalogue: Catalogue | None) -> None:
-    _, device = learned(0.0, catalogue=catalogue)
-    first = device.table.embeddings[:, 0]
-    assert abs(np.corrcoef(first, HALF)[0, 1]) > 0.95
-
-
-def test_noise_makes_biases_small_and_uncertain() -> None:
-    """The largest direction, or variance, of noise alone is beyond what is expected in one draw of twelve."""
-    exact = learned(0.0)[1].table
-    noisy = [learned(3000.0, seed=seed)[1].table for seed in range(10)]
-    assert sum(table.embeddings.shape[1] for table in noisy) <= 3
-    assert np.median([np.abs(table.means).mean() for table in noisy]) < 0.5 * np.abs(exact.means).mean()
-    assert np.mean([table.deviations.mean() for table in noisy]) > exact.deviations.mean()
-
-
 @pytest.mark.parametrize("failed", [(1,), (2,), (3,), (1, 2, 3)])
 def test_releases_that_fail_teach_nothing_and_break_nothing(failed: tuple[int, ...]) -> None:
     learner, device = learned(0.0, failed=failed, catalogue=a_catalogue())
@@ -100,23 +82,6 @@ def test_releases_that_fail_teach_nothing_and_break_nothing(failed: tuple[int, .
     knows = np.abs(device.table.means).max() > 0
     assert knows == (1 not in failed)
     assert bool(learner.model_bytes()) == knows
-
-
-def test_devices_predict_better_with_the_table_than_without() -> None:
-    profiles = population()
-    counts = np.diff(profiles.indptr)
-    last = profiles.indptr[1:][counts > 1] - 1
-    users = np.flatnonzero(counts > 1)
-    shown = np.ones(profiles.items.size, dtype=np.bool_)
-    shown[last] = False
-    indptr = np.concatenate([[0], np.cumsum(np.where(counts > 1, counts - 1, counts))]).astype(np.int64)
-    own = Profiles(indptr, profiles.items[shown], profiles.values[shown], ITEMS)
-
-    def error(device: ProfileDevice) -> float:
-        predicted = device.predictions(own)[users, profiles.items[last]]
-        return float(np.sqrt(np.mean((predicted - profiles.values[last]) ** 2)))
-
-    assert error(learned(0.0)[1]) < 0.95 * error(learned(0.0, failed=(1, 2, 3))[1])
 
 
 def test_counts_are_estimated_between_the_noisy_ones_and_their_prior() -> None:
@@ -132,28 +97,13 @@ def test_counts_are_estimated_between_the_noisy_ones_and_their_prior() -> None:
     assert np.allclose(exact.means, true, rtol=0.1)
 
 
-def test_noise_alone_has_no_embeddings() -> None:
-    noise = np.random.default_rng(0).normal(0, 5, (400, 20))
-    assert embeddings_of(noise, 5.0, np.full(400, 10.0), 100).shape[1] <= 1
-
-
-REFUSED: tuple[tuple[float, ...], ...] = (
-    (0.5,) * 8,
-    (0.5, 0.5),
-    (1.0, 0, 0, 0, 0, 0, 0, 0),
-    (0, 0.5, 0.5, 0, 0, 0, 0, 0),
-    (0.5, 0.5, 0, 0, 0, 0, 0, 0),
-    (0.2, 0.2, 0.2, 0, 0, 0, 0.2, 0.2),
-)
-
-
 def test_the_split_follows_from_public_numbers() -> None:
     splits = [split_at(tau) for tau in (0.0, 1e-5, 1e-4, 1e-3, 1e-2)]
     assert all(sum(split) == pytest.approx(1) for split in splits)
     assert splits[0] == splits[1]
     assert SecretSetOptions().suited(1e-3).split == split_at(1e-3)
     assert OPTIONS.suited(1e-3) == OPTIONS
-    SecretSetOptions(split=splits[-1]).check(SCALE)
+    SecretSetOptions(split=splits[-1]).check(STARS)
     for split in (
         (0.5,) * 6,
         (0.5, 0.5),
@@ -162,6 +112,6 @@ def test_the_split_follows_from_public_numbers() -> None:
         (0.5, 0.5, 0, 0, 0, 0),
     ):
         with pytest.raises(SettingError, match="add up to 1"):
-            SecretSetOptions(split=split).check(SCALE)
+            SecretSetOptions(split=split).check(STARS)
     with pytest.raises(SettingError, match="histogram"):
-        SecretSetOptions(histogram=(1.0, 2.0)).check(SCALE)
+        SecretSetOptions(histogram=(1.0, 2.0)).check(STARS)

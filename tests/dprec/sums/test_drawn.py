@@ -1,19 +1,17 @@
 """The noise of sums as devices and servers draw it: its distribution, and what must be independent."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from scipy import stats
 
 from dprec.accounting import PrivacyBudget
-from dprec.arrays import Floats, Ints, Pieces
+from dprec.arrays import Floats, Ints
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.kernels.draws import projections
 from dprec.lists.contributions import PopularityLayout, SetContributions
 from dprec.randomness import DRAWS, DeviceDraws, ReleaseDraws, SecretDraws, words
 from dprec.secure_aggregation import honest_shares
-from dprec.sums import LocalAggregation, SecureAggregation, ShuffledAggregation, TrustedAggregation
+from dprec.sums import LocalAggregation, SecureAggregation, TrustedAggregation
 from dprec.sums.local import _with_norm_1
 from dprec.sums.unit_vectors import candidate_keys, normals
 from tests.distributions import check_counts, check_drawn, check_independent, check_share
@@ -109,41 +107,6 @@ def test_what_a_device_prefers_has_its_odds_whatever_its_seed() -> None:
     # Nor does any other bit of the seed.
     for bits in (8, 16, 24):
         check_independent(seeds >> bits & 255, preferred)
-
-
-def test_the_numbers_of_candidates_are_normal_and_each_by_itself() -> None:
-    numbers = LOCAL.reports._each(
-        np.zeros(6_000, dtype=np.int64), candidate_keys(np.arange(6_000, dtype=np.uint64)), 9
-    )
-    check_drawn(numbers, stats.norm(scale=float(normals().std())))
-    # Eight share 128 bits, and the ninth has others.
-    for one, other in pairwise(range(9)):
-        check_independent(numbers[:, one], numbers[:, other])
-
-
-SHUFFLED = ShuffledAggregation(messages=4, norm=2.0, colluders=5).among(60_000)
-
-
-def test_fakes_are_as_many_as_a_poisson_number_and_equally_often_each_message() -> None:
-    """All that a device that holds nothing sends beside its null messages are fakes."""
-    layout, multiplier, users = PopularityLayout(12), 20.0, 40_000
-    counts: list[Ints] = []
-    for round_index in ROUNDS:
-        reports = Pieces.of(SHUFFLED.encode(nothing(users), layout, multiplier, devices(users, round_index)))
-        exchange = SHUFFLED._exchange(layout, multiplier)
-        valid, sent, messages = exchange.codec.decode(reports, exchange.messages, exchange.most)
-        assert valid.all()
-        fakes = sent - SHUFFLED.messages
-        check_drawn(fakes, stats.poisson(exchange.fakes))
-        honest = honest_shares(60_000, SHUFFLED.dropouts, SHUFFLED.colluders)
-        assert exchange.share * honest * SHUFFLED._step**2 == pytest.approx(multiplier**2)
-        named = np.bincount(messages, minlength=exchange.null + 1)
-        named[exchange.null] -= users * SHUFFLED.messages
-        null = exchange.null_fakes * exchange.messages
-        shares = np.append(np.ones(exchange.null), null) / (exchange.null + null)
-        check_counts(named, shares)
-        counts.append(fakes)
-    check_independent(*counts, classes=4)
 
 
 def test_a_device_that_stands_by_itself_draws_the_same_noise() -> None:

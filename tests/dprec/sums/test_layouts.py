@@ -13,15 +13,15 @@ from dprec.lists.contributions import PairLayout, PopularityLayout, ProductLayou
 from dprec.private_als import StatisticsContributions, StatisticsLayout
 from dprec.private_als.device import TARGET_BITS, UNIT_WEIGHT
 from dprec.private_als.implicit import ImplicitContributions, ImplicitLayout
-from dprec.ratings import RatingScale
 from dprec.secret_sets.contributions import ProfileContributions, ProfileLayout
-from dprec.secure_aggregation.secrets import derived_key
+from dprec.secure_aggregation.streams import derived_key
 from dprec.sums import UNIT, Contributions, Layout, SecureAggregation
 from dprec.sums.secure import VectorPlan
 from dprec.wire import ItemTable
+from tests.make import STARS
 
 ITEMS = 24
-SCALE = RatingScale.evenly(1, 5, 1)
+
 BELOW_ONE = 1 - 1e-6
 
 
@@ -108,7 +108,7 @@ def profiles(draw: st.DrawFn) -> Honest:
     table = replace(table, embeddings=np.cos(np.arange(2.0 * ITEMS)).reshape(ITEMS, 2))
     levels = draw(st.lists(st.integers(1, 5), min_size=items.size, max_size=items.size))
     made = ProfileContributions(np.array([0, items.size]), items, np.array(levels, dtype=np.uint8))
-    return Honest(ProfileLayout.of_parts(chosen, table, SCALE), made, items.size, evenly=False)
+    return Honest(ProfileLayout.of_parts(chosen, table, STARS), made, items.size, evenly=False)
 
 
 EVERY = statistics() | implicit() | lists() | profiles()
@@ -148,6 +148,14 @@ def test_no_honest_contribution_is_beyond_what_its_layout_says(honest: Honest) -
         assert of_item <= said * (1 + 1e-9)
     if honest.evenly:
         np.testing.assert_allclose(lengths[of_items], said, rtol=1e-4)
+
+
+@given(honest=EVERY, reports=st.lists(st.binary(max_size=40), max_size=5))
+def test_no_bytes_of_a_device_move_a_sum_by_more_than_one_each(honest: Honest, reports: list[bytes]) -> None:
+    valid, total = honest.layout.added_up(reports)
+    assert valid.shape == (len(reports),)
+    assert np.linalg.norm(total.astype(np.float64)) * UNIT <= valid.sum()
+    assert honest.layout.signed or (total >= 0).all()
 
 
 @given(

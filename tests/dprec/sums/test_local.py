@@ -1,7 +1,6 @@
 """Reports that protect themselves: unbiased, as noisy as stated, and one of each device."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,12 +9,8 @@ from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets
 from dprec.gradients import RoundDraws
 from dprec.lists.contributions import PopularityLayout, SetContributions
-from dprec.private_als import StatisticsLayout
 from dprec.randomness import DeviceDraws, ReleaseDraws
-from dprec.sums import UNIT, LocalAggregation, SecureAggregation, TrustedAggregation, Vectors
-from dprec.sums.local import _with_norm_1
-from tests.dprec.private_als.partitions import LAYOUTS, a_partition
-from tests.refusals import refused_at
+from dprec.sums import LocalAggregation
 
 ITEMS, USERS, EPSILON, SHARES = 40, 20_000, 2.0, (0.3, 0.7)
 LAYOUT = PopularityLayout(ITEMS)
@@ -37,23 +32,6 @@ def sets(users: int = USERS) -> SetContributions:
     return SetContributions(offsets(counts), np.concatenate(items).astype(np.int32))
 
 
-def test_releases_are_unbiased_and_as_noisy_as_the_multipliers_say() -> None:
-    exact = np.zeros(ITEMS)
-    vectors = sets().vectors(LAYOUT)
-    np.add.at(exact, vectors.rows, vectors.numbers[:, 0] * UNIT)
-    for at, multiplier in enumerate(LOCAL.multipliers(BUDGET, SHARES, 2.0)):
-        reports = LOCAL.encode(sets(), LAYOUT, multiplier, draws(USERS, 1 + at))
-        valid, aggregate = LOCAL.decode(reports, LAYOUT, multiplier)
-        assert valid.all()
-        assert aggregate.users == USERS
-        assert LOCAL.possible(aggregate, LAYOUT, multiplier)
-        error = (LOCAL.release(aggregate, LAYOUT, multiplier, RELEASE)[:, 0] - exact) / multiplier
-        # Whose turn it is adds hardly anything. 40 cells: one beyond 6 has a probability of 1e-7.
-        assert np.abs(error).max() < 6
-        # A chi-square of 40 degrees of freedom: outside of these with a probability of 1e-7.
-        assert 8 < (error**2).sum() < 115
-
-
 def test_what_each_report_tells_adds_up_to_the_release() -> None:
     users = 500
     reports = [b"no report", *LOCAL.encode(sets(users), LAYOUT, 1.0, draws(users, 1))]
@@ -63,11 +41,6 @@ def test_what_each_report_tells_adds_up_to_the_release() -> None:
     _, aggregate = LOCAL.decode(reports, LAYOUT, 1.0)
     released = LOCAL.release(aggregate, LAYOUT, 1.0, RELEASE)[:, 0] * places.size / aggregate.users
     assert numbers.sum(axis=0) == pytest.approx(released / LAYOUT.scales)
-
-
-def test_nobody_reads_single_reports_of_other_aggregations() -> None:
-    assert TrustedAggregation().told([b""], LAYOUT, 1.0) is None
-    assert SecureAggregation().told([b""], LAYOUT, 1.0) is None
 
 
 def test_reports_share_no_word_with_the_choice_of_ratings() -> None:
@@ -94,29 +67,6 @@ def test_every_device_reports_once_and_in_proportion_to_the_shares() -> None:
         assert np.array_equal(turns, LOCAL.costing(sent[at - 1]))
 
 
-def test_the_turn_is_the_same_whatever_a_device_holds_and_is_asked() -> None:
-    nothing = SetContributions(np.zeros(USERS + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
-    asked = replace(draws(USERS, 1), devices=draws(USERS, 1).devices.asked(b"another"))
-    lengths = [
-        [len(report) for report in LOCAL.encode(held, LAYOUT, 1.0, drawn)]
-        for held, drawn in ((sets(), draws(USERS, 1)), (nothing, asked))
-    ]
-    assert lengths[0] == lengths[1]
-
-
-def test_reports_and_sums_do_not_depend_on_partitions() -> None:
-    users = 700
-    whole = LOCAL.encode(sets(users), LAYOUT, 1.0, draws(users, 2))
-    parts = [
-        LOCAL.encode(sets(users).of_users(slice(*ends)), LAYOUT, 1.0, draws(ends[1] - ends[0], 2, ends[0]))
-        for ends in ((0, 33), (33, users))
-    ]
-    assert [report for part in parts for report in part] == list(whole)
-    totals = [LOCAL.decode(part, LAYOUT, 1.0)[1] for part in (*parts, whole)]
-    assert np.array_equal((totals[0] + totals[1]).total, totals[2].total)
-    assert totals[2].total[-1] == sum(map(bool, whole))
-
-
 def test_what_no_device_sends_is_rejected() -> None:
     reports = list(LOCAL.encode(sets(50), LAYOUT, 1.0, draws(50, 2)))
     _, honest = LOCAL.decode(reports, LAYOUT, 1.0)
@@ -139,43 +89,9 @@ def test_a_sum_that_no_candidates_have_is_impossible() -> None:
     assert not LOCAL.release(nobody, LAYOUT, 1.0, RELEASE).any()
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_contributions_of_any_width_become_1_long(layout: StatisticsLayout) -> None:
-    vectors = a_partition(layout).vectors(layout)
-    users = np.array([0, 7, 39])
-    indptr, cells, numbers = _with_norm_1(vectors, users, layout.n_rows)
-    assert np.add.reduceat(numbers**2, indptr[:-1]) == pytest.approx(np.ones(3))
-    assert (cells[indptr[1:] - 1] == layout.n_rows * layout.width).all()
-    assert all((np.diff(cells[first:last]) > 0).all() for first, last in pairwise(indptr))
-    dense = np.zeros((users.size, layout.n_rows, layout.width))
-    for place, user in enumerate(users.tolist()):
-        own = slice(vectors.indptr[user], vectors.indptr[user + 1])
-        dense[place, vectors.rows[own]] = vectors.numbers[own] * UNIT
-    kept = cells < layout.n_rows * layout.width
-    of_users = np.repeat(np.arange(users.size), np.diff(indptr))[kept]
-    assert np.array_equal(dense.reshape(users.size, -1)[of_users, cells[kept]], numbers[kept])
-
-
-def test_a_device_without_an_item_sends_what_its_further_number_prefers() -> None:
-    nothing = Vectors(
-        np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros((0, 1), dtype=np.int64)
-    )
-    indptr, cells, numbers = _with_norm_1(nothing, np.zeros(1, dtype=np.int64), 9)
-    assert (indptr.tolist(), cells.tolist(), numbers.tolist()) == ([0, 1], [9], [1.0])
-
-
 def test_the_loss_is_that_of_the_report_whatever_the_round() -> None:
     assert LOCAL.cost(1.0, 2.0).epsilon == pytest.approx(EPSILON, rel=1e-9)
     assert LOCAL.cost(1.0, 2.0).epsilon <= EPSILON
     assert LOCAL.cost(1.0, 2.0).mechanism is None
     first, second = LOCAL.multipliers(BUDGET, SHARES, 2.0)
     assert first / second == pytest.approx(np.sqrt(0.7 / 0.3))
-
-
-def test_settings_that_do_not_suit_are_refused() -> None:
-    with refused_at("kind"):
-        LOCAL.divided(None, SHARES)
-
-
-def test_devices_that_come_later_change_no_setting() -> None:
-    assert LOCAL.among(1) == LOCAL.among(USERS + 1) == LOCAL

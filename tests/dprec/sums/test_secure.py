@@ -8,21 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.lists.contributions import PopularityLayout, SetContributions
 from dprec.private_als import StatisticsContributions, StatisticsLayout
-from dprec.private_als.device import (
-    decode_contributions,
-    encode_contributions,
-    sum_of_contributions,
-)
+from dprec.private_als.device import encode_contributions, sum_of_contributions
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.secure_aggregation import CountSketch
 from dprec.sums import UNIT, SecureAggregation, TrustedAggregation
 from dprec.sums.secure import VectorPlan
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
-from tests.refusals import refused_at
 
 USERS = 40
 SECURE = SecureAggregation(norm=256, colluders=2).among(USERS)
@@ -82,22 +76,6 @@ def test_a_sketch_sends_fewer_numbers_which_stay_within_the_norm(rotation: bool)
         np.testing.assert_allclose(here - here[0], 0, atol=1e-9)
 
 
-def test_the_sum_does_not_depend_on_partitions() -> None:
-    layout = LAYOUTS[2]
-    partition = a_partition(layout)
-    everybody = SECURE.encode(partition, layout, 1.0, draws())
-    keys = draws().devices.keys
-    parts = [list(range(15)), list(range(15, USERS))]
-    reports = [
-        report
-        for part in parts
-        for report in SECURE.encode(
-            some_users(partition, part), layout, 1.0, RoundDraws(DeviceDraws(keys[:, part]), 1, 0)
-        )
-    ]
-    assert reports == everybody
-
-
 def test_with_all_dropouts_and_colluders_the_noise_is_what_the_multiplier_says() -> None:
     layout = StatisticsLayout(np.full(4000, 256), 0, 1.0, 1.5, 0.5, 4)
     nobody = replace(a_partition(layout, USERS), indptr=np.zeros(USERS + 1, dtype=np.int64))
@@ -119,16 +97,6 @@ def test_devices_draw_anew_in_every_round() -> None:
     assert all(one != other for one, other in zip(first, second, strict=True))
 
 
-def test_a_damaged_report_contributes_nothing() -> None:
-    layout = LAYOUTS[0]
-    reports = SECURE.encode(a_partition(layout), layout, 1.0, draws())
-    _, of_others = SECURE.decode(reports[1:], layout, 1.0)
-    valid, aggregate = SECURE.decode([reports[0][:-1], *reports[1:]], layout, 1.0)
-    assert valid.tolist() == [False] + [True] * (USERS - 1)
-    np.testing.assert_array_equal(aggregate.total, of_others.total)
-    assert not SECURE.possible(replace(aggregate, total=aggregate.total - 10**9), layout, 1.0)
-
-
 def test_more_dropouts_than_are_borne_fail_the_release() -> None:
     present = np.ones(USERS, dtype=bool)
     assert SECURE.can_release(present, present.sum(), 1, 7)
@@ -138,61 +106,12 @@ def test_more_dropouts_than_are_borne_fail_the_release() -> None:
     assert not SECURE.can_release(present, present.sum(), 1, 7)
 
 
-def test_a_device_left_with_too_few_neighbours_fails_the_release() -> None:
-    many = SecureAggregation(dropouts=0.3, colluders=0).among(300)
-    present = np.ones(300, dtype=bool)
-    present[many.graph(1, 7).neighbours[5][: 300 // 4]] = False
-    assert not many.can_release(present, present.sum(), 1, 7)
-    others = np.roll(present, 1) | (np.arange(300) % 7 > 0)
-    assert many.can_release(others, others.sum(), 1, 7)
-
-
 def test_a_total_that_lacks_a_report_and_its_noise_is_not_released() -> None:
     everybody, layout = np.ones(USERS, dtype=bool), LAYOUTS[0]
     assert not SECURE.can_release(everybody, USERS - 1, 1, 7)
     sizes = np.array([len(report) for report in SECURE.encode(a_partition(layout), layout, 1.0, draws())])
     assert SECURE.whole(sizes, layout, 1.0).all()
     assert not SECURE.whole(sizes + 1, layout, 1.0).any()
-
-
-def test_what_is_claimed_costs_what_is_asked_for() -> None:
-    multiplier = SECURE.multiplier(1.0, 1e-6)
-    assert SECURE.epsilon(multiplier, 1e-6) == pytest.approx(1.0)
-    assert SECURE.epsilon(multiplier, 1e-6) <= 1.0
-
-
-def test_bad_settings_are_refused_in_one_line() -> None:
-    layout = LAYOUTS[2]
-    with pytest.raises(SettingError, match="4 users, of whom 0 may drop out and 5 collude"):
-        SecureAggregation().among(4)
-    with refused_at("users"):
-        SecureAggregation(users=12).among(USERS)
-    narrow = replace(SECURE, modulus_bits=9)
-    with refused_at("modulus_bits"):
-        narrow.check(layout, 1.0)
-    with refused_at("norm"):
-        replace(SECURE, norm=2).check(layout, 1.0)
-    with refused_at("norm"):
-        SECURE.check(layout, 1e6)
-    with refused_at("privacy.delta"):
-        SECURE.multiplier(1.0, 1e-16)
-    assert 1e4 < SECURE.multiplier(1e-4, 1e-15) < 1e6
-    assert SECURE.multiplier(1e-30, 1e-15) == math.inf
-    SECURE.check(layout, 1.0)
-
-
-DRAWS = RoundDraws(DeviceDraws(np.zeros((2, 40), dtype=np.uint64)), 1, 0)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_reports_are_read_as_they_were_written(layout: StatisticsLayout) -> None:
-    partition = a_partition(layout)
-    reports = TrustedAggregation().encode(partition, layout, 1.0, DRAWS)
-    valid, aggregate = TrustedAggregation().decode(reports, layout, 1.0)
-    assert valid.all()
-    assert aggregate.users == partition.n_users
-    assert np.array_equal(aggregate.total, sum_of_contributions(partition, layout))
-    assert TrustedAggregation().possible(aggregate, layout, 1.0)
 
 
 def test_a_report_beyond_its_bounds_contributes_nothing() -> None:
@@ -217,17 +136,6 @@ def test_a_report_beyond_its_bounds_contributes_nothing() -> None:
         assert valid.tolist() == [other != user for other in range(partition.n_users)]
         others = some_users(partition, [other for other in range(partition.n_users) if other != user])
         assert np.array_equal(aggregate.total, sum_of_contributions(others, layout))
-
-
-def test_the_noise_has_the_deviation_that_the_multiplier_says() -> None:
-    layout = StatisticsLayout(np.full(5000, 256), 2, 1.3, 1.5, 0.4, 4)
-    nothing = Aggregate(np.zeros((layout.n_rows, layout.width), dtype=np.int64), None, 3)
-    noise = TrustedAggregation().release(nothing, layout, 3.0, RELEASE) / layout.scales
-    # 25,000 deviates: the mean square is within 5.5 % with a probability of 1 - 1e-9.
-    assert np.mean(noise**2) == pytest.approx(9.0, rel=0.055)
-    assert np.allclose(noise / UNIT, np.rint(noise / UNIT), rtol=0, atol=1e-3)
-    assert np.array_equal(noise * layout.scales, TrustedAggregation().release(nothing, layout, 3.0, RELEASE))
-    assert not np.any(TrustedAggregation().release(nothing, layout, 0.0, RELEASE))
 
 
 def test_the_noise_is_normal_far_into_its_tails() -> None:
@@ -267,13 +175,3 @@ def test_the_multiplier_keeps_to_its_budget() -> None:
             spent = aggregation().epsilon(multiplier, 1e-6)
             assert 0.999 * epsilon < spent <= epsilon * (1 + 1e-9)
     assert TrustedAggregation().epsilon(0.0, 1e-6) == np.inf
-
-
-def test_the_size_of_a_report_is_described() -> None:
-    layout = StatisticsLayout(np.full(100, 256), 3, 1.0, 1.0, 0.5, 10)
-    items = np.linspace(0, 99, 10).astype(np.int32)
-    one = StatisticsContributions(
-        np.array([0, 10]), items, np.zeros(10, dtype=np.int64), np.ones((1, 3), dtype=np.float32)
-    )
-    assert len(encode_contributions(one, layout)[0]) * 8 == layout.report_bits(10)
-    assert decode_contributions([b""], layout)[0].all()

@@ -7,22 +7,19 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from dprec.accounting import HiddenMessages, PrivacyBudget, hidden_delta, hidden_epsilon, least_fakes
-from dprec.arrays import Floats, Ints, offsets
-from dprec.auditing import proportion_above, proportion_below
+from dprec.accounting import HiddenMessages, hidden_epsilon, least_fakes
+from dprec.arrays import Floats, offsets
 from dprec.gradients import RoundDraws
-from dprec.lists.contributions import PairLayout, PopularityLayout
-from dprec.randomness import DeviceDraws, ReleaseDraws, SecretDraws, uniforms, words
+from dprec.lists.contributions import PopularityLayout
+from dprec.randomness import DeviceDraws, uniforms, words
 from dprec.sums import UNIT, Contributions, Layout, ShuffledAggregation, Vectors
 from dprec.sums.shuffled import Exchange
-from tests.dprec.private_als.partitions import LAYOUTS, a_partition
-from tests.refusals import refused_at
+from tests import make
 
 ITEMS = 6
-BUDGET = PrivacyBudget(epsilon=1.0, per="user", composition="pld", delta=1e-6)
+BUDGET = make.user_budget()
 SHUFFLE = ShuffledAggregation(messages=4, norm=0.8, colluders=2)
 """A message counts for .2."""
-RELEASE = ReleaseDraws(1, 1)
 
 
 def draws(users: int, seed: int = 0) -> RoundDraws:
@@ -74,13 +71,6 @@ def vectors(users: int, seed: int = 0, *, signed: bool = False) -> Rows:
     return Rows(numbers * (random.choice([-1, 1], numbers.shape) if signed else 1))
 
 
-def scaled(rows: Rows, aggregation: ShuffledAggregation) -> Floats:
-    """Return the sum of vectors that are scaled down to the norm of the aggregation."""
-    sums = np.abs(rows.numbers).sum(axis=1, keepdims=True)
-    result: Floats = (rows.numbers * np.minimum(1, aggregation.norm / np.maximum(sums, 1e-9))).sum(axis=0)
-    return result
-
-
 @pytest.mark.parametrize("signed", [False, True])
 def test_a_device_says_of_its_vector_what_is_in_it_and_nothing_twice(signed: bool) -> None:
     exchange = Exchange(ITEMS, signed, 4, 0.0, round(0.2 / UNIT))
@@ -112,61 +102,6 @@ def test_a_number_is_sent_with_its_probability_whatever_the_order() -> None:
     assert np.abs((sent[:, :-1].mean(axis=0) - expected) / off).max() < 6
 
 
-def test_a_number_longer_than_a_message_counts_for_is_sent_once() -> None:
-    exchange = Exchange(ITEMS, False, 6, 0.0, round(0.1 / UNIT))
-    own = np.array([[0.9, 0.1, 0.0, 0.0, 0.0, 0.0]])
-    said = exchange.said(Rows(own).vectors(LINE), np.zeros(1), np.zeros(1, dtype=np.uint64))
-    assert sorted(said[0].tolist()) == [0, 1, 6, 6, 6, 6]
-
-
-@pytest.mark.parametrize("signed", [False, True])
-def test_the_release_is_without_bias_and_its_noise_is_known(signed: bool) -> None:
-    """Means over 400 runs are 6 deviations off with a chance of 2e-9 each, 12 of them."""
-    users, runs, layout = 60, 400, SIGNED if signed else LINE
-    rows, aggregation = vectors(users, 3, signed=signed), SHUFFLE.among(users)
-    multiplier = 0.6
-    found = []
-    for run in range(runs):
-        reports = aggregation.encode(rows, layout, multiplier, draws(users, run))
-        valid, aggregate = aggregation.decode(reports, layout, multiplier)
-        assert valid.all()
-        assert aggregation.possible(aggregate, layout, multiplier)
-        found.append(aggregation.release(aggregate, layout, multiplier, RELEASE)[:, 0])
-    deviation = aggregation.deviation(layout, multiplier, users)
-    off = (np.mean(found, axis=0) - scaled(rows, aggregation)) / (deviation / math.sqrt(runs))
-    assert np.abs(off).max() < 6
-    # The variance of 2400 numbers is off by 3 % in one deviation; sampling adds what it adds at most.
-    spread = float(np.std(found, axis=0, ddof=1).mean())
-    fakes_alone = multiplier * math.sqrt(2 if signed else 1) * math.sqrt(users / (users - 6 - 2))
-    assert 0.9 * fakes_alone < spread < 1.1 * deviation
-
-
-def test_without_noise_and_with_room_for_all_the_sum_is_exact() -> None:
-    rows = Rows(np.array([[0.5, 0.5, 0, 0, 0, 0.5], [0, 0.5, 0.5, 0.5, 0.5, 0]]))
-    aggregation = ShuffledAggregation(messages=4, norm=2.0, colluders=0).among(2)
-    reports = aggregation.encode(rows, LINE, 0.0, draws(2))
-    released = aggregation.release(aggregation.decode(reports, LINE, 0.0)[1], LINE, 0.0, RELEASE)
-    assert released[:, 0].tolist() == rows.numbers.sum(axis=0).tolist()
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_rows_of_several_numbers_are_summed(layout: Layout) -> None:
-    partition = a_partition(layout)
-    users = partition.n_users
-    aggregation = ShuffledAggregation(messages=4096, norm=8.0, colluders=0).among(users)
-    reports = aggregation.encode(partition, layout, 0.0, draws(users))
-    _, aggregate = aggregation.decode(reports, layout, 0.0)
-    released = aggregation.release(aggregate, layout, 0.0, RELEASE) / layout.scales
-    own = partition.vectors(layout)
-    # A number counts for a message at most, and otherwise for as much or for nothing.
-    least, most = np.zeros((2, layout.n_rows, layout.width))
-    signs, long = np.sign(own.numbers), np.abs(own.numbers) * UNIT >= aggregation._step
-    np.add.at(least, own.rows, np.where(long | (signs < 0), signs, 0))
-    np.add.at(most, own.rows, np.where(long | (signs > 0), signs, 0))
-    found = released / aggregation._step
-    assert ((found > least - 1e-6) & (found < most + 1e-6)).all()
-
-
 @pytest.mark.parametrize("null_fakes", [1, 3])
 def test_fakes_are_independent_poisson_numbers_and_k_r_times_as_many_are_null(null_fakes: int) -> None:
     """Shares, and products of neighbours, are 6 deviations off with a chance of 2e-9 each, 60 of them."""
@@ -194,29 +129,6 @@ def test_how_many_messages_a_device_sends_says_nothing_about_its_vector() -> Non
         for own in (np.zeros(ITEMS), np.eye(ITEMS)[3], np.full(ITEMS, 0.4))
     }
     assert len(sizes) == 1
-
-
-def test_a_user_sends_the_same_whoever_else_is_computed_beside_it() -> None:
-    rows, all_words, aggregation = vectors(30), draws(30).devices.keys, SHUFFLE.among(30)
-    together = aggregation.encode(rows, LINE, 2.0, draws(30))
-    parts: list[bytes] = []
-    for first in range(0, 30, 7):
-        some = slice(first, first + 7)
-        own = RoundDraws(DeviceDraws(np.ascontiguousarray(all_words[:, some])), 1, 0)
-        parts += aggregation.encode(rows.of_users(some), LINE, 2.0, own)
-    assert list(together) == parts
-    again = aggregation.encode(rows, LINE, 2.0, RoundDraws(DeviceDraws(all_words), 2, 0))
-    assert list(again) != parts
-
-
-def test_a_device_that_stands_by_itself_sends_as_much() -> None:
-    aggregation = SHUFFLE.among(30)
-    own = RoundDraws(SecretDraws.of(bytes(32), np.arange(3), np.ones(3), "test"), 1, 0)
-    (report,) = aggregation.encode(vectors(1, 1), LINE, 2.0, own)
-    valid, aggregate = aggregation.decode([report], LINE, 2.0)
-    assert valid.all()
-    assert aggregation.whole(np.array([len(report)]), LINE, 2.0).all()
-    assert aggregate.total.sum() >= 4
 
 
 def test_what_is_no_batch_is_rejected() -> None:
@@ -253,10 +165,6 @@ def test_dropouts_and_colluding_devices_do_not_thin_the_blanket() -> None:
     present = np.ones(1000, dtype=np.bool_)
     assert aggregation.can_release(present, 900, 1, 0)
     assert not aggregation.can_release(present, 899, 1, 0)
-    with refused_at("colluders"):
-        SHUFFLE.among(2)
-    with refused_at("users"):
-        SHUFFLE.among(30).among(40)
 
 
 @pytest.mark.parametrize("farthest", [1.0, math.sqrt(2)])
@@ -269,80 +177,3 @@ def test_the_noise_of_all_rounds_keeps_the_budget_and_no_less_would(farthest: fl
         assert all(isinstance(each, HiddenMessages) for each in hidden)
         assert (hidden_epsilon(hidden, 1e-6, adjacency) <= 1) is kept  # type: ignore[arg-type]
     assert multipliers[0] == pytest.approx(2 * multipliers[1])
-
-
-def test_more_kinds_of_messages_than_can_be_drawn_are_refused() -> None:
-    aggregation = SHUFFLE.among(30)
-    for layout, multiplier in ((PairLayout(50_000), 2.0), (PairLayout(1000), 1e4)):
-        with refused_at("messages"):
-            aggregation.check(layout, multiplier)
-    aggregation.check(PairLayout(100), 2.0)
-
-
-def test_numbers_are_affordable_for_which_devices_send_so_many_fakes() -> None:
-    aggregation = ShuffledAggregation(fakes=3.0).among(10_000)
-    (multiplier,) = aggregation.multipliers(BUDGET, (1.0,), 1.0)
-    numbers = aggregation.affordable(multiplier)
-    assert numbers is not None
-    exchange = aggregation._exchange(PopularityLayout(numbers), multiplier)
-    assert exchange.fakes == pytest.approx(30, rel=0.05)
-    assert aggregation.affordable(0.0) is None
-    assert aggregation.report_bits(LINE, 3, multiplier) == math.ceil(
-        8 * (10 + aggregation._exchange(LINE, multiplier).fakes)
-    )
-
-
-def test_the_longest_contribution_is_one_and_messages_that_are_alike_are_more() -> None:
-    aggregation = SHUFFLE.among(30)
-    reports = aggregation.encode(vectors(30), LINE, 0.0, draws(30))
-    for report in reports:
-        assert aggregation.length(aggregation.decode([report], LINE, 0.0)[1], LINE, 0.0) == 1
-    twice = aggregation.decode([bytes([0, 2, 2, 6])], LINE, 0.0)[1]
-    assert aggregation.length(twice, LINE, 0.0) == 2
-
-
-FALSE_ALARM = 1e-6
-"""Of the whole test: each bound on a probability fails with a fortieth of it."""
-
-
-@pytest.mark.parametrize("null_fakes", [1, 5])
-@pytest.mark.parametrize("own", [[0.5, 0.5, 0.5, 0, 0, 0], [0, 0, 1, 0, 0, 0]])
-def test_no_attack_on_the_counts_tells_more_than_the_account(own: list[float], null_fakes: int) -> None:
-    """A user with a vector against one who holds nothing, all others known, by likelihood ratio."""
-    messages, users, trials, epsilon, delta = 3, 6, 20_000, 1.0, 0.1
-    fakes = least_fakes(messages, epsilon, delta, null_fakes=null_fakes)
-    honest = users - 1 - 1
-    exchange = Exchange(ITEMS, False, messages, fakes / honest, 1, null_fakes)
-    vectors_of_both = Rows(np.array([np.zeros(ITEMS), own])).vectors(LINE)
-    said = exchange.said(vectors_of_both, np.zeros(2), np.zeros(2, dtype=np.uint64))
-    seen = []
-    for side in (1, 0):
-        counts, chosen = exchange.faked(trials * honest, draws(trials * honest, side).devices, 1)
-        trial = np.repeat(np.arange(trials * honest) // honest, counts)
-        table = np.zeros((trials, exchange.null + 1))
-        np.add.at(table, (trial, chosen), 1)
-        np.add.at(table, (np.arange(trials)[:, None], said[side]), 1)
-        seen.append(table)
-    evidence = [likelihood_ratio(table, said, exchange, fakes) for table in seen]
-    most = 0.0
-    for one, other in ((evidence[0], evidence[1]), (-evidence[1], -evidence[0])):
-        for threshold in np.quantile(one, np.linspace(0.45, 0.99, 10), method="higher"):
-            right = proportion_below([(one >= threshold).sum()], trials, FALSE_ALARM / 40)[0]
-            wrong = proportion_above([(other >= threshold).sum()], trials, FALSE_ALARM / 40)[0]
-            most = max(most, float(right - math.exp(epsilon) * wrong))
-    assert most <= delta
-    hidden = HiddenMessages(messages, fakes, null_fakes)
-    assert hidden_delta([hidden], epsilon, "add-or-remove-one") <= delta
-    if own[0]:
-        assert most > delta / 3
-
-
-def likelihood_ratio(table: Floats, said: Ints, exchange: Exchange, fakes: float) -> Floats:
-    """Return log Pr(counts | with) - log Pr(counts | without), which is certain where it is infinite."""
-    without, including = (np.bincount(each, minlength=exchange.null + 1) for each in said)
-    ratio = np.zeros(len(table))
-    for kind in np.flatnonzero(including != without).tolist():
-        mean = fakes * (exchange.messages * exchange.null_fakes if kind == exchange.null else 1)
-        one, other = (poisson.logpmf(table[:, kind] - each[kind], mean) for each in (including, without))
-        ratio += one - other
-    return ratio

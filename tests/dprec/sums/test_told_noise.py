@@ -121,20 +121,6 @@ def test_items_that_share_a_bucket_have_the_noise_of_one(rotation: bool) -> None
     assert (error[first] ** 2).mean() / told**2 == pytest.approx(1, abs=0.001 + off)
 
 
-def test_rounding_is_in_what_is_told_and_is_all_of_it_without_noise() -> None:
-    """Numbers half way between two steps are rounded with a variance of 1/4; those of others, with less."""
-    layout, aggregation = PopularityLayout(NUMBERS), replace(SECURE, norm=128).among(USERS)
-    told = aggregation.deviation(layout, 0.0, USERS)
-    steps = math.sqrt(USERS / 4) / told
-    for part, share in ((0.5, 1.0), (0.1, 0.36), (0.0, 0.0)):
-        own = Rows(np.full((USERS, NUMBERS), part / steps))
-        error, _ = error_of(aggregation, 0.0, own, layout, USERS, 1)
-        # Sums of 60 coins have lighter tails than normal deviates.
-        assert (error**2).mean() / told**2 == pytest.approx(
-            share, abs=0.002 + DEVIATIONS * math.sqrt(2 / NUMBERS)
-        )
-
-
 def test_more_is_told_than_counts_for_a_loss_and_a_grid_too_coarse_is_no_noise_that_can_be_told() -> None:
     layout = PopularityLayout(NUMBERS)
     for aggregation in (SECURE.among(USERS), MESSAGES.among(USERS)):

@@ -8,16 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprec.channel import Channel
-from dprec.datasets import Synthetic
 from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import RandomizedResponse, Raw
-from dprec.ratings import Ratings, RatingScale
 from dprec.wire import DecodedReports, ReportCodec
-from tests.refusals import refused_at
+from tests.make import STARS
 
 pytestmark = pytest.mark.usefixtures("compiled_or_not")
 
-STARS = RatingScale.evenly(1, 5, 1)
+
 N_ITEMS = 37
 
 
@@ -94,14 +92,6 @@ def check_sound(decoded: DecodedReports, reports: list[bytes], channel: Channel,
     assert not np.isnan(channel.values[decoded.symbols]).any()
 
 
-def test_the_codecs_cover_both_layouts() -> None:
-    for name, codec in CODECS.items():
-        nothing_shown = codec.encode(
-            np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint16)
-        )
-        assert (nothing_shown == [b""]) == ("row" not in name), name
-
-
 @given(partitions())
 @settings(deadline=None)
 def test_round_trip(partition: tuple[str, Profiles]) -> None:
@@ -161,25 +151,6 @@ def with_bit_flipped(report: bytes, bit: int) -> bytes:
 
 
 @pytest.mark.parametrize("name", sorted(CODECS))
-def test_a_bad_report_in_the_middle_leaves_its_neighbours_alone(name: str) -> None:
-    codec = CODECS[name]
-    symbols = shown_symbols(CHANNELS[name])
-    good: Profiles = [
-        {3: int(symbols[0]), 20: int(symbols[-1])},
-        {item: int(symbols[0]) for item in range(N_ITEMS)},
-    ]
-    first, last = encode(codec, good)
-    for bad in (first[:-1] or b"\xff", last + b"\x00", b"\xff" * len(last), bytes(10_000_000)):
-        decoded = codec.decode([first, bad, last])
-        assert decoded.valid[[0, 2]].all()
-        assert profiles_of(decoded)[0] == good[0]
-        assert profiles_of(decoded)[2] == good[1]
-        if bad != b"\xff" * len(last):
-            assert not decoded.valid[1]
-            assert profiles_of(decoded)[1] == {}
-
-
-@pytest.mark.parametrize("name", sorted(CODECS))
 def test_whatever_is_cut_short_or_prolonged_is_rejected(name: str) -> None:
     codec = CODECS[name]
     symbol = int(shown_symbols(CHANNELS[name])[-1])
@@ -189,21 +160,9 @@ def test_whatever_is_cut_short_or_prolonged_is_rejected(name: str) -> None:
     assert not codec.decode(spoilt).valid.any()
 
 
-def test_bits_behind_the_last_symbol_are_rejected() -> None:
-    codec = CODECS["randomized response"]
-    (report,) = encode(codec, [{5: 2}])
-    assert codec.decode([report]).valid.all()
-    used = int(
-        np.flatnonzero(
-            ~codec.decode([with_bit_flipped(report, bit) for bit in range(len(report) * 8)]).valid
-        )[-1]
-    )
-    assert used == len(report) * 8 - 1
-
-
 @pytest.mark.parametrize("name", sorted(CODECS))
 def test_a_giant_report_is_rejected_without_being_read(name: str) -> None:
-    giant = b"\xff" * 50_000_000
+    giant = b"\xff" * 5_000_000
     tracemalloc.start()
     decoded = CODECS[name].decode([giant])
     _, most_bytes = tracemalloc.get_traced_memory()
@@ -225,22 +184,6 @@ def test_a_claim_of_many_symbols_without_any_reads_none(compiled_or_not: str) ->
     assert codec.decode([whole]).valid.all()
 
 
-@pytest.mark.parametrize("name", ["bounded laplace", "hidden, set"])
-def test_a_huge_catalogue(name: str) -> None:
-    channel, n_items = CHANNELS[name], 1 << 20
-    codec = ReportCodec(channel, n_items)
-    symbols = shown_symbols(channel)
-    random = np.random.default_rng(5)
-    profiles = [
-        {int(item): int(random.choice(symbols)) for item in random.choice(n_items, size, replace=False)}
-        for size in (0, 1, 300)
-    ]
-    profiles.append({0: int(symbols[0]), n_items - 1: int(symbols[-1])})
-    decoded = codec.decode(encode(codec, profiles))
-    assert decoded.valid.all()
-    assert [dict(sorted(profile.items())) for profile in profiles] == profiles_of(decoded)
-
-
 @pytest.mark.parametrize("n_items", [1, 2])
 @pytest.mark.parametrize("name", sorted(CHANNELS))
 def test_tiny_catalogues(name: str, n_items: int) -> None:
@@ -252,52 +195,6 @@ def test_tiny_catalogues(name: str, n_items: int) -> None:
     check_sound(codec.decode(check), check, CHANNELS[name], n_items)
 
 
-@pytest.mark.parametrize("n_items", [0, (1 << 24) + 1])
-def test_a_catalogue_that_a_report_cannot_name_is_refused(n_items: int) -> None:
-    with refused_at("catalogue"):
-        ReportCodec(CHANNELS["raw"], n_items)
-
-
-def one_bit() -> Channel:
-    """One thresholded bit per rating: at least 4 stars?"""
-    share = math.e / (1 + math.e)
-    likes = np.array([0.0, 0, 0, 1, 1])
-    ones = likes * share + (1 - likes) * (1 - share)
-    return Channel.from_probabilities(np.column_stack([1 - ones, ones]), STARS.values, [2.0, 4.5], math.inf)
-
-
-def payloads_against_the_bound(ratings: Ratings) -> tuple[float, float]:
-    """Return the payload over the entropy bound at 1 bit per symbol: mean of ratios, ratio of means."""
-    channel = one_bit()
-    symbols = channel.sample(
-        ratings.levels, np.random.default_rng(6).integers(0, 2**64, ratings.count, dtype=np.uint64)
-    )
-    reports = ReportCodec(channel, ratings.n_items).encode(ratings.indptr, ratings.items, symbols)
-    counts = ratings.counts
-    used = counts > 0
-    bits = 8.0 * np.array([len(report) for report in reports])[used]
-    bounds = np.array([math.log2(math.comb(ratings.n_items, int(count))) + count for count in counts[used]])
-    return float(np.mean(bits / bounds)), float(bits.sum() / bounds.sum())
-
-
-def test_the_payload_on_synthetic_ratings_stays_within_a_tenth_of_its_entropy() -> None:
-    ratings = Synthetic().load()
-    assert max(payloads_against_the_bound(ratings)) <= 1.10
-
-
-@pytest.mark.parametrize("epsilon", [1.0, 3.0, 6.0])
-def test_the_payload_of_a_hidden_profile_stays_near_its_entropy(epsilon: float) -> None:
-    channel, n_items, users = ZhengRandomizedResponse().channel(STARS, epsilon), 1682, 30
-    levels = np.zeros(users * n_items, dtype=np.uint8)
-    words = np.random.default_rng(7).integers(0, 2**64, levels.size, dtype=np.uint64)
-    symbols = channel.sample(levels, words)
-    shown = np.flatnonzero(symbols)
-    indptr = np.searchsorted(shown, np.arange(users + 1) * n_items)
-    reports = ReportCodec(channel, n_items).encode(indptr, shown % n_items, symbols[shown])
-    entropy = channel.entropy(np.eye(len(channel.inputs))[0])
-    assert 8 * sum(map(len, reports)) <= 1.10 * users * n_items * entropy
-
-
 @pytest.mark.parametrize("ratings", [1, 5, 16])
 def test_the_expected_size_is_that_of_a_report_with_evenly_spread_items(ratings: int) -> None:
     """Four equally likely symbols take two bits each, whatever they are."""
@@ -305,23 +202,3 @@ def test_the_expected_size_is_that_of_a_report_with_evenly_spread_items(ratings:
     items = np.linspace(0, 15, ratings).astype(np.int64)
     (report,) = codec.encode(np.array([0, ratings]), items, np.arange(ratings) % 4)
     assert len(report) == -(-codec.expected_bits(ratings) // 8)
-
-
-def test_the_expected_size_of_a_whole_row_does_not_depend_on_the_ratings() -> None:
-    """Six equally likely symbols, each seven times in a row of 42 items."""
-    values = [np.nan, 1.0, 2.0, 3.0, 4.0, 5.0]
-    codec = ReportCodec(Channel.from_probabilities(np.ones((6, 6)), values, values, 1.0), 42)
-    row = np.arange(42) % 6
-    items = np.flatnonzero(row)
-    (report,) = codec.encode(np.array([0, items.size]), items, row[items])
-    assert codec.expected_bits(1) == codec.expected_bits(30) == pytest.approx(8 * len(report))
-
-
-def test_the_expected_size_of_a_hidden_set_is_that_of_what_is_made_up() -> None:
-    """Half a percent of the items are shown, each with one of two symbols."""
-    values = [np.nan, 1.0, 2.0]
-    rows = [[0.995, 0.0025, 0.0025]] * 3
-    codec = ReportCodec(Channel.from_probabilities(rows, values, values, 1.0), 4000)
-    items = np.linspace(0, 3999, 20).astype(np.int64)
-    (report,) = codec.encode(np.array([0, 20]), items, np.ones(20, dtype=np.int64))
-    assert len(report) == -(-codec.expected_bits(7) // 8)

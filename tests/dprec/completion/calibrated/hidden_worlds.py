@@ -7,10 +7,9 @@ from dprec.accounting import PrivacyBudget
 from dprec.mechanisms import Mechanism
 from dprec.observations import Observations
 from dprec.ordinal import cut_points, level_probabilities
-from dprec.ratings import RatingScale
+from tests import make
+from tests.make import SHARES, STARS
 
-STARS = RatingScale.evenly(1, 5, 1)
-SHARES = (0.05, 0.1, 0.25, 0.35, 0.25)
 CUTS = cut_points(SHARES, 0.5)
 
 
@@ -38,11 +37,10 @@ def reported(levels: np.ndarray, mechanism: Mechanism, epsilon: float) -> Observ
     shown = np.flatnonzero(~np.isnan(calibrated.reference_channel.values[symbols]))
     users, items = np.divmod(shown, n_items)
     counts = np.bincount(users, minlength=n_users)
-    return Observations.of(
-        users.astype(np.int32),
-        items.astype(np.int32),
+    return make.observations(
+        users,
+        items,
         calibrated.read(counts, symbols[shown]),
         levels.shape,
-        STARS,
         evidence=calibrated.evidence_of(counts, symbols[shown], np.ones(n_users, dtype=np.bool_)),
     )

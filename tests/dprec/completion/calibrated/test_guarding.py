@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprec.completion import Calibrated, Guard, ItemBiases, SymbolTables
-from dprec.completion.calibrated.guarding import guarded_biases, guarded_priors, without_most_favourable
+from dprec.completion import Calibrated, ItemBiases, SymbolTables
+from dprec.completion.calibrated.guarding import guarded_biases, without_most_favourable
 from dprec.mechanisms import FisherOptimal, ThresholdBit
 from dprec.observations import Observations, SymbolReports
 from dprec.ordinal import cut_points, level_shares
-from dprec.ratings import RatingScale
+from tests import make
+from tests.make import STARS
 
-STARS = RatingScale.evenly(1, 5, 1)
 CUTS = cut_points(level_shares("netflix", 5), 0.5)
 CLOSE = 0.002
 """Biases are halved down to this."""
@@ -80,7 +80,7 @@ def reported(raters: np.ndarray, highs: np.ndarray, epsilon: float = 3.0) -> Obs
     shape = (int(raters.max()), raters.size)
     values = channel.values[symbols[order]]
     users, items = users[order].astype(np.int32), items[order].astype(np.int32)
-    return Observations.of(users, items, values, shape, STARS, evidence=reports)
+    return make.observations(users, items, values, shape, evidence=reports)
 
 
 @pytest.mark.parametrize(
@@ -100,18 +100,3 @@ def test_lists_are_lower_by_the_reports_that_may_be_lies(completion: Calibrated 
     assert (lowered.predict(np.arange(6), np.arange(6)) <= before + CLOSE).all()
     assert (model.predict(np.arange(6), np.arange(6)) == before).all()
     assert lowered.predict_rows(np.arange(2), 6).shape == (2, 6)
-
-
-def test_more_raters_never_lower_what_is_expected_of_an_item() -> None:
-    raters = np.array([3, 9, 30, 31, 120, 121])
-    seen = reported(raters, np.array([3, 0, 30, 0, 10, 121]))
-    model = ItemBiases(histogram="netflix").fit(seen, seed=1)
-    for most in (0, 5, 40, 500):
-        priors = guarded_priors(model.biases, model.embedding, None, most)
-        assert (np.diff(priors) >= 0).all()
-        assert (priors <= guarded_priors(model.biases, model.embedding, None, 0) + 1e-12).all()
-
-
-def test_so_many_may_lie() -> None:
-    assert Guard().most(943) == 48
-    assert Guard(liars=0.01).most(10) == 1

@@ -1,17 +1,12 @@
 """Calibrated completion of reports that hide which items were rated, on planted ratings."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from dprec.arrays import offsets
-from dprec.catalogue import Catalogue
 from dprec.completion import Calibrated
 from dprec.completion.calibrated.hidden_sets import HiddenReports
 from dprec.mechanisms import HiddenThreshold, Mechanism, ZhengLaplace, ZhengRandomizedResponse
-from dprec.observations import RowReports
-from tests.dprec.completion.calibrated.hidden_worlds import CUTS, SHARES, STARS, planted_levels, reported
+from tests.dprec.completion.calibrated.hidden_worlds import CUTS, SHARES, planted_levels, reported
 
 COMPLETION = Calibrated(histogram=SHARES, dimensions=3, sweeps=8)
 USERS, ITEMS = 400, 90
@@ -26,13 +21,6 @@ def test_biases_and_their_uncertainty_are_learned_through_any_channel(mechanism:
     assert 0.6 < np.mean(errors**2 / model.items.variances) < 1.5
 
 
-def test_ratings_do_not_seem_more_frequent_for_the_noise() -> None:
-    levels = planted_levels(USERS, ITEMS)[0]
-    for epsilon in (1.0, 3.0):
-        model = COMPLETION.fit(reported(levels, HiddenThreshold(), epsilon), 1)
-        assert model.diagnostics["expected_ratings"] == pytest.approx((levels > 0).sum(), rel=0.25)
-
-
 def test_a_budget_that_says_nothing_leaves_the_prior() -> None:
     levels = planted_levels(USERS, ITEMS)[0]
     model = COMPLETION.fit(reported(levels, HiddenThreshold(), 1e-6), 1)
@@ -41,80 +29,6 @@ def test_a_budget_that_says_nothing_leaves_the_prior() -> None:
     assert not model.embedding.items.any()
     # What is noise in the counts is no popularity.
     assert np.abs(model.embedding.popularity).max() < 0.01
-
-
-def test_preferences_that_show_in_what_is_rated_embed_the_items() -> None:
-    levels, _, side = planted_levels(USERS, ITEMS, taste=1.5)
-    model = COMPLETION.fit(reported(levels, HiddenThreshold(), 2.0), 1)
-    assert model.diagnostics["dimensions_above_noise"] == 1
-    place = model.embedding.items[:, 0]
-    assert abs(np.corrcoef(place, side)[0, 1]) > 0.7
-    assert model.embedding.items.shape == (ITEMS, 3)
-    without = COMPLETION.fit(reported(planted_levels(USERS, ITEMS)[0], HiddenThreshold(), 2.0), 1)
-    assert without.diagnostics["dimensions_above_noise"] == 0
-
-
-def test_users_whose_report_was_not_accepted_say_nothing() -> None:
-    levels = planted_levels(USERS, ITEMS)[0]
-    seen = reported(levels, HiddenThreshold(), 2.0)
-    arrived = np.arange(USERS) < 200
-    assert isinstance(seen.evidence, RowReports)
-    kept = arrived[seen.users]
-    symbols = replace(
-        seen.evidence,
-        symbols=seen.evidence.symbols[kept],
-        channel_of=seen.evidence.channel_of[kept],
-        reported=arrived,
-    )
-    half = replace(
-        seen,
-        indptr=offsets(seen.counts * arrived),
-        items=seen.items[kept],
-        read=lambda: seen.values[kept],
-        evidence=symbols,
-    )
-    alone = COMPLETION.fit(reported(levels[:200], HiddenThreshold(), 2.0), 1)
-    model = COMPLETION.fit(half, 1)
-    np.testing.assert_allclose(model.users.biases[200:], 0, atol=1e-12)
-    # The users who say nothing are prior entities, which changes what is learned of the spread a little.
-    assert np.corrcoef(model.items.biases, alone.items.biases)[0, 1] > 0.98
-
-
-def test_public_features_say_most_where_reports_say_little() -> None:
-    levels, biases, _ = planted_levels(USERS, ITEMS)
-    seen = reported(levels, HiddenThreshold(), 1.0)
-    known = Catalogue((biases / biases.std())[:, None], np.zeros((ITEMS, 0), dtype=np.bool_), ("mood",), ())
-    plain, informed = (COMPLETION.fit(replace(seen, catalogue=public), 1) for public in (None, known))
-    worse, better = (np.mean((model.items.biases - biases) ** 2) for model in (plain, informed))
-    assert better < 0.6 * worse
-
-
-def test_biases_are_regressed_on_the_embeddings() -> None:
-    levels, biases, side = planted_levels(USERS, ITEMS, taste=1.5, better=0.6)
-    model = COMPLETION.fit(reported(levels, HiddenThreshold(), 2.0), 1)
-    assert model.items.coefficients.shape == (2, 2)
-    assert np.corrcoef(model.items.regressed[:, -1], side)[0, 1] ** 2 > 0.4
-    between = np.mean(biases[side > 0]) - np.mean(biases[side < 0])
-    found = np.mean(model.items.biases[side > 0]) - np.mean(model.items.biases[side < 0])
-    assert found > 0.5 * between
-
-
-def test_popularity_is_learned_and_shrunk_by_the_noise_on_it() -> None:
-    levels = planted_levels(USERS, ITEMS)[0]
-    true = np.log1p((levels > 0).sum(axis=0))
-    weak, strong = (
-        COMPLETION.fit(reported(levels, HiddenThreshold(), epsilon), 1).embedding for epsilon in (0.5, 4.0)
-    )
-    assert np.corrcoef(strong.popularity, true)[0, 1] > 0.95
-    found = np.corrcoef(weak.popularity, true)[0, 1]
-    assert found == pytest.approx(weak.count_reliability, abs=0.1)
-    assert weak.count_reliability < strong.count_reliability < 1
-
-
-def test_differences_within_a_bin_are_no_preferences() -> None:
-    levels = planted_levels(1500, 200)[0]
-    model = COMPLETION.fit(reported(levels, HiddenThreshold(), 6.0), 1)
-    assert not model.embedding.items.any()
 
 
 def test_symbols_are_counted_by_bin_with_those_that_are_not_sent() -> None:
@@ -158,11 +72,6 @@ def test_probabilities_sum_to_one_and_slopes_are_their_derivatives() -> None:
     np.testing.assert_allclose(given.sum(axis=1), 1)
     ahead, behind = (probabilities(LATENT + move, 0.4)[0] for move in (1e-5, -1e-5))
     np.testing.assert_allclose((ahead - behind) / 2e-5, slopes, atol=1e-9)
-
-
-def test_a_high_latent_rating_has_the_symbols_of_the_highest_level() -> None:
-    highest = ZhengRandomizedResponse().channel(STARS, 1.0).probabilities[5]
-    np.testing.assert_allclose(probabilities(np.array([30.0]), 0.0)[0], [highest], atol=1e-12)
 
 
 def test_uncertain_latent_ratings_are_averaged_over() -> None:

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dprec.completion import Calibrated, Observations
+from dprec.completion import Calibrated
 from dprec.mechanisms import ThresholdBit
 from dprec.observations import SymbolReports
 from dprec.ordinal import cut_points, expected_rating
 from dprec.ratings import RatingScale
+from tests import make
 
 EPSILONS = (1 / 30, 0.1, 0.5, 1.0, 3.0, 8.0)
 DRAWS = 4
@@ -63,7 +64,7 @@ class Population:
                 given = channel.cumsum(axis=1)[np.searchsorted(cuts, noisy)]
                 symbols = (random.random(users.size)[:, None] > given[:, :-1]).sum(axis=1)
                 reports = SymbolReports((channel,), symbols, np.zeros_like(symbols))
-                seen = Observations.of(
+                seen = make.observations(
                     users, items, np.ones(users.size), chosen.shape, scale, evidence=reports
                 )
                 model = Calibrated(dimensions=4, features=4, sweeps=15).fit(seen, seed=1)

@@ -6,41 +6,25 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dprec.completion import Calibrated, ItemBiases, Regressed, SymbolTables
+from dprec.completion import ItemBiases, Regressed, SymbolTables
 from dprec.completion.calibrated.biases import SIDE_PER_BIAS, ProfileFit, ResidualAnswers, fitted_to_residuals
 from dprec.completion.calibrated.regressions import Expected
 from dprec.mechanisms import RandomizedResponse, ThresholdBit
-from dprec.observations import Observations, ProfileReports, ResidualReports, SymbolReports
-from dprec.ordinal import cut_points, level_probabilities
+from dprec.observations import Observations, ProfileReports, ResidualReports
+from dprec.ordinal import cut_points, level_probabilities, level_shares
 from dprec.progress import silent
 from dprec.randomness import generator
-from dprec.ratings import RatingScale
-
-STARS = RatingScale.evenly(1, 5, 1)
+from tests import make
+from tests.make import STARS
 
 
 def reported(n_users: int, biases: np.ndarray, user_variance: float, seed: int) -> Observations:
-    """Return bits about ratings of all items by all users, who differ in level."""
+    """Return bits at epsilon 2 about ratings of all items by all users, who differ in level."""
     draws = np.random.default_rng(seed)
-    model = ItemBiases(histogram="netflix")
     latent = biases + np.sqrt(user_variance) * draws.standard_normal((n_users, 1))
-    noisy = latent + draws.standard_normal(latent.shape)
-    cuts = model.fit(observations(np.zeros(1, np.int64), np.zeros(1, np.int64), (1, 1)), 1).cuts
-    levels = np.searchsorted(cuts, noisy.ravel())
-    channel = ThresholdBit().channel(STARS, 2.0).probabilities
-    symbols = (draws.random(levels.size) < channel[levels, 1]).astype(np.int64)
-    items = np.tile(np.arange(biases.size), n_users)
-    return observations(items, symbols, (n_users, biases.size))
-
-
-def observations(items: np.ndarray, symbols: np.ndarray, shape: tuple[int, int]) -> Observations:
-    """Return reports of every user on as many items each, at epsilon 2."""
-    channel = ThresholdBit().channel(STARS, 2.0)
-    users = np.repeat(np.arange(shape[0], dtype=np.int32), items.size // shape[0])
-    reports = SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols))
-    return Observations.of(
-        users, items.astype(np.int32), channel.values[symbols], shape, STARS, evidence=reports
-    )
+    cuts = cut_points(level_shares("netflix", 5), 0.5)
+    levels = 1 + np.searchsorted(cuts, latent + draws.standard_normal(latent.shape))
+    return make.reported(make.table(levels), ThresholdBit(), 2.0, seed)
 
 
 def test_planted_biases_are_found_whatever_users_differ_by() -> None:
@@ -70,33 +54,6 @@ def test_who_sent_a_report_and_when_makes_no_difference() -> None:
     assert (ItemBiases().fit(shuffled, seed=1).biases.biases == own.biases.biases).all()
 
 
-def test_unlinked_reports_come_in_an_order_that_follows_from_what_they_say() -> None:
-    seen = reported(50, np.linspace(-0.5, 0.5, 20), 0.25, seed=2)
-    moved = np.random.default_rng(3).permutation(seen.items.size)
-    assert seen.symbols is not None
-    symbols = replace(seen.symbols, symbols=seen.symbols.symbols[moved])
-    shuffled = replace(seen, items=seen.items[moved], read=lambda: seen.values[moved], evidence=symbols)
-    one, other = seen.unlinked(with_sets=False), shuffled.unlinked(with_sets=False)
-    assert one.symbols is not None
-    assert other.symbols is not None
-    assert (one.items == other.items).all()
-    assert (one.values == other.values).all()
-    assert (one.symbols.symbols == other.symbols.symbols).all()
-    # Every report is of a user of its own.
-    assert (one.users == np.arange(seen.items.size)).all()
-    assert one.shape == (seen.items.size, 20)
-    assert (np.bincount(one.items) == 50).all()
-
-
-def test_items_without_reports_are_predicted_from_the_others() -> None:
-    seen = reported(200, np.array([0.6, 0.6, 0.5]), 0.25, seed=4)
-    model = ItemBiases(histogram="netflix").fit(replace(seen, shape=(200, 4)), seed=1)
-    known, unknown = model.predict(np.zeros(2, np.int64), np.array([0, 3]))
-    assert model.diagnostics["items_without_reports"] == 1
-    assert 3 < unknown <= known + 0.5
-    assert model.biases.variances[3] > 2 * model.biases.variances[0]
-
-
 CUTS = cut_points((1, 2, 4, 5, 3), 0.5)
 
 
@@ -118,13 +75,6 @@ def test_slopes_and_information_are_those_of_the_likelihood() -> None:
             found = tables.at(latent, np.full(25, tables.first[number] + symbol), np.full(25, number))
             np.testing.assert_allclose(found[0], slopes[:, symbol], atol=1e-3)
             np.testing.assert_allclose(found[1], information, atol=1e-3)
-
-
-def test_beyond_the_grid_the_ends_count() -> None:
-    tables = SymbolTables.of([np.eye(5)], CUTS)
-    far, end = (tables.at(np.array([place, -place]), np.array([0, 4])) for place in (1e9, 8.0))
-    np.testing.assert_allclose(far, end)
-    assert np.isfinite(far).all()
 
 
 def test_symbols_that_are_as_likely_at_every_level_have_no_slope_at_all_not_even_by_rounding() -> None:
@@ -156,14 +106,6 @@ def test_many_answers_tell_biases_and_popularity() -> None:
     assert abs(fit.unrated / 2e-3 - 1) < 0.02
 
 
-def test_few_answers_say_little_and_the_fit_knows() -> None:
-    reports, biases, _ = planted(300)
-    fit = ProfileFit.of(reports, None, 40, silent)
-    assert fit.means.std() < 0.1
-    assert 0.7 < np.std(biases - fit.means) / np.sqrt(fit.variances.mean()) < 1.5
-    assert fit.embedding(10).count_reliability < 0.85
-
-
 USERS, ITEMS, RATED = 4000, 40, 10
 
 
@@ -179,12 +121,11 @@ def observed(lies: float, *, answers: int = 2, seed: int = 3) -> tuple[Observati
     asked = (random.random(own.shape).argsort(axis=1) < answers).ravel()
     cells = np.flatnonzero(asked)
     reports = ResidualReports(cells, above.ravel()[asked], np.full(cells.size, lies))
-    seen = Observations.of(
+    seen = make.observations(
         np.repeat(np.arange(USERS, dtype=np.int32), RATED),
-        items.ravel().astype(np.int32),
+        items.ravel(),
         np.full(USERS * RATED, 3.0),
         (USERS, ITEMS),
-        STARS,
         evidence=reports,
     )
     return seen, np.column_stack([np.ones(ITEMS), features, biases])
@@ -220,16 +161,6 @@ def test_the_slope_is_that_of_the_log_likelihood() -> None:
     numeric = (log_likelihood(latent + step) - log_likelihood(latent - step)) / (2 * step)
     np.testing.assert_allclose(slopes, numeric, atol=1e-7)
     assert (information > 0).all()
-
-
-def test_a_rating_alone_says_nothing() -> None:
-    reports = ResidualReports(np.array([0]), np.array([True]), np.array([0.1]))
-    seen = Observations.of(
-        np.zeros(1, np.int32), np.zeros(1, np.int32), np.array([3.0]), (2, 3), STARS, evidence=reports
-    )
-    model = Calibrated().fit(seen, seed=1)
-    np.testing.assert_array_equal(model.items.biases, np.zeros(3))
-    np.testing.assert_array_equal(model.users.biases, np.zeros(2))
 
 
 def test_only_differences_from_the_rated_items_count() -> None:

@@ -12,12 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dprec.completion import Calibrated, Observations, Regressed
+from dprec.completion import Regressed
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings
 from dprec.completion.calibrated.regressions import Expected
-from dprec.mechanisms.thresholds import ThresholdBit
-from dprec.observations import NoisyCounts, SymbolReports
-from dprec.ratings import RatingScale
+from dprec.observations import NoisyCounts
 
 USERS, ITEMS = 60, 40
 
@@ -82,17 +80,6 @@ def test_propensities_to_rate_are_no_part_of_a_latent_rating() -> None:
     np.testing.assert_allclose(LatentRatings.of_biases(users, items).means(of, of), expected, rtol=1e-12)
 
 
-def test_scales_move_between_factors_without_changing_any_latent_rating() -> None:
-    latent = start(2, 0)
-    moved = latent.user_factors.scaled(np.array([2.0, 0.5])), latent.item_factors.scaled(np.array([0.5, 2.0]))
-    np.testing.assert_allclose(
-        moved[0].means @ moved[1].means.T, latent.user_factors.means @ latent.item_factors.means.T
-    )
-    np.testing.assert_allclose(
-        moved[0].second_moments[:, 0, 1], latent.user_factors.second_moments[:, 0, 1], atol=1e-12
-    )
-
-
 CUTS = np.array([-1.0, 0.2, 0.9])
 LATENT = np.concatenate([np.linspace(-1.2, 1.6, 40), [3.0]])
 
@@ -137,34 +124,6 @@ def test_scores_are_those_of_the_exact_likelihood(epsilon: float) -> None:
     assert np.sqrt((at * error**2).sum()) < 0.07 * np.sqrt((at * exact**2).sum())
 
 
-def test_noise_limits_the_information_and_so_does_the_count() -> None:
-    values = np.array([12])
-    quiet, loud = (likelihood(values, epsilon).at(LATENT).information[0] for epsilon in (20.0, 0.01))
-    shares = ndtr(LATENT[:40] - CUTS[1])
-    assert quiet == pytest.approx(1 / (shares * (1 - shares)).sum(), rel=0.02)
-    assert loud == pytest.approx(0.01 / (shares.sum() - 12), rel=0.01)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0])
-def test_the_normal_observation_never_promises_more_than_the_likelihood_gives(epsilon: float) -> None:
-    """From anywhere, it is a lower bound on the gain of the log likelihood, so a step never overshoots."""
-    values = np.arange(1, 40)
-    for shift in (-0.6, 0.0, 0.5):
-        linearised = likelihood(values, epsilon).at(LATENT + shift)
-        at, expected = densities(shift, epsilon)[values], ndtr(LATENT[:40] + shift - CUTS[1]).sum()
-        for other in (shift - 0.2, shift + 0.2):
-            moved = ndtr(LATENT[:40] + other - CUTS[1]).sum() - expected
-            promised = linearised.scores * moved - linearised.information * moved**2 / 2
-            # The variance of the count moves too, and it is only nearly normal.
-            assert (np.log(densities(other, epsilon)[values] / at) > promised - 0.15).all()
-
-
-def test_slopes_are_derivatives_of_the_expected_count() -> None:
-    linearised = likelihood(np.array([20]), 1.0).at(LATENT)
-    raised, lowered = (ndtr(LATENT[:40] + shift - CUTS[1]) for shift in (1e-4, -1e-4))
-    np.testing.assert_allclose(linearised.slopes, (raised - lowered) / 2e-4, rtol=1e-6)
-
-
 def test_a_user_of_several_counts_has_the_sum_of_what_they_say() -> None:
     one, both = likelihood(np.array([31]), 1.0), likelihood(np.array([31, 31]), 1.0)
     both = replace(both, counts=replace(both.counts, users=np.zeros(2, dtype=np.int64)))
@@ -178,63 +137,3 @@ def test_a_user_of_several_counts_has_the_sum_of_what_they_say() -> None:
     np.testing.assert_allclose(
         single[1][0] - single[0][0] @ vectors[0], slopes * one.at(LATENT).scores[0], atol=1e-12
     )
-
-
-def test_a_regression_is_pulled_by_what_is_certain_about_users() -> None:
-    counts = likelihood(np.array([40, 40]), 1.0)
-    linearised, features = (
-        counts.at(LATENT),
-        np.column_stack([np.ones(40), np.linspace(-1, 1, 40)]),
-    )
-    start, items = np.array([0.2, -0.1]), np.tile(np.arange(40, dtype=np.int32), 2)
-    known, guessed = (
-        counts.about_coefficients(linearised, items, features, start, np.full(2, variance))
-        for variance in (0.0, 1.0)
-    )
-    assert np.linalg.solve(known[0] + np.eye(2), known[1])[0] > start[0]
-    assert known[0].shape == (2, 2)
-    np.testing.assert_allclose(known[0], known[0].T)
-    slope = linearised.slopes[:40].sum()
-    shrinking = 1 / (1 + linearised.information[0] * slope**2)
-    np.testing.assert_allclose(guessed[0], shrinking * known[0])
-
-
-def test_counts_tell_the_completion_about_users() -> None:
-    """Counts over half of the ratings explain more of the levels than bits about the other half do."""
-    random, users, cells = np.random.default_rng(3), 200, 60
-    levels = random.normal(0, 0.6, users)
-    theta = np.repeat(levels, cells) + random.normal(size=users * cells)
-    stars = 1 + np.searchsorted(CUTS, theta)
-    half = np.tile(np.arange(cells) < cells // 2, users)
-    lies = random.random(theta.size) < 1 / (1 + np.exp(0.3))
-    channel = ThresholdBit().channel(RatingScale.evenly(1, 4, 1), 0.3)
-    reports = SymbolReports(
-        (channel.probabilities, np.ones((4, 1))),
-        np.where(half, 0, (stars >= 3) ^ lies),
-        half.astype(np.int64),
-    )
-    true = np.bincount(np.repeat(np.arange(users), cells)[half], weights=(stars >= 3)[half])
-    rows = NoisyCounts(
-        cells=np.flatnonzero(half),
-        row_of=np.repeat(np.arange(users), cells // 2),
-        users=np.arange(users),
-        values=np.clip(true + np.rint(random.laplace(0, 1 / 0.3, users)), 0, cells // 2).astype(np.int64),
-        sizes=np.full(users, cells // 2),
-        epsilons=np.full(users, 0.3),
-        least_level=3,
-    )
-    items = np.concatenate([np.sort(random.permutation(90)[:cells]) for _ in range(users)])
-    seen = Observations.of(
-        np.repeat(np.arange(users, dtype=np.int32), cells),
-        items.astype(np.int32),
-        np.zeros(theta.size),
-        (users, 90),
-        RatingScale.evenly(1, 4, 1),
-        evidence=reports,
-    )
-    completion = Calibrated(features=0, sweeps=8)
-    alone, counted = (
-        np.corrcoef(completion.fit(given, 1).users.biases, levels)[0, 1]
-        for given in (seen, replace(seen, evidence=replace(reports, counts=rows)))
-    )
-    assert counted > alone + 0.1

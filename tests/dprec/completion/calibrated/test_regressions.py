@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 
 from dprec.catalogue import Catalogue
-from dprec.completion import Regressed, prior_biases
-from dprec.completion.calibrated.embedding import (
-    ItemSetEmbedding,
-    catalogue_features,
-    item_features,
-    user_features,
-)
+from dprec.completion import Regressed
+from dprec.completion.calibrated.embedding import ItemSetEmbedding, catalogue_features, item_features
 from dprec.completion.calibrated.regressions import Expected, PropensityBins
 
 PAIRS = Expected(centre=(0.0, 0.0), spread=(1.0, 0.25), coefficients=(0.5, 0.05))
@@ -38,44 +33,6 @@ def test_the_regression_and_the_spread_are_learned() -> None:
     errors = side.biases - true
     assert np.mean(errors**2) == pytest.approx(side.variances[0], rel=6 * np.sqrt(2 / 4000))
     assert side.variances[0] == pytest.approx(1 / (1 / 0.5 + 1 / side.spreads[0]))
-
-
-def test_what_features_explain_wholly_leaves_no_spread() -> None:
-    side, _ = planted(spread=0.0, noise=0.5)
-    assert side.spreads[0] < 0.05
-
-
-def test_without_observations_the_prior_remains() -> None:
-    side = Regressed.prior(np.ones((7, 1)), Expected(spread=(0.3,)))
-    solved = side.solved(np.zeros((7, 1, 1)), np.zeros((7, 1)))
-    assert not solved.means.any()
-    np.testing.assert_allclose(solved.variances, 0.3)
-    assert solved.spreads == pytest.approx(0.3)
-    featureless = Regressed.prior(np.zeros((3, 0)), Expected(spread=(0.3,)))
-    assert featureless.regressed.shape == (3, 1)
-
-
-def test_coefficients_and_spreads_are_learned_from_exact_observations() -> None:
-    random = np.random.default_rng(1)
-    features = random.standard_normal((4000, 3))
-    coefficients = np.array([[1.0, 0.0], [-0.5, 2.0], [0.0, 0.3]])
-    vectors = features @ coefficients + random.standard_normal((4000, 2)) * np.array([0.5, 0.1])
-    precision = np.tile(1e6 * np.eye(2), (4000, 1, 1))
-    learned = Regressed.at(np.zeros((4000, 2)), features, variance=1.0, spread=1.0)
-    for _ in range(20):
-        learned = learned.posterior(precision, 1e6 * vectors).learned()
-    np.testing.assert_allclose(learned.means, vectors, atol=1e-3)
-    np.testing.assert_allclose(learned.coefficients, coefficients, atol=0.05)
-    np.testing.assert_allclose(learned.spreads, [0.25, 0.01], rtol=0.1)
-
-
-def test_vectors_without_observations_are_what_their_features_say() -> None:
-    features = np.array([[1.0], [2.0]])
-    start = Regressed.at(np.zeros((2, 1)), features, variance=1.0, spread=0.5)
-    precision, target = np.array([[[1e9]], [[0.0]]]), np.array([[3e9], [0.0]])
-    solved = start.posterior(precision, target).learned().posterior(precision, target)
-    np.testing.assert_allclose(solved.means[1], solved.regressed[1])
-    np.testing.assert_allclose(solved.covariances[1], solved.spreads[:, None])
 
 
 def test_the_posterior_is_that_of_the_joint_normal_distribution() -> None:
@@ -108,26 +65,6 @@ def test_the_posterior_is_that_of_the_joint_normal_distribution() -> None:
     np.testing.assert_allclose(other.coefficient_variances, solved.coefficient_variances * factors**2)
 
 
-def test_without_observations_the_prior_stays() -> None:
-    side = Regressed.prior(np.zeros((4, 0)), PAIRS)
-    solved = side.solved(np.zeros((4, 2, 2)), np.zeros((4, 2)))
-    np.testing.assert_allclose(solved.means, 0)
-    np.testing.assert_allclose(solved.spread, np.diag([1.0, 0.25]))
-
-
-def test_a_correlation_is_learned_and_used() -> None:
-    random = np.random.default_rng(5)
-    drawn = random.multivariate_normal([0, 0], [[1, 0.5], [0.5, 0.4]], size=400)
-    side = Regressed.prior(np.zeros((400, 0)), PAIRS)
-    precision = np.tile(np.diag([50.0, 0.5]), (400, 1, 1))
-    noisy = drawn + random.normal(size=(400, 2)) / np.sqrt([50.0, 0.5])
-    target = noisy * [50.0, 0.5]
-    for _ in range(60):
-        side = side.solved(precision, target)
-    assert 0.3 < side.spread[0, 1] < 0.7
-    assert np.corrcoef(side.means[:, 1], drawn[:, 1])[0, 1] > 0.75
-
-
 def test_bins_hold_neighbours_and_their_sizes_differ_by_little() -> None:
     side = Regressed.prior(np.zeros((720, 0)), PAIRS)
     means = np.random.default_rng(6).normal(size=(720, 2))
@@ -141,13 +78,6 @@ def test_bins_hold_neighbours_and_their_sizes_differ_by_little() -> None:
     chosen = (bins.of == 7) & (np.arange(720) % 2 == 0)
     np.testing.assert_allclose(bins.means[7] - means[chosen].mean(axis=0), [0.5, 0], atol=1e-12)
     assert bins.bias_variance == 0.25
-
-
-def test_fewer_users_than_bins_leave_bins_empty() -> None:
-    side = Regressed.prior(np.zeros((2, 0)), PAIRS)
-    bins = PropensityBins.by_rank(side, np.ones(2, dtype=np.bool_))
-    assert bins.sizes.sum() == 2
-    assert np.isfinite(bins.means).all()
 
 
 RANDOM = np.random.default_rng(2)
@@ -165,30 +95,3 @@ def test_an_item_has_an_intercept_popularity_public_data_and_its_embedding_in_th
     np.testing.assert_array_equal(features[:, 3:7], catalogue_features(CATALOGUE, GEOMETRY.item_counts))
     np.testing.assert_array_equal(features[:, 7:], GEOMETRY.items[:, :2])
     assert item_features(GEOMETRY, None, 2).shape == (9, 1 + 2 + 2)
-
-
-def test_squares_are_0_where_the_number_is_unknown_and_for_items_that_nobody_rated() -> None:
-    features = item_features(GEOMETRY, CATALOGUE, 0)
-    np.testing.assert_allclose(features[0, 4], 1.5**2 - 1)
-    assert features[1, 4] == 0.0
-    assert GEOMETRY.item_counts[8] == 0
-    np.testing.assert_array_equal(features[8, 1:3], [GEOMETRY.popularity[:8].min(), 0.0])
-    assert features[8, 1] < 0
-    np.testing.assert_allclose(features[:8, 2], GEOMETRY.popularity[:8] ** 2 - 1)
-
-
-def test_categories_have_mean_0_over_the_ratings() -> None:
-    categories = catalogue_features(CATALOGUE, GEOMETRY.item_counts)[:, 2:]
-    np.testing.assert_allclose(categories[ITEMS].mean(axis=0), 0.0, atol=1e-12)
-
-
-def test_the_prior_rests_on_these_features_and_expects_what_is_rated_more_often_to_be_liked_more() -> None:
-    users, items = prior_biases(GEOMETRY, CATALOGUE, 2)
-    counts = np.bincount(ITEMS, minlength=9)
-    assert np.corrcoef(items.means[:8, 0], np.log1p(counts[:8]))[0, 1] == pytest.approx(1.0)
-    assert counts @ items.means[:, 0] == pytest.approx(0.0)
-    assert items.means[8, 0] == 0.0
-    np.testing.assert_array_equal(users.features, user_features(GEOMETRY, 2))
-    np.testing.assert_array_equal(items.features, item_features(GEOMETRY, CATALOGUE, 2))
-    assert items.expected.spread < users.expected.spread
-    np.testing.assert_array_equal(users.means, 0.0)

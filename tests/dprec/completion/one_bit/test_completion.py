@@ -15,11 +15,9 @@ from dprec.accounting import PrivacyBudget
 from dprec.binarization import binary_scale
 from dprec.completion import Observations, OneBit
 from dprec.completion.one_bit import completion as module
-from dprec.errors import RunError
 from dprec.mechanisms import MECHANISMS
-from dprec.randomness import generator, words
-from dprec.ratings import RatingScale
-from tests.refusals import refused_at
+from dprec.randomness import generator
+from tests import make
 
 SHAPE = (40, 30)
 COLD_USER, COLD_ITEM = 39, 29
@@ -40,7 +38,7 @@ def observations(*, cold: bool = True) -> Observations:
     seen = random.random(SHAPE) < 0.5
     seen[COLD_USER] = seen[:, COLD_ITEM] = not cold
     users, items = (each.astype(np.int32) for each in np.nonzero(seen))
-    return Observations.of(users, items, np.sign(hidden_matrix()[users, items]), SHAPE, binary_scale())
+    return make.observations(users, items, np.sign(hidden_matrix()[users, items]), SHAPE, binary_scale())
 
 
 @settings
@@ -51,66 +49,6 @@ def test_it_predicts_signs_that_it_did_not_see(settings: dict[str, object]) -> N
     assert np.mean((predictions >= 0) == (hidden_matrix().ravel() > 0)) > 0.85
     np.testing.assert_array_equal(np.sign(predictions), np.sign(completed.hidden(*CELLS)))
     assert json.loads(json.dumps(completed.diagnostics))["stopped"] == "optimal"
-
-
-@settings
-def test_the_unseen_keep_the_prior_and_are_counted(settings: dict[str, object]) -> None:
-    completed = OneBit(**settings).fit(observations(), 0)  # type: ignore[arg-type]
-    cold = completed.hidden(np.array([COLD_USER]), np.array([COLD_ITEM]))
-    assert cold[0] == pytest.approx(completed.biases.mean, abs=1e-12)
-    assert any("1 users and 1 items without an observed rating" in note for note in completed.notes)
-    if not settings.get("biases"):
-        row = completed.hidden(np.full(SHAPE[1], COLD_USER), np.arange(SHAPE[1]))
-        np.testing.assert_allclose(row, 0, atol=1e-12)
-
-
-@settings
-def test_the_same_observations_give_the_same_bits(settings: dict[str, object]) -> None:
-    model, others = OneBit(**settings), OneBit(alpha=0.3)  # type: ignore[arg-type]
-    one = model.fit(observations(), 0).hidden(*CELLS)
-    others.fit(observations(), 0)  # so that the last fit is another
-    np.testing.assert_array_equal(one, model.fit(observations(), 0).hidden(*CELLS))
-
-
-@settings
-def test_nothing_observed_is_undecided(settings: dict[str, object]) -> None:
-    nothing = np.zeros(0, np.int32)
-    completed = OneBit(**settings).fit(  # type: ignore[arg-type]
-        Observations.of(nothing, nothing, np.zeros(0), SHAPE, binary_scale()), 0
-    )
-    np.testing.assert_array_equal(completed.predict(*CELLS), 0)
-
-
-def test_entries_stay_within_alpha_where_they_are_bounded() -> None:
-    completed = OneBit(bounded=True, alpha=0.4).fit(observations(), 0)
-    entries = completed.hidden(*CELLS)
-    assert np.abs(entries).max() <= 0.4 * (1 + 1e-9)
-    assert np.linalg.norm(entries.reshape(SHAPE), "nuc") <= 0.4 * np.sqrt(1200) * (1 + 1e-9)
-
-
-def test_the_likelihood_undoes_flips() -> None:
-    # One-sided flips push a decoder that does not know them towards +1.
-    clear = observations(cold=False)
-    channel = MECHANISMS["binary-flip"](p1=0.02, p2=0.45).channel(clear.scale, 20.0)
-    symbols = channel.sample(
-        (clear.values > 0).astype(np.uint8) + np.uint8(1), words(0, "flips", 0, clear.values.size)
-    )
-    received = Observations.of(clear.users, clear.items, channel.values[symbols], SHAPE, clear.scale)
-    knows = Observations.of(
-        clear.users,
-        clear.items,
-        received.values,
-        SHAPE,
-        clear.scale,
-        None,
-        channel.probabilities[:, symbols].T,
-    )
-    truth = hidden_matrix().ravel() > 0
-    accuracy = [
-        np.mean((OneBit(biases=True).fit(seen, 0).predict(*CELLS) >= 0) == truth)
-        for seen in (received, knows)
-    ]
-    assert accuracy[1] > accuracy[0] + 0.05
 
 
 def test_the_likelihood_of_what_was_received_follows_each_users_channel() -> None:
@@ -132,22 +70,6 @@ def test_the_likelihood_of_what_was_received_follows_each_users_channel() -> Non
     np.testing.assert_allclose(given, hidden.reference_channel.probabilities[1:].T)
 
 
-def test_what_is_not_signs_is_refused() -> None:
-    stars = RatingScale.evenly(1, 5, 1)
-    seen = observations()
-    with refused_at("binarization"):
-        OneBit().fit(Observations.of(seen.users, seen.items, seen.values, SHAPE, stars), 0)
-    with pytest.raises(RunError, match="cannot start"):
-        OneBit().fit(Observations.of(seen.users, seen.items, seen.values * np.inf, SHAPE, seen.scale), 0)
-    with refused_at("bounded"):
-        OneBit(bounded=True).check((10_000, 10_000))
-
-
-def test_a_note_says_that_the_iterations_ran_out() -> None:
-    completed = OneBit(iterations=1, tolerance=1e-9).fit(observations(), 0)
-    assert any("stopped after 1 iterations" in note for note in completed.notes)
-
-
 @pytest.fixture
 def solved(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return a list that grows with every problem that is solved."""
@@ -165,24 +87,7 @@ def solved(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def signs_of() -> Observations:
     users, items = (each.astype(np.int32) for each in np.nonzero(np.eye(7, 9) + np.eye(7, 9, 2)))
-    return Observations.of(users, items, np.where(users < 3, 1.0, -1.0), (7, 9), binary_scale())
-
-
-@pytest.mark.parametrize("model", [OneBit(bounded=True, alpha=0.31), OneBit(biases=True, alpha=0.31)])
-def test_what_depends_on_no_draw_is_solved_once(model: OneBit, solved: list[Any]) -> None:
-    one, other = model.fit(signs_of(), 1), model.fit(signs_of(), 2)
-    assert len(solved) == 1
-    np.testing.assert_array_equal(one.point, other.point)
-    assert one.diagnostics == other.diagnostics
-
-
-def test_a_fit_that_is_shared_reports_that_it_is_done(solved: list[Any]) -> None:
-    model, seen = OneBit(alpha=0.33), signs_of()
-    model.fit(seen, 1)
-    steps: list[tuple[str, int, int]] = []
-    model.fit(seen, 2, progress=lambda *step: steps.append(step))
-    assert len(solved) == 1
-    assert steps == [("completing", 1, 1)]
+    return make.observations(users, items, np.where(users < 3, 1.0, -1.0), (7, 9), binary_scale())
 
 
 def test_other_signs_noise_or_settings_are_solved_anew(solved: list[Any]) -> None:
@@ -198,17 +103,3 @@ def test_other_signs_noise_or_settings_are_solved_anew(solved: list[Any]) -> Non
     model.fit_perturbed(seen, linear + 0.1, 0)
     replace(model, rank=2).fit(seen, 0)
     assert len(solved) == 7
-
-
-def test_a_start_that_is_drawn_is_part_of_the_problem(
-    solved: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dprec.completion import spectral
-    from dprec.completion.one_bit import projections
-
-    for owner in (spectral, projections):
-        monkeypatch.setattr(owner, "DENSE_CELLS", 10)
-    model = OneBit(alpha=0.33, max_rank=2)
-    for seed in (1, 2):
-        model.fit(signs_of(), seed)
-    assert len(solved) == 2

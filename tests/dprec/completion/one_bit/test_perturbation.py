@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.optimize import brentq
 
 from dprec.binarization import binary_scale
 from dprec.completion import Link, Observations, OneBit, OutputPerturbation, SignLikelihood
@@ -24,6 +23,7 @@ from dprec.completion.one_bit.perturbation import (
 from dprec.completion.one_bit.solver import Gaussian, Logistic, steepness
 from dprec.errors import InputError
 from dprec.randomness import NoiseGrid, generator
+from tests import make
 from tests.distributions import check_drawn, check_independent
 from tests.refusals import refused_at
 
@@ -40,7 +40,7 @@ def signs_of(changed: bool) -> Observations:
     users, items = np.array(rows, dtype=np.int32).T
     values = user_factors[items]
     values[-1] *= -1 if changed else 1
-    return Observations.of(users, items, values, (SIDE, SIDE), binary_scale())
+    return make.observations(users, items, values, (SIDE, SIDE), binary_scale())
 
 
 @pytest.mark.parametrize("bounded", [False, True])
@@ -63,26 +63,6 @@ def test_output_perturbation_as_published_leaks_more_than_its_epsilon(bounded: b
 
     assert loss("published") > 1.5 * EPSILON
     assert loss("sound") <= EPSILON
-
-
-def test_output_perturbation_as_published_is_caught_by_sampling() -> None:
-    # The event "the last row lies on the side of its only rating", in 20,000 draws each way.
-    # Were the loss at most epsilon, its chances p and q would keep p <= e q. By Hoeffding each share
-    # of n draws is off by more than t with probability e^(-2 n t^2); t makes both together 1e-6.
-    completion, draws = OneBit(alpha=1.0, bounded=True), 20_000
-    miss = math.sqrt(math.log(2 / 1e-6) / (2 * draws))
-    shares = {}
-    for calibration in ("published", "sound"):
-        scale = output_noise((SIDE, SIDE), 1.0, completion.radius((SIDE, SIDE)), 1.0, calibration).scale  # type: ignore[arg-type]
-        towards = completion.fit(signs_of(False), 0).hidden(*CELLS)[-SIDE:]
-        away = completion.fit(signs_of(True), 0).hidden(*CELLS)[-SIDE:]
-        side = np.sign(towards - away)
-        for name, row in (("towards", towards), ("away", away)):
-            noise = generator(5, f"audit {calibration} {name}").laplace(scale=scale, size=draws * SIDE)
-            agree = (np.clip(row, -1, 1) + noise.reshape(draws, SIDE)) * side > 0
-            shares[calibration, name] = float(agree.all(axis=1).mean())
-    assert shares["published", "towards"] - miss > math.e * (shares["published", "away"] + miss)
-    assert shares["sound", "towards"] - miss <= math.e * (shares["sound", "away"] + miss)
 
 
 def test_what_is_published_is_reported_with_what_it_proves() -> None:
@@ -155,7 +135,7 @@ LARGE = 200
 
 def all_of_one_sign() -> Observations:
     users, items = (each.astype(np.int32) for each in np.indices((LARGE, LARGE)).reshape(2, -1))
-    return Observations.of(users, items, np.ones(LARGE**2), (LARGE, LARGE), binary_scale())
+    return make.observations(users, items, np.ones(LARGE**2), (LARGE, LARGE), binary_scale())
 
 
 @pytest.mark.parametrize("link", ["logistic", "gaussian"])
@@ -227,16 +207,6 @@ def test_objective_perturbation_with_the_gaussian_link_keeps_what_is_proved(
 def test_the_audit_of_one_cell_finds_no_more_than_the_logistic_loss(alpha: float) -> None:
     assert loss_of_one_cell(Logistic(), alpha, 1 / 0.7) <= 0.7
     assert curvature_ratio(Logistic(), 3.0) == pytest.approx(0, abs=1e-12)
-
-
-def test_a_minimiser_of_one_cell_is_what_the_audit_takes_it_for() -> None:
-    link, h = Gaussian(1.0), 0.3
-    likelihood = SignLikelihood.of_signs(link, np.ones(1))
-    root = brentq(lambda x: likelihood.value_and_slopes(np.array([x]))[1][0] + h, -5, 5)
-    one = Observations.of(np.zeros(1, np.int32), np.zeros(1, np.int32), np.ones(1), (1, 1), binary_scale())
-    completion = OneBit(link="gaussian", alpha=3.0, bounded=True, tolerance=1e-9)
-    found = completion.fit_perturbed(one, np.array([h]), 0).hidden(np.zeros(1, int), np.zeros(1, int))
-    assert found[0] == pytest.approx(root, abs=1e-6)
 
 
 def test_delta_is_the_papers_bound_or_the_maximum_below_it() -> None:

@@ -7,19 +7,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from dprec.completion import Link, SignLikelihood, link_of, spectral
-from dprec.completion.one_bit import projections
+from dprec.completion import Link, SignLikelihood
 from dprec.completion.one_bit.completion import fit_biases
 from dprec.completion.one_bit.projections import (
     BoundedNuclearBall,
     NuclearBall,
     NuclearProjection,
     project_bounded,
-    project_nuclear,
-    singular_value_threshold,
 )
-from dprec.completion.one_bit.solver import Gaussian, Logistic, minimise, minimise_bounded, steepness
-from dprec.errors import InputError
+from dprec.completion.one_bit.solver import Gaussian, Logistic, minimise, minimise_bounded
 from dprec.randomness import generator
 
 LINKS: list[Link] = [Logistic(), Gaussian(0.3)]
@@ -108,33 +104,6 @@ def test_alternating_directions_reach_what_projected_gradients_reach(link: Link,
     assert np.linalg.norm(fast.point, "nuc") <= 8.0 * (1 + 1e-12)
 
 
-def test_it_stops_at_the_iterations_it_is_given() -> None:
-    link = Logistic()
-    rows, columns, signs = davenport(link, 40)
-    ball = NuclearBall(rows, columns, (40, 40), 20.0)
-    seen: list[tuple[str, int, int]] = []
-    found = minimise(
-        SignLikelihood.of_signs(link, signs),
-        ball,
-        iterations=3,
-        tolerance=1e-9,
-        progress=lambda *step: seen.append(step),
-    )
-    assert (found.reason, found.iterations) == ("iterations", 3)
-    assert seen == [("completing", done, 3) for done in (1, 2, 3)]
-
-
-def test_the_best_iterate_is_kept() -> None:
-    link = Gaussian(0.3)
-    rows, columns, signs = davenport(link, 40)
-    likelihood = SignLikelihood.of_signs(link, signs)
-    for iterations in (1, 2, 4, 7, 11):
-        ball = NuclearBall(rows, columns, (40, 40), 20.0)
-        found = minimise(likelihood, ball, iterations=iterations, tolerance=1e-12)
-        assert likelihood.value_and_slopes(ball.cells(found.point))[0] == found.objective
-        assert found.objective == min(found.objectives)
-
-
 @links
 @pytest.mark.parametrize("flips", [0.0, 0.3])
 def test_biases_are_where_their_objective_is_flat(link: Link, flips: float) -> None:
@@ -180,18 +149,13 @@ def brute_force(matrix: Matrix, radius: float, seed: int) -> Matrix:
     return left @ right.T
 
 
-def test_values_far_above_the_radius_keep_at_most_one() -> None:
-    values = np.array([1e30, 3e29])
-    assert singular_value_threshold(values, 1.0) == pytest.approx(1e30)
-
-
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_nuclear_projection_is_the_brute_force_solution(seed: int) -> None:
     random = generator(seed, "matrices")
     shape = [(3, 3), (4, 2), (2, 4), (3, 4)][seed % 4]
     matrix = random.normal(size=shape)
     radius = nuclear(matrix) * random.uniform(0.1, 0.9)
-    projected = project_nuclear(matrix, radius)
+    projected = NuclearProjection(radius)(matrix)
     np.testing.assert_allclose(projected, brute_force(matrix, radius, seed), atol=1e-6)
     # The normal cone says it without an algorithm: no point of the ball lies further that way.
     left_over = matrix - projected
@@ -208,11 +172,11 @@ def test_a_projection_from_the_last_singular_vectors_comes_near_the_closest_poin
     matrix += 3 * random.normal(size=(shape[0], 4)) @ random.normal(size=(4, shape[1]))
     project = NuclearProjection(nuclear(matrix) / 3)
     closest = project(matrix)
-    np.testing.assert_array_equal(closest, project_nuclear(matrix, project.radius))
+    np.testing.assert_array_equal(closest, NuclearProjection(project.radius)(matrix))
     for _ in range(12):
         nearby = project(matrix + 1e-3 * further)
         assert nuclear(nearby) <= project.radius * (1 + 1e-12)
-    expected = project_nuclear(matrix + 1e-3 * further, project.radius)
+    expected = NuclearProjection(project.radius)(matrix + 1e-3 * further)
     assert 0 < np.linalg.norm(nearby - expected) <= 1e-4 * np.linalg.norm(expected)
     np.testing.assert_array_equal(project.whole(matrix + 1e-3 * further), expected)
     # Vectors of too few directions, or of others, are of no use: the whole matrix is decomposed.
@@ -220,33 +184,18 @@ def test_a_projection_from_the_last_singular_vectors_comes_near_the_closest_poin
     np.testing.assert_array_equal(project(matrix), closest)
 
 
-def test_a_matrix_inside_the_ball_is_its_own_projection() -> None:
-    matrix = generator(0, "inside").normal(size=(7, 5))
-    np.testing.assert_array_equal(project_nuclear(matrix, nuclear(matrix) * 1.01), matrix)
-    np.testing.assert_array_equal(project_bounded(matrix * 0.1, nuclear(matrix), 1.0), matrix * 0.1)
-
-
-def test_the_threshold_leaves_just_the_radius() -> None:
-    values = np.array([5.0, 3.0, 3.0, 0.5])
-    for radius in (0.1, 1.0, 4.0, 8.0, 11.4):
-        threshold = singular_value_threshold(values, radius)
-        assert np.maximum(values - threshold, 0).sum() == pytest.approx(radius)
-    assert singular_value_threshold(values, 11.5) == singular_value_threshold(values, 100.0) == 0.0
-    assert singular_value_threshold(np.zeros(0), 1.0) == 0.0
-
-
 def dykstra(matrix: Matrix, radius: float, bound: float, steps: int) -> Matrix:
     """Project onto the intersection by another algorithm (Boyle and Dykstra, 1986)."""
     point, first, second = matrix.copy(), np.zeros_like(matrix), np.zeros_like(matrix)
     for _ in range(steps):
-        inside = project_nuclear(point + first, radius)
+        inside = NuclearProjection(radius)(point + first)
         first += point - inside
         point = np.clip(inside + second, -bound, bound)
         second += inside - point
     return point
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_intersection_meets_both_constraints_and_is_the_closest_point(seed: int) -> None:
     random = generator(seed, "intersection")
     matrix = 3 * np.outer(random.normal(size=12), random.normal(size=9)) + random.normal(size=(12, 9))
@@ -255,36 +204,6 @@ def test_the_intersection_meets_both_constraints_and_is_the_closest_point(seed: 
     assert nuclear(projected) <= radius * (1 + 1e-9)
     assert np.abs(projected).max() <= bound * (1 + 1e-9)
     np.testing.assert_allclose(projected, dykstra(matrix, radius, bound, 4000), atol=1e-3)
-
-
-@pytest.mark.parametrize("large", [False, True])
-def test_factors_are_projected_as_dense_matrices_are(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if large:
-        for module in (spectral, projections):
-            monkeypatch.setattr(module, "DENSE_CELLS", 0)
-    random = generator(1, "factors")
-    rows, columns = (each.astype(np.int32) for each in np.nonzero(random.random((40, 30)) < 0.4))
-    ball = NuclearBall(rows, columns, (40, 30), 20.0)
-    dense = BoundedNuclearBall(rows, columns, (40, 30), 20.0, 1e9)
-    point, same = ball.zero(), dense.zero()
-    for _ in range(4):
-        slopes = random.normal(size=rows.size)
-        moved, same_moved = ball.step(point, slopes, 1.5), dense.step(same, slopes, 1.5)
-        np.testing.assert_allclose(ball.cells(moved), dense.cells(same_moved), atol=1e-8)
-        assert ball.distance(moved, point) == pytest.approx(dense.distance(same_moved, same))
-        assert ball.norm(moved) == pytest.approx(dense.norm(same_moved))
-        assert moved.values.sum() <= 20.0 * (1 + 1e-9)
-        point, same = moved, same_moved
-
-
-def test_a_projection_is_cut_at_the_largest_rank() -> None:
-    random = generator(2, "rank")
-    rows, columns = (each.astype(np.int32).ravel() for each in np.indices((30, 20)))
-    ball = NuclearBall(rows, columns, (30, 20), 1e6, max_rank=4)
-    assert ball.step(ball.zero(), random.normal(size=600), 1.0).rank == 4
-
-
-X = np.linspace(-6, 6, 241)
 
 
 def derivative(values: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -298,13 +217,6 @@ def test_derivatives_are_those_of_the_logarithm(link: Link) -> None:
     np.testing.assert_allclose(link.curvature(x)[1:-1], -derivative(link.hazard(x), x), atol=1e-4)
     np.testing.assert_allclose(link.density(x)[1:-1], derivative(link.probability(x), x), atol=1e-5)
     assert link.curvature(x).max() <= link.largest_curvature * (1 + 1e-12)
-
-
-@links
-def test_a_link_is_symmetric_and_agrees_with_itself(link: Link) -> None:
-    np.testing.assert_allclose(link.probability(X) + link.probability(-X), 1, atol=1e-15)
-    np.testing.assert_allclose(np.exp(link.log_probability(X)), link.probability(X), rtol=1e-12)
-    np.testing.assert_allclose(link.expected_sign(X), 2 * link.probability(X) - 1, atol=1e-15)
 
 
 @links
@@ -324,34 +236,3 @@ def test_the_tails_keep_their_digits(link: Link) -> None:
             link.log_probability(far[:2]), -(t**2) / 2 - np.log(t * np.sqrt(2 * np.pi)), rtol=1e-9
         )
         np.testing.assert_allclose(link.hazard(far[:2]), t / sigma, rtol=1e-5)
-
-
-@links
-def test_the_expected_sign_has_the_sign_of_the_entry(link: Link) -> None:
-    tiny = np.array([-1e-300, -1e-18, 0.0, 1e-18, 1e-300])
-    np.testing.assert_array_equal(np.sign(link.expected_sign(tiny)), np.sign(tiny))
-
-
-@pytest.mark.parametrize("alpha", [0.1, 1.0, 3.0])
-def test_steepness_has_its_closed_form(alpha: float) -> None:
-    assert steepness(Logistic(), alpha) == pytest.approx(1)
-    for sigma in (0.5, 1.0, 2.0):
-        link = Gaussian(sigma)
-        ends = np.array([alpha])
-        product = link.probability(ends) * link.probability(-ends)
-        assert steepness(link, alpha) == pytest.approx(float((link.density(ends) / product)[0]))
-        assert steepness(link, alpha) <= 8 * (alpha / sigma + 1) / sigma
-
-
-@pytest.mark.parametrize(
-    ("call", "line"),
-    [
-        (lambda: link_of("gaussian", 0.0), "sigma: 0.0; accepted: greater than 0"),
-        (lambda: link_of("gaussian", -1.0), "sigma: -1.0; accepted: greater than 0"),
-        (lambda: link_of("cauchy", 1.0), "link: 'cauchy'; accepted: logistic, gaussian"),
-        (lambda: steepness(Logistic(), 0.0), "alpha: 0.0; accepted: greater than 0"),
-    ],
-)
-def test_bad_settings_are_one_line(call: object, line: str) -> None:
-    with pytest.raises(InputError, match=line):
-        call()  # type: ignore[operator]
