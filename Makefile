@@ -1,15 +1,17 @@
 # `make demo` shows what dprec does, `make test` checks that it does it, `make test-all` checks more thoroughly,
-# `make docs` builds the documentation, `make release` what is released.
+# `make nightly` checks the documents, `make docs` builds them, `make release` builds what is released.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# The distribution next door, where it is.
+PILOT := $(wildcard pilot/pyproject.toml)
 
 # Compiled tests are kept, so that the processes that share them compile each once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all docs release clean
+.PHONY: demo test test-all nightly docs release clean
 
 demo: $(VENV)/run.stamp
 	$(BIN)/dprec compare compare-quick
@@ -19,10 +21,17 @@ test: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -m "not thorough"
+ifneq ($(PILOT),)
+	$(BIN)/mypy pilot/dprec_pilot
+	$(BIN)/lint-imports --no-logo --config pilot/pyproject.toml
+endif
+	$(BIN)/pytest -m "not thorough and not nightly"
 
 test-all: test
-	$(BIN)/pytest -m thorough
+	$(BIN)/pytest -m "thorough and not nightly"
+
+nightly: $(VENV)/test.stamp
+	$(BIN)/pytest -m nightly
 
 docs: $(VENV)/test.stamp
 	$(BIN)/sphinx-build -W --keep-going -n -q -E -b html docs docs/_build/html
@@ -35,9 +44,9 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 # What is locked is installed by hash; then this checkout, with nothing else.
-$(VENV)/%.stamp: requirements/%.txt pyproject.toml | $(VENV)/bin/python
+$(VENV)/%.stamp: requirements/%.txt pyproject.toml $(PILOT) | $(VENV)/bin/python
 	$(PIP) install --require-hashes --requirement $<
-	$(PIP) install --no-deps --no-build-isolation --editable .
+	$(PIP) install --no-deps --no-build-isolation --editable . $(if $(PILOT),--editable ./pilot)
 	touch $@
 
 clean:

@@ -3,8 +3,6 @@
 Names are imported on first use: the configuration needs the faults, but not Flower.
 """
 
-import os
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +11,6 @@ if TYPE_CHECKING:
     from clients.faults import FaultOptions
     from clients.memory import Memory
     from clients.population import Partition, Population, open_population, write_population
-
-_FLOWER = os.path.join(os.path.dirname(__file__), "flower")
-"""Those parts of Flower that a device needs, in the distribution for devices alone."""
-
-if os.path.isdir(_FLOWER):
-    # Last, so that an installed Flower comes before them.
-    sys.path.append(_FLOWER)
 
 __all__ = [
     "FaultOptions",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
-from clients import delivery, iterative, one_shot, secure_sums
+from clients import delivery, iterative, one_shot
 from clients.iterative import AddUp, reply_with_reports, reply_with_sums
 from clients.population import Brought, Partition, partition_id_of, partition_of
 from dprec import exchange
@@ -45,9 +45,6 @@ PartitionFor = Callable[[Message, Context], Partition]
 Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequence[bytes], AddUp]]
 """Returns the reports of a partition, and what validates and adds them up."""
 
-SumStep = Callable[[Partition, exchange.SecureSumRequest, Context], Sequence[bytes]]
-"""Returns what a device says in a step of a secure sum."""
-
 _RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
     exchange.SummedSetup: iterative.receive_learned,
     FederatedSetup: iterative.receive_parameters,
@@ -73,7 +70,6 @@ def answering(app: AppT, partition_for: PartitionFor) -> AppT:
     _answer_queries(app, partition_for)
     _receive(app, partition_for)
     _take_part_in_rounds(app, partition_for)
-    _take_part_in_secure_sums(app, partition_for)
     return app
 
 
@@ -88,14 +84,14 @@ def _answer_queries(app: Answering, partition_for: PartitionFor) -> None:
     def report(message: Message, context: Context) -> Message:
         """Send the perturbed profiles of the partition."""
         partition = partition_for(message, context)
-        asked = _asked(_request(exchange.ReportRequest.of, message), partition) if message.content else None
+        asked = _asked(request_in(exchange.ReportRequest.of, message), partition) if message.content else None
         reports = one_shot.reports(partition)
         return reply_with_reports(message, partition, reports, round_index=1, asked=asked)
 
     @app.query(exchange.action_of(exchange.COUNT))
     def count(message: Message, context: Context) -> Message:
         """Send noisy counts of the ratings that the partition's reports left out."""
-        partition, request = partition_for(message, context), _request(exchange.CountRequest.of, message)
+        partition, request = partition_for(message, context), request_in(exchange.CountRequest.of, message)
         asked = _asked(request, partition)
         reports = one_shot.count_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=exchange.COUNT_ROUND, asked=asked)
@@ -105,7 +101,7 @@ def _answer_queries(app: Answering, partition_for: PartitionFor) -> None:
         """Replace the source items of the partition's profiles and send the AlterEgos."""
         partition, request = (
             partition_for(message, context),
-            _request(exchange.ReplacementRequest.of, message),
+            request_in(exchange.ReplacementRequest.of, message),
         )
         asked = _asked(request, partition)
         reports = delivery.alter_ego_reports(partition, request, context)
@@ -120,21 +116,21 @@ def _receive(app: Answering, partition_for: PartitionFor) -> None:
         setup = partition.population.setup
         receivers = (receive for kind, receive in _RECEIVERS.items() if isinstance(setup, kind))
         receive = next(receivers, iterative.receive_factors)
-        receive(partition, _request(exchange.FinalFactors.of, message), context)
+        receive(partition, request_in(exchange.FinalFactors.of, message), context)
         return Message(RecordDict(), reply_to=message)
 
     @app.query(exchange.action_of(exchange.PERSONALIZE))
     def personalize(message: Message, context: Context) -> Message:
         """Receive what is known of the items, from which a device makes its own predictions."""
         partition = partition_for(message, context)
-        delivery.receive_table(partition, _request(exchange.Personalization.of, message))
+        delivery.receive_table(partition, request_in(exchange.Personalization.of, message))
         return Message(RecordDict(), reply_to=message)
 
     @app.query(exchange.action_of(exchange.RECOMMEND))
     def recommend(message: Message, context: Context) -> Message:
         """Receive the best items, which the server predicts."""
         partition = partition_for(message, context)
-        delivery.receive_lists(partition, _request(exchange.Recommendations.of, message))
+        delivery.receive_lists(partition, request_in(exchange.Recommendations.of, message))
         return Message(RecordDict(), reply_to=message)
 
 
@@ -142,53 +138,31 @@ def _take_part_in_rounds(app: Answering, partition_for: PartitionFor) -> None:
     @app.train(exchange.action_of(exchange.TRAIN))
     def train(message: Message, context: Context) -> Message:
         """Report on the gradient of the item factors."""
-        return _contribution(iterative.gradient_reports, message, partition_for(message, context), context)
+        return answer_with_sum(iterative.gradient_reports, message, partition_for(message, context), context)
 
     @app.train(exchange.action_of(exchange.STATISTICS))
     def statistics(message: Message, context: Context) -> Message:
         """Contribute to a sum."""
-        return _contribution(secure_sums.contributions, message, partition_for(message, context), context)
+        return answer_with_sum(iterative.contributions, message, partition_for(message, context), context)
 
     @app.train(exchange.action_of(UPDATE))
     def update(message: Message, context: Context) -> Message:
         """Send the updates of a model."""
-        return _contribution(iterative.update_reports, message, partition_for(message, context), context)
+        return answer_with_sum(iterative.update_reports, message, partition_for(message, context), context)
 
     @app.train(exchange.action_of(exchange.SLOPES))
     def slopes(message: Message, context: Context) -> Message:
         """Report how the entries at the rated items should move."""
-        partition, request = partition_for(message, context), _request(exchange.SlopesRequest.of, message)
+        partition, request = partition_for(message, context), request_in(exchange.SlopesRequest.of, message)
         reports = one_shot.slope_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=request.round_index)
 
 
-def _take_part_in_secure_sums(app: Answering, partition_for: PartitionFor) -> None:
-    def answer(say: SumStep, message: Message, context: Context) -> Message:
-        partition, request = partition_for(message, context), _request(exchange.SecureSumRequest.of, message)
-        said = say(partition, request, context)
-        return reply_with_reports(message, partition, said, round_index=request.round_index)
-
-    @app.train(exchange.action_of(exchange.KEYS))
-    def keys(message: Message, context: Context) -> Message:
-        """Send the public keys of a secure sum."""
-        return answer(secure_sums.keys, message, context)
-
-    @app.train(exchange.action_of(exchange.SHARES))
-    def shares(message: Message, context: Context) -> Message:
-        """Send shares of the secrets of a secure sum."""
-        return answer(secure_sums.shares, message, context)
-
-    @app.train(exchange.action_of(exchange.UNMASK))
-    def unmask(message: Message, context: Context) -> Message:
-        """Send shares of the neighbours' secrets."""
-        return answer(secure_sums.unmasking, message, context)
-
-
-def _contribution(
+def answer_with_sum(
     contribute: Contribute, message: Message, partition: Partition, context: Context
 ) -> Message:
     """Answer with reports of which the server needs the sum alone: with their sum, where a node adds up."""
-    request = _request(exchange.GradientRequest.of, message)
+    request = request_in(exchange.GradientRequest.of, message)
     asked, round_index = _asked(request, partition), request.round_index
     reports, add_up = contribute(partition, request, context)
     if not partition.population.adds_up:
@@ -196,7 +170,8 @@ def _contribution(
     return reply_with_sums(message, partition, reports, add_up, round_index=round_index, asked=asked)
 
 
-def _request(read: Callable[[exchange.Record], RequestT], message: Message) -> RequestT:
+def request_in(read: Callable[[exchange.Record], RequestT], message: Message) -> RequestT:
+    """Read what a message asks for; raises Refusal when it is malformed."""
     record = message.content.get(exchange.REQUEST)
     if not isinstance(record, ConfigRecord):
         raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "a request without a record")

@@ -9,8 +9,6 @@ from the process that started the run, through the channel by which it starts wo
 or Ray.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -36,7 +34,6 @@ from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
-from dprec.secure_aggregation import SigningParty
 from dprec.wire import Factors
 
 
@@ -59,7 +56,7 @@ class Brought:
     """What is installed on the devices, packed, where it cannot be told by names and settings."""
 
     @classmethod
-    def for_setup(cls, setup: Setup) -> Brought:
+    def for_setup(cls, setup: Setup) -> "Brought":
         """Return what has to be brought for a setup; raises InputError for a component that cannot travel."""
         own = components.user_defined_classes(setup)
         names = [components.reference_of(component) for component in own]
@@ -149,8 +146,9 @@ class Population:
     """What the devices last received before the run was interrupted."""
     key: str = ""
     """Run key, under which a device remembers what it answered."""
-    party: SigningParty | None = None
-    """The device in the secure sums of the run, if it stands by itself; a simulation leaves masks out."""
+    devices_of_sums: int | None = None
+    """Number of devices that take part in a sum, if not one for each user: of a device that stands by itself.
+    """
     show: Callable[[Received], None] = _show_nobody
     """Called with what a device has received for its predictions. In a simulation, devices make none: it
     computes those that it evaluates.
@@ -164,7 +162,7 @@ class Population:
     @property
     def devices(self) -> int:
         """Number of devices that take part in a sum."""
-        return self.n_users if self.party is None else len(self.party.directory.keys)
+        return self.n_users if self.devices_of_sums is None else self.devices_of_sums
 
     @property
     def n_items(self) -> int:
@@ -194,7 +192,7 @@ class Population:
             raise Refusal(RefusalCode.NOT_SET_UP, what)
         return self.setup
 
-    def partition(self, partition_id: int) -> Partition:
+    def partition(self, partition_id: int) -> "Partition":
         """Return the users that the node of a partition hosts."""
         start = min(partition_id * self.users_per_node, self.n_users)
         return Partition(self, start, min(start + self.users_per_node, self.n_users))
@@ -254,7 +252,7 @@ class Partition:
         return refuses if absent is None else refuses | absent[self.start : self.stop]
 
     @property
-    def parts_that_lie(self) -> tuple[tuple[Partition, bool], ...]:
+    def parts_that_lie(self) -> "tuple[tuple[Partition, bool], ...]":
         """The users whose reports are drawn, and then those who choose them, as far as there are any."""
         if not self.population.crafted:
             return ((self, False),)

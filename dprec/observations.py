@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 LEAST_RATERS = 5
-"""By default; benchmarks/choose_least_raters.py holds it against others."""
+"""By default; benchmarks/choosing/least_raters.py holds it against others."""
 
 _BETWEEN_PROFILES = float(np.sqrt(2))
 """How much further two profiles are apart than one is from none."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from release.bill_of_materials import bill_of, hashes_in_report
-from release.building import Built, build, build_device, copy_sources, epoch_of, sha256_of, uncommitted
+from release.building import Built, build, build_pilot, copy_sources, epoch_of, sha256_of, uncommitted
 from release.readiness import lacking
 from release.trial import SUPPORTED, Environment, pythons, written_programs
 
@@ -28,16 +28,16 @@ def main() -> None:
     epoch, here = epoch_of(ROOT), "{}.{}".format(*sys.version_info)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        whole, device = built = build_twice(work, epoch)
+        whole, pilot = built = build_twice(work, epoch)
         check_metadata(path for each in built for path in each.paths)
         tried = {version: _tried(built, work / version, python) for version, python in pythons().items()}
         hashes = {**hashes_in_report(_report()), **{each.name: sha256_of(each.wheel) for each in built}}
-        environments = zip(built, tried[here], ("sbom.json", "sbom-device.json"), strict=True)
+        environments = zip(built, tried[here], ("sbom.json", "sbom-pilot.json"), strict=True)
         bills = {
             name: bill_of(each.name, environment.packages, hashes, epoch)
             for each, environment, name in environments
         }
-        _write(ROOT / "dist", [*whole.paths, *device.paths], bills)
+        _write(ROOT / "dist", [*whole.paths, *pilot.paths], bills)
     if untried := [version for version in SUPPORTED if version not in tried]:
         print(f"not tried, since there is none here: Python {', '.join(untried)}")
     if lacks := lacking(ROOT):
@@ -55,7 +55,7 @@ def build_twice(work: Path, epoch: int) -> tuple[Built, Built]:
 
 def _built(sources: Path, epoch: int) -> tuple[Built, Built]:
     folder = sources.with_name(f"dist-of-{sources.name}")
-    return build(sources, folder / "whole", epoch), build_device(sources, folder / "device", epoch)
+    return build(sources, folder / "whole", epoch), build_pilot(sources, folder / "pilot", epoch)
 
 
 def check_metadata(paths: Iterable[Path]) -> None:
@@ -66,18 +66,18 @@ def check_metadata(paths: Iterable[Path]) -> None:
 
 def _tried(built: tuple[Built, Built], folder: Path, python: str) -> tuple[Environment, Environment]:
     """Install each wheel in an empty environment, and type what the README says in an empty directory."""
-    whole, device = (Environment.empty(folder / each.name, python) for each in built)
-    whole.install("--require-hashes", "--requirement", str(LOCKED))
-    whole.install("--no-deps", str(built[0].wheel))
-    device.install("--constraint", str(ROOT / "constraints.txt"), str(built[1].wheel))
+    whole, pilot = (Environment.empty(folder / each.name, python) for each in built)
+    for environment, wheels in ((whole, built[:1]), (pilot, built)):
+        environment.install("--require-hashes", "--requirement", str(LOCKED))
+        environment.install("--no-deps", *(str(each.wheel) for each in wheels))
     empty = folder / "empty"
     empty.mkdir()
     typed = written_programs((ROOT / "README.md").read_text(encoding="utf-8"), empty)
-    for environment, commands in ((whole, (DEMO, *typed)), (device, [["dprec-device", "--help"]])):
+    for environment, commands in ((whole, (DEMO, *typed)), (pilot, [["dprec-pilot", "--help"]])):
         for words in commands:
             print(f"Python {folder.name}: {' '.join(words)}", flush=True)
             environment.run(words, empty)
-    return whole, device
+    return whole, pilot
 
 
 def _report() -> str:

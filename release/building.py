@@ -16,7 +16,7 @@ class Built:
 
     wheel: Path
     sdist: Path | None = None
-    """None where a wheel is built of several folders of the checkout."""
+    """None where a wheel alone is built."""
 
     @property
     def name(self) -> str:
@@ -81,9 +81,9 @@ def build(sources: Path, output: Path, epoch: int) -> Built:
     return Built(wheel, sdist)
 
 
-def build_device(sources: Path, output: Path, epoch: int) -> Built:
-    """Build the wheel of dprec-device, with parts of the Flower that is installed; see `build`."""
-    _hatch("wheel", sources / "device", output, epoch)
+def build_pilot(sources: Path, output: Path, epoch: int) -> Built:
+    """Build the wheel of dprec-pilot; see `build`."""
+    _hatch("wheel", sources / "pilot", output, epoch)
     (wheel,) = output.glob("*.whl")
     return Built(wheel)
 

@@ -1,4 +1,4 @@
-"""The verbs as Python functions: run, compare, attack, ls, diff, tune, audit, plot, prepare, enrol, status.
+"""The verbs as Python functions: run, compare, attack, ls, diff, tune, audit, plot.
 
 Each imports what it needs when it is called, so that starting is cheap.
 """
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from simulation.comparison.tabulation import Difference
     from simulation.configuration.loading import GivenParts
     from simulation.configuration.models import RunConfig
-    from simulation.deployment.server_folder import ServerFolder
-    from simulation.deployment.status import PilotStatus
     from simulation.listing import Found
     from simulation.result import RunResult
     from simulation.storage.run_files import RunRecord
@@ -483,90 +481,3 @@ def plot(what: Channel | DeviceChannel | RunResult | ComparisonResult) -> Figure
         return plot_channel(what)
     accepted = "a channel, or the result of run or compare; simulation.pages.report(DIR) draws a directory"
     raise InputError("plot", f"a value of type {type(what).__name__}", accepted)
-
-
-def prepare(
-    config: RunConfig | Mapping[str, Any] | str | Path,
-    folder: str | Path,
-    *,
-    overrides: Sequence[str] = (),
-    progress: Progress = silent,
-    **options: Any,
-) -> ServerFolder:
-    """Prepare a pilot of a configuration: keys, certificates, the server's folder and those of devices.
-
-    Parameters
-    ----------
-    config : RunConfig, mapping, str or Path
-        As `dprec.load` takes it.
-    folder : str or Path
-        A new directory.
-    overrides : sequence of str
-        ``dotted.key=value`` replacements.
-    **options
-        See `simulation.deployment.preparing.PilotOptions`.
-
-    Returns
-    -------
-    ServerFolder
-        What the server is given.
-
-    Raises
-    ------
-    InputError
-        When the protocol does not deploy, something cannot be used, or the directory exists.
-    """
-    from simulation.configuration.loading import load
-    from simulation.deployment.preparing import PilotOptions, prepare
-
-    return prepare(load(config, overrides), Path(folder), PilotOptions(**options), progress)
-
-
-def enrol(server: str | Path, superlink: str) -> int:
-    """Register the devices of a pilot with its SuperLink; return how many are.
-
-    Parameters
-    ----------
-    server : str or Path
-        The folder of the server.
-    superlink : str
-        Host and port of the SuperLink; its control API has to be reached, which devices do not.
-
-    Raises
-    ------
-    InputError, RunError
-        When the enrolment list is damaged; when the SuperLink is not there, or has refused devices, which are
-        named: all others are enrolled.
-    """
-    from simulation.deployment.enrolling import enrol
-    from simulation.deployment.server_folder import ServerFolder
-
-    return enrol(ServerFolder(Path(server)), superlink)
-
-
-def status(
-    server: str | Path, superlink: str | None = None, *, runs: Sequence[str | Path] = ()
-) -> PilotStatus:
-    """Return whose devices are enrolled and online, and who answered what in which run of a pilot.
-
-    Parameters
-    ----------
-    server : str or Path
-        The folder of the server.
-    superlink : str, optional
-        Host and port of the SuperLink, which knows who is online.
-    runs : sequence of str or Path
-        Directories of runs that are not in ``runs/`` of the folder.
-
-    Raises
-    ------
-    InputError, RunError
-        When a file is damaged, or a directory is no run's; when the SuperLink refuses or is not there.
-    """
-    from simulation.deployment.registering import seen_nodes
-    from simulation.deployment.server_folder import ServerFolder
-    from simulation.deployment.status import status_of
-
-    folder = ServerFolder(Path(server))
-    nodes = [] if superlink is None else seen_nodes(superlink, folder.certificate)
-    return status_of(folder, nodes, superlink, [Path(run) for run in runs])

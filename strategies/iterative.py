@@ -34,10 +34,10 @@ from dprec.exchange.messages import UPDATE
 from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate, GradientReport
 from dprec.randomness import ReleaseDraws
-from dprec.secure_aggregation import SumParties
 from dprec.sums import Aggregation, Cost, Layout, Learner
 from dprec.wire import BroadcastOptions, Factors, ReportCodec, SymbolRows, TrafficLedger, encode_broadcast
 from strategies.participation import RoundRecord, SamplingOptions
+from strategies.releases import ChargedExchange, Release, ReleaseExchange
 from strategies.roster import ReadSums, Roster, Sums
 from strategies.rounds import (
     OwnModelRounds,
@@ -47,7 +47,6 @@ from strategies.rounds import (
     TrainingRounds,
     request_content,
 )
-from strategies.secure_sums import Release, exchange_of
 
 
 @dataclass(eq=False)
@@ -297,8 +296,8 @@ class LearningFromSums(SummedRounds):
     """What each round costs a user."""
     public_seed: int
     """Of what everybody knows."""
-    parties: SumParties | None = None
-    """Who takes part on a deployment, where devices mask what they send; None in a simulation."""
+    exchange: ReleaseExchange | None = None
+    """What is said around the reports of a release; by default nothing, as in a simulation."""
     failed: int = field(default=0, init=False)
     """Releases that failed, as too many devices dropped out or sums were spoiled; their budget is spent."""
     released: dict[int, ReleasedSum] = field(default_factory=dict, init=False)
@@ -312,7 +311,7 @@ class LearningFromSums(SummedRounds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._exchange = exchange_of(self.aggregation, self.public_seed, self.parties)
+        self._exchange = self.exchange or ChargedExchange(self.aggregation)
 
     def _model_bytes(self) -> bytes:
         return self.learner.model_bytes()

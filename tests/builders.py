@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from flwr.app import Message
+from flwr.app import ConfigRecord, Message, RecordDict
 
 from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.population import write_population
-from dprec.exchange import Setup
+from dprec.exchange import Reports, Setup
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from simulation.engine.grids import LocalGrid
@@ -59,3 +59,30 @@ class RecordingGrid(LocalGrid):
         self.received += arrived
         # In whatever order they come.
         return iter(arrived[::-1])
+
+
+class OneNode:
+    """A server with one node, which it asks whatever a test wants.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds the populations, by the names of runs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.grid = LocalGrid(client_app(str(folder)), 1)
+        (self.node,) = self.grid.get_node_ids()
+
+    def ask(self, kind: str, content: RecordDict, run: str = "run") -> Message:
+        """Return the reply to a message."""
+        (reply,) = self.grid.send_and_receive([Message(content, self.node, kind, group_id=run)])
+        return reply
+
+    def told(self, kind: str, run: str = "run", **entries: Any) -> list[bytes] | int:
+        """Return the reports of a reply, or the code with which the node refuses."""
+        reply = self.ask(kind, RecordDict({"request": ConfigRecord(entries)}), run)
+        if reply.has_error():
+            return reply.error.code
+        answered = reply.content.get("reply")
+        return list(Reports.of(answered).reports) if isinstance(answered, ConfigRecord) else []

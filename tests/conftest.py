@@ -26,7 +26,6 @@ def no_lines_of_progress() -> Iterator[None]:
 SLOWEST_MODULES = (
     "test_determinism_on_ray.py",
     "test_cluster.py",
-    "test_end_to_end.py",
     "test_gate.py",
     "test_iterative_runs.py",
     "test_page_in_browser.py",
@@ -46,31 +45,32 @@ THOROUGH_MODULES = {
     "test_determinism.py",
     "test_determinism_on_ray.py",
     "test_drawing.py",
-    "test_end_to_end.py",
     "test_gate.py",
     "test_interrupts.py",
-    "test_iterative_runs.py",
-    "test_notebooks.py",
     "test_page_in_browser.py",
     "test_pages.py",
     "test_processors.py",
     "test_real_data.py",
     "test_running.py",
-    "test_times.py",
     "test_watching.py",
-    "test_weekly.py",
 }
-"""Mutants, browsers, whole pages, notebooks, pilots, clusters, interrupts, clocks, real ratings and
-determinism: what `make test-all` adds, beside tests that are marked as thorough where they stand."""
+"""Mutants, browsers, whole pages, pilots, clusters, interrupts, clocks, real ratings and determinism: what
+`make test-all` adds, beside tests that are marked as thorough where they stand."""
+
+READ_FIRST = "[README.md]", "[docs/tutorial/"
+"""Parameters of tests of documents that `make test` runs; `make nightly` runs all others."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the modules that take longest, so that no process idles at the end; mark thorough ones."""
+    """Begin with the modules that take longest, so that no process idles at the end; mark tiers."""
     order = {name: place for place, name in enumerate(SLOWEST_MODULES)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
     for item in items:
         if item.path.name in THOROUGH_MODULES:
             item.add_marker("thorough")
+        of_documents = "documents" in item.path.parts or item.path.name == "test_notebooks.py"
+        if of_documents and not any(name in item.name for name in READ_FIRST):
+            item.add_marker("nightly")
 
 
 def pytest_collection_finish() -> None:

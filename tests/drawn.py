@@ -17,8 +17,8 @@ import pytest
 from dprec.randomness import DeviceDraws, SecretDraws
 from dprec.randomness import counters as randomness
 from dprec.randomness import keys as run_keys
-from dprec.secure_aggregation import secrets as streams
-from dprec.secure_aggregation.secrets import PURPOSE_OF_SUMS
+from dprec.secure_aggregation import streams
+from dprec.secure_aggregation.streams import PURPOSE_OF_SUMS
 from tests.paths import ROOT
 
 _PACKAGES = ("dprec", "clients", "strategies", "simulation.protocols")
@@ -136,7 +136,8 @@ def _record_functions(patched: pytest.MonkeyPatch, drawn: Drawn, ignored: Callab
 
 def _replace(patched: pytest.MonkeyPatch, original: object, wrapper: object) -> None:
     """Put something else in the place of a function, wherever it was imported."""
-    for module in _modules():
+    of_pilot = [module for name, module in sys.modules.items() if name.startswith("dprec_pilot.")]
+    for module in (*_modules(), *of_pilot):
         for name in [name for name, value in vars(module).items() if value is original]:
             patched.setattr(module, name, wrapper)
 

@@ -13,12 +13,12 @@ from typer.main import get_command
 
 from docs.tables import table
 from dprec import RunConfig
-from dprec.formats import FORMATS
 from simulation.comparison import ComparisonConfig
 from simulation.console.command_line import app
 from simulation.demonstration import sent_drawing
 from simulation.storage import Summary
-from simulation.storage.columns import ACROSS, CELL, FIGURES, PER_DEVICE, Column
+from simulation.storage.column import Column
+from simulation.storage.columns import ACROSS, CELL, FIGURES, PER_DEVICE
 
 Schema = Mapping[str, Any]
 Link = Callable[[Schema], str | None]
@@ -198,23 +198,17 @@ def comparison_reference() -> str:
 
     A mapping has a column for each of its keys, N.
     """
-    figures = (each for each in FIGURES if each.shown.where != "timing")
+    figures = (each for each in FIGURES if each.where != "timing")
     return _columns_table((*CELL, *figures, *ACROSS))
-
-
-def format_reference() -> str:
-    """Describe the formats of files."""
-    rows = [(f"`{each.file}`", str(each.number), each.of) for each in FORMATS]
-    return table(("file", "format", "of"), rows)
 
 
 def timing_reference() -> str:
     """Return the columns of timing.csv as a Markdown table."""
-    timed = (each for each in FIGURES if each.shown.where == "timing")
+    timed = (each for each in FIGURES if each.where == "timing")
     return _columns_table((*CELL, *timed, PER_DEVICE))
 
 
-def _columns_table(columns: Iterable[Column]) -> str:
+def _columns_table(columns: Iterable[Column[Any]]) -> str:
     rows = (_row(f"{each.name}{'_N' if each.keys else ''}", each.schema, each.meaning) for each in columns)
     return table(("column", *_HEAD), rows)
 
@@ -254,7 +248,6 @@ GENERATED: Mapping[str, Callable[..., str]] = {
     "commands": command_reference,
     "configuration": configuration_reference,
     "drawing": drawing_of,
-    "formats": format_reference,
     "summary": summary_reference,
     "timing": timing_reference,
 }

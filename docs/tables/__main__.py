@@ -19,11 +19,22 @@ from pathlib import Path
 from docs.tables.answer import choices
 from docs.tables.figures import figures
 from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made
-from docs.tables.promises import deviations, index, promises, settings
+from docs.tables.promises import changed, deviations, index, promises, settings
 from docs.tables.results import DOCS
 from simulation.console.terminal import exit_code
 
-_MAKERS = (absolute_errors, accuracies, choices, deviations, index, leaderboard, made, promises, settings)
+_MAKERS = (
+    absolute_errors,
+    accuracies,
+    changed,
+    choices,
+    deviations,
+    index,
+    leaderboard,
+    made,
+    promises,
+    settings,
+)
 BLOCKS: dict[str, Callable[..., str]] = {each.__name__.replace("_", "-"): each for each in _MAKERS}
 """What fills a block, by its name."""
 

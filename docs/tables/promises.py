@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import chain
 
 from docs.tables import column_table, table
-from docs.tables.results import System, papers, systems
-from dprec import load
+from docs.tables.results import System, configuration, papers, systems
 from dprec.components import as_in_a_file
-from simulation.analysis.columns import TableColumn, text_column
+from simulation.analysis.columns import text_column
 from simulation.analysis.description import Description, describe
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS
 from simulation.configuration.strict_yaml import at
+from simulation.storage.column import Column
 
 _UNITS = {"rating": "one rating's value", "cell": "one cell, rated or not", "user": "a whole profile"}
 
@@ -20,13 +22,13 @@ _UNITS = {"rating": "one rating's value", "cell": "one cell, rated or not", "use
 @cache
 def described(preset: str) -> Description:
     """Return the description of a preset."""
-    return describe(load(preset))
+    return describe(configuration(preset))
 
 
 def index() -> str:
     """Return one line for each published system, with a link to its page."""
 
-    def column(title: str, said: Callable[[Description], str]) -> TableColumn[System]:
+    def column(title: str, said: Callable[[Description], str]) -> Column[System]:
         return text_column(
             title, lambda system: "; ".join(dict.fromkeys(said(described(each)) for each in system.presets))
         )
@@ -57,6 +59,17 @@ def promises(page: str) -> str:
     return "\n".join(f"- {_code(presets)}: {promise}" for promise, presets in alike.items())
 
 
+def changed() -> str:
+    """Return what is typed for names of tables that are no presets of their own."""
+    commands = {
+        name: shlex.join(
+            ["dprec", "run", each["of"], *chain.from_iterable(("--set", one) for one in each["set"])]
+        )
+        for name, each in papers()["changed"].items()
+    }
+    return table(["name", "what it is"], [[f"`{name}`", f"`{typed}`"] for name, typed in commands.items()])
+
+
 _WHERE = "where the paper says so"
 
 
@@ -72,7 +85,7 @@ def settings(page: str) -> str:
     """Return the settings that the paper of a page fixes, beside those of its presets."""
     rows = []
     for name in (*systems()[page].presets, *systems()[page].references):
-        configured = load(name).model_dump(mode="json")["protocol"]
+        configured = configuration(name).model_dump(mode="json")["protocol"]
         for setting in papers()["published"].get(name, {"settings": ()})["settings"]:
             here = at(configured, *setting["key"].split("."))
             values = as_in_a_file(setting["value"]), as_in_a_file(here)

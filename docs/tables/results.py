@@ -15,8 +15,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from dprec import load
 from dprec.accounting import ComparableUnit
 from simulation.analysis.protocol_results import ProtocolResult, read_results
+from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -106,6 +108,12 @@ class System:
 def papers() -> dict[str, Any]:
     """Return docs/papers.yaml."""
     return read_yaml(DOCS / "papers.yaml")
+
+
+def configuration(name: str) -> RunConfig:
+    """Return a preset, or what docs/papers.yaml changes in one under a name of its own."""
+    changed = papers()["changed"].get(name)
+    return load(name) if changed is None else load(changed["of"], changed["set"])
 
 
 @cache

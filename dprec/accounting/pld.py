@@ -51,7 +51,23 @@ class PrivacyLossDistribution:
         """
         step = step or channel.epsilon / POINTS
         points = points_up_to(channel.epsilon, step)
-        return cls.with_divergences(step, _divergences(channel, step, points))
+        # H at a = exp(j step) for j from 0 to points; see `PrivacyLossDistribution.of`.
+        rows = channel.probabilities[:, channel.weights.max(axis=0) > 0]
+        logs, inputs, width = np.log(rows), len(rows), points + 2
+        ratios = np.exp(step * np.arange(points + 1))
+        first = 1 + width * np.arange(inputs)[:, None]
+        largest = np.zeros(points + 1)
+        for row, log in zip(rows, logs, strict=True):
+            # Symbols with a loss below 0 count at none of the points; they are put before the first.
+            places = (np.clip(np.floor((log - logs) / step), -1, points).astype(np.int64) + first).ravel()
+            own, other = (
+                np.bincount(places, weights=side.ravel(), minlength=inputs * width).reshape(inputs, width)
+                for side in (np.broadcast_to(row, rows.shape), rows)
+            )
+            own, other = (side[:, :0:-1].cumsum(axis=1)[:, ::-1] for side in (own, other))
+            largest = np.maximum(largest, (own - ratios * other).max(axis=0))
+        largest[-1] = 0.0
+        return cls.with_divergences(step, largest)
 
     @classmethod
     def with_divergences(cls, step: float, divergences: Floats) -> Self:
@@ -130,26 +146,6 @@ class PrivacyLossDistribution:
 def points_up_to(epsilon: float, step: float) -> int:
     """Return how many steps reach epsilon, at least 1."""
     return max(1, math.ceil(epsilon / step * (1 - 1e-12)))
-
-
-def _divergences(channel: Channel, step: float, points: int) -> Floats:
-    """Return h at a = exp(j step) for j from 0 to ``points``; see `PrivacyLossDistribution.of`."""
-    rows = channel.probabilities[:, channel.weights.max(axis=0) > 0]
-    logs, inputs, width = np.log(rows), len(rows), points + 2
-    ratios = np.exp(step * np.arange(points + 1))
-    first = 1 + width * np.arange(inputs)[:, None]
-    largest = np.zeros(points + 1)
-    for row, log in zip(rows, logs, strict=True):
-        # Symbols with a loss below 0 count at none of the points; they are put before the first.
-        places = (np.clip(np.floor((log - logs) / step), -1, points).astype(np.int64) + first).ravel()
-        own, other = (
-            np.bincount(places, weights=side.ravel(), minlength=inputs * width).reshape(inputs, width)
-            for side in (np.broadcast_to(row, rows.shape), rows)
-        )
-        own, other = (side[:, :0:-1].cumsum(axis=1)[:, ::-1] for side in (own, other))
-        largest = np.maximum(largest, (own - ratios * other).max(axis=0))
-    largest[-1] = 0.0
-    return largest
 
 
 def pairwise_losses(weights: Uint64s) -> Floats:
@@ -354,8 +350,6 @@ def _windows(kinds: Sequence[PrivacyLossDistribution], times: Ints, points: Ints
 _UNSPENT = 1e-3
 """Share of the budget that may stay unspent."""
 
-_MOST_SEARCHED = 50
-
 
 def largest_share(
     channel: Callable[[float], Channel],
@@ -377,7 +371,7 @@ def largest_share(
     share = min(max(low, guess or 2 * deviation / math.sqrt(draws)), most)
     wanted = math.log(epsilon * (1 - _UNSPENT / 2))
     before: tuple[float, float] | None = None
-    for _ in range(_MOST_SEARCHED):
+    for _ in range(50):
         spent = _spent(channel(share), draws, delta)
         low, high = (share, high) if spent <= epsilon else (low, share)
         if low == most or high <= low * (1 + _UNSPENT / 10) or 0 <= 1 - spent / epsilon <= _UNSPENT:

@@ -18,8 +18,6 @@ From lists that were delivered, an item that most users are shown and one is not
 one: lists leave out what their users know.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -49,8 +47,6 @@ _LARGEST, _FINEST = 60.0, 1e-4
 
 _RANGE = -_LARGEST, 0.0
 """Of log likelihoods."""
-
-_MOST_LISTED = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +89,7 @@ class Popularity:
             weight = fit[:, None] / (1 + chance * further)
             rated += weight * chance
             whole += weight
-        given: Floats = logit(np.clip(rated / whole, 1e-15, 1 - 1e-15))
-        return given
+        return logit(np.clip(rated / whole, 1e-15, 1 - 1e-15))
 
 
 class _Ranking:
@@ -237,7 +232,7 @@ def omission(lists: Ints | None, truth: Ratings) -> Figure:
     if lists is None or not (lists >= 0).any():
         return Figure(None)
     listed = np.bincount(lists[lists >= 0], minlength=truth.n_items)
-    most = np.argsort(-listed, kind="stable")[: min(_MOST_LISTED, np.count_nonzero(listed))]
+    most = np.argsort(-listed, kind="stable")[: min(10, np.count_nonzero(listed))]
     # Beyond the last item, whatever is negative: the end of a list.
     place = np.full(truth.n_items + 1, -1)
     place[most] = np.arange(most.size)

@@ -6,8 +6,6 @@ the user seems to have rated. It is supposed to know of every item how many user
 worst case, since this is what private protocols estimate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import singledispatch
@@ -213,8 +211,7 @@ class Seen:
     def log_likelihoods(self, users: slice) -> Floats:
         """Return those of what is seen of the cells of some users, shape (1 + levels, users, items)."""
         n_items = self.background.popularity.size
-        logs: Floats = np.sum([part.of_users(users, n_items) for part in self.parts], axis=0)
-        return logs
+        return np.sum([part.of_users(users, n_items) for part in self.parts], axis=0)
 
     def _weigh(self, users: slice, logs: Floats) -> Weighed:
         """Hold what is seen against what the items, and how active each user seems, let expect.

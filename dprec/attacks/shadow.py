@@ -14,8 +14,6 @@ ten pairs chance leaves nothing to say; and who is in one run of a pair is out o
 of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -23,8 +21,7 @@ import numpy as np
 
 from dprec.arrays import Bools, Floats
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.bounds import Roc
-from dprec.attacks.estimates import Estimate, on_confidence
+from dprec.attacks.bounds import Estimate, Roc, on_confidence
 from dprec.attacks.traces import Targets
 from dprec.attacks.transcript import Transcript
 from dprec.components import option

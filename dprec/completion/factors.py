@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from dprec.arrays import AnyInts, Floats, Int32s, Ints, offsets, rows_of, segments
 from dprec.completion.base import Completed
-from dprec.scipy_or_numpy import sparse_rows
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -78,8 +77,7 @@ def inner_products(left: Floats, right: Floats, rows: AnyInts, columns: AnyInts)
 def packed_outer(vectors: Floats) -> Floats:
     """Return the upper triangle of x x^T for every row x, shape (rows, k (k + 1) / 2)."""
     upper, lower = np.triu_indices(vectors.shape[1])
-    products: Floats = vectors[:, upper] * vectors[:, lower]
-    return products
+    return vectors[:, upper] * vectors[:, lower]
 
 
 def unpack(packed: NDArray[FloatT]) -> NDArray[FloatT]:
@@ -154,7 +152,17 @@ class Profiles:
 
     def to_sets(self) -> sp.csr_array:
         """Return which items each user has, as a users x items CSR array of ones."""
-        return sparse_rows(np.ones(self.items.size), self.items, self.indptr, self.n_items)
+        return self._by_rows(np.ones(self.items.size))
+
+    def to_rows(self) -> sp.csr_array:
+        """Return the ratings as a users x items CSR array."""
+        return self._by_rows(self.values)
+
+    def _by_rows(self, values: Floats) -> sp.csr_array:
+        import scipy.sparse as sp
+
+        shape = self.indptr.size - 1, self.n_items
+        return sp.csr_array((values, self.items, self.indptr), shape=shape)
 
     def residuals(self, user_factors: Floats, item_factors: Floats) -> Floats:
         """Return rating - prediction for every rating, shape (ratings,)."""
@@ -172,7 +180,7 @@ def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float | 
     """
     rank = item_factors.shape[1]
     pattern = profiles.to_sets()
-    ratings = sparse_rows(profiles.values, profiles.items, profiles.indptr, profiles.n_items)
+    ratings = profiles.to_rows()
     products = packed_outer(item_factors)
     penalty = ridge if isinstance(ridge, np.ndarray) else ridge * np.eye(rank)
     factors = np.empty((profiles.n_users, rank))

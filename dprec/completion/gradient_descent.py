@@ -116,7 +116,7 @@ def solve_weighted(weights: sp.csr_array, targets: sp.csr_array, other: Floats, 
     return solved
 
 
-_CHOSEN = "not published, chosen by benchmarks/choose_neera_settings.py"
+_CHOSEN = "not published, chosen by benchmarks/choosing/settings.py"
 
 
 @dataclass(frozen=True, kw_only=True)

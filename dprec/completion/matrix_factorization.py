@@ -194,8 +194,7 @@ class Side:
         """The mean of E[x x^T] over the entities, shape (1 + rank, 1 + rank)."""
         sums = self.map(lambda rows: self.moments(rows).sum(axis=0))
         total = np.sum(sums, axis=0, keepdims=True)[:, 1 + self.means.shape[1] :]
-        mean: Floats = factors.unpack(total / len(self.means))[0]
-        return mean
+        return factors.unpack(total / len(self.means))[0]
 
     def divergence(self) -> float:
         """Return the Kullback-Leibler divergence of the posterior from the prior, over all entities."""
@@ -360,8 +359,7 @@ class PrincipalAxes:
     def explained_variances(self, users: Side, items: Side) -> Floats:
         """Return the variance, in squared ratings, that each axis adds to all cells, shape (rank,)."""
         along = users.means[:, 1:] @ self.of_users.T, items.means[:, 1:] @ self.of_items.T
-        variances: Floats = np.mean(along[0] ** 2, axis=0) * np.mean(along[1] ** 2, axis=0)
-        return variances
+        return np.mean(along[0] ** 2, axis=0) * np.mean(along[1] ** 2, axis=0)
 
     def kept(self, kept: Bools, users: Side, items: Side) -> tuple[Side, Side]:
         """Return both sides along some of the axes, as if the factors along the others were known to be 0."""
@@ -379,7 +377,7 @@ _CALM_SWEEPS = 2
 
 _SWEEPS_BEFORE_DROPPING = 5
 """What an axis explains may fall at first, until it has found its direction, and rise from then on; chosen,
-with the share below, by benchmarks/choose_dropped_axes.py.
+with the share below, by `choose_dropped_axes` of benchmarks/choosing.
 """
 
 _NEGLIGIBLE = 1e-4

@@ -217,25 +217,23 @@ def locate(path: str, *names: str) -> Path:
         raise SettingError("path", "an empty name", "the file of ratings, or the folder that holds it")
     try:
         place = Path(path).expanduser()
-        folder_given, there = place.is_dir(), place.exists()
-    except OSError as error:
-        raise InputError(shown(path), str(error.strerror).lower(), "a path that can be opened") from None
-    except RuntimeError:  # of expanduser
-        raise InputError(shown(path), "a home directory of nobody", "a path that can be opened") from None
-    if folder_given:
-        candidates = [place / name for name in names]
-        for candidate in candidates:
-            if candidate.exists():
-                return candidate
-        folder = "a folder" if not names else f"a folder without {' or '.join(names)}"
+        candidates = [place / name for name in names] if place.is_dir() else [place]
+        found = next((each for each in candidates if each.exists()), None)
+    except (OSError, RuntimeError) as error:  # of a name that is too long, and of expanduser
+        raise InputError(shown(path), str(error).lower(), "a path that can be opened") from None
+    wanted = " or ".join(names)
+    if place.is_dir() and (found is None or not names):
         listed = not names and (place / "train.txt").is_file()
         accepted = f"a file; or --set 'dataset={{kind: lightgcn, path: {place}}}'" if listed else "a file"
-        raise InputError(str(place), folder, f"{accepted}{' or the folder that holds it' if names else ''}")
-    if not there:
-        accepted = f"the file {' or '.join(names)}, or its folder" if names else "a file"
+        folder, holding = (
+            (f"a folder without {wanted}", " or the folder that holds it") if names else ("a folder", "")
+        )
+        raise InputError(str(place), folder, f"{accepted}{holding}")
+    if found is None:
+        accepted = f"the file {wanted}, or its folder" if names else "a file"
         start = "" if place.is_absolute() else f", from {Path.cwd()}"
         raise InputError(str(place), f"no such file or folder{start}", f"{accepted}, as the data set's path")
-    return place
+    return found
 
 
 _RULE = re.compile(r"\s*(>=?)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
@@ -358,7 +356,7 @@ class Layout:
         return {"\t": "a tab", WHITESPACE: "blanks"}.get(self.separator, repr(self.separator))
 
 
-ACCEPTED = "a number, or a date such as 2005-09-06 or 2005-09-06 17:30:00"
+_TIMES = "a number, or a date such as 2005-09-06 or 2005-09-06 17:30:00"
 
 
 def times_of(column: AnyArray, where: str) -> Floats:
@@ -366,22 +364,19 @@ def times_of(column: AnyArray, where: str) -> Floats:
 
     Raises InputError when one is neither a number nor a date.
     """
-    kind = column.dtype.kind
-    try:
-        times = column.astype(np.float64) if kind in "iuf" else _seconds(column)
-    except (TypeError, ValueError):
-        raise InputError(where, f"values such as {str(column[0])!r}", ACCEPTED) from None
+    if column.dtype.kind in "iuf":
+        times = column.astype(np.float64)
+    else:
+        try:
+            with warnings.catch_warnings():
+                # NumPy warns of an offset such as +02:00, which it takes into account.
+                warnings.simplefilter("ignore", UserWarning)
+                if column.dtype.kind != "M":
+                    column = np.char.rstrip(np.char.strip(column.astype(np.str_)), "Z")
+                dates = column.astype("datetime64[us]")
+        except (TypeError, ValueError):
+            raise InputError(where, f"values such as {str(column[0])!r}", _TIMES) from None
+        times = np.where(np.isnat(dates), np.nan, dates.astype(np.int64) / 1e6)
     if not np.all(np.isfinite(times)):
-        raise InputError(where, "a time that is missing or infinite", ACCEPTED)
+        raise InputError(where, "a time that is missing or infinite", _TIMES)
     return times
-
-
-def _seconds(column: AnyArray) -> Floats:
-    if column.dtype.kind != "M":
-        distinct, places = np.unique(column.astype(np.str_), return_inverse=True)
-        with warnings.catch_warnings():
-            # NumPy warns of an offset such as +02:00, which it takes into account.
-            warnings.simplefilter("ignore", UserWarning)
-            column = np.char.rstrip(np.char.strip(distinct), "Z").astype("datetime64[us]")[places]
-    seconds = column.astype("datetime64[us]").astype(np.int64) / 1e6
-    return np.where(np.isnat(column), np.nan, seconds)

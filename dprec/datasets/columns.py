@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator
 
-from dprec.arrays import Bools, Floats, Ints
+from dprec.arrays import Floats, Ints
 from dprec.components import Options, as_tuple, option, plain
 from dprec.datasets.base import WHITESPACE, as_typed
 from dprec.errors import InputError, SettingError
@@ -64,14 +64,11 @@ def is_number(cell: str) -> bool:
         return False
 
 
-def _reshaped(*, header: bool = True) -> str:
-    """Return what to do with a matrix in a file, whose first line names the items or holds ratings."""
-    first = "" if header else "header=None, "
-    return (
-        "a line per rating, which pandas makes of a column per item: "
-        f"pandas.read_csv(FILE, {first}index_col=0).stack().dropna().to_csv('ratings.csv', header=False)"
-    )
-
+_RESHAPED = (
+    "a line per rating, which pandas makes of a column per item (with header=None, if its first line holds "
+    "ratings): pandas.read_csv(FILE, index_col=0).stack().dropna().to_csv('ratings.csv', header=False)"
+)
+"""What to do with a matrix in a file."""
 
 _WIDE = 10
 """Columns from which a table may be a matrix."""
@@ -79,7 +76,7 @@ _WIDE = 10
 _FEW = 30
 """Different values that ratings in the first lines of a matrix may have; identifiers of items are more."""
 
-_UNGIVEN = ("nan", "na", "null", "none", "?")
+_UNGIVEN = {"", "nan", "na", "null", "none", "?"}
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
 _EARLIEST, _LATEST = 1e8, 1e14
 """Seconds or milliseconds since 1970, from 1973 on; no scale of ratings is as large."""
@@ -90,40 +87,27 @@ def check_layout(rows: Sequence[Sequence[str]], separator: str, source: str) -> 
 
     Only where no column is configured and none named in a header; a column that is configured is believed.
     """
-    if separator == WHITESPACE and len(set(map(len, rows))) > 1 and _are_integers(rows):
+    widths = {len(row) for row in rows}
+    integers = all(cell.isascii() and cell.isdigit() for row in rows for cell in row)
+    if separator == WHITESPACE and len(widths) > 1 and integers:
         kind = f"--set 'dataset={{kind: lightgcn, path: {source}}}', if each is a user and its items"
         raise InputError(source, "lines of integers, of different lengths", f"{kind}; or columns")
-    if _is_matrix(rows):
+    cells = {cell.strip() for row in rows[1:] for cell in row[1:]}
+    given = {cell for cell in cells if cell.lower() not in _UNGIVEN}
+    if min(widths) >= _WIDE and 0 < len(given) <= _FEW and all(map(is_number, given)):
         found = f"{len(rows[0])} columns of few different numbers, as of a column per item"
         believed = "or, if a line is a rating, --set dataset.user_column=1"
-        raise InputError(source, found, f"{_reshaped(header=not _holds_ratings(rows))}; {believed}")
-    thirds = [row[2] for row in rows if len(row) > 2]
-    if thirds and len(thirds) == len(rows) and all(map(_is_time, thirds)):
-        found = f"times in the third column, such as {thirds[0].strip()!r}, where ratings are expected"
-        ratings = next((place for place in range(3, len(rows[0])) if _all_numbers(rows, place)), None)
-        settings = f"--set dataset.rating_column={(ratings or 3) + 1} --set dataset.timestamp_column=3"
-        none = "--set dataset.timestamp_column=3, if there are no ratings"
-        raise InputError(source, found, none if ratings is None else settings)
-
-
-def _are_integers(rows: Sequence[Sequence[str]]) -> bool:
-    return all(cell.isascii() and cell.isdigit() for row in rows for cell in row)
-
-
-def _is_matrix(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether all cells but the first of each line are a few different numbers, or empty."""
-    body = rows[1:]
-    if not body or len(rows[0]) < _WIDE or {len(row) for row in rows} != {len(rows[0])}:
-        return False
-    cells = {cell.strip() for row in body for cell in row[1:]}
-    given = {cell for cell in cells if cell and cell.lower() not in _UNGIVEN}
-    return 0 < len(given) <= _FEW and all(map(is_number, given))
-
-
-def _holds_ratings(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first line of a matrix is like the others: nothing, or the same few numbers."""
-    below = {cell.strip() for row in rows[1:] for cell in row[1:]}
-    return {cell.strip() for cell in rows[0][1:]} <= below | {""}
+        raise InputError(source, found, f"{_RESHAPED}; {believed}")
+    if min(widths) > 2 and all(_is_time(row[2]) for row in rows):
+        found = f"times in the third column, such as {rows[0][2].strip()!r}, where ratings are expected"
+        rated = [
+            place
+            for place in range(3, min(widths))
+            if all(is_number(row[place]) and not _is_time(row[place]) for row in rows)
+        ]
+        settings = f"--set dataset.rating_column={rated[0] + 1} --set " if rated else "--set "
+        none = "" if rated else ", if there are no ratings"
+        raise InputError(source, found, f"{settings}dataset.timestamp_column=3{none}")
 
 
 def _is_time(cell: str) -> bool:
@@ -131,29 +115,18 @@ def _is_time(cell: str) -> bool:
     return bool(_DATE.fullmatch(text)) or (is_number(text) and _EARLIEST <= float(text) < _LATEST)
 
 
-def _all_numbers(rows: Sequence[Sequence[str]], place: int) -> bool:
-    return all(len(row) > place and is_number(row[place]) and not _is_time(row[place]) for row in rows)
-
-
 Role = Literal["user", "item", "rating", "timestamp"]
 
 ROLES: tuple[Role, ...] = ("user", "item", "rating")
 """The columns that ratings need, in their usual order."""
 
+_TIMES: tuple[Role, ...] = ("timestamp",)
+
 _NAMES: dict[Role, tuple[str, ...]] = {
     "user": (
         *("user", "userid", "uid", "u", "useridx", "userindex", "reviewer", "reviewerid", "customer"),
-        *(
-            "customerid",
-            "custid",
-            "member",
-            "memberid",
-            "visitorid",
-            "person",
-            "personid",
-            "rater",
-            "username",
-        ),
+        *("customerid", "custid", "member", "memberid", "visitorid", "person", "personid", "rater"),
+        "username",
     ),
     "item": (
         *("item", "itemid", "iid", "i", "itemidx", "itemindex", "movie", "movieid", "film", "filmid", "isbn"),
@@ -180,39 +153,6 @@ def find_column(role: Role, header: Sequence[str]) -> int | None:
     plain = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in header]
     known = next((name for name in _NAMES[role] if name in plain), None)
     return plain.index(known) if known is not None and plain.count(known) == 1 else None
-
-
-def required_columns(asked: Mapping[Role, str | int | None], header: Sequence[str], source: str) -> list[int]:
-    """Return the positions of columns in a header, from 0; raises SettingError under the setting of one.
-
-    Each is asked for by name, by its position from 1, or, if None, by the usual names of its role.
-    """
-    places = {role: _place(role, column, header, source) for role, column in asked.items()}
-    unclear: list[Role] = [role for role, place in places.items() if place is None]
-    if unclear:
-        # A header of items alone is that of a matrix.
-        wide = "item" in unclear and "rating" in unclear and len(header) > len(ROLES)
-        matrix = f"; of a column per item, {_reshaped()}" if wide else ""
-        holds = " and ".join(f"the {role}s ({role}_column)" for role in unclear)
-        found = f"{source}: which of the columns {_listed(map(repr, header))} holds {holds} is not clear"
-        pairs = "; without ratings, a table of the other two alone" if unclear == ["rating"] else ""
-        accepted = f"the name of a column, or its position from 1{matrix}{pairs}"
-        raise SettingError(f"{unclear[0]}_column", found, accepted)
-    chosen: dict[int, Role] = {}
-    for role, place in places.items():
-        if place is not None and chosen.setdefault(place, role) != role:
-            found = f"{source}: column {header[place]!r} for the {role}s too, beside the {chosen[place]}s"
-            raise SettingError(f"{role}_column", found, "a column of its own")
-    return list(chosen)
-
-
-def _place(role: Role, column: str | int | None, header: Sequence[str], source: str) -> int | None:
-    if column is None:
-        return find_column(role, header)
-    try:
-        return column_place(column, header, source)
-    except InputError as error:
-        raise SettingError(f"{role}_column", f"{error.where}: {error.found}", error.accepted) from None
 
 
 def column_place(column: str | int, header: Sequence[str], source: str) -> int:
@@ -253,12 +193,6 @@ def _even_step(levels: Floats) -> float | None:
     return float(reach / round(steps))
 
 
-def _ends_around(low: float, high: float, step: float | None = None) -> tuple[float, float]:
-    """Return round numbers around the ratings, at a distance that the step divides."""
-    unit = 1.0 if step is None or not math.isfinite(max(-low, high) / step) else step
-    return math.floor(low / unit) * unit, math.ceil(high / unit) * unit
-
-
 def _check_bulk(
     values: Floats,
     counts: Ints,
@@ -273,13 +207,18 @@ def _check_bulk(
     four or more; and no gap may lie above the only negative value.
     """
     for kept in (_without_few(values, counts, low, high), _without_sentinel(values, low, high)):
-        inside = values[kept]
-        if inside.size < values.size:
-            odd = np.ones(values.size, dtype=np.bool_)
-            odd[kept] = False
-            found = _widened(values, counts, odd, (float(inside[0]), float(inside[-1])))
-            accepted = _remedies(values, odd, (float(inside[0]), float(inside[-1])), written)
-            raise SettingError("missing", f"{source}: {found}", accepted)
+        inside, odd = values[kept], np.delete(values, kept)
+        if not odd.size:
+            continue
+        several = odd.size > _LISTED
+        listed = ", ".join(f"{value:g}" for value in odd[:_LISTED]) + (" ..." if several else "")
+        reaches = f"{inside[0]:g} to {inside[-1]:g} to {values[0]:g} to {values[-1]:g}"
+        number = f"{np.delete(counts, kept).sum():,} of {counts.sum():,} ratings ({listed})"
+        ends = {"low": float(values[0])} if inside[0] > values[0] else {}
+        ends |= {"high": float(values[-1])} if inside[-1] < values[-1] else {}
+        unrated = written({"missing": odd[:_LISTED].tolist()}) + (", and so on," if several else "")
+        accepted = f"{unrated} if that means not rated, or {written(ends)} if it is a rating"
+        raise SettingError("missing", f"{source}: {number} widen the scale from {reaches}", accepted)
 
 
 def _without_few(values: Floats, counts: Ints, low: float | None, high: float | None) -> slice:
@@ -310,28 +249,6 @@ def _without_sentinel(values: Floats, low: float | None, high: float | None) -> 
     if high is None and enough and 2 * (values[-2] - values[0]) < reach:
         return slice(0, values.size - 1)
     return slice(0, values.size)
-
-
-def _widened(values: Floats, counts: Ints, odd: Bools, inside: tuple[float, float]) -> str:
-    """Return what odd ratings do to the scale, in words."""
-    listed = ", ".join(f"{value:g}" for value in values[odd][:_LISTED])
-    more = " ..." if odd.sum() > _LISTED else ""
-    return (
-        f"{counts[odd].sum():,} of {counts.sum():,} ratings ({listed}{more}) widen the scale from "
-        f"{inside[0]:g} to {inside[1]:g} to {values[0]:g} to {values[-1]:g}"
-    )
-
-
-def _remedies(
-    values: Floats, odd: Bools, inside: tuple[float, float], written: Callable[[Mapping[str, Any]], str]
-) -> str:
-    """Return what to type where odd ratings are none, or where they are ratings."""
-    low, high = float(values[0]), float(values[-1])
-    unrated = written({"missing": values[odd][:_LISTED].tolist()})
-    several = ", and so on," if odd.sum() > _LISTED else ""
-    ends = {"low": low} if inside[0] > low else {}
-    ends |= {"high": high} if inside[1] < high else {}
-    return f"{unrated}{several} if that means not rated, or {written(ends)} if it is a rating"
 
 
 def scale_of_counts(values: Floats) -> RatingScale:
@@ -393,17 +310,36 @@ class RatingColumns(Options):
         return len(header) != 2 + timed or find_column("rating", header) is not None
 
     def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
-        """Return the positions of users, items, ratings and times in a header, or raise SettingError.
+        """Return the positions of users, items, ratings and times in a header, from 0.
 
-        Without those of ratings where there are none; see `has_ratings`.
+        Without those of ratings where there are none; see `has_ratings`. Raises SettingError under the
+        setting of a column that is not found, or is another's too.
         """
-        asked: dict[Role, str | int | None]
-        asked = {"user": self.user_column, "item": self.item_column}
-        if self.has_ratings(header):
-            asked["rating"] = self.rating_column
-        if timed:
-            asked["timestamp"] = self.timestamp_column
-        return required_columns(asked, header, source)
+        roles: list[Role] = [*(ROLES if self.has_ratings(header) else ROLES[:2]), *_TIMES[:timed]]
+        asked: dict[Role, str | int | None] = {role: getattr(self, f"{role}_column") for role in roles}
+        chosen: dict[int, Role] = {}
+        unclear: list[Role] = []
+        for role, column in asked.items():
+            try:
+                place = find_column(role, header) if column is None else column_place(column, header, source)
+            except InputError as error:
+                found = f"{error.where}: {error.found}"
+                raise SettingError(f"{role}_column", found, error.accepted) from None
+            if place is None:
+                unclear.append(role)
+            elif chosen.setdefault(place, role) != role:
+                found = f"{source}: column {header[place]!r} for the {role}s too, beside the {chosen[place]}s"
+                raise SettingError(f"{role}_column", found, "a column of its own")
+        if unclear:
+            holds = " and ".join(f"the {role}s ({role}_column)" for role in unclear)
+            found = f"{source}: which of the columns {_listed(map(repr, header))} holds {holds} is not clear"
+            # A header of items alone is that of a matrix.
+            wide = {"item", "rating"} <= {*unclear} and len(header) > len(ROLES)
+            matrix = f"; or {_RESHAPED}" if wide else ""
+            pairs = "; without ratings, a table of the other two alone" if unclear == ["rating"] else ""
+            accepted = f"the name of a column, or its position from 1{matrix}{pairs}"
+            raise SettingError(f"{unclear[0]}_column", found, accepted)
+        return list(chosen)
 
     def known_scale(self) -> RatingScale | None:
         """Return the scale if it is configured in full."""
@@ -440,9 +376,14 @@ class RatingColumns(Options):
             accepted = "low and high, with low < high, within 1e15"
             raise InputError(source, f"a scale from {low:g} to {high:g}", accepted)
         _check_bulk(distinct, counts, self.low, self.high, source, self.written)
-        if self.step is not None:
-            return self._by_step(low, high, self.step)
         given = self.low is not None and self.high is not None
+        if self.step is not None:
+            try:
+                return RatingScale.evenly(low, high, self.step, continuous=self.continuous is True)
+            except InputError as error:
+                if given:
+                    raise
+                raise SettingError("step", error.found, self._with_ends(low, high, self.step)) from None
         step = None if self.continuous else _even_step(np.unique([low, high, *distinct]))
         if step is None and not self.continuous and (self.continuous is False or not given):
             apart = float(np.diff(distinct).min(initial=high - low))
@@ -452,17 +393,10 @@ class RatingColumns(Options):
         even = (high - low) / _CONTINUOUS_STEPS if step is None else step
         return RatingScale.evenly(low, high, even, continuous=step is None)
 
-    def _by_step(self, low: float, high: float, step: float) -> RatingScale:
-        try:
-            return RatingScale.evenly(low, high, step, continuous=self.continuous is True)
-        except InputError as error:
-            if self.low is not None and self.high is not None:
-                raise
-            raise SettingError("step", error.found, self._with_ends(low, high, step)) from None
-
     def _with_ends(self, low: float, high: float, step: float | None = None) -> str:
-        """Return the ends of a scale that would be accepted, in words."""
-        least, most = _ends_around(low, high, step)
+        """Return the ends of a scale that would be accepted, in words: round numbers around the ratings."""
+        unit = 1.0 if step is None or not math.isfinite(max(-low, high) / step) else step
+        least, most = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
         ends = {"low": least if self.low is None else low, "high": most if self.high is None else high}
         between = "" if step is not None else "; ratings between even levels are then those of a slider"
         slider = {"continuous": True} if self.continuous is False else {}

@@ -7,7 +7,7 @@ holds them, every `InMemory` with that digest has them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias
 from weakref import WeakValueDictionary
@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.arrays import AnyArray, Floats
+from dprec.arrays import AnyArray
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets.base import GIVEN, Dataset, read_fold, times_of, united, without_times
@@ -24,6 +24,7 @@ from dprec.errors import InputError
 from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
 
 if TYPE_CHECKING:
+    import polars as pl
     import scipy.sparse as sp
 
 
@@ -79,13 +80,10 @@ def ratings_from(
     """
     if test is None and isinstance(ratings, Ratings):
         return (_filled(ratings, "dataset"),)
-    counted = None if positive is None else scale_of_counts
-    held = [
-        _table(part, columns, source)
-        for part, source in ((ratings, "dataset"), (test, "test"))
-        if part is not None or source == "dataset"
-    ]
-    scale = _scale(held, columns, counted)
+    held = [_table(ratings, columns, "dataset")]
+    if test is not None:
+        held.append(_table(test, columns, "test"))
+    scale = _scale(held, columns, counted=positive is not None)
     if scale.implicit:
         duplicates = "last"
     if len(held) == 1:
@@ -96,21 +94,18 @@ def ratings_from(
     return read_fold(held[0].rows, held[1].rows, scale, duplicates, spaces)
 
 
-def _scale(
-    held: Sequence[_Table], columns: RatingColumns, counted: Callable[[Floats], RatingScale] | None
-) -> RatingScale:
+def _scale(held: Sequence[_Table], columns: RatingColumns, *, counted: bool) -> RatingScale:
     """Return the one scale of all parts: that of `Ratings`, or what the values of the parts show."""
     known = [table.scale for table in held if table.scale is not None]
     if not known:
         values = np.concatenate([table.rows.values for table in held])
-        if counted is not None and not np.isnan(values).all():
-            return counted(values)
+        if counted and not np.isnan(values).all():
+            return scale_of_counts(values)
         return columns.scale(values, held[0].rows.source)
     for other in known[1:]:
         if not (np.array_equal(other.values, known[0].values) and other.continuous == known[0].continuous):
-            raise InputError(
-                "test", f"a scale of {other.describe()}", f"that of dataset: {known[0].describe()}"
-            )
+            accepted = f"that of dataset: {known[0].describe()}"
+            raise InputError("test", f"a scale of {other.describe()}", accepted)
     return known[0]
 
 
@@ -123,29 +118,17 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
         values = np.full(ratings.count, np.nan) if ratings.scale.implicit else ratings.values
         rows = RatingRows(users, items, values, source, unit="row")
         return _Table(rows, (ratings.user_ids, ratings.item_ids), ratings.scale)
-    if sp.issparse(held):
-        try:
-            cells = sp.coo_array(held)
-        except ValueError as error:
-            raise InputError(source, f"a damaged sparse matrix ({error})", "users x items") from None
-        if cells.ndim != 2:
-            raise InputError(source, f"a sparse array of {cells.ndim} dimensions", "users x items")
-        # Where an entry is true, there is a pair, and no rating.
-        pairs = cells.data.dtype == np.bool_
-        there = cells.data if pairs else np.ones(cells.data.size, dtype=np.bool_)
-        places = [place[there] for place in cells.coords]
-        rows = _given(table_rows([*places, None if pairs else cells.data], source), columns)
-        if max(cells.shape) > _LARGEST_SHAPE:
-            found = f"a sparse matrix of {cells.shape[0]} x {cells.shape[1]}"
-            raise InputError(source, found, f"at most {_LARGEST_SHAPE} users, and as many items")
-        return _Table(rows, (np.arange(cells.shape[0]), np.arange(cells.shape[1])))
+    spaces = None
+    triples: Sequence[ArrayLike | None]
     if hasattr(held, "collect_schema") and hasattr(held, "collect"):
         try:
             held = held.collect()  # a lazy frame of polars
         except Exception as error:  # Its steps can raise anything of polars.
             raise InputError(source, f"a lazy frame that raised {error}", _ACCEPTED) from None
-    if hasattr(held, "columns") and (hasattr(held, "iloc") or hasattr(held, "lazy")):
-        triples: Sequence[ArrayLike | None] = _columns(held, columns, source)
+    if sp.issparse(held):
+        triples, spaces = _sparse(held, source)
+    elif hasattr(held, "columns") and (hasattr(held, "iloc") or hasattr(held, "lazy")):
+        triples = _columns(held, columns, source)
     elif isinstance(held, np.ndarray) and held.ndim == 2 and held.shape[1] in (2, 3, 4):
         triples = list(held.T)
     elif isinstance(held, Sequence) and not isinstance(held, str | bytes) and len(held) in (2, 3, 4):
@@ -155,13 +138,30 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
         raise InputError(source, f"an array of shape {held.shape}", f"{matrix}; or {_ACCEPTED}")
     else:
         raise InputError(source, f"a value of type {type(held).__name__}", _ACCEPTED)
-    triples = [*triples, None] if len(triples) == 2 else triples
-    return _Table(_given(table_rows(triples, source), columns))
+    rows = table_rows([*triples, None] if len(triples) == 2 else triples, source)
+    return _Table(rows if np.isnan(rows.values).all() else rows.without(columns.missing), spaces)
 
 
-def _given(rows: RatingRows, columns: RatingColumns) -> RatingRows:
-    """Return the rows without ratings that mean that there is none; all, of pairs without ratings."""
-    return rows if np.isnan(rows.values).all() else rows.without(columns.missing)
+def _sparse(
+    held: sp.sparray | sp.spmatrix, source: str
+) -> tuple[list[AnyArray | None], tuple[AnyArray, AnyArray]]:
+    """Return users, items and stored entries of a matrix, and all its users and items."""
+    import scipy.sparse as sp
+
+    try:
+        cells = sp.coo_array(held)
+    except ValueError as error:
+        raise InputError(source, f"a damaged sparse matrix ({error})", "users x items") from None
+    if cells.ndim != 2:
+        raise InputError(source, f"a sparse array of {cells.ndim} dimensions", "users x items")
+    if max(cells.shape) > _LARGEST_SHAPE:
+        found = f"a sparse matrix of {cells.shape[0]} x {cells.shape[1]}"
+        raise InputError(source, found, f"at most {_LARGEST_SHAPE} users, and as many items")
+    users, items = (np.arange(size) for size in cells.shape)
+    if cells.data.dtype != np.bool_:
+        return [*cells.coords, cells.data], (users, items)
+    # Where an entry is true, there is a pair, and no rating.
+    return [*(place[cells.data] for place in cells.coords), None], (users, items)
 
 
 def _filled(ratings: Ratings, source: str) -> Ratings:
@@ -174,32 +174,30 @@ def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[AnyArra
     names = list(frame.columns)
     header = list(map(str, names))
     timed = settings.timestamp_column is not None or find_column("timestamp", header) is not None
-    places = settings.places(header, source, timed=timed)
-    columns: list[AnyArray | None]
-    told = places[:-1] if timed else places
-    columns = [_present(frame[names[place]], f"{source}, column {names[place]!r}") for place in told]
+    columns: list[AnyArray | None] = []
+    for number, place in enumerate(settings.places(header, source, timed=timed), start=1):
+        where = f"{source}, column {names[place]!r}"
+        if number < 3 + settings.has_ratings(header):
+            columns.append(present(frame[names[place]], where))
+            continue
+        try:
+            columns.append(times_of(present(frame[names[place]], where), where))
+        except InputError:
+            # One that was found by its name may hold no times.
+            if settings.timestamp_column is not None:
+                raise
     if not settings.has_ratings(header):
-        columns.append(None)
-    if timed:
-        last = names[places[-1]]
-        columns.extend(_times(frame[last], f"{source}, column {last!r}", settings))
+        columns.insert(2, None)
     return columns
 
 
-def _times(column: Any, where: str, settings: RatingColumns) -> list[Floats]:
-    """Return a column of times; nothing if one that was found by its name holds none."""
-    try:
-        return [times_of(_present(column, where), where)]
-    except InputError:
-        if settings.timestamp_column is not None:
-            raise
-        return []
-
-
-def _present(column: Any, where: str) -> AnyArray:
+def present(column: Any, where: str) -> AnyArray:
+    """Return a column of a data frame as an array; raises InputError for a row that holds nothing."""
     missing = np.flatnonzero(np.asarray(column.isna() if hasattr(column, "isna") else column.is_null()))
     if missing.size:
         raise InputError(f"{where}, row {missing[0] + 1}", "nothing", "a value in every row")
+    if str(column.dtype).startswith(("String", "Categorical", "Enum")):
+        return texts_of(column, where)
     try:
         return np.asarray(column.to_numpy())
     except Exception as error:  # as above
@@ -226,12 +224,10 @@ def table_rows(columns: Sequence[ArrayLike | None], source: str) -> RatingRows:
     wrong = np.flatnonzero(~np.isfinite(rows.values))
     if wrong.size and rated:
         raise rows.error(int(wrong[0]), f"rating {rows.values[wrong[0]]:g}", "a finite number")
-    if not others:
-        return rows
-    when = times_of(others[0], f"{source}: time")
-    if when.shape != rows.values.shape:
+    times = times_of(others[0], f"{source}: time") if others else None
+    if times is not None and times.shape != rows.values.shape:
         raise InputError(source, "columns of different lengths", "one time per rating")
-    return replace(rows, times=when)
+    return replace(rows, times=times)
 
 
 def _whole(column: ArrayLike) -> AnyArray:
@@ -244,9 +240,8 @@ def _whole(column: ArrayLike) -> AnyArray:
     return np.round(values.astype(np.float64), 6) if single else values
 
 
-def _identifiers(column: ArrayLike, where: str) -> AnyArray:
+def _identifiers(values: AnyArray, where: str) -> AnyArray:
     """Return identifiers as int64 or text, so that the same ones are equal wherever they come from."""
-    values = np.asarray(column)
     if values.dtype.kind == "O":
         types = set(map(type, values.ravel().tolist()))
         if types == {str}:
@@ -264,6 +259,16 @@ def _identifiers(column: ArrayLike, where: str) -> AnyArray:
         if np.array_equal(whole, values):
             return whole
     raise InputError(where, f"identifiers of type {values.dtype}", "integers or text, none missing")
+
+
+def texts_of(column: pl.Series, where: str) -> NDArray[np.str_]:
+    """Return a column of text of polars, none missing, as an array; see `as_texts`."""
+    import polars as pl
+
+    texts = column.cast(pl.String)
+    distinct = texts.unique().sort()
+    places = texts.cast(pl.Enum(distinct)).to_physical().to_numpy()
+    return np.asarray(as_texts(distinct.to_numpy(), where)[places])
 
 
 def as_texts(values: AnyArray, where: str) -> NDArray[np.str_]:
@@ -339,7 +344,7 @@ class InMemory(Dataset):
         """
         columns = RatingColumns(**settings)
         parts = ratings_from(ratings, test, columns, duplicates, positive)
-        sha256 = _digest(parts)
+        sha256 = digest_of(parts)
         held = _PRESENT.setdefault(sha256, _Held(parts))
         return cls(
             users=parts[0].n_users,
@@ -372,7 +377,8 @@ class InMemory(Dataset):
 
     def known_scale(self) -> RatingScale | None:
         """Return the ratings' scale, if they are here."""
-        return None if self._present is None else self._present.parts[0].scale
+        held: _Held | None = self.__dict__["_held"]
+        return None if held is None else held.parts[0].scale
 
     def load(self) -> Ratings:
         """Return all ratings, of both parts."""
@@ -390,34 +396,25 @@ class InMemory(Dataset):
         train, test = map(without_times, self._parts())
         return train, test
 
-    @property
-    def _present(self) -> _Held | None:
-        held: _Held | None = self.__dict__["_held"]
-        return held
-
     def _parts(self) -> tuple[Ratings, ...]:
-        if self._present is None:
+        held: _Held | None = self.__dict__["_held"]
+        if held is None:
             raise InputError(
                 "dataset",
                 f"{self.ratings} ratings of {self.items} items by {self.users} users that were in memory",
                 "the same ratings, from Python: run(..., dataset=...)",
             )
-        return self._present.parts
+        return held.parts
 
 
-def _digest(parts: Sequence[Ratings]) -> str:
+def digest_of(parts: Sequence[Ratings]) -> str:
+    """Return the SHA-256 of ratings, of their scale, users, items and times."""
     digest = hashlib.sha256()
     for part in parts:
-        for held in _contents(part):
-            digest.update(held)
+        exact, times = (np.zeros(0) if column is None else column for column in (part.exact, part.times))
+        ends = (part.target_start, part.target_stop) if isinstance(part, CrossDomainRatings) else ()
+        rows = part.indptr, part.items, part.levels, exact, times
+        for column in (part.scale.values, part.user_ids, part.item_ids, *rows, np.array(ends)):
+            digest.update(f"{column.dtype}{column.shape}".encode())
+            digest.update(np.ascontiguousarray(column).tobytes())
     return digest.hexdigest()
-
-
-def _contents(part: Ratings) -> Iterator[bytes]:
-    exact = np.zeros(0) if part.exact is None else part.exact
-    ends = (part.target_start, part.target_stop) if isinstance(part, CrossDomainRatings) else ()
-    times = np.zeros(0) if part.times is None else part.times
-    rows = part.indptr, part.items, part.levels, exact, times
-    for column in (part.scale.values, part.user_ids, part.item_ids, *rows, np.array(ends)):
-        yield f"{column.dtype}{column.shape}".encode()
-        yield np.ascontiguousarray(column).tobytes()

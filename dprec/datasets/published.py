@@ -5,11 +5,9 @@ and Petricek [brozovsky2007]), the restaurants and consumers of UCI (Vargas-Gove
 books and music on douban.com.
 """
 
-import csv
-import importlib
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -20,9 +18,11 @@ from dprec.arrays import AnyArray, Bools, Floats, Ints
 from dprec.catalogue import Catalogue, ItemRows, UserRows
 from dprec.components import option
 from dprec.crossdomain import joined
-from dprec.datasets.base import WHITESPACE, Layout, Source, locate, read_fold
+from dprec.datasets.base import WHITESPACE, Layout, Source, locate, read_fold, united
+from dprec.datasets.columns import split_line
 from dprec.datasets.delimited import first_cells, read_columns, read_rows
 from dprec.datasets.files import DelimitedDataset, FileDataset, users_of
+from dprec.datasets.held import digest_of
 from dprec.datasets.table import categories_of
 from dprec.errors import InputError, SettingError
 from dprec.ratings import Ratings, RatingScale
@@ -39,97 +39,76 @@ _FIRST_GENRE = 5
 
 _NO_GENRES = ("unknown", "(no genres listed)")
 
-Film = tuple[int, str, str, list[str]]
-"""Identifier, title, the text that holds the year, and genres."""
+_FLAGS = f"a film with {len(GENRES)} genres, 0 or 1"
+_FORMATS = {
+    "u.item": ("|", 0, _FLAGS),
+    "movies.dat": ("::", 0, "film::title::genres"),
+    "movies.csv": (",", 1, "film,title,genres"),
+}
+"""Of a file of films: the separator, the lines before the first film, and what a line should be."""
+
+
+@dataclass(frozen=True)
+class _Film:
+    number: int
+    title: str
+    dated: str
+    """What holds the year."""
+    genres: Sequence[str]
+
+    @property
+    def year(self) -> float:
+        """The last year in brackets, as in "Taxi Driver (1976)", or that of a date; NaN without either."""
+        years = re.findall(r"\((\d{4})\b", self.dated) or re.findall(r"\b\d{2}-\w{3}-(\d{4})\b", self.dated)
+        return float(years[-1]) if years else np.nan
+
+
+def _films(path: Path) -> list[_Film]:
+    """Return the films of u.item, movies.dat or movies.csv; the older files are in Latin-1."""
+    (separator, header, accepted), films = _FORMATS[path.name], []
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    for place, line in enumerate(text.replace("\r\n", "\n").rstrip().split("\n")[header:], start=header + 1):
+        cells = split_line(line, separator)
+        flags = [cell.strip() for cell in cells[_FIRST_GENRE:]]
+        if accepted == _FLAGS and len(flags) == len(GENRES) and {"0", "1"}.issuperset(flags):
+            genres = [genre for genre, flag in zip(GENRES, flags, strict=True) if flag == "1"]
+            dated = f"{cells[2]} {cells[1]}"
+        elif accepted != _FLAGS and len(cells) == 3:
+            genres, dated = cells[2].strip().split("|"), cells[1]
+        else:
+            cells = [""]
+        if not cells[0].isdigit():
+            raise InputError(f"{path}, line {place}", repr(line[:40]), accepted)
+        films.append(_Film(int(cells[0]), cells[1], dated, genres))
+    if not films:
+        raise InputError(str(path), "no films", f"on each line {accepted}")
+    return films
 
 
 def _film_rows(path: Path) -> ItemRows:
-    """Return the films of u.item, movies.dat or movies.csv: years as numbers, genres as categories."""
-    films = _read(path)
-    stated = ([genre for genre in genres if genre not in _NO_GENRES] for *_, genres in films)
+    """Return the films of a file: years as numbers, genres as categories."""
+    films = _films(path)
+    stated = ([genre for genre in film.genres if genre not in _NO_GENRES] for film in films)
     categories, names = categories_of(stated, "genre", str(path))
-    return ItemRows(
-        np.array([film for film, *_ in films]),
-        np.array([[_year(text)] for _, _, text, _ in films]),
-        categories,
-        ("year",),
-        names,
-        str(path),
-        _FORMATS[path.name].header + 1,
-    )
+    numbers, years = np.array([film.number for film in films]), np.array([[film.year] for film in films])
+    first_line = _FORMATS[path.name][1] + 1
+    return ItemRows(numbers, years, categories, ("year",), names, str(path), first_line)
 
 
 def film_titles(path: Path) -> dict[int, str]:
     """Return the titles of the films of u.item, movies.dat or movies.csv, by identifier."""
-    return {film: title for film, title, _, _ in _read(path)}
+    return {film.number: film.title for film in _films(path)}
 
 
 def film_genres(path: Path) -> tuple[Ints, Bools]:
     """Return the films of u.item, and which of all 19 genres each has, shape (films, 19)."""
-    films = _read(path)
-    flags = [[genre in genres for genre in GENRES] for *_, genres in films]
-    return np.array([film for film, *_ in films]), np.array(flags)
-
-
-@dataclass(frozen=True)
-class _Format:
-    """How a file of films is laid out."""
-
-    header: int
-    """Lines before the first film."""
-    film: Callable[[list[str]], Film | None]
-    """From the cells of a line to a film; None if it is not one."""
-    separator: str
-    accepted: str
-    """What a line should be."""
-
-
-def _read(path: Path) -> list[Film]:
-    form, films = _FORMATS[path.name], []
-    data = path.read_bytes()
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:  # the older files
-        text = data.decode("latin-1")
-    lines = text.replace("\r\n", "\n").rstrip().split("\n")[form.header :]
-    for place, line in enumerate(lines, start=form.header + 1):
-        cells = next(csv.reader([line])) if form.separator == "," else line.split(form.separator)
-        film = form.film(cells)
-        if film is None:
-            raise InputError(f"{path}, line {place}", repr(line[:40]), form.accepted)
-        films.append(film)
-    if not films:
-        raise InputError(str(path), "no films", f"on each line {form.accepted}")
-    return films
-
-
-def _flagged(cells: list[str]) -> Film | None:
-    """Return a film of u.item: identifier, title, date of release, ..., a flag for each genre."""
-    flags = [cell.strip() for cell in cells[_FIRST_GENRE:]]
-    if len(flags) != len(GENRES) or not cells[0].isdigit() or not set(flags) <= {"0", "1"}:
-        return None
-    genres = [genre for genre, flag in zip(GENRES, flags, strict=True) if flag == "1"]
-    return int(cells[0]), cells[1], f"{cells[2]} {cells[1]}", genres
-
-
-def _listed(cells: list[str]) -> Film | None:
-    """Return a film of the other files: identifier, title, genres with '|' between them."""
-    if len(cells) != 3 or not cells[0].isdigit():
-        return None
-    return int(cells[0]), cells[1], cells[1], cells[2].strip().split("|")
-
-
-def _year(text: str) -> float:
-    """Return the last year in brackets, as in "Taxi Driver (1976)", or that of a date; NaN without either."""
-    years = re.findall(r"\((\d{4})\b", text) or re.findall(r"\b\d{2}-\w{3}-(\d{4})\b", text)
-    return float(years[-1]) if years else np.nan
-
-
-_FORMATS = {
-    "u.item": _Format(0, _flagged, "|", f"a film with {len(GENRES)} genres, 0 or 1"),
-    "movies.dat": _Format(0, _listed, "::", "film::title::genres"),
-    "movies.csv": _Format(1, _listed, ",", "film,title,genres"),
-}
+    films = _films(path)
+    flags = [[genre in film.genres for genre in GENRES] for film in films]
+    return np.array([film.number for film in films]), np.array(flags)
 
 
 _WHOLE_STARS = RatingScale.evenly(1, 5, 1)
@@ -203,9 +182,11 @@ class MovieLens100K(MovieLens):
     def _loaded(self, *, timed: bool) -> Ratings:
         """Return all ratings, as many as u.info states if it is present."""
         ratings, source = super()._loaded(timed=timed), locate(self.path, self.file)
-        counted = _counted_in_info(source.with_name("u.info")) if source.name == self.file else None
-        if counted not in (None, ratings.count):
-            raise InputError(str(source), f"{ratings.count} ratings", f"the {counted} that u.info counts")
+        info = source.with_name("u.info")
+        counts = re.search(rb"(\d+) ratings", info.read_bytes()) if info.is_file() else None
+        if source.name == self.file and counts and int(counts[1]) != ratings.count:
+            accepted = f"the {int(counts[1])} that u.info counts"
+            raise InputError(str(source), f"{ratings.count} ratings", accepted)
         return ratings
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
@@ -216,41 +197,11 @@ class MovieLens100K(MovieLens):
             read_rows(locate(str(folder), f"{fold}.{part}"), self.layout) for part in ("base", "test")
         )
         parts = read_fold(train, test, self.scale, self.duplicates)
-        if (folder / self.file).is_file():
-            self._check_fold(parts, folder / fold)
+        whole = self.load() if (folder / self.file).is_file() else None
+        if whole is not None and digest_of([united(*parts)]) != digest_of([whole]):
+            found = f"{sum(part.count for part in parts)} ratings that are not the {whole.count} of u.data"
+            raise InputError(f"{folder / fold}.base and .test", found, "two files that together are u.data")
         return parts
-
-    def _check_fold(self, parts: tuple[Ratings, Ratings], fold: Path) -> None:
-        ratings = self.load()
-        same_names = np.array_equal(parts[0].user_ids, ratings.user_ids) and np.array_equal(
-            parts[0].item_ids, ratings.item_ids
-        )
-        codes = np.concatenate([_codes(part) for part in parts])
-        if same_names and np.array_equal(np.sort(codes), _codes(ratings)):
-            return
-        whole, divided = _rows(ratings), np.concatenate([_rows(part) for part in parts])
-        for one, other, where in ((whole, divided, "in u.data alone"), (divided, whole, "not in u.data")):
-            odd = np.setdiff1d(one, other)
-            if odd.size:
-                user, item, rating = odd[0].tolist()
-                found = f"ratings {where}: {odd.size}, such as user {user}, item {item}: {rating:g}"
-                raise InputError(f"{fold}.base and .test", found, "two files that together are u.data")
-
-
-def _counted_in_info(info: Path) -> int | None:
-    """Return the number of ratings that u.info states, if it does."""
-    counts = re.search(rb"(\d+) ratings", info.read_bytes()) if info.is_file() else None
-    return int(counts[1]) if counts else None
-
-
-def _codes(ratings: Ratings) -> Ints:
-    """Return a number for each rating that identifies user, item and level, ascending."""
-    return ratings.cells * (ratings.scale.levels + 1) + ratings.levels
-
-
-def _rows(ratings: Ratings) -> AnyArray:
-    columns = ratings.user_ids[ratings.users], ratings.item_ids[ratings.items], ratings.values
-    return np.rec.fromarrays(columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -388,7 +339,7 @@ class Jester(FileDataset):
         """Return all ratings; InputError names the file and line of what cannot be read."""
         scale = self.known_scale()
         path = locate(self.path, *_FILES)
-        if path.suffix.lower() in _SHEETS:
+        if path.suffix.lower() in (".xls", ".xlsx"):
             return _from_wide(_sheet(path), scale, str(path))
         start = "".join(first_cells(path, WHITESPACE))
         separator = next((mark for mark in ",;" if mark in start), WHITESPACE)
@@ -428,51 +379,35 @@ def _from_wide(table: Floats, scale: RatingScale, source: str) -> Ratings:
     )
 
 
-def _xls_rows(xlrd: Any, path: Path) -> list[Sequence[Any]]:
-    # Without a log file, remarks on the file's structure would be printed in the middle of a run.
-    sheet = xlrd.open_workbook(path, logfile=io.StringIO()).sheet_by_index(0)
-    return [sheet.row_values(row) for row in range(sheet.nrows)]
-
-
-def _xlsx_rows(openpyxl: Any, path: Path) -> list[Sequence[Any]]:
-    with path.open("rb") as file:
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        return list(book.worksheets[0].iter_rows(values_only=True))
-
-
-_SHEETS: dict[str, tuple[str, Callable[[Any, Path], list[Sequence[Any]]]]] = {
-    ".xls": ("xlrd", _xls_rows),
-    ".xlsx": ("openpyxl", _xlsx_rows),
-}
-
-
 def _sheet(path: Path) -> Floats:
-    """Return the first sheet of a workbook, read with a package that dprec does not otherwise need."""
-    package, rows_of = _SHEETS[path.suffix.lower()]
+    """Return the first sheet of a workbook as numbers, read with a package that nothing else needs.
+
+    A text or an empty cell is not a number here, even if it could be read as one.
+    """
+    rows: Sequence[Sequence[Any]]
     try:
-        reader = importlib.import_module(package)
+        if path.suffix.lower() == ".xls":
+            import xlrd
+
+            # Without a log file, remarks on the file's structure would be printed in the middle of a run.
+            sheet = xlrd.open_workbook(path, logfile=io.StringIO()).sheet_by_index(0)
+            rows = [sheet.row_values(row) for row in range(sheet.nrows)]
+        else:
+            import openpyxl
+
+            with path.open("rb") as file:
+                book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+                rows = list(book.worksheets[0].iter_rows(values_only=True))
     except ImportError as error:
-        raise InputError(
-            str(path), f"a spreadsheet, but no {package}", f"pip install {package}, or the sheet as .csv"
-        ) from error
-    try:
-        rows = rows_of(reader, path)
+        accepted = "pip install dprec[spreadsheets], or the sheet as .csv"
+        raise InputError(str(path), f"a spreadsheet, but no {error.name}", accepted) from error
     except Exception as error:  # A damaged file can make these packages raise anything.
         raise InputError(str(path), f"not a spreadsheet ({error})", f"a {path.suffix} workbook") from error
-    return _numbers(rows, path)
-
-
-def _numbers(rows: Iterable[Sequence[Any]], path: Path) -> Floats:
-    """Return a sheet as numbers, shape (rows, columns)."""
-    numbers: list[Floats] = []
-    for line, row in enumerate(rows, start=1):
-        width = numbers[0].size if numbers else len(row)
-        # A text or an empty cell is not a number here, even if it could be read as one.
-        wrong = [cell for cell in row if not (isinstance(cell, int | float) and np.isfinite(cell))]
-        if len(row) != width or wrong:
-            defect = f"{len(row)} columns" if len(row) != width else f"{wrong[0]!r}"
-            raise InputError(f"{path}, line {line}", defect, f"{width} numbers")
-        numbers.append(np.array(row, dtype=np.float64))
-    if not numbers:
+    if not rows:
         raise InputError(str(path), "an empty sheet", "one row per user")
-    return np.array(numbers)
+    for line, row in enumerate(rows, start=1):
+        wrong = [cell for cell in row if not (isinstance(cell, int | float) and np.isfinite(cell))]
+        if len(row) != len(rows[0]) or wrong:
+            defect = f"{wrong[0]!r}" if wrong else f"{len(row)} columns"
+            raise InputError(f"{path}, line {line}", defect, f"{len(rows[0])} numbers")
+    return np.array(rows, dtype=np.float64)

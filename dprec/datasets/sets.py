@@ -12,7 +12,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dprec.arrays import rows_of
 from dprec.components import option
 from dprec.datasets.base import GIVEN, Dataset, Source, locate, read_fold, united
 from dprec.datasets.delimited import opened_lines
@@ -44,14 +43,19 @@ class MsWeb(SetsDataset):
         """Return who visited what; InputError names the file and line of what cannot be read."""
         file, users, items = self._file(), list[int](), list[int]()
         user: int | None = None
-        for place, cells in _msweb_lines(file):
-            if cells[0] == "C":
-                user = _number(cells[2:], file, place)
-            elif cells[0] == "V":
-                if user is None:
-                    raise InputError(f"{file}, line {place}", "a visit of nobody", "a line C before it")
+        for place, (kind, *cells) in _msweb_lines(file):
+            if kind not in ("C", "V"):
+                continue
+            where, number = f"{file}, line {place}", cells[1 if kind == "C" else 0 :][:1]
+            if not (number and _is_identifier(number[0].strip())):
+                raise InputError(where, repr(",".join(number)[:40]), "an integer")
+            if kind == "C":
+                user = int(number[0])
+            elif user is None:
+                raise InputError(where, "a visit of nobody", "a line C before it")
+            else:
                 users.append(user)
-                items.append(_number(cells[1:], file, place))
+                items.append(int(number[0]))
         if not users:
             raise InputError(str(file), "no visits", "lines such as V,1000,1")
         return Ratings.from_pairs(users, items, source=str(file))
@@ -73,12 +77,6 @@ def _msweb_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
     for place, line in enumerate(opened_lines(file), start=1):
         if line.strip():
             yield place, next(csv.reader([line]))
-
-
-def _number(cells: list[str], file: Path, place: int) -> int:
-    if not (cells and _is_identifier(cells[0].strip())):
-        raise InputError(f"{file}, line {place}", repr(",".join(cells)[:40]), "an integer")
-    return int(cells[0])
 
 
 def _is_identifier(cell: str) -> bool:
@@ -117,19 +115,15 @@ class LightGCN(SetsDataset):
 
 def _listed_rows(file: Path) -> RatingRows:
     """Return a row for each user and item of a file; a user without items has none."""
-    users, items, counts = list[int](), list[int](), list[int]()
+    users, items = list[str](), list[str]()
     for place, line in enumerate(opened_lines(file), start=1):
         cells = line.split()
-        if not cells:
-            continue
-        odd = next((cell for cell in cells if not _is_identifier(cell)), None)
-        if odd is not None:
-            raise InputError(f"{file}, line {place}", repr(odd[:40]), "a user and its items, integers")
-        user, *own = map(int, cells)
-        users.append(user)
-        counts.append(len(own))
-        items += own
+        odd = [cell for cell in cells if not _is_identifier(cell)]
+        if odd:
+            raise InputError(f"{file}, line {place}", repr(odd[0][:40]), "a user and its items, integers")
+        users += cells[:1] * (len(cells) - 1)
+        items += cells[1:]
     if not items:
         raise InputError(str(file), "no pairs", "lines of a user and its items")
-    owners = np.array(users)[rows_of(np.array(counts))]
-    return RatingRows(owners, np.array(items), np.full(len(items), np.nan), str(file))
+    of_users, of_items = (np.array(column).astype(np.int64) for column in (users, items))
+    return RatingRows(of_users, of_items, np.full(len(items), np.nan), str(file))

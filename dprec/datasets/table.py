@@ -24,57 +24,19 @@ from dprec.datasets.columns import (
     scale_of_counts,
     split_line,
 )
-from dprec.datasets.delimited import Cells, first_lines, is_parquet, read_columns, read_rows
+from dprec.datasets.delimited import (
+    MOST_COLUMNS,
+    Cells,
+    first_lines,
+    is_parquet,
+    read_columns,
+    read_rows,
+    readable,
+)
 from dprec.datasets.files import Columns, FileDataset
-from dprec.datasets.held import as_texts, table_rows
+from dprec.datasets.held import present, table_rows
 from dprec.errors import InputError, SettingError, within
 from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
-
-
-def _read_table(path: Path, places: Sequence[int]) -> list[AnyArray]:
-    """Return columns of a table, by their positions from 0."""
-    file = _file(path)
-    names = [file.schema_arrow.names[place] for place in places]
-    try:
-        table = file.read(columns=names)
-    except Exception as error:  # A damaged file can raise anything of pyarrow.
-        raise _damaged(path, error) from error
-    return [_values(table.column(name), f"{path}, column {name!r}") for name in names]
-
-
-def _file(path: Path) -> Any:
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        accepted = "pip install dprec[parquet], or the table as .csv"
-        raise InputError(str(path), "a Parquet table, but no pyarrow", accepted) from error
-    try:
-        return parquet.ParquetFile(path)
-    except Exception as error:  # as above
-        raise _damaged(path, error) from error
-
-
-def _values(column: Any, where: str) -> AnyArray:
-    import pyarrow as pa
-
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
-        raise InputError(f"{where}, row {row + 1}", "nothing", "a value in every row")
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = column.dictionary_encode()
-    if not pa.types.is_dictionary(column.type):
-        return np.asarray(column.to_numpy())
-    whole = column.unify_dictionaries().combine_chunks()
-    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-    distinct = whole.dictionary.to_pylist()
-    if all(isinstance(each, str) for each in distinct):
-        return np.asarray(as_texts(np.array(distinct, dtype=object), where)[whole.indices.to_numpy()])
-    return np.asarray(np.array(distinct)[whole.indices.to_numpy()])
-
-
-def _damaged(path: Path, error: BaseException) -> InputError:
-    return InputError(str(path), f"a Parquet table that cannot be read ({error})", "a whole one")
-
 
 _MOST_CATEGORIES = 500
 """More would be identifiers rather than categories, and fill the memory."""
@@ -106,10 +68,6 @@ class ItemColumns(Options):
             raise SettingError("numbers", f"column {repeated[0]!r} twice", "each column in one place")
         if len(self.numbers) > _MOST_NUMBERS:
             raise SettingError("numbers", f"{len(self.numbers)} columns", f"at most {_MOST_NUMBERS}")
-        named = [column for column in columns if isinstance(column, str)]
-        if named and not self.has_header:
-            accepted = "positions counted from 1, as there is no header"
-            raise SettingError("has_header", f"false, with column {named[0]!r}", accepted)
 
     def read(self) -> ItemRows:
         """Read the file; raises InputError for a line that cannot be, no columns, or over 500 categories."""
@@ -171,7 +129,7 @@ _LISTED = (
 class DelimitedColumns(RatingColumns, FileDataset):
     """Base of the data sets whose settings describe the layout of a table; see `RatingColumns`.
 
-    A text file may be packed (gz, bz2, xz, or zip of one file). Of Parquet, the text settings do not apply.
+    A text file may be packed with gzip or zstd. Of Parquet, the text settings do not apply.
     """
 
     has_header: bool | None = option(
@@ -210,81 +168,77 @@ class DelimitedColumns(RatingColumns, FileDataset):
     def read(self, path: str, *, timed: bool = False) -> RatingRows:
         """Read one file, with the times of the ratings if asked; an InputError names the line at fault."""
         file = locate(path)
-        rows = self._parquet(file, timed) if is_parquet(file) else self._text(file, timed)
+        if is_parquet(file):
+            rows = self._parquet(file, timed)
+        else:
+            rows = read_rows(file, self._layout(file, timed), timed=timed)
         return rows if np.isnan(rows.values).all() else rows.without(self.missing)
 
     def _parquet(self, file: Path, timed: bool) -> RatingRows:
-        header = [str(name) for name in _file(file).schema_arrow.names]
-        columns: list[AnyArray | None] = [*_read_table(file, self.places(header, str(file), timed=timed))]
+        import polars as pl
+
+        with readable(file):
+            header = list(pl.read_parquet_schema(file))
+            names = [header[place] for place in self.places(header, str(file), timed=timed)]
+            frame = pl.scan_parquet(file, glob=False).select(names).collect()
+        columns: list[AnyArray | None]
+        columns = [present(frame[name], f"{file}, column {name!r}") for name in names]
         if not self.has_ratings(header):
             columns.insert(2, None)
         return table_rows(columns, str(file))
 
-    def _text(self, file: Path, timed: bool) -> RatingRows:
-        lines = first_lines(file)
-        separator = self.separator or found_separator(lines)
-        layout = Layout(separator=separator)
-        first = split_line(lines[0], layout.separator) if lines else []
-        if lines and re.fullmatch(r"\d+:", lines[0]):
-            raise InputError(f"{file}, line 1", f"{lines[0]!r}, with the ratings of a film below it", _LISTED)
-        self._check_layout(lines, layout.separator, str(file))
-        header = self._has_header(first) if self.has_header is None else self.has_header
-        if len(first) > 1:
-            start = f"{file}, line 1"
-            places = self.places(first, start, timed=timed) if header else self._positions(len(first))
-            user, item, *more = (place + 1 for place in places)
-            rated = self.has_ratings(first) if header else self._has_ratings(len(first))
-            rating = more.pop(0) if rated else None
-            timestamp = more[0] if more else None
-            if timed and timestamp is None:
-                raise InputError(start, "pairs without times", "--set dataset.timestamp_column=...")
-            layout = replace(layout, header=header, user=user, item=item, rating=rating, timestamp=timestamp)
-        return read_rows(file, layout, timed=timed)
-
-    def looks_implicit(self) -> bool:
+    def holds_pairs(self) -> bool:
         """Return whether the beginning of the file at `path` shows pairs without ratings."""
+        import polars as pl
+
         file = locate(self.path)
-        if is_parquet(file):
-            return not self.has_ratings([str(name) for name in _file(file).schema_arrow.names])
-        lines = first_lines(file)
-        first = split_line(lines[0], self.separator or found_separator(lines)) if lines else []
-        if len(first) < len(ROLES[:2]):
-            return False
-        return not (self.has_ratings(first) if self._has_header(first) else self._has_ratings(len(first)))
+        if not is_parquet(file):
+            return self._layout(file, timed=False).rating is None
+        with readable(file):
+            return not self.has_ratings(list(pl.read_parquet_schema(file)))
 
-    def _has_ratings(self, width: int) -> bool:
-        """Return whether a file without a header has ratings: not two columns, or a third of times."""
-        return self.rating_column is not None or width != 2 + (self.timestamp_column == len(ROLES))
+    def _layout(self, file: Path, timed: bool) -> Layout:
+        """Return where a text has what, by its first lines; the place of times only if they are asked for."""
+        lines, start = first_lines(file), f"{file}, line 1"
+        layout = Layout(separator=self.separator or found_separator(lines))
+        rows = [split_line(line, layout.separator) for line in lines if line.strip()]
+        if rows and re.fullmatch(r"\d+:", lines[0]):
+            raise InputError(start, f"{lines[0]!r}, with the ratings of a film below it", _LISTED)
+        if not rows or not 1 < len(rows[0]) <= MOST_COLUMNS:
+            return layout
+        first, settings = rows[0], {*self._columns, self.low, self.high}
+        if settings == {None} and {find_column(role, first) for role in ROLES[1:]} == {None}:
+            check_layout(rows, layout.separator, str(file))
+        usual = self._usual(len(first))
+        header = self._has_header(first, usual) if self.has_header is None else self.has_header
+        names = first if header else usual
+        if timed and not header and self.timestamp_column is None and "timestamp" not in names:
+            raise InputError(start, "no column of times", "--set dataset.timestamp_column=...")
+        user, item, *others = (place + 1 for place in self.places(names, start, timed=timed))
+        rating = others.pop(0) if self.has_ratings(names) else None
+        timestamp = others[0] if others else None
+        return replace(layout, header=header, user=user, item=item, rating=rating, timestamp=timestamp)
 
-    def _check_layout(self, lines: Sequence[str], separator: str, source: str) -> None:
-        """Refuse what is no line per rating in the usual order, unless settings say how it is to be read."""
-        columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
-        given = *columns, self.low, self.high
-        rows = [split_line(line, separator) for line in lines if line.strip()]
-        named = rows and any(find_column(role, rows[0]) is not None for role in ROLES[1:])
-        if rows and not named and all(setting is None for setting in given):
-            check_layout(rows, separator, source)
+    @property
+    def _columns(self) -> tuple[str | int | None, ...]:
+        return self.user_column, self.item_column, self.rating_column, self.timestamp_column
 
-    def _has_header(self, first: Sequence[str]) -> bool:
+    def _usual(self, width: int) -> list[str]:
+        """Return what the columns of a file without a header hold, in the usual order."""
+        roles = ROLES if self.has_ratings([""] * width) else ROLES[:2]
+        return [*roles, "timestamp", *[""] * width][:width]
+
+    def _has_header(self, first: Sequence[str], usual: Sequence[str]) -> bool:
         """Return whether a first line names the columns rather than holding a rating."""
-        columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
-        if any(isinstance(column, str) for column in columns):
+        if any(isinstance(column, str) for column in self._columns):
             return True
         if find_column("user", first) is not None and find_column("item", first) is not None:
             return True
-        if not self._has_ratings(len(first)):
+        if not self.has_ratings(usual):
             return False
-        place = self._positions(len(first))[2]
+        place = int(self.rating_column or usual.index("rating") + 1)
         # A number with a decimal comma is no name; the reader says what is wrong with it.
-        return place < len(first) and not is_number(first[place].replace(",", "."))
-
-    def _positions(self, width: int) -> list[int]:
-        """Return the positions of users, items, ratings and times; without ratings where there are none."""
-        columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
-        places = [column - 1 if isinstance(column, int) else usual for usual, column in enumerate(columns)]
-        if self._has_ratings(width):
-            return places
-        return places[:2] if self.timestamp_column is None else [*places[:2], places[3]]
+        return place <= len(first) and not is_number(first[place - 1].replace(",", "."))
 
 
 @contextmanager
@@ -301,7 +255,7 @@ def _file_first(source: str) -> Iterator[None]:
 def holds_pairs(path: str) -> bool:
     """Return whether a file looks like one of pairs without ratings; False where it cannot be read."""
     try:
-        return DelimitedTable(path=path).looks_implicit()
+        return DelimitedTable(path=path).holds_pairs()
     except InputError:
         return False
 
@@ -353,19 +307,12 @@ class DelimitedTable(DelimitedColumns):
 
     def _parts(self) -> tuple[str, ...]:
         """Return the files of the train and the test part; none where `path` is the file of all ratings."""
-        train, test = self.train_path, self.test_path
-        if self.path and (train or test):
-            raise SettingError(
-                "path", "a path beside train_path or test_path", "path alone, or the other two"
-            )
-        if train and test:
-            return train, test
-        if not (self.path or train or test):
-            raise SettingError("path", "missing", "the file of ratings, or train_path and test_path")
-        if train or test:
-            missing = "test_path" if train else "train_path"
-            raise SettingError(missing, "missing", "train_path and test_path, or path alone")
-        return ()
+        parts = [part for part in (self.train_path, self.test_path) if part]
+        if len(parts) != (0 if self.path else 2):
+            given = [name for name in ("path", "train_path", "test_path") if getattr(self, name)]
+            accepted = "path, the file of ratings; or train_path and test_path"
+            raise SettingError("path", " and ".join(given) or "missing", accepted)
+        return tuple(parts)
 
     @property
     def public_items(self) -> str:

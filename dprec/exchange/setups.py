@@ -32,8 +32,8 @@ from dprec.mechanisms import (
     TwoLayers,
 )
 from dprec.private_als import ImplicitAls, PrivateAls
+from dprec.randomness.first_draws import first_names
 from dprec.ratings import Ratings, RatingScale
-from dprec.renamed import first_names
 from dprec.reports import CellFamily, PartlyAnsweredFamily, ReportFamily
 from dprec.reports.layers import PERMANENT
 from dprec.secret_sets import SecretSets
@@ -208,8 +208,7 @@ class OwnBudgetsSetup(OneShotSetup):
 
     def refuses(self, start: int, stop: int) -> Bools:
         """Return which of some consecutive users have chosen 0."""
-        refused: Bools = np.array(self.privacy.epsilons)[self.numbers(start, stop)] == 0
-        return refused
+        return np.array(self.privacy.epsilons)[self.numbers(start, stop)] == 0
 
 
 def _memory_of_answers(setup: OneShotSetup, scale: RatingScale) -> str:
@@ -385,7 +384,7 @@ class SummedSetup(Setup):
     @property
     def masks(self) -> bool:
         """Whether the aggregation has them do so."""
-        return self.aggregation.masked is not None
+        return self.aggregation.masks
 
     def represented(self) -> Self:
         """Return the setup for a trusted sum; see `dprec.sums.RepresentedAggregation`."""
@@ -419,11 +418,6 @@ class FederatedSetup(Setup):
     clip: float = option("Largest norm of an update.", gt=0)
     deviation: float = option("Noise that a device adds to each number, in clips; 0 if others add it.", ge=0)
     rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
-
-    @property
-    def needs_scipy(self) -> bool:
-        """Whether the device adds the noise itself."""
-        return self.deviation > 0
 
     @property
     def hides_rated_items(self) -> bool:

@@ -58,8 +58,7 @@ def _thresholds(coordinates: Floats, epsilon: float) -> Uint64s:
     largest = _HALF - fewest_draws(epsilon)
     # In floating point, the product with 1 can exceed the integer.
     distances = np.minimum(np.floor(np.abs(coordinates) * largest).astype(np.int64), largest)
-    heads: Uint64s = (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
-    return heads
+    return (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
 
 
 def pack_answers(coordinates: Ints, answers: Bools, n_coordinates: int) -> list[bytes]:
@@ -189,8 +188,7 @@ def _draw_coordinates(n_coordinates: int, draws: RoundDraws) -> Ints:
 def _coordinates_of(targets: Ints, rank: int, random_words: Uint64s) -> Ints:
     """Return a coordinate of one of the targets for each user, drawn uniformly."""
     places, factors = np.divmod(uniform_below(targets.size * rank, random_words), rank)
-    coordinates: Ints = targets[places] * rank + factors
-    return coordinates
+    return targets[places] * rank + factors
 
 
 def answer_words(draws: RoundDraws) -> Uint64s:
@@ -293,8 +291,7 @@ class ReducedOneBitGradient(GradientReport):
         """Map the mean projected gradient back with the pseudo-inverse of the projection."""
         rows = self.dimensions
         reduced = _mean_estimate(aggregate, epsilon).reshape(rows, shape[1])
-        estimate: Floats = _pseudo_inverse(public_seed, rows, shape[0]) @ reduced
-        return estimate
+        return _pseudo_inverse(public_seed, rows, shape[0]) @ reduced
 
     def check(self, shape: tuple[int, int]) -> None:
         """Refuse a projection to more dimensions than there are items."""
@@ -512,8 +509,7 @@ class SampledSignsOfSets(SampledCoordinates):
         _, own = _places_of(profiles, items)
         errors = own - np.einsum("uf,uf->u", user_factors, item_factors[items])
         factor = user_factors[np.arange(profiles.n_users), factors]
-        values: Floats = -2.0 * (1 + self.confidence * own) * errors * factor
-        return values
+        return -2.0 * (1 + self.confidence * own) * errors * factor
 
     def numbers(
         self, profiles: Profiles, user_factors: Floats, item_factors: Floats, public_seed: int

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COLUMNS = 28
 """Public features: parts of numbers after categories, one upon another where there are more.
 
-`benchmarks/list_settings.py` judges it, `_PARTS`, `_RIDGE` and `share_of_tastes` on validation items.
+benchmarks/choosing/list_settings.py judges it, `_PARTS`, `_RIDGE` and `share_of_tastes` on validation items.
 """
 
 _PARTS = 8

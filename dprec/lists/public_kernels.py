@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 CATEGORIES, NUMBERS = 0.5, 0.3
-"""Variances of f by categories and by numbers; `benchmarks/list_settings.py` judges them."""
+"""Variances of f by categories and by numbers; `benchmarks/choosing/list_settings.py` judges them."""
 
 _REACH = 0.3
 """Share of all popularity that lies between two values of a number whose likeness is 1 / e."""
@@ -61,8 +61,7 @@ class PublicKernels:
     def scores(self, sets: sparse.csr_array) -> Floats:
         """Return f of all items for each set, shape (users, items)."""
         sizes = np.diff(sets.indptr)[:, None]
-        scores: Floats = ((sets @ self.features) / (1 + sizes * self.variances)) @ self.features.T
-        return scores
+        return ((sets @ self.features) / (1 + sizes * self.variances)) @ self.features.T
 
 
 def _near() -> Floats:
@@ -70,8 +69,7 @@ def _near() -> Floats:
     places = np.arange(BINS)
     values, vectors = np.linalg.eigh(np.exp(-np.abs(np.subtract.outer(places, places)) / (_REACH * BINS)))
     kept = values > 1e-2 * values[-1]
-    features: Floats = vectors[:, kept] * np.sqrt(values[kept])
-    return features
+    return vectors[:, kept] * np.sqrt(values[kept])
 
 
 def popularity_bins(numbers: Floats, popularity: Floats) -> Uint8s:

@@ -24,8 +24,7 @@ from dprec.reports.cells import RATING_NOISE
 def normalisation(ratings: ArrayLike, low: float, high: float, b: float) -> Floats:
     """Return C(r), the mass that Laplace(r, b) has on [low, high] (Neera et al. [neera2023], Lemma 1)."""
     r = np.asarray(ratings, dtype=np.float64)
-    mass: Floats = -(np.expm1(-(r - low) / b) + np.expm1(-(high - r) / b)) / 2
-    return mass
+    return -(np.expm1(-(r - low) / b) + np.expm1(-(high - r) / b)) / 2
 
 
 def normalisation_ratio(low: float, high: float, b: float, sensitivity: float) -> float:
@@ -72,8 +71,7 @@ def interval_probabilities(
     n = np.clip(np.asarray(edges, dtype=np.float64)[:, None], low - r, high - r)
     # The integral of the density from 0 to n, for n of either sign.
     integral = -np.sign(n) * np.expm1(-np.abs(n) / b) / (2 * normalisation(r, low, high, b))
-    probabilities: Floats = np.diff(integral, axis=0) @ weights
-    return probabilities
+    return np.diff(integral, axis=0) @ weights
 
 
 def _mixture(ratings: ArrayLike, shares: ArrayLike, low: float, high: float) -> tuple[Floats, Floats]:
@@ -159,8 +157,7 @@ def cell_probabilities(edges: Floats, centres: ArrayLike, b: float) -> Floats:
     # two cumulative probabilities, so that the ratios between rows keep full precision.
     below = np.exp(np.minimum(right, 0.0)) * -np.expm1(np.minimum(left, 0.0) - np.minimum(right, 0.0))
     above = np.exp(-np.maximum(left, 0.0)) * -np.expm1(np.maximum(left, 0.0) - np.maximum(right, 0.0))
-    probabilities: Floats = (below + above) / 2
-    return probabilities
+    return (below + above) / 2
 
 
 @dataclass(frozen=True, kw_only=True)

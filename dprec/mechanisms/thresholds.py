@@ -96,8 +96,7 @@ def fixed_threshold(scale: RatingScale, threshold: float | Literal["middle"]) ->
 
 def sent(true: Bools, epsilon: float) -> Floats:
     """Return the probability that an answer is given: e^epsilon / (1 + e^epsilon) if it is true."""
-    probabilities: Floats = 1 / (1 + np.exp(np.where(true, -epsilon, epsilon)))
-    return probabilities
+    return 1 / (1 + np.exp(np.where(true, -epsilon, epsilon)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +169,7 @@ class BitsAndCounts(Mechanism):
 
 
 _BUDGET_OF_A_BIT, _MOST_BITS = 2.0, 64
-"""Of the budget per user, each bit gets about so much; chosen by benchmarks/choose_residual_bits.py."""
+"""Of the budget per user, each bit gets about so much; `choose_residual_bits` of benchmarks/choosing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,10 +203,7 @@ class ResidualBits(Mechanism):
 
 
 _BUDGET_OF_AN_ANSWER, _MOST_ANSWERS = 4.0, 64
-"""Of the budget per user, an answer gets at most so much; chosen by benchmarks/choose_user_level_bit.py."""
-
-_MANY_ITEMS = 1 << 14
-"""A catalogue for which a channel stands that is asked for without one."""
+"""Of the budget per user, an answer gets at most so much; `choose_user_level_bit` of benchmarks/choosing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,4 +235,4 @@ class UserLevelBit(Mechanism):
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel between two profiles of a large catalogue with nothing in common."""
-        return self.code(_MANY_ITEMS, epsilon).channel(scale)
+        return self.code(1 << 14, epsilon).channel(scale)

@@ -30,7 +30,7 @@ _SPREAD = 0.25
 _PUBLIC, _OFF_THE_LINE, _SLOPE, _GROUP = 0.15, 0.3, 0.3, 0.03
 """Standard deviations on the latent rating: of the mean of everybody's ratings around the public one, of what
 refusals are off the line, of its slope, and of a group around it. Round numbers, which
-benchmarks/choose_refusals.py holds against others on train ratings.
+`choose_refusals` of benchmarks/choosing holds against others on train ratings.
 """
 
 _STEPS = 8
@@ -116,8 +116,7 @@ def _scores(shares: Floats) -> Floats:
 
     ends = ndtri(np.clip(np.concatenate([[0.0], np.cumsum(shares)]), 0, 1))
     densities = INVERSE_SQRT_2_PI * np.exp(-(ends**2) / 2)
-    scores: Floats = -np.diff(densities) / np.where(shares > 0, shares, 1.0)
-    return scores
+    return -np.diff(densities) / np.where(shares > 0, shares, 1.0)
 
 
 def _likelihood(reports: SymbolReports, cells: Ints) -> Floats:

@@ -12,8 +12,6 @@ squared weights at most 1. Both parts are scaled so that whatever a user has rat
 contribution is at most 1.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +31,6 @@ from dprec.wire import decode_cautions, decode_item_sets, encode_cautions, encod
 WEIGHT_BITS, TARGET_BITS, FACTOR_BITS = 8, 12, 16
 """Binary digits of an item's weight, of a target and of a factor, whose product is in whole units."""
 
-_MATRIX_BITS = TARGET_BITS + FACTOR_BITS
 UNIT_WEIGHT = 1 << WEIGHT_BITS
 """The largest weight of an item, in its own units."""
 
@@ -81,8 +78,7 @@ class StatisticsLayout(Layout):
         """Return how long the part of an item is, of equal weights; see `Layout.honest`."""
         counted = np.maximum(counts, self.fewest)
         counted = counted if self.limit is None else np.full(counts.size, self.limit)
-        lengths: Floats = np.sqrt(self.item_share / counted)
-        return lengths
+        return np.sqrt(self.item_share / counted)
 
     @property
     def item_share(self) -> float:
@@ -173,8 +169,7 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
             heaviest = np.zeros(self.n_users, dtype=np.int64)
             np.maximum.at(heaviest, rows_of(np.diff(self.indptr)), layout.weights[self.items])
             squares = np.maximum(squares, layout.fewest * heaviest**2)
-        weights: Floats = UNIT_WEIGHT * np.sqrt(layout.item_share) / np.sqrt(np.maximum(squares, 1))
-        return weights
+        return UNIT_WEIGHT * np.sqrt(layout.item_share) / np.sqrt(np.maximum(squares, 1))
 
     def scaled(self, layout: StatisticsLayout) -> tuple[Ints, Ints]:
         """Return every user's part of its numbers, rounded towards 0, which makes no contribution longer."""
@@ -185,7 +180,7 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
         sides = np.trunc(factors * side).astype(np.int64)
         if not layout.matrix_width:
             return np.zeros((self.n_users, 0), dtype=np.int64), sides
-        matrix = weights / scales[: layout.matrix_width] * 2.0**_MATRIX_BITS
+        matrix = weights / scales[: layout.matrix_width] * 2.0 ** (TARGET_BITS + FACTOR_BITS)
         return np.trunc(packed_outer(factors) * matrix).astype(np.int64), sides
 
     def numbers(self, layout: StatisticsLayout) -> Ints:
@@ -193,8 +188,7 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
         matrices, sides = self.scaled(layout)
         users = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
         cells = np.hstack([matrices[users], sides[users] * self.targets[:, None]])
-        numbers: Ints = cells * layout.weights[self.items][:, None]
-        return numbers
+        return cells * layout.weights[self.items][:, None]
 
     def vectors(self, layout: StatisticsLayout) -> Vectors:
         """Return the numbers of every chosen item; see `Contributions.vectors`."""
@@ -501,8 +495,7 @@ def chosen_ratings(
 def _own_levels(profiles: Profiles, residuals: Floats, options: FactorizationOptions) -> Floats:
     """Return how far each user rates above the item biases, shrunk, shape (users,)."""
     sums = np.bincount(profiles.users, residuals, minlength=profiles.n_users)
-    levels: Floats = sums / (np.diff(profiles.indptr) + options.level_ridge)
-    return levels
+    return sums / (np.diff(profiles.indptr) + options.level_ridge)
 
 
 def own_factors(

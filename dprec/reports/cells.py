@@ -7,8 +7,6 @@ draws apply different channels of the same kind; the server sees how many there 
 One symbol for each rated item, beside the set of these, is the family of most published mechanisms.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -142,8 +140,7 @@ class IndependentDraws(ReportFamily):
 
     def protects(self, counts: Ints) -> Bools:
         """Return of which users anything is sent."""
-        sent: Bools = self.cells(counts) > 0
-        return sent
+        return self.cells(counts) > 0
 
     def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
         """Return the exact losses, per rating and per user, of users with ``counts`` ratings.
@@ -358,8 +355,7 @@ def _how_many(number: int, probability: Floats) -> Floats:
     ways = gammaln(number + 1) - gammaln(ones + 1) - gammaln(number - ones + 1)
     logarithms = ways + xlogy(ones, probability) + xlog1py(number - ones, -probability)
     weights = np.exp(logarithms)
-    probabilities: Floats = weights / weights.sum(axis=1, keepdims=True)
-    return probabilities
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def mean_variance(channel: Channel) -> float:

@@ -13,18 +13,16 @@ Each is weighted by the root of its share of the release. Vectors are normalised
 ones would say less: those of users with many ratings are small in each number anyway.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces, Uint8s, blocks, offsets, rows_of
 from dprec.completion import Profiles
 from dprec.ratings import RatingScale
-from dprec.scipy_or_numpy import sparse_rows
 from dprec.sums import UNIT, Contributions, Layout, Vectors
 from dprec.wire import ItemTable, decode_item_sets, encode_item_sets
 
@@ -35,9 +33,6 @@ _NOTHING = 1e-6
 
 _BELOW_ONE = 1 - 2.0**-40
 """So that rounding makes no contribution longer than 1."""
-
-_RATINGS_AT_ONCE = 20_000
-"""Bounds the memory of vectors that are added up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +69,7 @@ class ProfileLayout(Layout):
 
     @property
     def width(self) -> int:
-        """One."""
+        """One number."""
         return 1
 
     @property
@@ -106,7 +101,7 @@ class ProfileLayout(Layout):
             yield part, released[start:end, 0] / np.sqrt(share), float(1 / np.sqrt(share))
             start = end
 
-    def cells(self, given: ProfileContributions) -> tuple[Ints, Ints, Ints]:
+    def cells(self, given: "ProfileContributions") -> tuple[Ints, Ints, Ints]:
         """Return the user, the row and the units of every cell, by part, and within it by user and row."""
         residuals = self._residuals(given.indptr, given.items, given.levels)
         profiles = _Profiles(given.indptr, given.items, residuals, self.n_items, self.features)
@@ -152,7 +147,7 @@ class ProfileLayout(Layout):
         items, levels, counts = items[kept], levels[kept], np.where(valid, counts, 0)
         profiles = ProfileContributions(offsets(counts), items, levels)
         total = np.zeros(self.n_rows, dtype=np.int64)
-        for users in blocks(counts, _RATINGS_AT_ONCE):
+        for users in blocks(counts, 20_000):
             _, rows, units = self.cells(profiles.of_users(users))
             np.add.at(total, rows, units)
         return valid | empty, total[:, None]
@@ -167,7 +162,7 @@ class ProfileLayout(Layout):
 def _row_sums(values: Floats, indptr: Ints) -> Floats:
     """Return the sum over each user's ratings, one after another, so that it depends on no other user."""
     ones, ratings = np.ones(len(values)), np.arange(len(values))
-    sums: Floats = sparse_rows(ones, ratings, indptr, len(values)) @ values
+    sums: Floats = sp.csr_array((ones, ratings, indptr), shape=(indptr.size - 1, len(values))) @ values
     return sums
 
 

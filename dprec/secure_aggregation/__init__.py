@@ -1,8 +1,8 @@
 """Secure aggregation: sums over users whose summands stay secret."""
 
-from dprec.secure_aggregation.directory import *
 from dprec.secure_aggregation.encoding import *
-from dprec.secure_aggregation.masking import *
+from dprec.secure_aggregation.graph import *
+from dprec.secure_aggregation.messages import *
 from dprec.secure_aggregation.noise import (
     BEYOND_BOUNDS,
     DISTANCE,
@@ -12,7 +12,7 @@ from dprec.secure_aggregation.noise import (
     noise_rows,
     poisson_table,
 )
-from dprec.secure_aggregation.secrets import device_keys
+from dprec.secure_aggregation.streams import device_keys
 
 __all__ = [
     "BEYOND_BOUNDS",
@@ -20,14 +20,11 @@ __all__ = [
     "MOST_MEAN",
     "MOST_VARIANCE",
     "CountSketch",
-    "Directory",
     "GraphSize",
     "MaskGraph",
     "MessageSizes",
     "Rotation",
-    "SigningParty",
     "SumContext",
-    "SumParties",
     "centred",
     "check_modulus",
     "device_keys",

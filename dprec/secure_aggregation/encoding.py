@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dprec.arrays import AnyInts, Floats, Ints, offsets, rows_of, segments
 from dprec.errors import SettingError
 from dprec.randomness import generator
-from dprec.secure_aggregation.secrets import derived_key, stream
+from dprec.secure_aggregation.streams import derived_key, stream
 
 MOST_BITS = 62
 """Bits of the largest modulus: sums of sixty-four-bit numbers are cut to it."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from dprec.arrays import Int32s, Ints, Uint64s
 from dprec.secure_aggregation.encoding import skellam_tail
-from dprec.secure_aggregation.secrets import derived_key, stream
+from dprec.secure_aggregation.streams import derived_key, stream
 
 TOTAL_BITS = 128
 """All probabilities are integer multiples of 2**-128; a table is off by less than `DISTANCE` in all."""

@@ -4,7 +4,6 @@ from dprec.components import Registry
 from dprec.sums.aggregation import Aggregation, Cost, NoisyAggregation, TrustedAggregation
 from dprec.sums.contributions import UNIT, Contributions, Layout, PartOfContributions, Vectors
 from dprec.sums.local import LocalAggregation
-from dprec.sums.masked import MaskedSums
 from dprec.sums.method import LEAST_SHARE, DeviceHalf, Learner, Releases, SummedMethod
 from dprec.sums.represented import RepresentedAggregation
 from dprec.sums.secure import SecureAggregation
@@ -27,7 +26,6 @@ __all__ = [
     "Layout",
     "Learner",
     "LocalAggregation",
-    "MaskedSums",
     "NoisyAggregation",
     "PartOfContributions",
     "Releases",

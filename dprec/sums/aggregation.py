@@ -11,8 +11,6 @@ in floating point can be distinguished. Nor are there integers that no deviate s
 sums apart as well (`dprec.randomness.normal_steps`).
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -28,7 +26,6 @@ from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import ReleaseDraws, normal_steps
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
-from dprec.sums.masked import MaskedSums
 
 
 @dataclass(frozen=True)
@@ -63,13 +60,10 @@ class Aggregation(Options):
     """Why the loss is proved, for the guarantee: what follows a colon, to its full stop."""
     devices_add_noise: ClassVar[bool] = False
     """Whether the noise of a release is what devices add; else who adds up adds it."""
+    masks: ClassVar[bool] = False
+    """Whether devices mask what they send, for which real ones exchange keys."""
     by_itself: ClassVar[bool] = False
     """Whether each report is protected by itself, between any two profiles and without a delta."""
-
-    @property
-    def masked(self) -> MaskedSums | None:
-        """How devices mask what they send, for which real ones exchange keys; None if they do not."""
-        return None
 
     def among(self, users: int) -> Self:
         """Return the aggregation as installed on so many devices; raises SettingError for too few."""
@@ -349,8 +343,7 @@ class TrustedAggregation(NoisyAggregation):
         """Add rounded Gaussian noise, which changes with the round and with the sums."""
         random = draws.generator("noise of sums", aggregate.total)
         noise = normal_steps(random, multiplier / UNIT, aggregate.total.shape)
-        released: Floats = (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
-        return released
+        return (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
 
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the bits of what the contribution is computed from."""

@@ -47,7 +47,6 @@ from dprec.secure_aggregation import (
 )
 from dprec.sums.aggregation import FurtherMessages, NoisyAggregation, OfAllUsers
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
-from dprec.sums.masked import MaskedSums
 from dprec.sums.proofs import Bounds, Proofs, proof_bytes
 
 _PUBLIC_SEED = 0
@@ -207,6 +206,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     )
 
     devices_add_noise: ClassVar[bool] = True
+    masks: ClassVar[bool] = True
 
     dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
     colluders: int = option("Devices that may tell the server all they know.", 5, ge=0)
@@ -218,11 +218,6 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     rotation: bool = option("Whether contributions are turned at random before they are rounded.", False)
     users: int | None = option("Devices of a release; all of the run if none.", None, ge=2)
     proofs: Proofs = option("What devices prove of their contributions: nothing, or their bounds.", "none")
-
-    @property
-    def masked(self) -> MaskedSums:
-        """The aggregation itself."""
-        return self
 
     def among(self, users: int) -> Self:
         """Fix the number of devices, and refuse too few for a graph of masks."""
@@ -277,8 +272,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     def whole(self, sizes: Ints, layout: Layout, multiplier: float) -> Bools:
         """Return which masked vectors have the size that all have."""
-        whole: Bools = sizes * 8 == self.report_bits(layout, 0, multiplier)
-        return whole
+        return sizes * 8 == self.report_bits(layout, 0, multiplier)
 
     def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether enough devices, and enough neighbours of each, are left to unmask the total.
@@ -410,8 +404,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         """Return the total, in which the devices' noise is; see `Aggregation.release`."""
         bits = self._bits(layout, multiplier)
         total = centred(reduced(aggregate.total, bits), bits)
-        released: Floats = self._plan(layout).statistics(total) * layout.scales
-        return released
+        return self._plan(layout).statistics(total) * layout.scales
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of so many devices' shares, and that of rounding, in units of contributions.

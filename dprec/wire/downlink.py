@@ -41,8 +41,7 @@ class BroadcastOptions(Options):
         limits = np.finfo(self.dtype)
         rounded = np.clip(factors, limits.min, limits.max).astype(f"<f{limits.bits // 8}")
         # Without negative zeros, equal factors have equal bytes, whether sent whole or as changes.
-        unsigned: Factors = rounded + rounded.dtype.type(0)
-        return unsigned
+        return rounded + rounded.dtype.type(0)
 
 
 def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
@@ -146,8 +145,7 @@ class ItemTable:
     def directions(self, reach: float) -> Floats:
         """Return each embedding divided by the root of its squared length plus ``reach``."""
         lengths = (self.embeddings**2).sum(axis=1, keepdims=True)
-        directions: Floats = self.embeddings / np.sqrt(lengths + reach)
-        return directions
+        return self.embeddings / np.sqrt(lengths + reach)
 
     def encode(self) -> bytes:
         """Encode the table; raises InputError when it says more of an item than devices take."""

@@ -17,8 +17,6 @@ from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.wire.symbols import MAX_FIELD_BITS, ItemSets, PrefixCode, read_item_sets, written
 
-_LEAST_RATE = 1e-9
-
 _CELLS_AT_ONCE = 1 << 20
 """Of whole rows: bounds the memory for those that are decoded."""
 
@@ -60,7 +58,7 @@ class ReportCodec:
         shown = np.delete(shares, self._blank)
         row_code, cell_code = PrefixCode.for_distribution(shares), PrefixCode.for_distribution(shown)
         # The least rate avoids a division by 0 if next to nothing is shown.
-        rate = max(float(shown.sum()), _LEAST_RATE)
+        rate = max(float(shown.sum()), 1e-9)
         set_bits = min(1.0, rate * _rice_bits_per_item(rate))
         self._whole_row = row_code.expected_bits(shares) < set_bits + rate * cell_code.expected_bits(shown)
         self._code = row_code if self._whole_row else cell_code

@@ -101,7 +101,6 @@ def read_groups(directory: Path) -> list[GroupLine]:
     path = directory / directories.GROUPS
     if not path.is_file():
         return []
-    directories.check_table(path)
     texts = ("name", "by", "group", "population")
     types: dict[str, type[np.generic]] = {
         **dict.fromkeys(GroupSummary.model_fields, np.float64),

@@ -18,7 +18,7 @@ from typing import Any
 from dprec import formats
 from dprec.auditing import Sent, measured
 from dprec.components import sources_of
-from dprec.errors import InputError, within
+from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from dprec.sent_symbols import SentSymbols
@@ -118,6 +118,9 @@ class Auditor:
     @classmethod
     def of(cls, config: RunConfig, trials: int, confidence: float) -> Auditor:
         """Check a configuration as a run would, and reduce it."""
+        if config.schedule is not None:
+            accepted = "null, and a split: an audit tests one collection"
+            raise SettingError("schedule", repr(config.schedule.kind), accepted)
         with within("protocol"):
             listening.reduced(config)
         train, _ = load_ratings(config)
@@ -374,7 +377,7 @@ def audit_all(folder: Path, *, trials: int | None = None, **options: Any) -> tup
     check_unused(folder)
     results = audit_presets(trials=TRIALS if trials is None else trials, **options)
     values = [each.values() for each in results]
-    record = json.dumps({**formats.AUDIT.stamp, "presets": values}, indent=2) + "\n"
+    record = json.dumps({**formats.STAMP, "presets": values}, indent=2) + "\n"
     write_files(folder, {AUDIT: record, REPORT: presets_page(values)})
     return results
 

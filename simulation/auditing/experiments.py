@@ -192,7 +192,7 @@ class Audit:
         for each in findings:
             del each["covers"]  # its strength has it
         own = {**asdict(self), "findings": findings}
-        return {**formats.AUDIT.stamp, **own, **self._conclusion()}
+        return {**formats.STAMP, **own, **self._conclusion()}
 
     def _conclusion(self) -> dict[str, Any]:
         return {

@@ -16,8 +16,8 @@ import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 from numpy.typing import NDArray
 
-from clients.device.ledger import PRICES
 from clients.population import Partition
+from clients.prices import PRICES
 from clients.refusing import LOG
 from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
 from dprec.arrays import Floats, Ints, Pieces

@@ -1,4 +1,4 @@
-"""The command line: dprec run, compare, attack, tune, audit, deploy, device, report, advise and smaller ones.
+"""The command line: dprec run, compare, attack, tune, audit, report, advise and smaller ones.
 
 Every command imports what it needs when it is called, so that the help appears at once.
 """
@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -19,7 +20,7 @@ import dprec
 import simulation
 from dprec.errors import InputError
 from dprec.progress import unheard
-from simulation.console import devices, parameters, pilots
+from simulation.console import parameters
 from simulation.console.progress import progress_bar
 from simulation.console.terminal import exit_code, interrupts_explained
 
@@ -463,10 +464,6 @@ def tune(
         print_tuning(tuned, folder)
 
 
-app.add_typer(pilots.deploy, name="deploy")
-app.add_typer(devices.device, name="device")
-
-
 @app.command(cls=parameters.PlainHelp)
 def schema(
     comparison: Annotated[bool, typer.Option("--comparison", help="That of a comparison.")] = False,
@@ -519,12 +516,16 @@ def listing(what: str) -> list[tuple[str, str]]:
 
 def print_listing(lines: Sequence[tuple[str, str]]) -> None:
     """Print names and descriptions; without a terminal, each in one line."""
-    from simulation.console.terminal import Column, fitted, table_console, width_of
+    from simulation.analysis.columns import text_column
+    from simulation.console.terminal import fitted, table_console, width_of
+    from simulation.storage.column import Column
 
-    names, descriptions = zip(*lines or [("", "none")], strict=True)
-    columns = [Column("", names, numeric=False), Column("", descriptions, numeric=False, wrapped=True)]
-    console = table_console(sum(max(map(len, each)) + 2 for each in (names, descriptions)))
-    console.print(fitted(columns, width_of(console)).table)
+    def word(place: int) -> Column[tuple[str, str]]:
+        return replace(text_column("", lambda line: line[place]), wrapped=place == 1)
+
+    shown = lines or [("", "none")]
+    console = table_console(sum(max(len(line[at]) + 2 for line in shown) for at in (0, 1)))
+    console.print(fitted([word(0), word(1)], shown, width_of(console)).table)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -1,33 +1,27 @@
 """The section on attacks: what is recovered of what was said, beside epsilon, and what liars move."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from itertools import chain
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
 
 from simulation.analysis.attacks import AttackedResult, names_of
-from simulation.analysis.columns import TableColumn, figure_column, text_column, written_column
+from simulation.analysis.columns import figure_column, free_column, text_column, written_column
 from simulation.analysis.vocabulary import DASH, grouped_by, loss, number
-from simulation.pages.figures.marks import Axis, Line, log_axis, plain_axis
-from simulation.pages.figures.panels import (
-    MUTED,
-    SERIES,
-    SURFACE,
-    Entry,
-    Look,
-    Looks,
-    Panel,
-    chart,
-    shortened,
-    told_apart,
-)
-from simulation.pages.figures.rendering import Draw, Plot
-from simulation.pages.page import Section, figures, paragraph, table
+from simulation.pages.drawing import Plot, entry, legend, log_axis, percent, point, titled
+from simulation.pages.looks import DOTTED, MUTED, SERIES, SURFACE, Look, Looks, shortened, told_apart
+from simulation.pages.page import Section, bullets, table
 from simulation.storage.attacked import AttackSummary, Reached
+from simulation.storage.column import Column
 from simulation.storage.columns import column
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _WORDS = (
     "Epsilon bounds what anybody can learn; this is what attacks did learn. Beside each figure stands what "
@@ -39,29 +33,19 @@ _WORDS = (
 
 _DIGITS = 3
 
-_RANKS = "_rank"
-"""How the names of figures end that are ranks, which are drawn on a logarithmic axis."""
 
-
-def attack_sections(
-    lines: Sequence[AttackedResult], looks: Looks, draw: Draw, notes: Sequence[str] = ()
-) -> list[Section]:
+def attack_section(lines: Sequence[AttackedResult], looks: Looks, notes: Sequence[str] = ()) -> Section:
     """Return the section on attacks, if there were any.
 
     ``notes``: what a reader of the figures must know.
     """
+    title = "What an attacker learns, and what liars move"
     if not lines:
-        return []
+        return Section("attacks", title, ())
     several = len({(line.name, line.budget) for line in lines}) > 1
-    said = Markup("").join(Markup("<li>{}</li>").format(note) for note in notes)
-    drawn = [draw(plot) for plot in (*_plots(lines, looks), *_of_liars(lines, looks))]
-    content = (
-        paragraph(_WORDS),
-        *([figures(drawn)] if drawn else []),
-        _compared(lines) if several else _of_one(lines[0]),
-        *([Markup("<ul>{}</ul>").format(said)] if notes else []),
-    )
-    return [Section("attacks", "What an attacker learns, and what liars move", content)]
+    plots = [*_plots(lines, looks), *_plots_of_liars(lines, looks)]
+    content = _WORDS, plots, _compared(lines) if several else _of_one(lines[0]), bullets(notes)
+    return Section("attacks", title, content)
 
 
 def _titled(name: str) -> str:
@@ -72,34 +56,30 @@ def _titled(name: str) -> str:
 def _of_one(line: AttackedResult) -> Markup:
     """Return a table with a line for each figure."""
 
-    def held(title: str, key: str) -> TableColumn[str]:
+    def held(title: str, key: str) -> Column[str]:
         return figure_column(title, "", lambda name: getattr(line.reached[name], key), _DIGITS)
 
-    columns: list[TableColumn[str]] = [
-        text_column("figure", _titled),
-        held("reached", "value"),
-        held("nothing sent", "baseline"),
-        held("ε allows", "bound"),
-    ]
+    figure: Column[str] = text_column("figure", _titled)
+    columns = [figure, held("reached", "value"), held("nothing sent", "baseline"), held("ε allows", "bound")]
     return table("What attacks reached", columns, list(line.reached))
 
 
 def _compared(lines: Sequence[AttackedResult]) -> Markup:
     """Return a table with a line for each protocol at each budget, and a column for each figure."""
 
-    def of(name: str) -> TableColumn[AttackedResult]:
+    def reached(name: str) -> Column[AttackedResult]:
         def value(line: AttackedResult) -> float | None:
             return line.reached[name].value if name in line.reached else None
 
         def text(line: AttackedResult) -> str:
             return _beside(line.reached[name]) if name in line.reached else DASH
 
-        return TableColumn(_titled(name), "", value, text)
+        return free_column(_titled(name), "", value, text)
 
-    columns: list[TableColumn[AttackedResult]] = [
+    columns: list[Column[AttackedResult]] = [
         text_column("protocol", attrgetter("name")),
         written_column("ε", attrgetter("budget"), loss),
-        *map(of, names_of(lines)),
+        *map(reached, names_of(lines)),
     ]
     return table("What attacks reached; small: with nothing sent, and what ε allows", columns, lines)
 
@@ -111,115 +91,115 @@ def _beside(reached: Reached) -> str:
     return Markup("{}<br><small>{}</small>").format(number(reached.value, _DIGITS), small)
 
 
+Courses = Mapping[str, Sequence[AttackedResult]]
+"""Protocols, and what attacks reached at their budgets, from low to high."""
+
+
 def _plots(lines: Sequence[AttackedResult], looks: Looks) -> Iterator[Plot]:
     """Yield the figure of what any protocol reaches at several budgets."""
     every = {name: _courses(name, lines) for name in names_of(lines) if name in AttackSummary.declared()}
     drawn = {name: courses for name, courses in every.items() if courses}
-    if not drawn:
-        return
     said = (
         f"{_titled(name)}, {key} at ε = {loss(line.budget)}: {number(line.reached[name].value, _DIGITS)}"
         for name, courses in drawn.items()
         for key, own in courses.items()
         for line in own
     )
-    yield Plot(
-        "attacks-epsilon",
-        "What attacks reached, by ε",
-        "Lines: reached. Rings: what ε allows. Fine dots: with nothing sent.",
-        "; ".join(said),
-        lambda: [_panel(name, courses, looks) for name, courses in drawn.items()],
-        full_width=True,
-    )
+    if drawn:
+        yield Plot(
+            "attacks-epsilon",
+            "What attacks reached, by ε",
+            "Lines: reached. Rings: what ε allows. Fine dots: with nothing sent.",
+            "; ".join(said),
+            [partial(_draw, name=name, courses=courses, looks=looks) for name, courses in drawn.items()],
+            full_width=True,
+        )
 
 
-def _courses(name: str, lines: Sequence[AttackedResult]) -> dict[str, list[AttackedResult]]:
+def _courses(name: str, lines: Sequence[AttackedResult]) -> Courses:
     """Return the lines of each protocol that a figure has at several budgets."""
     known = [line for line in lines if name in line.reached and line.reached[name].value is not None]
     of_budgets = grouped_by((line.name, line) for line in known if line.budget is not None)
-    return {key: own for key, own in of_budgets.items() if len(own) > 1}
+    return {
+        key: sorted(own, key=lambda line: line.budget or 0.0)
+        for key, own in of_budgets.items()
+        if len(own) > 1
+    }
 
 
-def _panel(name: str, courses: dict[str, list[AttackedResult]], looks: Looks) -> Panel:
-    apart = told_apart(courses, looks)
-    curves = [
-        curve
+def _draw(ax: Axes, name: str, courses: Courses, looks: Looks) -> None:
+    """Draw what is reached at each budget, and thinner what ε allows and what nothing sent reaches."""
+    log_axis(ax.xaxis, [line.budget or np.nan for own in courses.values() for line in own], at_values=True)
+    figures = {
+        key: np.array([_figures(line.reached[name]) for line in own], dtype=np.float64)
         for key, own in courses.items()
-        for curve in _curves(name, key, sorted(own, key=lambda line: line.budget or 0.0), apart[key])
-    ]
-    heights = np.concatenate([np.ravel(curve.y) for curve in curves]).astype(np.float64)
-    known = heights[np.isfinite(heights)]
-    budgets = [line.budget for line in chain(*courses.values()) if line.budget is not None]
-    x = log_axis(budgets, "ε", at_values=True)
-    allowed = Entry("ε allows", MUTED, "o", None, hollow=True)
-    legend = [allowed, Entry("nothing sent", MUTED, dashes=_QUIET)]
-    return chart(_titled(name), x, _height(name, known.tolist()), curves, legend=legend)
+    }
+    every = np.concatenate([*figures.values()])
+    if name.endswith("_rank"):
+        log_axis(ax.yaxis, np.maximum(every[np.isfinite(every)], 1.0))
+    else:
+        low, high = np.nanmin(every), np.nanmax(every)
+        margin = 0.07 * (high - low) or 0.5
+        ax.set_ylim(low - margin, high + margin)
+    handles = []
+    for key, look in told_apart(courses, looks).items():
+        budgets = [line.budget or np.nan for line in courses[key]]
+        reached, baseline, allowed = figures[key].T
+        marker = look.marker or "o"
+        ax.plot(budgets, baseline, color=look.colour, linewidth=1.0, linestyle=DOTTED, alpha=0.7)
+        ax.plot(budgets, allowed, color=look.colour, linestyle="none", marker=marker, **_RING)
+        ax.plot(budgets, reached, color=look.colour, linestyle=look.dashes)
+        words = [
+            f"{key}, ε = {loss(x)}: {number(y, _DIGITS)}"
+            for x, y in zip(budgets, reached.tolist(), strict=True)
+        ]
+        point(ax, budgets, reached, look.colour, words, marker=marker)
+        handles.append(entry(shortened(key), Look(look.colour, marker, look.dashes)))
+    titled(ax, _titled(name))
+    ax.set_xlabel("ε")
+    ring = entry("ε allows", Look(MUTED, "o"), line=False, **_RING)
+    legend(ax, [*handles, ring, entry("nothing sent", Look(MUTED, "", DOTTED))])
 
 
-def _of_liars(lines: Sequence[AttackedResult], looks: Looks) -> Iterator[Plot]:
+def _figures(reached: Reached) -> tuple[float | None, ...]:
+    return reached.value, reached.baseline, reached.bound
+
+
+_RING: Any = {"markersize": 9, "markerfacecolor": SURFACE}
+
+
+def _plots_of_liars(lines: Sequence[AttackedResult], looks: Looks) -> Iterator[Plot]:
     """Yield the figure of ranks by the share of liars, where several were measured."""
     courses = {line.name: course for line in lines if line.main and (course := line.ranks_by_liars)}
-    if not courses:
-        return
-    said = (
-        f"{name}, {100 * share:g} % liars: {number(rank, 1)}"
-        for name, course in courses.items()
-        for share, rank in course
-    )
-    budgets = {line.budget for line in lines if line.name in courses and line.main}
-    known = [loss(budget) for budget in budgets if budget is not None]
-    yield Plot(
-        "attacks-liars",
-        "Rank of the targets, by the share of liars" + (f", at ε = {known[0]}" if len(known) == 1 else ""),
-        "Among the items that an honest user has not rated; 1 is the first of its list.",
-        "; ".join(said),
-        lambda: [_liars_panel(courses, looks)],
-    )
+    said = (words for name, course in courses.items() for words in _ranks_in_words(name, course))
+    budgets = {line.budget for line in lines if line.name in courses and line.main} - {None}
+    at = f", at ε = {loss(budgets.pop())}" if len(budgets) == 1 else ""
+    if courses:
+        yield Plot(
+            "attacks-liars",
+            f"Rank of the targets, by the share of liars{at}",
+            "Among the items that an honest user has not rated; 1 is the first of its list.",
+            "; ".join(said),
+            [partial(_draw_liars, courses=courses, looks=looks)],
+        )
 
 
-def _liars_panel(courses: dict[str, list[tuple[float, float]]], looks: Looks) -> Panel:
-    apart = told_apart(courses, {name: looks.get(name, _ALONE) for name in courses})
-    curves, ends = [], []
-    for name, course in courses.items():
-        shares, ranks = zip(*course, strict=True)
-        words = [f"{name}, {100 * share:g} % liars: {number(rank, 1)}" for share, rank in course]
-        look, mark = apart[name], apart[name].marker or "o"
-        curves.append(Line(shares, ranks, look.colour, 1.7, look.dashes, mark, words=words))
-        ends.append(Entry(shortened(name), look.colour, mark, look.dashes, ranks[-1]))
-    places = [place for course in courses.values() for place in course]
-    x = plain_axis(0.0, max(share for share, _ in places), "share of liars", pad=0.04, percent=True)
-    y = log_axis([1.0, *(max(rank, 1.0) for _, rank in places)], grid=True)
-    height = max(200.0, _END * len(ends))
-    return replace(chart("Median rank", x, y, curves, height=height), ends=ends)
+def _ranks_in_words(name: str, course: Sequence[tuple[float, float]]) -> list[str]:
+    return [f"{name}, {100 * share:g} % liars: {number(rank, 1)}" for share, rank in course]
 
 
-_END = 15.0
-"""Height of a name at the end of a line."""
-
-_ALONE = Look(SERIES[0], "o")
-"""The look of a run by itself."""
-
-_QUIET = "1 2.5"
-"""Dashes of baselines."""
-
-
-def _height(name: str, values: Sequence[float]) -> Axis:
-    if name.endswith(_RANKS):
-        return log_axis([max(value, 1.0) for value in values], grid=True)
-    return plain_axis(min(values), max(values), pad=0.07, grid=True)
-
-
-def _curves(name: str, label: str, own: Sequence[AttackedResult], look: Look) -> Iterator[Line]:
-    """Yield what is reached at each budget, and thinner what ε allows and what nothing sent reaches."""
-    held = [(line.budget, line.reached[name]) for line in own if line.budget is not None]
-    budgets = [budget for budget, _ in held]
-
-    def heights(key: Callable[[Reached], float | None]) -> list[float]:
-        return [np.nan if (value := key(reached)) is None else value for _, reached in held]
-
-    reached = heights(attrgetter("value"))
-    words = [f"{label}, ε = {loss(x)}: {number(y, _DIGITS)}" for x, y in zip(budgets, reached, strict=True)]
-    allowed = heights(attrgetter("bound"))
-    yield Line(budgets, heights(attrgetter("baseline")), look.colour, 1.0, _QUIET, opacity=0.7)
-    yield Line(budgets, allowed, look.colour, 0, marker=look.marker or "o", radius=4.5, hollow=SURFACE)
-    yield Line(budgets, reached, look.colour, 1.7, look.dashes, look.marker or "o", label=label, words=words)
+def _draw_liars(ax: Axes, courses: Mapping[str, Sequence[tuple[float, float]]], looks: Looks) -> None:
+    places = np.concatenate([*courses.values()])
+    log_axis(ax.yaxis, [1.0, *np.maximum(places[:, 1], 1.0)])
+    handles = []
+    alone = Look(SERIES[0], "o")
+    for name, look in told_apart(courses, {name: looks.get(name, alone) for name in courses}).items():
+        shares, ranks = np.array(courses[name]).T
+        marker = look.marker or "o"
+        ax.plot(shares, ranks, color=look.colour, linestyle=look.dashes)
+        point(ax, shares, ranks, look.colour, _ranks_in_words(name, courses[name]), marker=marker)
+        handles.append(entry(shortened(name), Look(look.colour, marker, look.dashes)))
+    percent(ax.xaxis)
+    titled(ax, "Median rank")
+    ax.set_xlabel("share of liars")
+    legend(ax, handles)

@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from simulation.analysis.columns import TableColumn, text_column, written_column
+from simulation.analysis.columns import free_column, text_column, written_column
 from simulation.analysis.vocabulary import DASH, listed, loss, plural
-from simulation.pages.page import Section, page, paragraph, render_template, table
+from simulation.pages.drawing import render
+from simulation.pages.page import Section, page, render_template, table
+from simulation.storage.column import Column
 
 _Values = Mapping[str, Any]
 
@@ -41,12 +43,12 @@ def presets_page(presets: Sequence[_Values]) -> str:
 
 def _page(name: str, words: str, sentence: str, notes: list[str], sections: list[Section]) -> str:
     answer = render_template("answered.html", sentence=sentence, picture="", tiles="")
-    return page(name, "dprec audit", words, notes, sections, answer)
+    return page(name, "dprec audit", words, notes, sections, render, answer)
 
 
 def _findings(audits: Sequence[_Values], *, folded: bool = False) -> Section:
     tables = [table(f"Tests of {values['name']}", _COLUMNS, values["findings"]) for values in audits]
-    reading = paragraph(
+    reading = (
         "From all that two groups of devices send, whose profiles the promise makes hard to tell apart, the "
         "audit learns to tell them apart, which bounds ε from below; a test on noise counts reports that "
         f"share it. {audits[0]['trials']:,} people per profile; all bounds of an audit hold together with "
@@ -121,14 +123,14 @@ def _audited(key: str) -> Callable[[_Values], float | None]:
 
 _STRENGTH = "strength", "probability of seeing a twofold leak"
 
-_COLUMNS: tuple[TableColumn[_Values], ...] = (
+_COLUMNS: tuple[Column[_Values], ...] = (
     text_column("test", itemgetter("test")),
     text_column("promise per", itemgetter("unit")),
     written_column("ε promised", itemgetter("promised"), loss),
     written_column("ε charged", itemgetter("charged"), loss, "by the ledger"),
     written_column("ε at least", itemgetter("at_least"), loss, "measured"),
     text_column("verdict", lambda finding: finding["defect"] or _STANDS),
-    TableColumn(
+    free_column(
         *_STRENGTH,
         lambda finding: 1.0 if finding["exact"] else finding["power"],
         lambda finding: finding["strength"] if finding["exact"] else _strength(finding["power"]),
@@ -138,10 +140,10 @@ _COLUMNS: tuple[TableColumn[_Values], ...] = (
 
 _POWER = _audited("power")
 
-_PRESET_COLUMNS: tuple[TableColumn[_Values], ...] = (
+_PRESET_COLUMNS: tuple[Column[_Values], ...] = (
     text_column("preset", itemgetter("name")),
     written_column("ε promised", _audited("promised"), loss),
     written_column("ε at least", _audited("lower_bound"), loss, "measured"),
-    TableColumn(*_STRENGTH, _POWER, lambda each: _strength(_POWER(each)), numeric=False),
+    free_column(*_STRENGTH, _POWER, lambda each: _strength(_POWER(each)), numeric=False),
     text_column("verdict", _preset_verdict),
 )

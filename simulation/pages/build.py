@@ -21,17 +21,15 @@ from dprec.reports import DeviceChannel
 from simulation.analysis.columns import ResultColumn, SmallTable, run_table, tables_of_comparison, text_column
 from simulation.analysis.populations import Projection, check_population
 from simulation.analysis.protocol_results import declared_in_run, read_comparison
+from simulation.pages.accuracy import evaluation_plots
 from simulation.pages.audit_page import audit_page, presets_page
 from simulation.pages.comparison_page import comparison_page
-from simulation.pages.comparison_plots import evaluation_plots
 from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
+from simulation.pages.drawing import Draw, Plot, Rendered, render, to_figure
 from simulation.pages.evaluation_parts import evaluation_parts, representative_runs
-from simulation.pages.figures.noise import draw_noise
-from simulation.pages.figures.panels import Panel, looks_of
-from simulation.pages.figures.rendering import Draw, Plot, Rendered, render
-from simulation.pages.figures.users import draw_summary
+from simulation.pages.looks import looks_of
 from simulation.pages.page import table
-from simulation.pages.run_page import run_page
+from simulation.pages.run_page import noise_plot, run_page, summary_plot
 from simulation.storage.directories import (
     AUDIT,
     CONFIG,
@@ -121,16 +119,9 @@ def report_runs(directory: str | Path, progress: Progress = silent, *, png: bool
         report(folder, png=png)
 
 
-def _shown(panels: Sequence[Panel]) -> Figure:
-    # Pages do without matplotlib, which takes longer to load than they take to be written.
-    from simulation.pages.figures.drawing import to_figure
-
-    return to_figure(panels)
-
-
 def plot(result: RunRecord) -> Figure:
     """Return the main figure of a run; see `RunResult.plot`."""
-    return _shown(draw_summary(RunFiles.of(result)))
+    return to_figure(summary_plot(RunFiles.of(result)))
 
 
 def plot_comparison(directory: Path) -> Figure:
@@ -140,7 +131,7 @@ def plot_comparison(directory: Path) -> Figure:
     main = next((plot for part in parts for plot in evaluation_plots(part)), None)
     if main is None:
         raise InputError("plot", f"nothing to draw in {directory}", "a comparison with finished runs")
-    return _shown(main.draw())
+    return to_figure(main)
 
 
 def projected(directory: str | Path, population: float) -> list[tuple[str, Projection]]:
@@ -178,7 +169,7 @@ def _keeping(folder: Path, progress: Progress, png: bool) -> Draw:
 def plot_channel(channel: Channel | DeviceChannel) -> Figure:
     """Draw what a channel sends for every true rating, and its mean."""
     noise = channel if isinstance(channel, DeviceChannel) else DeviceChannel(channel, 1, per_user=False)
-    return _shown(draw_noise(noise))
+    return to_figure(noise_plot(noise))
 
 
 def run_html(summary: Mapping[str, Any]) -> str:

@@ -2,26 +2,35 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from markupsafe import Markup
 
 from simulation.analysis import attacks
 from simulation.analysis.answer import answer_sentences
-from simulation.analysis.gains import SETS_ONLY, same_figures
+from simulation.analysis.columns import free_column, text_column, written_column
+from simulation.analysis.gains import POPULARITY, SETS_ONLY, same_figures
 from simulation.analysis.groups import read_groups
+from simulation.analysis.populations import Course, Point, courses, population_sentence
 from simulation.analysis.protocol_results import (
     ComparisonFiles,
     at_reference,
     declared_in_comparison,
     notes_on_delta,
 )
-from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
-from simulation.pages.attacks import attack_sections
-from simulation.pages.comparison_plots import (
-    evaluation_plots,
-    noise_section,
-    user_section,
+from simulation.analysis.vocabulary import (
+    DASH,
+    QUICK_IN_WORDS,
+    TRUST_IN_WORDS,
+    grouped_by,
+    listed,
+    loss,
+    number,
+    plural,
+    size,
 )
+from simulation.pages.accuracy import evaluation_plots, noise_plots, population_plot
+from simulation.pages.attacks import attack_section
 from simulation.pages.comparison_tables import (
     decision,
     grids,
@@ -32,16 +41,18 @@ from simulation.pages.comparison_tables import (
 from simulation.pages.deployment import (
     HOW_TO_PROJECT,
     comparison_projections,
-    projection_sections,
+    projection_section,
     reference_traffic,
 )
+from simulation.pages.drawing import Draw
 from simulation.pages.evaluation_parts import EvaluationPart, evaluation_parts
-from simulation.pages.figures.panels import Looks, looks_of
-from simulation.pages.figures.rendering import Draw
-from simulation.pages.groups import groups_sections
-from simulation.pages.page import Section, figures, page, paragraph, render_template
-from simulation.pages.populations import population_section
+from simulation.pages.groups import groups_section
+from simulation.pages.looks import looks_of
+from simulation.pages.noise import noise_of_comparison
+from simulation.pages.page import Section, bullets, figures, page, render_template, table
+from simulation.pages.users import users_section
 from simulation.pages.words import comparison_in_words, data_in_words, merged_notes
+from simulation.storage.column import Column
 
 _UNPROVED = "the ε is {} and not proved; tables hold what is proved, and figures have a †."
 
@@ -67,15 +78,11 @@ def _first_notes(files: ComparisonFiles) -> list[str]:
     return [*notes, *(note for note, of_all in _notes_of_runs(files) if of_all)]
 
 
-def _notes_sections(files: ComparisonFiles, parts: Sequence[EvaluationPart]) -> list[Section]:
+def _notes_section(files: ComparisonFiles, parts: Sequence[EvaluationPart]) -> Section:
     """Return the section with what holds of some protocols, if there is any such note."""
     notes = [note for note, of_all in _notes_of_runs(files) if not of_all]
     notes += [note for part in parts for note in same_figures(part.results, part.metric)]
-    if not notes:
-        return []
-    lines = Markup("").join(Markup("<li>{}</li>").format(note) for note in notes)
-    content = (Markup("<ul>{}</ul>").format(lines),)
-    return [Section("notes-of-protocols", "Notes on protocols", content)]
+    return Section("notes-of-protocols", "Notes on protocols", (bullets(notes),))
 
 
 def _notes_of_runs(files: ComparisonFiles) -> Iterator[tuple[str, bool]]:
@@ -101,7 +108,9 @@ def _few(names: Sequence[str]) -> str:
 
 def _evaluation(part: EvaluationPart, draw: Draw, *, main: bool) -> tuple[Markup, list[Section]]:
     """Return what one evaluation answers, and its sections."""
-    suffix, drawn = part.suffix, [draw(plot) for plot in evaluation_plots(part)]
+    suffix, plots = part.suffix, evaluation_plots(part)
+    # Drawn first, because the headline links to the folder of figures if there is one.
+    picture = figures(plots[:1], draw, folded=True) if plots else ""
     answer = render_template(
         "comparison_answer.html",
         title=part.titled("Answer"),
@@ -110,15 +119,14 @@ def _evaluation(part: EvaluationPart, draw: Draw, *, main: bool) -> tuple[Markup
         decision=decision(part) if main else "",
         headline=headline_table(part),
         grids=grids(part),
-        picture=figures(drawn[:1], folded=True) if drawn else "",
+        picture=picture,
     )
     every = part.titled("All results: filter, sort, choose columns")
     sections = [
         Section(f"table{suffix}", every, (results_table(part),)),
-        *population_section(part, draw),
+        population_section(part),
+        Section(f"figures{suffix}", part.titled("More figures"), (plots[1:],)),
     ]
-    if drawn[1:]:
-        sections.append(Section(f"figures{suffix}", part.titled("More figures"), (figures(drawn[1:]),)))
     return answer, sections
 
 
@@ -127,30 +135,36 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     looks, traffic = looks_of(files.results), reference_traffic(files)
     parts = evaluation_parts(files, looks)
     of_parts = [_evaluation(part, draw, main=part is parts[0]) for part in parts]
-    sections = [section for _, own in of_parts for section in own]
-    sections += [
-        *attack_sections(attacks.of_results(files.results), looks, draw),
-        *_groups(files, looks, draw),
-        user_section(files, traffic, looks, draw),
-        *noise_section(files, looks, draw),
+    projected = comparison_projections(traffic, population) if population else []
+    # The figure of groups has the protocols at the reference budget.
+    results = [each for each in at_reference(files.results) if each.baseline in (None, SETS_ONLY)]
+    shown = {(each.name, each.budget) for each in results}
+    groups = [line for line in read_groups(files.directory) if line.name in looks]
+    sections = [
+        *(section for _, own in of_parts for section in own),
+        attack_section(attacks.of_results(files.results), looks),
+        groups_section(groups, [line for line in groups if (line.name, line.epsilon) in shown], looks),
+        users_section(files, traffic, looks),
+        Section("noise-section", "Noise of the mechanisms", (noise_of_comparison(files, looks),)),
         *published_section(files),
-        *projection_sections(comparison_projections(traffic, population) if population else [], population),
-        *_notes_sections(files, parts),
-        _provenance(files, projected=population is not None),
+        *([projection_section(projected, population)] if population else []),
+        _notes_section(files, parts),
+        Section(
+            "provenance",
+            "How it was made",
+            (
+                data_in_words(files),
+                "comparison.csv holds the figures of every run, timing.csv how long each took, cells/ the "
+                "runs themselves, comparison.yaml the configuration, and figures/ the figures as SVG.",
+                "" if population else HOW_TO_PROJECT,
+            ),
+        ),
     ]
     title = str(files.config.get("title") or files.config.get("name") or files.directory.name)
     folded = [replace(section, folded=True) for section in sections]
     answered = Markup("").join(answer for answer, _ in of_parts) if parts else None
     words, notes = comparison_in_words(files) + _progress(files), _first_notes(files)
-    return page(title, "dprec comparison", words, notes, folded, answered, scripts=("decision.js",))
-
-
-def _groups(files: ComparisonFiles, looks: Looks, draw: Draw) -> list[Section]:
-    """Return the section on groups of users: its figure has the protocols at the reference budget."""
-    results = [each for each in at_reference(files.results) if each.baseline in (None, SETS_ONLY)]
-    drawn = {(each.name, each.budget) for each in results}
-    lines = [line for line in read_groups(files.directory) if line.name in looks]
-    return groups_sections(lines, looks, draw, lambda line: (line.name, line.epsilon) in drawn)
+    return page(title, "dprec comparison", words, notes, folded, draw, answered, scripts=("decision.js",))
 
 
 def _progress(files: ComparisonFiles) -> str:
@@ -164,12 +178,52 @@ def _progress(files: ComparisonFiles) -> str:
     )
 
 
-def _provenance(files: ComparisonFiles, *, projected: bool) -> Section:
-    words = (
-        "comparison.csv holds the figures of every run, timing.csv how long each took, cells/ the runs "
-        "themselves, comparison.yaml the configuration, and figures/ the figures as SVG."
-    )
-    hint = () if projected else (paragraph(HOW_TO_PROJECT),)
-    return Section(
-        "provenance", "How it was made", (paragraph(data_in_words(files)), paragraph(words), *hint)
-    )
+def population_section(part: EvaluationPart) -> Section:
+    """Return the section, if any protocol was run with several numbers of users, or degrees of noise."""
+    noise = noise_plots(part)
+    if not part.courses:
+        return Section(f"tau{part.suffix}", part.titled("How much noise a protocol stands"), (noise,))
+    together = grouped_by(((each.ratings, each.budget or 0.0), each) for each in part.courses)
+    plots = [population_plot(*key, together[key], part) for key in sorted(together)]
+    content = population_sentence(part.courses) or "", _populations_table(part), [*plots, *noise]
+    return Section(f"users{part.suffix}", part.titled("How many users before it is worth it"), content)
+
+
+def _populations_table(part: EvaluationPart) -> Markup:
+    """Return from how many users on each protocol is worth it, and what it reaches at each number."""
+    lines, metric = part.courses, part.metric
+    results = [*part.results, *part.files.populations]
+    names = dict.fromkeys(each.name for each in results if each.baseline == POPULARITY)
+    beaten = dict.fromkeys(dict.fromkeys(course.base for course in lines), lines)
+    beaten |= {name: courses(results, metric, name) for name in names if name not in beaten}
+
+    def needed(base: str) -> Column[Course]:
+        known = {(each.name, each.budget, each.ratings): each.users_needed for each in beaten[base]}
+        return text_column(
+            f"beats {base}", lambda course: known.get((course.name, course.budget, course.ratings)), "users"
+        )
+
+    def reached(users: float) -> Column[Course]:
+        def point(course: Course) -> Point | None:
+            return next((each for each in course.points if each.users == users), None)
+
+        def text(course: Course) -> str:
+            if (at := point(course)) is None:
+                return DASH
+            sent = at.result.mean("uplink_message_mean_per_user")
+            words = ["" if sent is None else size(sent), "by τ" if at.result.mean("represents") else ""]
+            small = ", ".join(filter(None, words))
+            return Markup("{}<br><small>{}</small>").format(number(at.accuracy, metric.digits - 1), small)
+
+        return free_column(
+            f"{users:,.0f}", "users", lambda course: getattr(point(course), "accuracy", None), text
+        )
+
+    columns: list[Column[Course]] = [
+        text_column("protocol", attrgetter("name")),
+        written_column("ε", attrgetter("budget"), loss),
+        text_column("trust", lambda course: TRUST_IN_WORDS[course.points[0].result.trust]),
+        *map(needed, beaten),
+        *map(reached, sorted({point.users for course in lines for point in course.points})),
+    ]
+    return table(f"From how many users on: {metric.label}, and bytes of messages up", columns, lines)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from simulation.analysis.columns import TableColumn, figure_column, text_column, written_column
+from simulation.analysis.columns import figure_column, text_column, written_column
 from simulation.analysis.populations import METHOD, Projection, project
 from simulation.analysis.protocol_results import (
     ComparisonFiles,
@@ -13,15 +13,20 @@ from simulation.analysis.protocol_results import (
     reference_budget,
 )
 from simulation.analysis.vocabulary import size
-from simulation.pages.page import Section, paragraph, table
+from simulation.pages.page import Section, table
 from simulation.pages.words import label_of
+from simulation.storage.column import Column
 from simulation.storage.files import Columns
 from simulation.storage.run_files import RunFiles, network_bytes_per_user, read_traffic
 
-_NETWORK = (
-    "“Network” is what a network would carry for the same messages in a deployment: HTTP, TLS, object trees, "
-    "polls and visits, by a model with measured constants (simulation.network says how devices connect)."
+Traffic = Sequence[tuple[ProtocolResult, str, Columns]]
+"""Results with their labels, and what was sent by each user."""
+
+HOW_TO_PROJECT = Markup(
+    "<p><code>dprec report DIR --population 10e6</code> adds the traffic of a deployment with as many "
+    "users.</p>"
 )
+"""What a page without a projection says of it."""
 
 
 def run_projections(run: RunFiles, population: float) -> list[tuple[str, Projection]]:
@@ -39,14 +44,12 @@ def run_projections(run: RunFiles, population: float) -> list[tuple[str, Project
     return [(label, project(spent, population)) for label, spent in rows]
 
 
-def comparison_projections(
-    traffic: Sequence[tuple[ProtocolResult, str, Columns]], population: float
-) -> list[tuple[str, Projection]]:
+def comparison_projections(traffic: Traffic, population: float) -> list[tuple[str, Projection]]:
     """Project what a network carries for every protocol to a population, both directions together."""
     return [(label, project(network_bytes_per_user(columns), population)) for _, label, columns in traffic]
 
 
-def reference_traffic(files: ComparisonFiles) -> list[tuple[ProtocolResult, str, Columns]]:
+def reference_traffic(files: ComparisonFiles) -> Traffic:
     """Return the result, label and traffic of one run per protocol, at the reference budget."""
     reference = reference_budget(files.results)
     return [
@@ -56,21 +59,15 @@ def reference_traffic(files: ComparisonFiles) -> list[tuple[ProtocolResult, str,
     ]
 
 
-HOW_TO_PROJECT = Markup(
-    "<code>dprec report DIR --population 10e6</code> adds the traffic of a deployment with as many users."
-)
-"""What a page without a projection says of it."""
-
-
-def projection_sections(rows: Sequence[tuple[str, Projection]], population: float | None) -> list[Section]:
-    """Return the section on the projected traffic of a deployment, if a population is given."""
-    if population is None:
-        return []
+def projection_section(rows: Sequence[tuple[str, Projection]], population: float) -> Section:
+    """Return the section on the projected traffic of a deployment."""
     words = (
         f"{population:,.0f} users a day, each taking part once, with as many bytes per user as the simulated "
-        f"ones. {METHOD}. {_NETWORK}"
+        f"ones. {METHOD}. “Network” is what a network would carry for the same messages in a deployment: "
+        "HTTP, TLS, object trees, polls and visits, by a model with measured constants (simulation.network "
+        "says how devices connect)."
     )
-    columns: list[TableColumn[tuple[str, Projection]]] = [
+    columns: list[Column[tuple[str, Projection]]] = [
         text_column("traffic", lambda row: row[0]),
         written_column("per day", lambda row: row[1].total, size),
         written_column("from", lambda row: row[1].low, size, "95 % interval"),
@@ -78,4 +75,4 @@ def projection_sections(rows: Sequence[tuple[str, Projection]], population: floa
         figure_column("mean rate", "Mbit/s", lambda row: row[1].bits_per_second / 1e6, 2),
     ]
     projected = table(f"Projected traffic of {population:,.0f} users a day", columns, rows)
-    return [Section("projection", "Traffic of a deployment", (paragraph(words), projected))]
+    return Section("projection", "Traffic of a deployment", (words, projected))

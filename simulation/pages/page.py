@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -11,29 +11,22 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from simulation.analysis.columns import Line, TableColumn
-from simulation.analysis.vocabulary import DASH
-from simulation.pages.figures.panels import page_colours
-from simulation.pages.figures.rendering import Rendered
-
-_SCRIPTS = ("page.js", "hover.js")
-"""Of tables and sections, and of what figures show when pointed at."""
+from simulation.pages.drawing import Draw, Plot
+from simulation.pages.looks import COLOURS
+from simulation.storage.column import Column, Line
 
 
 @cache
 def _style_sheet() -> str:
     """Return the colours that a page shares with its figures, light and dark, and the layout."""
-    looks = [name for name in page_colours(dark_mode=False) if name.startswith("look-")]
-    chips = "".join(f".{look} {{ background: var(--{look}); }}\n" for look in looks)
-    return (
-        f":root {{ {_colours(dark_mode=False)} }}\n"
-        f"@media (prefers-color-scheme: dark) {{ :root {{ {_colours(dark_mode=True)} }} }}\n"
-        f"{_read('page.css')}{_read('comparison.css')}{_read('figures.css')}{chips}"
+    light, dark = (
+        " ".join(f"--{name}: {values[scheme]};" for name, values in COLOURS.items()) for scheme in (0, 1)
     )
-
-
-def _colours(*, dark_mode: bool) -> str:
-    return " ".join(f"--{name}: {value};" for name, value in page_colours(dark_mode=dark_mode).items())
+    chips = "".join(f".{name} {{ background: var(--{name}); }}\n" for name in COLOURS if "look" in name)
+    return (
+        f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+        f"{_read('page.css')}{_read('comparison.css')}{chips}"
+    )
 
 
 def _read(name: str) -> str:
@@ -62,7 +55,7 @@ def _templates() -> Environment:
 
 def table(
     caption: str,
-    columns: Sequence[TableColumn[Line]],
+    columns: Sequence[Column[Line]],
     lines: Sequence[Line],
     *,
     sortable: bool = True,
@@ -89,13 +82,13 @@ _FEWEST_CONTENTS = 3
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page."""
+    """A part of a page, which is left out if nothing is in it."""
 
     name: str
     """Its anchor."""
     title: str
-    content: tuple[str, ...]
-    """Markup, or text."""
+    content: Sequence[str | Sequence[Plot]]
+    """Markup, text, which becomes a paragraph, and figures."""
     folded: bool = False
     """Whether only its title is shown until a reader opens it, or follows a link into it."""
 
@@ -106,6 +99,7 @@ def page(
     words: str,
     notes: Sequence[str],
     sections: Sequence[Section],
+    draw: Draw,
     answer: Markup | None = None,
     scripts: Sequence[str] = (),
 ) -> str:
@@ -114,7 +108,10 @@ def page(
     Notes are what a reader must know, the most important first; from the sixth on they are folded. Scripts
     are files of this package that run beside those of every page.
     """
-    script = "".join(map(_read, (*_SCRIPTS, *scripts)))
+    script = "".join(map(_read, ("page.js", *scripts)))
+    shown = [
+        (each, parts) for each in sections if (parts := [_part(part, draw) for part in each.content if part])
+    ]
     return render_template(
         "page.html",
         title=title,
@@ -124,8 +121,8 @@ def page(
         notes=notes[:_SHOWN_NOTES],
         more_notes=notes[_SHOWN_NOTES:],
         # Where every section is folded, their titles are the contents.
-        contents=sections if sum(not each.folded for each in sections) >= _FEWEST_CONTENTS else (),
-        sections=sections,
+        with_contents=sum(not each.folded for each, _ in shown) >= _FEWEST_CONTENTS,
+        sections=shown,
         # This style sheet, this script and an empty icon, and nothing else.
         policy=f"default-src 'none'; img-src data:; style-src {_digest(_style_sheet())}; "
         f"script-src {_digest(script)}; base-uri 'none'; form-action 'none'",
@@ -134,16 +131,18 @@ def page(
     )
 
 
-def figures(rendered: Sequence[Rendered], *, folded: bool = False) -> Markup:
+def _part(part: str | Sequence[Plot], draw: Draw) -> Markup:
+    if isinstance(part, str):
+        return part if isinstance(part, Markup) else Markup("<p>{}</p>").format(part)
+    return figures(part, draw)
+
+
+def figures(plots: Sequence[Plot], draw: Draw, *, folded: bool = False) -> Markup:
     """Return figures beside each other if there is room, with their captions folded if that is wanted."""
-    return render_template("figures.html", figures=rendered, folded=folded)
+    return render_template("figures.html", figures=[draw(plot) for plot in plots], folded=folded)
 
 
-def paragraph(words: str) -> Markup:
-    """Return a paragraph."""
-    return Markup("<p>{}</p>").format(words)
-
-
-def dashed(words: str) -> Markup:
-    """Return a paragraph in place of a part that does not apply, with a dash before it."""
-    return Markup('<p class="dash">{} {}</p>').format(DASH, words)
+def bullets(lines: Iterable[str]) -> Markup:
+    """Return a list of lines; nothing without any."""
+    every = Markup("").join(Markup("<li>{}</li>").format(line) for line in lines)
+    return Markup("<ul>{}</ul>").format(every) if every else every

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -11,6 +10,7 @@ from markupsafe import Markup
 
 from dprec.accounting import COMPARABLE_UNITS
 from dprec.channel import Channel
+from dprec.reports import DeviceChannel
 from simulation.analysis import attacks, vocabulary
 from simulation.analysis.columns import (
     ANY_TWO,
@@ -18,9 +18,9 @@ from simulation.analysis.columns import (
     SERVER_SEES,
     STATUS,
     ResultColumn,
-    TableColumn,
     composed_column,
     figure_column,
+    free_column,
     text_column,
     written_column,
 )
@@ -39,17 +39,23 @@ from simulation.analysis.vocabulary import (
     profiles_compared,
     size,
 )
-from simulation.pages.attacks import attack_sections
-from simulation.pages.deployment import HOW_TO_PROJECT, projection_sections, run_projections
-from simulation.pages.figures.noise import alter_ego_plots, draw_noise, mixture_plots
-from simulation.pages.figures.panels import SERIES, Look
-from simulation.pages.figures.periods import draw_periods, has_periods
-from simulation.pages.figures.rendering import Draw, Plot
-from simulation.pages.figures.users import HELD_AGAINST, draw_summary, evaluated_rounds
-from simulation.pages.groups import groups_sections
-from simulation.pages.page import Section, figures, page, paragraph, render_template, table
+from simulation.pages.attacks import attack_section
+from simulation.pages.deployment import HOW_TO_PROJECT, projection_section, run_projections
+from simulation.pages.drawing import Draw, Plot
+from simulation.pages.groups import groups_section
+from simulation.pages.looks import SERIES, Look
+from simulation.pages.noise import alter_ego_plots, mixture_plots, noise_panels
+from simulation.pages.page import Section, figures, page, render_template, table
+from simulation.pages.users import (
+    HELD_AGAINST,
+    evaluated_rounds,
+    has_periods,
+    periods_panels,
+    summary_panels,
+)
 from simulation.pages.words import components_in_words, run_in_words
 from simulation.protocols.domains import LearnedDomains
+from simulation.storage.column import Column
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import NEARLY_ALL, DirectionSummary, RankingSummary, Summary
 from strategies.participation import RoundRecord
@@ -173,7 +179,7 @@ def _loss_tiles(result: ProtocolResult) -> Iterator[tuple[str, str, str]]:
 def _tile(column: ResultColumn, result: ProtocolResult) -> tuple[str, str, str]:
     """Return the tile of a column, whose figure is large and what qualifies it is not."""
     figure, _, qualified = column.text(result).partition(", ")
-    detail = NONE_PROVED if figure == DASH else ", ".join(filter(None, (qualified, column.hint)))
+    detail = NONE_PROVED if figure == DASH else ", ".join(filter(None, (qualified, column.unit)))
     return column.title, figure, detail
 
 
@@ -187,27 +193,27 @@ def _headed(metric: Metric, summary: Summary) -> str:
     return f"{metric.label} at {summary.accuracy.k}" if metric.column.endswith("_at_k") else metric.label
 
 
-def _summary_plot(run: RunFiles) -> Plot:
+def summary_plot(run: RunFiles) -> Plot:
     """Return the figure of a run's three answers."""
     metric = main_metric(run.summary.accuracy.metrics())
-    reading = (
-        "Dots and bars: median, middle 50 % and 90 % of the predictions; dashed: perfect ones."
-        if metric and run.summary.dataset.scale
-        else ""
-    )
-    if metric and len(evaluated_rounds(run.rounds, metric)) > 1:
-        reading = "Accuracy: one point per evaluated round."
-    if has_periods(run):
-        reading = "Accuracy: one point per period."
+    reading = ""
     if metric and not run.summary.dataset.scale:
-        reading = "Test items among the first of each list."
+        reading = "Test items among the first of each list. "
+    elif has_periods(run):
+        reading = "Accuracy: one point per period. "
+    elif metric and len(evaluated_rounds(run.rounds, metric)) > 1:
+        reading = "Accuracy: one point per evaluated round. "
+    elif metric:
+        reading = "Dots and bars: median, middle 50 % and 90 % of the predictions; dashed: perfect ones. "
     return Plot(
         "summary",
         "The run at a glance",
-        f"{reading} Bytes count whole messages in both directions.".strip(),
+        f"{reading}Bytes count whole messages in both directions.",
         f"Accuracy, ε per user, and bytes per user, median {size(float(np.median(run.bytes_per_user)))}.",
-        partial(draw_summary, run),
+        summary_panels(run),
         full_width=True,
+        width=330,
+        height=210,
     )
 
 
@@ -216,45 +222,37 @@ def run_page(
 ) -> str:
     """Return the page of a run: its files, the text of config.yaml, what is said of declared promises."""
     summary = run.summary
-    notes = [*declared, *summary.notes, *_left_out(summary)]
+    picture = figures([summary_plot(run)], draw)
     answer = render_template(
-        "answered.html",
-        sentence=answer_sentence(summary),
-        picture=figures([draw(_summary_plot(run))]),
-        tiles=_tiles(summary),
+        "answered.html", sentence=answer_sentence(summary), picture=picture, tiles=_tiles(summary)
     )
-    folded = [
-        *periods_sections(run, draw),
-        *example_sections(run),
-        *ranking_sections(run),
-        *_groups(summary, draw),
-        Section("users", "Bytes and ε per user", (user_table(run),)),
-        *noise_sections(run, draw),
-        *rounds_sections(run),
-        *completion_sections(run, draw),
-        _provenance(run, config_text, projected=population is not None),
-    ]
-    sections = projection_sections(run_projections(run, population) if population else [], population)
+    sections = [projection_section(run_projections(run, population), population)] if population else []
     if drawing := drawing_of(run):
         sent = render_template("sent.svg", drawing=drawing)
-        sections = [*sections, Section("sent", "What leaves one device", (sent,))]
-    sections = [*sections, *_attacks(summary, draw), *(replace(section, folded=True) for section in folded)]
-    return page(summary.name, "dprec run", run_in_words(run), notes, sections, answer)
-
-
-def _attacks(summary: Summary, draw: Draw) -> list[Section]:
-    """Return the section on attacks, if there were any."""
+        sections.append(Section("sent", "What leaves one device", (sent,)))
     performed = () if summary.attacks is None else summary.attacks.performed
-    notes = [note for attack in performed for note in attack.notes]
-    return attack_sections(attacks.of_run(summary), {}, draw, notes)
-
-
-def _groups(summary: Summary, draw: Draw) -> list[Section]:
-    """Return the section on groups of users, if there are any."""
-    lines = [
+    sections.append(
+        attack_section(attacks.of_run(summary), {}, [note for each in performed for note in each.notes])
+    )
+    grouped = [
         GroupLine(summary.name, None, by, own) for by, groups in summary.groups.items() for own in groups
     ]
-    return groups_sections(lines, {summary.name: Look(SERIES[0], "o")}, draw, lambda line: True)
+    folded = [
+        _periods_section(run),
+        _example_section(run),
+        *ranking_sections(run),
+        groups_section(grouped, grouped, {summary.name: Look(SERIES[0], "o")}),
+        Section("users", "Bytes and ε per user", (user_table(run),)),
+        Section(
+            "noise-section", "Noise of the mechanism", ([noise_plot(run.channel)] if run.channel else [],)
+        ),
+        _rounds_section(run),
+        _completion_section(run),
+        _provenance(run, config_text, projected=population is not None),
+    ]
+    sections += [replace(section, folded=True) for section in folded]
+    notes = [*declared, *summary.notes, *_left_out(summary)]
+    return page(summary.name, "dprec run", run_in_words(run), notes, sections, draw, answer)
 
 
 def _left_out(summary: Summary) -> list[str]:
@@ -280,9 +278,9 @@ def _provenance(run: RunFiles, config_text: str, *, projected: bool) -> Section:
         f"{seconds.server_s:.1f} s on the server, {seconds.startup_s:.1f} s to start up; peak memory "
         f"{run.summary.peak_memory_mb:,.0f} MB. {versions}."
     )
-    shown = [components_in_words(run), words, *(() if projected else (HOW_TO_PROJECT,))]
     configuration = render_template("configuration.html", config=config_text)
-    return Section("provenance", "How it was made", (*map(paragraph, shown), configuration))
+    content = components_in_words(run), words, "" if projected else HOW_TO_PROJECT, configuration
+    return Section("provenance", "How it was made", content)
 
 
 _USER_FIGURES = {
@@ -300,131 +298,116 @@ _USER_FIGURES = {
 
 _STATISTICS = ("mean", "smallest", "5th percentile", "median", "95th percentile", "largest")
 
-_Figures = tuple[str, Sequence[float]]
-"""What a line is called, and its figures."""
-
 
 def user_table(run: RunFiles) -> Markup:
     """Return how every figure that applies is distributed over the users."""
     privacy = run.summary.privacy
     compared = profiles_compared(privacy.epsilon_per_user.max, hides_rated_items=privacy.hides_rated_items)
-    lines: list[_Figures] = []
+    lines: list[Sequence[Any]] = []
     for column, label in _USER_FIGURES.items():
         known = run.traffic[column][np.isfinite(run.traffic[column])]
         if known.size:
             statistics = [float(known.mean()), *np.percentile(known, (0, 5, 50, 95, 100)).tolist()]
-            lines.append((f"{label}{compared}" if "per user" in label else label, statistics))
+            lines.append((f"{label}{compared}" if "per user" in label else label, *statistics))
 
-    columns: list[TableColumn[_Figures]] = [text_column("per user", itemgetter(0))]
-    columns += [
-        TableColumn(name, "", partial(_figure, place), partial(_written, place))
-        for place, name in enumerate(_STATISTICS)
-    ]
+    def statistic(place: int, name: str) -> Column[Sequence[Any]]:
+        def text(line: Sequence[Any]) -> str:
+            value = line[place]
+            digits = 0 if value == round(value) or value >= 100 else 1
+            return loss(value) if "ε" in line[0] else number(value, digits)
+
+        return free_column(name, "", itemgetter(place), text)
+
+    columns: list[Column[Sequence[Any]]] = [text_column("per user", itemgetter(0))]
+    columns += [statistic(place, name) for place, name in enumerate(_STATISTICS, start=1)]
     return table(f"How {run.summary.traffic.users:,} users differ", columns, lines)
 
 
-def _figure(place: int, line: _Figures) -> float:
-    return line[1][place]
-
-
-def _written(place: int, line: _Figures) -> str:
-    """Write a loss, a count, or the mean of counts."""
-    label, value = line[0], line[1][place]
-    return loss(value) if "ε" in label else number(value, 0 if value == round(value) or value >= 100 else 1)
-
-
-def example_sections(run: RunFiles) -> list[Section]:
+def _example_section(run: RunFiles) -> Section:
     """Return the section with some predictions of one user, if anybody has enough test ratings."""
+    title = "Predictions for one user"
     if run.example is None:
-        return []
+        return Section("example", title, ())
     names = run.summary.item_names
-    columns: list[TableColumn[tuple[str, float, float]]] = [
+    columns: list[Column[tuple[str, float, float]]] = [
         text_column("item", lambda line: names.get(line[0], line[0])),
-        written_column("true rating", lambda line: line[1], "{:g}".format),
-        figure_column("prediction", "", lambda line: line[2], 2),
+        written_column("true rating", itemgetter(1), "{:g}".format),
+        figure_column("prediction", "", itemgetter(2), 2),
     ]
     shown = table(f"Test ratings of user {run.example.user}", columns, run.example.predicted)
-    return [Section("example", "Predictions for one user", (shown,))]
+    return Section("example", title, (shown,))
 
 
 def ranking_sections(run: RunFiles) -> list[Section]:
     """Return the figures of lists from the catalogue, if they were measured."""
     rated = run.summary.dataset.scale is not None
-    rankings = {
-        f"Among all items that a user {'has not rated' if rated else 'does not have'}": "ranking",
-        "Among sampled items": "sampled_ranking",
-    }
     hit = "a relevant test rating" if rated else "a test item"
     by = (
         "predicted rating; hits are items with a relevant test rating"
         if rated
         else "score; hits are test items"
     )
-    measured = ((title, getattr(run.summary.accuracy, name)) for title, name in rankings.items())
-    return [
-        Section(
-            "ranking",
-            "Ranking over the catalogue",
-            (
-                paragraph(f"Lists by {by}."),
-                _ranking_table(f"{title}; means over {each.users:,} users with {hit}", each),
-            ),
-        )
-        for title, each in measured
-        if each is not None
+    titles = {
+        f"Among all items that a user {'has not rated' if rated else 'does not have'}": "ranking",
+        "Among sampled items": "sampled_ranking",
+    }
+    sections = []
+    for title, name in titles.items():
+        ranking: RankingSummary | None = getattr(run.summary.accuracy, name)
+        if ranking is not None:
+            caption = f"{title}; means over {ranking.users:,} users with {hit}"
+            content = f"Lists by {by}.", _ranking_table(caption, ranking)
+            sections.append(Section("ranking", "Ranking over the catalogue", content))
+    return sections
+
+
+def _ranking_table(caption: str, ranking: RankingSummary) -> Markup:
+    def at(cutoff: int) -> Column[tuple[str, Mapping[int, float | None]]]:
+        return figure_column(f"at {cutoff}", "", lambda line: line[1][cutoff], 4)
+
+    columns: list[Column[tuple[str, Mapping[int, float | None]]]] = [
+        text_column("metric", lambda line: line[0].removesuffix("_at").replace("_", " "))
     ]
+    columns += map(at, ranking.ndcg_at)
+    return table(caption, columns, [each for each in ranking if each[0].endswith("_at") and each[1]])
 
 
-_Cutoffs = tuple[str, Mapping[int, float | None]]
-
-
-def _ranking_table(title: str, ranking: RankingSummary) -> Markup:
-    columns: list[TableColumn[_Cutoffs]] = [
-        text_column("metric", lambda line: line[0].removesuffix("_at").replace("_", " ")),
-        *(figure_column(f"at {each}", "", partial(_at_cutoff, each), 4) for each in ranking.ndcg_at),
-    ]
-    return table(title, columns, [each for each in ranking if each[0].endswith("_at") and each[1]])
-
-
-def _at_cutoff(cutoff: int, line: _Cutoffs) -> float | None:
-    return line[1][cutoff]
-
-
-def periods_sections(run: RunFiles, draw: Draw) -> list[Section]:
+def _periods_section(run: RunFiles) -> Section:
     """Return the section on a run of several collections, period by period."""
     metric = main_metric(run.summary.accuracy.metrics())
-    if metric is None or not has_periods(run):
-        return []
-    plot = Plot(
-        "periods",
-        "In the course of time",
-        "Left: each point is what is predicted of the ratings of the next period. Right: the share of the "
-        "reported ratings of which the likeliest level, given all reports so far, is the true one, as far as "
-        "reports tell levels apart: fresh noise averages out, and what is answered once does not.",
-        f"{metric.label} in each of {len(run.rounds)} periods.",
-        partial(draw_periods, run, metric),
-        full_width=True,
+    plots = []
+    if metric is not None and has_periods(run):
+        plots.append(
+            Plot(
+                "periods",
+                "In the course of time",
+                "Left: each point is what is predicted of the ratings of the next period. Right: the share "
+                "of the reported ratings of which the likeliest level, given all reports so far, is the true "
+                "one, as far as reports tell levels apart: fresh noise averages out, and what is answered "
+                "once does not.",
+                f"{metric.label} in each of {len(run.rounds)} periods.",
+                periods_panels(run, metric),
+                full_width=True,
+            )
+        )
+    return Section("periods-section", "Period by period", (plots,))
+
+
+def noise_plot(noise: DeviceChannel) -> Plot:
+    """Return the figure of what a channel sends for every true rating, and its mean."""
+    per_user = (
+        f" Calibrated for the median user, who reports {noise.cells:,} cells." if noise.per_user else ""
     )
-    return [Section("periods-section", "Period by period", (figures([draw(plot)]),))]
-
-
-def noise_sections(run: RunFiles, draw: Draw) -> list[Section]:
-    """Return the section on what the mechanism sends, if it is a channel."""
-    noise = run.channel
-    if noise is None:
-        return []
-    median = f" Calibrated for the median user, who reports {noise.cells:,} cells." if noise.per_user else ""
-    plot = Plot(
+    return Plot(
         "noise",
         "What the mechanism sends, and what the server reads",
         f"{_symbols_in_words(noise.channel)} The mean of what is read rises with a slope of "
-        f"{noise.slope:.2f}; below 1, reports are pulled to the middle of the scale.{median}",
+        f"{noise.slope:.2f}; below 1, reports are pulled to the middle of the scale.{per_user}",
         f"A true {noise.ratings[0]:g} is read as {noise.expected[0]:.2f} on average, a true "
         f"{noise.ratings[-1]:g} as {noise.expected[-1]:.2f}.",
-        partial(draw_noise, noise),
+        noise_panels(noise),
         full_width=True,
     )
-    return [Section("noise-section", "Noise of the mechanism", (figures([draw(plot)]),))]
 
 
 def _symbols_in_words(channel: Channel) -> str:
@@ -435,66 +418,60 @@ def _symbols_in_words(channel: Channel) -> str:
     return f"A bit is sent: the server reads {no} for a 0 and {yes} for a 1."
 
 
-def rounds_sections(run: RunFiles) -> list[Section]:
+def _rounds_section(run: RunFiles) -> Section:
     """Return the table of the rounds, if there are any."""
-    if not run.rounds:
-        return []
-    measured = [
-        figure_column(each.label, "", partial(_measured, each), each.digits)
-        for each in metrics_of([result_of(run.summary)])
-        if any(_measured(each, record) is not None for record in run.rounds)
+
+    def measured(metric: Metric) -> Column[RoundRecord]:
+        return figure_column(
+            metric.label, "", lambda record: (record.accuracy or {}).get(metric.column), metric.digits
+        )
+
+    every = map(measured, metrics_of([result_of(run.summary)]))
+    columns = [
+        *(figure_column(name, "", attrgetter(name), 0) for name in ("round", "replies", "failures")),
+        *(each for each in every if any(each.value(record) is not None for record in run.rounds)),
+        figure_column("up", "message bytes", attrgetter("uplink_message_bytes"), 0),
+        figure_column("down", "message bytes", attrgetter("downlink_message_bytes"), 0),
+        figure_column("seconds", "", attrgetter("seconds"), 2),
     ]
-    columns = [figure_column(name, "", attrgetter(name), 0) for name in ("round", "replies", "failures")]
-    columns += measured
-    for way in ("up", "down"):
-        columns.append(figure_column(way, "message bytes", attrgetter(f"{way}link_message_bytes"), 0))
-    columns.append(figure_column("seconds", "", attrgetter("seconds"), 2))
-    shown = table("Rounds, all users together", columns, run.rounds)
-    return [Section("rounds-section", "Round by round", (shown,))]
+    shown = table("Rounds, all users together", columns, run.rounds) if run.rounds else ""
+    return Section("rounds-section", "Round by round", (shown,))
 
 
-def _measured(metric: Metric, record: RoundRecord) -> float | None:
-    return (record.accuracy or {}).get(metric.column)
-
-
-def completion_sections(run: RunFiles, draw: Draw) -> list[Section]:
+def _completion_section(run: RunFiles) -> Section:
     """Return the section on what the completion learned, with figures, if it reports anything."""
-    learned = run.summary
-    drawn = [] if learned.mixture is None else mixture_plots(learned.mixture)
-    content: list[str] = [figures([draw(plot) for plot in drawn])] if drawn else []
-    if learned.domains is not None:
-        content.append(_layers_table(learned.domains))
-        if plots := alter_ego_plots(learned.domains, learned.item_names):
-            content.append(figures([draw(plot) for plot in plots]))
+    learned, domains = run.summary, run.summary.domains
     rows = [
         (key.replace("x_sim", "X-Sim").replace("_", " "), _shown(value))
         for key, value in learned.completion_diagnostics.items()
         if not isinstance(value, dict)
     ]
-    columns: list[TableColumn[tuple[str, str | None]]] = [
-        text_column(title, itemgetter(place)) for place, title in enumerate(("diagnostic", "value"))
-    ]
-    content += [table("Diagnostics", columns, rows, sortable=False)] if rows else []
-    if not content:
-        return []
-    return [
-        Section("completion-section", f"What the completion learned ({learned.completion})", tuple(content))
-    ]
+    columns = [text_column("diagnostic", itemgetter(0)), text_column("value", itemgetter(1))]
+    content = (
+        [] if learned.mixture is None else mixture_plots(learned.mixture),
+        "" if domains is None else _layers_table(domains),
+        [] if domains is None else alter_ego_plots(domains, learned.item_names),
+        table("Diagnostics", columns, rows, sortable=False) if rows else "",
+    )
+    return Section("completion-section", f"What the completion learned ({learned.completion})", content)
 
 
 def _layers_table(domains: LearnedDomains) -> Markup:
     """Return how many items every layer of two domains has, and how many edges were kept between them."""
-    sides, between = (domains.source, domains.target), domains.edges_between
-    lines: list[_Figures] = [
-        ("NN: away from bridges", [side.away_from_bridges for side in sides]),
-        ("NB: next to a bridge", [side.next_to_bridges for side in sides]),
-        ("BB: bridges", [side.bridges for side in sides]),
-        ("edges, NN to NB", [side.edges_from_away for side in sides]),
-        ("edges, NB to BB", [side.edges_to_bridges for side in sides]),
-        ("edges between the domains", [between, between]),
+    sides = domains.source, domains.target
+    layers = {
+        "NN: away from bridges": "away_from_bridges",
+        "NB: next to a bridge": "next_to_bridges",
+        "BB: bridges": "bridges",
+        "edges, NN to NB": "edges_from_away",
+        "edges, NB to BB": "edges_to_bridges",
+    }
+    lines = [(words, *(getattr(side, name) for side in sides)) for words, name in layers.items()]
+    lines.append(("edges between the domains", domains.edges_between, domains.edges_between))
+    columns = [text_column("items", itemgetter(0))]
+    columns += [
+        figure_column(side.name, "", itemgetter(place), 0) for place, side in enumerate(sides, start=1)
     ]
-    columns: list[TableColumn[_Figures]] = [text_column("items", itemgetter(0))]
-    columns += [figure_column(side.name, "", partial(_figure, place), 0) for place, side in enumerate(sides)]
     return table("The two domains as layers", columns, lines, sortable=False)
 
 

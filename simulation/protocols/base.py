@@ -36,8 +36,8 @@ from dprec.errors import InputError, SettingError, within
 from dprec.exchange import Setup, XMapSetup
 from dprec.mechanisms import Mechanism
 from dprec.personalization import OrdinalProcess
+from dprec.randomness.first_draws import first_names
 from dprec.ratings import ColdRatings, Ratings, RatingScale
-from dprec.renamed import first_names
 from dprec.reports import ReportFamily
 from dprec.schedules import Schedule
 from dprec.sums import Aggregation, SummedMethod

@@ -55,7 +55,8 @@ class NothingSentProtocol(Protocol):
     )
     prior_ratings: float = option(
         "Number of own ratings that the prior weighs as much as; the default is the best of eleven values on "
-        "tenths of the train ratings of MovieLens 100K (u1), RMSE 1.0386 (benchmarks/nothing_sent_prior.py).",
+        "tenths of the train ratings of MovieLens 100K (u1), RMSE 1.0386 "
+        "(benchmarks/choosing/nothing_sent_prior.py).",
         2.0,
         ge=0,
     )

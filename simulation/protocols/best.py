@@ -1,8 +1,9 @@
 """The best of this project's one-shot protocols at a budget, by a table and by what reports tell.
 
-benchmarks/choose_best.py holds the table against validation ratings of MovieLens 100K. Where a protocol meets
-ratings (`suited_to`), information decides beyond the table: counts serve a server up to a larger epsilon
-where items have many ratings, and a bit may say more than symbols about levels whose shares are not public.
+benchmarks/choosing/best.py holds the table against validation ratings of MovieLens 100K. Where a protocol
+meets ratings (`suited_to`), information decides beyond the table: counts serve a server up to a larger
+epsilon where items have many ratings, and a bit may say more than symbols about levels whose shares are not
+public.
 """
 
 from dataclasses import dataclass, replace

@@ -2,7 +2,7 @@
 
 What a table of pairs is worth follows from the noise of a number of its sums, over the users, whoever adds
 up: with little it is best at any budget, and with much the whole budget is better spent on popularity, which
-a device weighs by what is public about its items. benchmarks/choose_best_list.py chose where they change
+a device weighs by what is public about its items. benchmarks/choosing/best_list.py chose where they change
 places.
 """
 

@@ -58,7 +58,7 @@ class GradientPerturbationProtocol(Protocol):
     symbols: int = option("Cells of the grid to which a noisy entry is rounded.", 256, ge=3, le=4096)
     step: float = option(
         "Step length, as a multiple of 1 / curvature at 0; not published, chosen by "
-        "benchmarks/choose_one_bit_settings.py.",
+        "benchmarks/choosing/settings.py.",
         4.0,
         gt=0,
         le=1e9,

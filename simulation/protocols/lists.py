@@ -207,7 +207,7 @@ class EaseProtocol(ClearSetsProtocol):
     papers: ClassVar[tuple[str, ...]] = ("steck2019",)
     ridge: float = option(
         "Ridge of the weights, lambda in the paper; the default is the best of six on validation items of "
-        "MovieLens 100K and MSWeb (benchmarks/choose_list_references.py).",
+        "MovieLens 100K and MSWeb (benchmarks/choosing/list_references.py).",
         300.0,
         gt=0,
     )

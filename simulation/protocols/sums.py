@@ -229,7 +229,7 @@ class SummedProtocol(Protocol):
             group=task.group,
             roster=task.roster,
             received=[] if task.attacked else None,
-            parties=task.parties,
+            exchange=task.exchange_of and task.exchange_of(aggregation, task.public_seed),
         )
         rounds = self.method.rounds
         strategy.run_rounds(

@@ -16,7 +16,6 @@ from dprec.predictions import Predict, PredictRows
 from dprec.progress import Progress
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import DeviceChannel
-from dprec.secure_aggregation import SumParties
 from dprec.wire import TrafficLedger
 from simulation.protocols.domains import LearnedDomains
 from strategies.participation import RoundRecord
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from clients.population import HeldFactors
     from strategies.iterative import State
+    from strategies.releases import ExchangeOf
     from strategies.roster import Roster
 
 if TYPE_CHECKING:
@@ -93,8 +93,10 @@ class ServerTask:
 
     represents: int | None = None
     """How large a population the users represent; None where all are there."""
-    parties: SumParties | None = None
-    """Who takes part on a deployment whose devices mask what they send; None otherwise."""
+    exchange_of: ExchangeOf | None = None
+    """What makes what is said around the releases of a sum, where devices mask what they send; None in a
+    simulation.
+    """
     attacked: bool = False
     """Whether the outcome is to hold what the server has seen, for attacks."""
 

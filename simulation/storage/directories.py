@@ -1,35 +1,33 @@
 """Directories of results: the names of their files, and claims, so that nothing is ever overwritten."""
 
+import fcntl
 import hashlib
-import json
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
+from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dprec import formats
 from dprec.accounting import PrivacyUnit
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.errors import InputError
 from dprec.ratings import ColdRatings, Ratings
 from simulation.configuration.strict_yaml import flatten, parse_yaml, read_yaml
 from simulation.storage.files import (
+    UNFINISHED,
     Count,
     Document,
-    FileSummary,
     Row,
     Stamped,
-    check_recorded,
     csv_of_rows,
     parse_document,
-    read_text,
     unusable,
     write_atomically,
-    write_recorded,
 )
 
 # A run.
@@ -43,7 +41,7 @@ ENTROPY = "entropy.hex"
 
 # A comparison, with one run directory per cell.
 COMPARISON, TABLE, TIMINGS, CELLS = "comparison.yaml", "comparison.csv", "timing.csv", "cells"
-NOISE, TABLES = "noise.csv", "tables.json"
+NOISE = "noise.csv"
 
 # An audit, beside its configuration.
 AUDIT = "audit.json"
@@ -51,6 +49,12 @@ AUDITS = "audits"
 
 # Whatever has a page.
 REPORT, FIGURES, SINGLE_FILE = "report.html", "figures", "report-single-file.html"
+
+_RESULTS = (
+    *(CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHANNEL, LEDGER, MESSAGES, USERS, GROUPS, ATTACK),
+    *(COMPARISON, TABLE, TIMINGS, CELLS, AUDIT, REPORT, FIGURES),
+)
+"""What nothing interrupted leaves in a directory without a configuration of its kind."""
 
 
 def cell_key(
@@ -70,6 +74,24 @@ _COSMETIC = re.compile(
 """Keys that change no figure: how a run is simulated, except for faults and seed, and what a page says."""
 
 
+class _Lock:
+    """Keeps other processes out of a folder, for as long as it is referred to."""
+
+    def __init__(self, folder: Path) -> None:
+        opened = os.open(folder, os.O_RDONLY)
+        finalize(self, os.close, opened)
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(str(folder), "another process writes to it", "a new directory") from None
+        except OSError:
+            pass  # a file system without locks
+
+
+_LOCKS: WeakValueDictionary[Path, _Lock] = WeakValueDictionary()
+"""Those of this process, which may claim a folder again."""
+
+
 class ClaimedDirectory:
     """A directory of results, which the file of a configuration claims before anything else is written."""
 
@@ -77,13 +99,11 @@ class ClaimedDirectory:
     """File of the configuration."""
     held: ClassVar[str]
     """What a directory with such a file holds, for errors."""
-    others: ClassVar[tuple[str, ...]]
-    """Files that nothing interrupted leaves in a directory without a configuration."""
     final: ClassVar[str | None] = None
     """File whose presence means that everything is finished; the configuration is then left as it is."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, lock: _Lock | None = None) -> None:
+        self.path, self._lock = path, lock
 
     @classmethod
     def claim_for(
@@ -91,15 +111,18 @@ class ClaimedDirectory:
     ) -> Self:
         """Create a directory and write a configuration to it, or take over one that has the same.
 
+        No other process can claim it until what is returned is no longer referred to.
+
         ``configuration``: the contents of its file.
         ``resume``: whether a directory in which the same was interrupted, or finished, may be taken over.
         ``others``: more files that nothing interrupted leaves in a directory without a configuration.
-        Raises InputError when the directory cannot be written to, or holds something else.
+        Raises InputError when the directory cannot be written to, holds something else, or is in use.
         """
         folder = Path(path)
         own = folder / cls.claimed_by
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            lock = _LOCKS.setdefault(folder.resolve(), _LOCKS.get(folder.resolve()) or _Lock(folder))
             finished = cls.final is not None and (folder / cls.final).exists()
             if finished and not resume:
                 raise InputError(str(folder), "it holds a finished run", "a new directory")
@@ -107,13 +130,15 @@ class ClaimedDirectory:
                 if not resume:
                     raise InputError(str(folder), f"it holds {cls.held}", "a new directory, or --resume")
                 check_same_config(own, configuration)
-            elif present := [other for other in (*cls.others, *others) if (folder / other).exists()]:
+            elif present := [name for name in (*_RESULTS, *others) if (folder / name).exists()]:
                 raise InputError(str(folder), f"it holds {present[0]} of something else", "a new directory")
             if not finished:
                 write_atomically(own, configuration)
+            for unfinished in folder.glob(f"{UNFINISHED}*"):
+                unfinished.unlink(missing_ok=True)
         except OSError as error:
             raise unusable(folder, error) from None
-        return cls(folder)
+        return cls(folder, lock)
 
 
 def check_unused(folder: Path) -> None:
@@ -169,17 +194,10 @@ def _columns(part: Ratings | Catalogue | UsersTable) -> tuple[NDArray[Any], ...]
     return part.user_ids, part.item_ids, part.indptr, part.items, part.levels, exact, *given
 
 
-class _TablesRecord(Stamped):
-    """tables.json: rows and SHA-256 of the tables, so that one that was cut or changed is noticed."""
-
-    files: dict[str, FileSummary] = Field(description="Every table, by the name of its file.")
-
-
 class ComparisonDirectory(ClaimedDirectory):
     """A directory that a comparison writes to."""
 
     claimed_by, held = COMPARISON, "a comparison already"
-    others = (CONFIG, SUMMARY, TABLE, TIMINGS, GROUPS, TABLES, CELLS, REPORT, FIGURES, AUDIT)
 
     @property
     def cells(self) -> Path:
@@ -191,41 +209,13 @@ class ComparisonDirectory(ClaimedDirectory):
         write_atomically(self.path / NOISE, csv_of_rows(rows))
 
     def write_tables(self, rows: Sequence[Row], timings: Sequence[Row], groups: Sequence[Row] = ()) -> None:
-        """Write comparison.csv and timing.csv, one line per finished cell, and the record of them.
+        """Write comparison.csv and timing.csv, one line per finished cell.
 
         ``groups``: the lines of groups.csv, which is written if there are any.
         """
-        # Without a record nothing is refused, should this end between the tables.
-        (self.path / TABLES).unlink(missing_ok=True)
-        files = {
-            name: write_recorded(self.path / name, csv_of_rows(table), len(table))
-            for name, table in ((TABLE, rows), (TIMINGS, timings), (GROUPS, groups))
-            if table or name != GROUPS
-        }
-        record = {**formats.TABLES.stamp, **_TablesRecord(files=files).model_dump(exclude_unset=True)}
-        write_atomically(self.path / TABLES, json.dumps(record, indent=2) + "\n")
-
-
-def check_table(path: Path) -> None:
-    """Refuse a table that is not the one that was written with the record beside it.
-
-    A table without a record is accepted: it may come from anywhere.
-
-    Raises InputError naming the table, and its number of rows if that differs, or the record if that is
-    damaged.
-    """
-    record = path.parent / TABLES
-    if not record.is_file():
-        return
-    text = formats.TABLES.checked(read_text(record), str(record))
-    recorded = parse_document(_TablesRecord, text, str(record)).files.get(path.name)
-    if recorded is None:
-        return
-    try:
-        check_recorded(path, recorded)
-    except InputError as error:
-        accepted = f"the table that `dprec compare` wrote; --resume writes it again; or no {TABLES} beside it"
-        raise InputError(error.where, error.found, accepted) from None
+        for name, table in ((TABLE, rows), (TIMINGS, timings), (GROUPS, groups)):
+            if table or name != GROUPS:
+                write_atomically(self.path / name, csv_of_rows(table))
 
 
 _Loss = Annotated[float, Field(ge=0, allow_inf_nan=True)]
@@ -287,31 +277,8 @@ class PresetsRecord(Stamped):
 def parse_audit(text: str, where: str) -> AuditRecord | PresetsRecord:
     """Parse the contents of audit.json.
 
-    Raises InputError naming the first key that is missing, unknown or of another type, or that contradicts
-    the others.
+    Raises InputError naming the first key that is missing, unknown or of another type.
     """
-    formats.AUDIT.checked(text, where)
-    try:
-        values: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        values = None  # what is wrong with it is said below
-    if isinstance(values, dict) and "presets" in values:
-        presets = parse_document(PresetsRecord, text, where)
-        for audit in presets.audits:
-            _check_consistent(audit, where)
-        return presets
-    audit = parse_document(AuditRecord, text, where)
-    _check_consistent(audit, where)
-    return audit
-
-
-def _check_consistent(audit: AuditRecord, where: str) -> None:
-    """Refuse another format, or a conclusion that the findings do not have."""
-    stamp = audit.model_dump(include={"schema_version", "dprec"}, by_alias=True, exclude_none=True)
-    formats.AUDIT.check(stamp, where)
-    found = [(each.promised, each.at_least) for each in audit.findings]
-    if (audit.promised, audit.lower_bound) not in found:
-        concluded = f"{audit.lower_bound:g} of {audit.promised:g}"
-        raise InputError(f"{where}: lower_bound", concluded, "what one of the findings measured")
-    if audit.holds != all(each.holds for each in audit.findings):
-        raise InputError(f"{where}: holds", str(audit.holds).lower(), "what the findings say together")
+    if '"presets"' in text:
+        return parse_document(PresetsRecord, text, where)
+    return parse_document(AuditRecord, text, where)

@@ -1,28 +1,36 @@
-"""Files that exist whole or not at all, and are recorded when they are written; CSV tables."""
+"""Files that exist whole or not at all, JSON documents, and tables as CSV."""
 
 import csv
 import errno
 import gzip
-import hashlib
 import io
 import json
-import math
 import os
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dprec import formats
 from dprec.errors import InputError, RunError, accepted_by, shown
 
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+    SchemaNumber = int
+else:
+    SchemaNumber = Literal[formats.NUMBER]
+
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+
+UNFINISHED = ".dprec-"
+"""Beginning of the names of files that are being written."""
 
 
 def write_atomically(path: Path, content: str | bytes | Iterable[str | bytes], *, mode: int = 0o644) -> None:
@@ -31,7 +39,7 @@ def write_atomically(path: Path, content: str | bytes | Iterable[str | bytes], *
     ``mode``: permissions of the file.
     """
     chunks = [content] if isinstance(content, str | bytes) else content
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{UNFINISHED}{path.name}-")
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.writelines(chunk.encode() if isinstance(chunk, str) else chunk for chunk in chunks)
@@ -80,19 +88,11 @@ class Document(BaseModel):
 class Stamped(Document):
     """A whole file, which says its format, and which dprec wrote it; see `dprec.formats`."""
 
-    schema_version: int | None = Field(default=None, alias="schema")
+    schema_version: SchemaNumber = Field(default=formats.NUMBER, alias="schema")
     dprec: str | None = None
 
 
 Count = Annotated[int, Field(ge=0)]
-
-
-class FileSummary(Document):
-    """A file beside the summary, at the time it was written."""
-
-    rows: Count | None = Field(description="Lines without the header; null for a file without lines.")
-    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of its bytes, in hexadecimal.")
-
 
 _DocumentT = TypeVar("_DocumentT", bound=Document)
 
@@ -137,66 +137,11 @@ _ACCEPTED = {
 """What is accepted, by pydantic's type of error, where JSON has another word for it."""
 
 
-def write_recorded(path: Path, content: Iterable[str | bytes], rows: int | None) -> FileSummary:
-    """Write a file, and return its entry for the summary.
-
-    ``rows``: number of lines without the header; None for a file without lines.
-    """
-    digest = hashlib.sha256()
-
-    def chunks() -> Iterator[bytes]:
-        for chunk in content:
-            data = chunk.encode() if isinstance(chunk, str) else chunk
-            digest.update(data)
-            yield data
-
-    write_atomically(path, chunks())
-    return FileSummary(rows=rows, sha256=digest.hexdigest())
-
-
-def check_recorded(path: Path, recorded: FileSummary | None) -> None:
-    """Refuse a file that is not the one that was written with its summary.
-
-    Raises InputError naming the file, and its number of lines if that differs.
-    """
-    if recorded is None:
-        raise InputError(str(path), "no record of it in the summary", FROM_RUN)
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(str(path), str(error.strerror), FROM_RUN) from None
-    if digest == recorded.sha256:
-        return
-    accepted = "the file that was written with the summary"
-    rows = None if recorded.rows is None else _lines_of(path)
-    if recorded.rows is None or rows is None or rows == recorded.rows:
-        raise InputError(str(path), "changed since it was written", accepted)
-    raise InputError(str(path), _in_words(rows), f"{_in_words(recorded.rows)}, {accepted}")
-
-
-def _lines_of(path: Path) -> int | None:
-    """Count the lines of a file, without the header of a table; None if they cannot be told apart."""
-    if path.suffix == ".gz":
-        return None
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        if path.suffix != ".csv":
-            return sum(1 for _ in file)
-        try:
-            return max(0, sum(1 for _ in csv.reader(file)) - 1)
-        except csv.Error:
-            return None
-
-
-def _in_words(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows} rows"
-
-
-def write_archive(path: Path, arrays: Mapping[str, NDArray[Any]]) -> FileSummary:
-    """Write named arrays to one compressed file, and return its entry for the summary."""
+def write_archive(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write named arrays to one compressed file."""
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    return write_recorded(path, [buffer.getvalue()], None)
+    write_atomically(path, buffer.getvalue())
 
 
 def read_archive(path: Path, accepted: str) -> dict[str, NDArray[Any]]:
@@ -223,37 +168,48 @@ Columns = dict[str, NDArray[Any]]
 Line = tuple[str, list[str]]
 """The place of a line, as an error names it, and its cells."""
 
-_LINES_AT_ONCE = 1 << 16
-
-_LONGEST_LINE = 1 << 20
-"""Characters of the longest line that is read."""
-
-_MOST_EXPANSION = 100
-"""How many times the size of its file a compressed table may have; those of runs have three to ten."""
+_ROWS_AT_ONCE = 1 << 20
 
 
-def csv_of_columns(columns: Columns) -> Iterator[str]:
-    """Yield a table as CSV, many lines at a time; numbers that are not finite become empty cells."""
-    rows = len(next(iter(columns.values())))
-    parts = (
-        zip(*(_cells(column[at : at + _LINES_AT_ONCE]) for column in columns.values()), strict=True)
-        for at in range(0, rows, _LINES_AT_ONCE)
-    )
-    return _csv(list(columns), chain.from_iterable(parts))
+def write_table(path: Path, columns: Columns) -> None:
+    """Write a table as CSV; numbers that are not finite become empty cells.
+
+    ``path``: a table whose name ends with .gz is compressed, and says nothing of when it was.
+    """
+    import polars
+
+    frame = polars.DataFrame({name: finite(column) for name, column in columns.items()}, nan_to_null=True)
+    parts = _csv_of(frame)
+    write_atomically(path, _compressed(parts) if path.suffix == ".gz" else parts)
 
 
-def csv_of_rows(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a table as CSV with the columns of all rows; a value that a row lacks becomes an empty cell."""
-    header = list(dict.fromkeys(column for row in rows for column in row))
-    return _csv(header, (["" if row.get(name) is None else row[name] for name in header] for row in rows))
+def finite(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column with NaN for every number that is not finite."""
+    return np.where(np.isfinite(column), column, np.nan) if column.dtype.kind == "f" else column
 
 
-def gzipped(content: Iterable[str]) -> Iterator[bytes]:
-    """Yield a text as a gzip file that says nothing of when, where and as what it was written."""
+def _csv_of(frame: "DataFrame") -> Iterator[bytes]:
+    for start in range(0, max(frame.height, 1), _ROWS_AT_ONCE):
+        part = io.BytesIO()
+        frame.slice(start, _ROWS_AT_ONCE).write_csv(part, include_header=start == 0)
+        yield part.getvalue()
+
+
+def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
     # The digits of predictions are random: level 6 takes five times as long, for 8 % less.
     compressor = zlib.compressobj(1, wbits=16 + zlib.MAX_WBITS)
-    yield from (compressor.compress(text.encode()) for text in content)
+    yield from map(compressor.compress, parts)
     yield compressor.flush()
+
+
+def csv_of_rows(rows: Sequence[Row]) -> str:
+    """Return a table as CSV with the columns of all rows; a value that a row lacks becomes an empty cell."""
+    header = list(dict.fromkeys(column for row in rows for column in row))
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(header)
+    table.writerows([row.get(name) for name in header] for row in rows)
+    return text.getvalue()
 
 
 def read_lines(path: Path, needed: Sequence[str], accepted: str) -> Iterator[Line]:
@@ -262,11 +218,12 @@ def read_lines(path: Path, needed: Sequence[str], accepted: str) -> Iterator[Lin
     ``path``: a file whose name ends with .gz is decompressed as it is read.
     ``needed``: columns that the table must have.
     ``accepted``: what file is expected, for errors.
-    Raises InputError when the file cannot be read or is not such a table; it names the line.
+    Raises InputError when the file cannot be read, is cut, or is not such a table; it names the line.
     """
+    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with _opened(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
-            reader = csv.reader(_lines(text))
+        with opened(path, "rt", encoding="utf-8", newline="") as file:
+            reader = csv.reader(_whole(file))
             header = next(reader, [])
             missing = [column for column in needed if column not in header]
             if missing:
@@ -284,30 +241,10 @@ def read_lines(path: Path, needed: Sequence[str], accepted: str) -> Iterator[Lin
         raise InputError(str(path), str(reason), accepted) from None
 
 
-def _opened(path: Path) -> gzip.GzipFile | io.BufferedReader:
-    return _Decompressed(path) if path.suffix == ".gz" else path.open("rb")
-
-
-class _Decompressed(gzip.GzipFile):
-    """A compressed file, of which no more is decompressed than a table can have."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "rb")
-        self._left = _MOST_EXPANSION * path.stat().st_size
-
-    def read1(self, size: int | None = -1) -> bytes:
-        """Read some of it."""
-        some = super().read1(-1 if size is None else size)
-        self._left -= len(some)
-        if self._left < 0:
-            raise csv.Error(f"more than {_MOST_EXPANSION} times its size when decompressed")
-        return some
-
-
-def _lines(file: IO[str]) -> Iterator[str]:
-    while line := file.readline(_LONGEST_LINE):
-        if len(line) == _LONGEST_LINE:
-            raise csv.Error(f"a line of more than {_LONGEST_LINE:,} characters")
+def _whole(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        if not line.endswith("\n"):
+            raise csv.Error("a last line that does not end")
         yield line
 
 
@@ -318,35 +255,36 @@ def read_columns(path: Path, types: Mapping[str, type[np.generic]], accepted: st
     ``accepted``: as for `read_lines`.
     Raises InputError.
     """
-    lines = read_lines(path, list(types), accepted)
-    _, header = next(lines)
-    places = [header.index(name) for name in types]
-    parts = {name: [np.empty(0, dtype)] for name, dtype in types.items()}
-    # Texts take many times the memory of numbers.
-    while some := [cells for _, cells in islice(lines, _LINES_AT_ONCE)]:
-        for (name, dtype), place in zip(types.items(), places, strict=True):
-            parts[name].append(_numbers([cells[place] for cells in some], dtype, f"{path}: {name}"))
-    return {name: np.concatenate(own) for name, own in parts.items()}
+    import polars
 
-
-def _numbers(texts: list[str], dtype: type[np.generic], where: str) -> NDArray[Any]:
-    empty = "nan" if issubclass(dtype, np.floating) else ""
+    kinds = ((np.str_, polars.String), (np.integer, polars.Int64), (np.floating, polars.Float64))
+    read_as = {
+        name: next(kind for numpy_kind, kind in kinds if issubclass(dtype, numpy_kind))
+        for name, dtype in types.items()
+    }
     try:
-        return np.array([text or empty for text in texts], dtype=dtype)
-    except (ValueError, OverflowError) as error:
-        raise InputError(where, str(error), "numbers") from None
+        _check_end(path, accepted)
+        frame = polars.read_csv(
+            path,
+            columns=list(types),
+            schema_overrides=read_as,
+            infer_schema=False,
+        ).with_columns(polars.col(polars.String).fill_null(""))
+    except (OSError, polars.exceptions.PolarsError) as error:
+        raise InputError(str(path), str(error).partition("\n")[0], accepted) from None
+    for name, dtype in types.items():
+        if issubclass(dtype, np.integer) and frame[name].null_count():
+            raise InputError(f"{path}: {name}", "an empty cell", accepted)
+    return {name: frame[name].to_numpy().astype(dtype) for name, dtype in types.items()}
 
 
-def _csv(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> Iterator[str]:
-    waiting = chain([header], lines)
-    while some := list(islice(waiting, _LINES_AT_ONCE)):
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(some)
-        yield text.getvalue()
-
-
-def _cells(column: NDArray[Any]) -> list[Any]:
-    values: list[Any] = column.tolist()
-    if column.dtype.kind == "f" and not np.isfinite(column).all():
-        return [value if math.isfinite(value) else "" for value in values]
-    return values
+def _check_end(path: Path, accepted: str) -> None:
+    """Refuse a file that cannot be read, or a table whose last line does not end."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-min(1, path.stat().st_size), os.SEEK_END)
+            end = file.read()
+    except OSError as error:
+        raise InputError(str(path), str(error.strerror), accepted) from None
+    if path.suffix != ".gz" and end != b"\n":
+        raise InputError(str(path), "a last line that does not end", accepted)

@@ -5,12 +5,11 @@ Files appear whole or not at all, and a run that the directory already holds is 
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,14 +19,14 @@ from numpy.typing import NDArray
 
 from dprec import formats
 from dprec.accounting import PrivacyAccountant
-from dprec.errors import InputError, RunError
+from dprec.errors import InputError, RunError, one_line
 from dprec.randomness import ENTROPY_BYTES
 from dprec.ratings import Ratings
 from dprec.wire import Exchanged
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage import directories, run_files
-from simulation.storage.files import FileSummary, csv_of_columns, gzipped, write_atomically, write_recorded
+from simulation.storage.files import read_archive, write_atomically, write_table
 from simulation.storage.summary import attack_file, write_summary
 from strategies.participation import RoundRecord
 
@@ -43,7 +42,8 @@ _LEDGER = "privacy_"
 _VALUES = "values"
 """Name of the array that holds, as JSON, whatever is not an array."""
 
-_DIGEST_BYTES = hashlib.sha256().digest_size
+
+_ACCEPTED = "a whole checkpoint of this version; delete it to start over"
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Checkpoints:
     """Where the state of a run is kept between rounds."""
 
     path: Path
-    """The file: a NumPy archive, followed by its SHA-256."""
+    """The file: a NumPy archive."""
     depends: dict[str, Any]
     """What the run depends on, by dotted key; a checkpoint is refused if any of it differs."""
 
@@ -61,24 +61,21 @@ class Checkpoints:
         arrays = {**self._places(state), **ledger}
         if state.broadcast is not None:
             arrays["broadcast"] = state.broadcast
-        records = [vars(record) for record in state.records]
-        best = {"best_error": state.best_error, "best_round": state.best_round}
-        told = [
-            [kind, up, own.messages, own.payload_bytes, own.message_bytes, own.example.hex()]
-            for (kind, up), own in state.traffic.first_user.items()
-        ]
         values = {
-            **formats.CHECKPOINT.stamp,
+            **formats.STAMP,
             "depends": self.depends,
-            "records": records,
-            "first_user": told,
-            **best,
+            "records": [vars(record) for record in state.records],
+            "first_user": [
+                [kind, up, own.messages, own.payload_bytes, own.message_bytes, own.example.hex()]
+                for (kind, up), own in state.traffic.first_user.items()
+            ],
+            "best_error": state.best_error,
+            "best_round": state.best_round,
         }
         arrays[_VALUES] = np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
-        archive = buffer.getvalue()
-        write_atomically(self.path, archive + hashlib.sha256(archive).digest())
+        write_atomically(self.path, buffer.getvalue())
 
     def load(self, fresh: State) -> State:
         """Return the state to continue from: the fresh one if no round has ended.
@@ -92,57 +89,41 @@ class Checkpoints:
         ------
         InputError
             When the file is truncated, damaged, from another run, or of another format; the error names what
-            differs, or the dprec that reads it.
+            differs.
         """
         if not self.path.exists():
             return fresh
-        arrays = self._read()
-        values = json.loads(arrays.pop(_VALUES).tobytes())
-        formats.CHECKPOINT.check(values, str(self.path))
+        arrays = read_archive(self.path, _ACCEPTED)
+        try:
+            values = json.loads(arrays.pop(_VALUES).tobytes())
+            self._check(values)
+            return self._filled(fresh, arrays, values)
+        except InputError:
+            raise
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise InputError(str(self.path), one_line(error), _ACCEPTED) from None
+
+    def _check(self, values: dict[str, Any]) -> None:
+        formats.check(values, str(self.path))
         for key in sorted({**values["depends"], **self.depends}):
             before, now = values["depends"].get(key), self.depends.get(key)
             if before != now:
                 differing = f"{before!r} there and {now!r} now"
                 raise InputError(f"{self.path}: {key}", differing, "the configuration and data it began with")
+
+    def _filled(self, fresh: State, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> State:
+        fresh.accountant = PrivacyAccountant.from_arrays(
+            {key.removeprefix(_LEDGER): array for key, array in arrays.items() if key.startswith(_LEDGER)}
+        )
         for name, place in self._places(fresh).items():
-            if name not in arrays:
-                accepted = "a checkpoint of this version; delete it to start over"
-                raise InputError(f"{self.path}: {name}", "missing", accepted)
-            array = arrays[name]
-            if array.shape != place.shape or array.dtype != place.dtype:
-                shape = f"{array.dtype} of shape {array.shape}"
-                raise InputError(f"{self.path}: {name}", shape, f"{place.dtype} of shape {place.shape}")
-            place[...] = array
-        fresh.accountant = self._ledger(arrays)
+            place[...] = arrays[name]
         fresh.broadcast = arrays.get("broadcast")
         fresh.records = [RoundRecord(**record) for record in values["records"]]
-        for kind, up, messages, payload, message, example in values.get("first_user", ()):
+        for kind, up, messages, payload, message, example in values["first_user"]:
             own = Exchanged(messages, payload, message, bytes.fromhex(example))
             fresh.traffic.first_user[kind, up] = own
         fresh.best_error, fresh.best_round = values["best_error"], values["best_round"]
         return fresh
-
-    def _read(self) -> dict[str, NDArray[Any]]:
-        try:
-            content = self.path.read_bytes()
-        except OSError as error:
-            raise InputError(str(self.path), f"cannot be read ({error.strerror})", "a checkpoint") from None
-        archive, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
-        if hashlib.sha256(archive).digest() != digest:
-            raise InputError(
-                str(self.path), "truncated or damaged", "a whole checkpoint; delete it to start over"
-            )
-        with np.load(io.BytesIO(archive), allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-
-    def _ledger(self, arrays: dict[str, NDArray[Any]]) -> PrivacyAccountant:
-        try:
-            return PrivacyAccountant.from_arrays(
-                {key.removeprefix(_LEDGER): array for key, array in arrays.items() if key.startswith(_LEDGER)}
-            )
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            accepted = "a checkpoint of this version; delete it to start over"
-            raise InputError(f"{self.path}: privacy ledger", str(error), accepted) from None
 
     def _places(self, state: State) -> dict[str, NDArray[Any]]:
         return {
@@ -158,27 +139,13 @@ class RunDirectory(directories.ClaimedDirectory):
     """A directory that a run writes to."""
 
     claimed_by, final, held = directories.CONFIG, directories.SUMMARY, "an unfinished run"
-    others = (
-        directories.TRAFFIC,
-        directories.PREDICTIONS,
-        directories.ROUNDS,
-        directories.CHANNEL,
-        directories.LEDGER,
-        directories.MESSAGES,
-        directories.USERS,
-        directories.ATTACK,
-        directories.REPORT,
-        directories.FIGURES,
-        directories.COMPARISON,
-        directories.TABLE,
-        directories.AUDIT,
-    )
 
     @classmethod
     def claim(cls, path: str | Path, config: RunConfig, *, resume: bool = False) -> RunDirectory:
         """Claim a directory for a run; see `claim_for`."""
         directory = cls.claim_for(path, config.to_yaml(), resume=resume)
-        directory._remove_leftovers()
+        if directory.finished:
+            directory._remove_state()
         return directory
 
     def checkpoints(self, config: RunConfig, train: Ratings, test: Ratings) -> Checkpoints:
@@ -224,9 +191,7 @@ class RunDirectory(directories.ClaimedDirectory):
         try:
             files = run_files.read_run(self.path)
             self._check_lengths(files, train, test)
-            ledger = run_files.read_ledger(
-                run_files.checked(self.path, files.summary, directories.LEDGER).parent
-            )
+            ledger = run_files.read_ledger(self.path)
         except InputError as error:
             again = f"{error.accepted}; without {directories.SUMMARY}, --resume runs it again"
             raise InputError(error.where, error.found, again) from None
@@ -248,7 +213,6 @@ class RunDirectory(directories.ClaimedDirectory):
         expected = (
             (directories.TRAFFIC, files.traffic["ratings"].size, train.n_users, "users"),
             (directories.PREDICTIONS, files.predictions["prediction"].size, test.count, "test ratings"),
-            (directories.ROUNDS, len(files.rounds), files.summary.traffic.rounds, "rounds"),
         )
         for name, rows, planned, what in expected:
             if rows != planned:
@@ -262,7 +226,7 @@ class RunDirectory(directories.ClaimedDirectory):
         Returns
         -------
         RunRecord
-            With a summary that lists the files.
+            The same.
 
         Raises
         ------
@@ -270,60 +234,28 @@ class RunDirectory(directories.ClaimedDirectory):
             When something cannot be written.
         """
         try:
-            files = self._write_files(record)
-            summary = record.summary.model_copy(update={"files": files})
-            write_summary(self.path, summary)
+            self._write_files(record)
+            write_summary(self.path, record.summary)
             self._remove_state()
         except OSError as error:
             raise RunError(f"{self.path}: the result cannot be written ({error.strerror})") from None
-        return replace(record, summary=summary)
+        return record
 
-    def _write_files(self, record: run_files.RunRecord) -> dict[str, FileSummary]:
-        traffic, predictions = csv_of_columns(record.traffic), csv_of_columns(record.predictions)
-        files = {
-            directories.TRAFFIC: write_recorded(
-                self.path / directories.TRAFFIC, traffic, len(record.traffic["user"])
-            ),
-            directories.PREDICTIONS: write_recorded(
-                self.path / directories.PREDICTIONS, gzipped(predictions), len(record.predictions["user"])
-            ),
-        }
-        lines = run_files.written_rounds(record.rounds)
-        files[directories.ROUNDS] = write_recorded(self.path / directories.ROUNDS, lines, len(record.rounds))
+    def _write_files(self, record: run_files.RunRecord) -> None:
+        write_table(self.path / directories.TRAFFIC, record.traffic)
+        write_table(self.path / directories.PREDICTIONS, record.predictions)
+        write_atomically(self.path / directories.ROUNDS, run_files.written_rounds(record.rounds))
         if record.channel is not None:
-            files[directories.CHANNEL] = run_files.write_channel(self.path, record.channel)
-        files[directories.LEDGER] = run_files.write_ledger(self.path, record.privacy)
+            run_files.write_channel(self.path, record.channel)
+        run_files.write_ledger(self.path, record.privacy)
         if record.users is not None:
-            lines = csv_of_columns(record.users)
-            files[directories.USERS] = write_recorded(
-                self.path / directories.USERS, lines, len(record.users["user"])
-            )
+            write_table(self.path / directories.USERS, record.users)
         if record.messages is not None:
-            told = record.messages.model_dump_json(indent=2) + "\n"
-            files[directories.MESSAGES] = write_recorded(self.path / directories.MESSAGES, (told,), None)
+            messages = record.messages.model_dump_json(indent=2) + "\n"
+            write_atomically(self.path / directories.MESSAGES, messages)
         if record.summary.attacks is not None:
-            told = json.dumps(attack_file(record.summary), indent=2, allow_nan=False) + "\n"
-            files[directories.ATTACK] = write_recorded(self.path / directories.ATTACK, (told,), None)
-        return files
-
-    def _remove_leftovers(self) -> None:
-        """Remove what a run left behind if it was killed while it wrote a file, or at its very end."""
-        if self.finished:
-            self._remove_state()
-        written = (
-            directories.SUMMARY,
-            directories.ROUNDS,
-            directories.TRAFFIC,
-            directories.PREDICTIONS,
-            directories.CHANNEL,
-            directories.LEDGER,
-            directories.MESSAGES,
-            directories.USERS,
-            directories.ATTACK,
-        )
-        for name in (directories.CONFIG, *written, CHECKPOINT, directories.ENTROPY):
-            for temporary in self.path.glob(f".{name}-*"):
-                temporary.unlink(missing_ok=True)
+            attacks = json.dumps(attack_file(record.summary), indent=2, allow_nan=False) + "\n"
+            write_atomically(self.path / directories.ATTACK, attacks)
 
     def _remove_state(self) -> None:
         """Remove what only an unfinished run needs."""

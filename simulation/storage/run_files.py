@@ -1,4 +1,4 @@
-"""The contents of a run directory: as a run makes them, and read back, checked against the summary."""
+"""The contents of a run directory: as a run makes them, and read back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.exchange import REPORT
 from dprec.groups import MEANS, SUMS, Grouping
-from dprec.randomness import DRAW_BITS, DRAWS
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel, ReportFamily
 from dprec.wire import NetworkOptions, network_bytes
@@ -176,7 +175,7 @@ def user_columns(
 
 def read_users(directory: Path, summary: Summary) -> files.Columns:
     """Read users.csv; raises InputError."""
-    path = checked(directory, summary, directories.USERS)
+    path = directory / directories.USERS
     texts: dict[str, type[np.generic]] = dict.fromkeys(
         ("user", *(f"{GROUP}{name}" for name in summary.groups)), np.str_
     )
@@ -250,10 +249,10 @@ def _record_of(line: _RoundLine) -> RoundRecord:
     return RoundRecord(**values, **sides)
 
 
-_ACCEPTED_CHANNEL = "the channel that `dprec run` wrote"
+_CHANNEL, _LEDGER = "the channel that `dprec run` wrote", "the privacy ledger that `dprec run` wrote"
 
 
-def write_channel(directory: Path, device: DeviceChannel) -> files.FileSummary:
+def write_channel(directory: Path, device: DeviceChannel) -> None:
     """Write channel.npz: the arrays of the channel, and what it is calibrated to."""
     channel = device.channel
     arrays = {
@@ -263,69 +262,35 @@ def write_channel(directory: Path, device: DeviceChannel) -> files.FileSummary:
         "cells": np.array(device.cells, dtype=np.int64),
         "per_user": np.array(device.per_user),
     }
-    return files.write_archive(directory / directories.CHANNEL, arrays)
+    files.write_archive(directory / directories.CHANNEL, arrays)
 
 
-def read_channel(directory: Path) -> DeviceChannel:
-    """Read channel.npz; raises InputError when the file cannot be read or holds no channel."""
+def read_device_channel(directory: Path) -> DeviceChannel | None:
+    """Read channel.npz; None if the devices of the run had no channel. Raises InputError."""
     path = directory / directories.CHANNEL
-    arrays = _arrays(path)
-    weights, inputs, values = arrays["weights"], arrays["inputs"], arrays["values"]
-    cells = int(arrays["cells"])
-    if weights.shape != (inputs.size, values.size) or inputs.size < 2 or values.size < 1:
-        raise InputError(f"{path}: weights", f"shape {weights.shape}", f"({inputs.size}, {values.size})")
-    ratings = inputs[1:] if np.isnan(inputs[0]) else inputs
-    if not (np.isfinite(ratings).all() and (np.diff(ratings) > 0).all()):
-        raise InputError(
-            f"{path}: inputs", str(inputs.tolist()), "ascending ratings, after NaN for not rated"
-        )
-    if np.isinf(values).any():
-        raise InputError(f"{path}: values", "an infinite value", "numbers, or NaN for not rated")
-    # Each weight is checked on its own first, so that the sum of a row cannot overflow unnoticed.
-    total = np.uint64(DRAWS)
-    if (weights > total).any() or (weights.astype(object).sum(axis=1) != int(total)).any():
-        raise InputError(f"{path}: weights", "a row with another sum", f"rows that sum to 2**{DRAW_BITS}")
-    if cells < 1:
-        raise InputError(f"{path}: cells", str(cells), "at least 1")
-    return DeviceChannel(Channel(weights, inputs, values), cells, bool(arrays["per_user"]))
+    if not path.exists():
+        return None
+    arrays = files.read_archive(path, _CHANNEL)
+    try:
+        channel = Channel(arrays["weights"], arrays["inputs"], arrays["values"])
+        return DeviceChannel(channel, int(arrays["cells"]), bool(arrays["per_user"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(str(path), str(error), _CHANNEL) from None
 
 
-_STORED = {
-    "weights": (np.dtype(np.uint64), 2),
-    "inputs": (np.dtype(np.float64), 1),
-    "values": (np.dtype(np.float64), 1),
-    "cells": (np.dtype(np.int64), 0),
-    "per_user": (np.dtype(np.bool_), 0),
-}
-"""Type and number of dimensions of every array of the file."""
-
-
-def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    arrays = files.read_archive(path, _ACCEPTED_CHANNEL)
-    for name, (dtype, dimensions) in _STORED.items():
-        array = arrays.get(name)
-        if array is None or array.dtype != dtype or array.ndim != dimensions:
-            stored = "nothing" if array is None else f"{array.dtype} in {array.ndim} dimensions"
-            raise InputError(f"{path}: {name}", stored, f"{dtype} in {dimensions} dimensions")
-    return arrays
-
-
-_ACCEPTED_LEDGER = "the privacy ledger that `dprec run` wrote"
-
-
-def write_ledger(directory: Path, accountant: PrivacyAccountant) -> files.FileSummary:
+def write_ledger(directory: Path, accountant: PrivacyAccountant) -> None:
     """Write ledger.npz: the accountant's history, which determines its sums."""
-    return files.write_archive(directory / directories.LEDGER, accountant.to_arrays())
+    files.write_archive(directory / directories.LEDGER, accountant.to_arrays())
 
 
 def read_ledger(directory: Path) -> PrivacyAccountant:
     """Read ledger.npz; raises InputError when the file cannot be read or holds no ledger."""
     path = directory / directories.LEDGER
-    arrays = files.read_archive(path, _ACCEPTED_LEDGER)
+    arrays = files.read_archive(path, _LEDGER)
     try:
         return PrivacyAccountant.from_arrays(arrays)
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise InputError(str(path), str(error), _ACCEPTED_LEDGER) from None
+        raise InputError(str(path), str(error), _LEDGER) from None
 
 
 _LEAST_RATINGS, _MOST_RATINGS = 5, 10
@@ -380,12 +345,11 @@ def shown_names(names: Mapping[str, str], test: Ratings, domains: LearnedDomains
 RANK = "rank"
 """Column of the predictions of implicit data."""
 
-_PREDICTION_TYPES: dict[str, type[np.number[Any]]] = {"rating": np.float64, "prediction": np.float64}
-
 
 def _prediction_types(summary: Summary) -> dict[str, type[np.number[Any]]]:
     """Return the numeric columns of the predictions of a run."""
-    return _PREDICTION_TYPES | ({} if summary.dataset.scale else {RANK: np.float64})
+    names = ("rating", "prediction") if summary.dataset.scale else ("rating", "prediction", RANK)
+    return dict.fromkeys(names, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,9 +378,9 @@ class RunFiles:
             config=record.config.model_dump(mode="json"),
             summary=record.summary,
             rounds=record.rounds,
-            traffic={name: _finite(record.traffic[name]) for name in _TRAFFIC_TYPES},
+            traffic={name: files.finite(record.traffic[name]) for name in _TRAFFIC_TYPES},
             predictions={
-                name: _finite(record.predictions[name]) for name in _prediction_types(record.summary)
+                name: files.finite(record.predictions[name]) for name in _prediction_types(record.summary)
             },
             channel=record.channel,
             messages=record.messages,
@@ -466,69 +430,45 @@ def read_run(directory: Path) -> RunFiles:
     Raises
     ------
     InputError
-        Naming the file that is damaged, or that is not the one written with the summary.
+        Naming the file that is damaged, or does not fit the summary.
     """
     summary = read_summary(directory)
-    # No page shows the history of charges, but a page should not look whole if it was changed.
-    checked(directory, summary, directories.LEDGER)
-    if summary.attacks is not None:
-        checked(directory, summary, directories.ATTACK)
-    predictions = checked(directory, summary, directories.PREDICTIONS)
+    path, told = directory / directories.PREDICTIONS, directory / directories.MESSAGES
     return RunFiles(
         config=read_yaml(directory / directories.CONFIG),
         summary=summary,
         rounds=read_rounds(directory, summary),
         traffic=read_traffic(directory, summary),
-        predictions=files.read_columns(predictions, _prediction_types(summary), files.FROM_RUN),
-        channel=read_device_channel(directory, summary),
-        example=read_example(predictions),
-        messages=_read_messages(directory, summary),
+        predictions=files.read_columns(path, _prediction_types(summary), files.FROM_RUN),
+        channel=read_device_channel(directory),
+        example=read_example(path),
+        messages=(
+            files.parse_document(UserMessages, files.read_text(told), str(told)) if told.exists() else None
+        ),
     )
-
-
-def _read_messages(directory: Path, summary: Summary) -> UserMessages | None:
-    if directories.MESSAGES not in summary.files:
-        return None
-    path = checked(directory, summary, directories.MESSAGES)
-    return files.parse_document(UserMessages, files.read_text(path), str(path))
 
 
 def read_rounds(directory: Path, summary: Summary) -> tuple[RoundRecord, ...]:
-    """Read rounds.jsonl."""
-    path = checked(directory, summary, directories.ROUNDS)
-    return parse_rounds(files.read_text(path), str(path))
+    """Read rounds.jsonl; raises InputError."""
+    path = directory / directories.ROUNDS
+    rounds = parse_rounds(files.read_text(path), str(path))
+    if len(rounds) != summary.traffic.rounds:
+        raise InputError(str(path), f"{len(rounds)} rounds", f"{summary.traffic.rounds}, as in the summary")
+    return rounds
 
 
 def read_traffic(directory: Path, summary: Summary) -> files.Columns:
-    """Read the numeric columns of traffic.csv."""
-    return files.read_columns(
-        checked(directory, summary, directories.TRAFFIC), _TRAFFIC_TYPES, files.FROM_RUN
-    )
+    """Read the numeric columns of traffic.csv; raises InputError."""
+    path = directory / directories.TRAFFIC
+    traffic = files.read_columns(path, _TRAFFIC_TYPES, files.FROM_RUN)
+    total = bytes_per_user(traffic).sum()
+    if total != summary.traffic.total_message_bytes:
+        accepted = f"{summary.traffic.total_message_bytes:,}, as in the summary"
+        raise InputError(str(path), f"{total:,.0f} bytes of messages in all", accepted)
+    return traffic
 
 
 def read_predictions(directory: Path, summary: Summary) -> files.Columns:
-    """Read predictions.csv.gz."""
+    """Read predictions.csv.gz; raises InputError."""
     types: dict[str, type[np.generic]] = {"user": np.str_, "item": np.str_, **_prediction_types(summary)}
-    return files.read_columns(checked(directory, summary, directories.PREDICTIONS), types, files.FROM_RUN)
-
-
-def read_device_channel(directory: Path, summary: Summary) -> DeviceChannel | None:
-    """Read channel.npz; None if the devices of the run had no channel."""
-    return (
-        read_channel(checked(directory, summary, directories.CHANNEL).parent)
-        if directories.CHANNEL in summary.files
-        else None
-    )
-
-
-def checked(directory: Path, summary: Summary, name: str) -> Path:
-    """Return the path of a file of a run, after checking that it is the one written with the summary."""
-    path, before = directory / name, name.removesuffix(".gz")
-    if name not in summary.files and before in summary.files:
-        raise InputError(str(directory / before), "as an earlier version wrote it", f"{name}, of a new run")
-    files.check_recorded(path, summary.files.get(name))
-    return path
-
-
-def _finite(values: NDArray[Any]) -> NDArray[Any]:
-    return np.where(np.isfinite(values), values, np.nan) if values.dtype.kind == "f" else values
+    return files.read_columns(directory / directories.PREDICTIONS, types, files.FROM_RUN)

@@ -13,11 +13,9 @@ from clients.population import Partition, open_population
 from clients.shards import ShardedRatings, write_shards
 from dprec.binarization import binary_scale
 from dprec.completion import slope_channel
-from dprec.completion.one_bit.solver import Logistic
 from dprec.exchange import ROW_ENTRY, GradientPerturbationSetup, Refusal, SlopesRequest
 from dprec.ratings import Ratings
 from tests.builders import populated
-from tests.distributions import check_counts, check_independent
 
 SETUP = GradientPerturbationSetup(
     link="logistic", sigma=1.0, clamp=0.5, symbols=256, epsilon_per_round=2.0, rounds=3
@@ -72,31 +70,6 @@ def test_a_first_report_tells_the_items_and_a_later_one_does_not(tmp_path: Path)
     valid, symbols = installed.later.decode(later, partition.counts)
     assert valid.all()
     assert symbols.size == 6
-
-
-def test_reports_are_unbiased_about_the_clamped_slopes(tmp_path: Path) -> None:
-    partition = partition_at(tmp_path)
-    channel = installed_on(partition.population).channel
-    entries = np.array([0.5, -1.0, 2.0, 0.1, 0.0, 3.0])
-    slopes = np.where(np.array(SIGNS) > 0, -1, 1) * Logistic().hazard(np.array(SIGNS) * entries)
-    rows = channel.probabilities @ channel.values
-    # Tails beyond the grid are read as their mean, so the channel's mean is its input.
-    np.testing.assert_allclose(rows, channel.inputs, atol=0.01)
-    assert np.abs(np.clip(slopes, -0.5, 0.5)).max() == 0.5
-
-
-def test_a_user_sends_the_same_in_any_partition(tmp_path: Path) -> None:
-    whole, alone = partition_at(tmp_path), [partition_at(tmp_path, user, user + 1) for user in range(4)]
-    together = ask(whole, 2, KNOWN, asked_before(whole))
-    apart = [ask(one, 2, [own], asked_before(one))[0] for one, own in zip(alone, KNOWN, strict=True)]
-    assert together == apart
-    assert together != ask(whole, 3, KNOWN, asked_before(whole))
-
-
-@pytest.mark.parametrize("round_index", [0, 4, -1])
-def test_no_round_beyond_those_the_budget_was_divided_by(tmp_path: Path, round_index: int) -> None:
-    with pytest.raises(ValueError, match=f"asked for round {round_index} of 3"):
-        ask(partition_at(tmp_path), round_index, [b""] * 4)
 
 
 def test_rows_do_not_tell_how_much_is_rated_before_a_report_has(tmp_path: Path) -> None:
@@ -160,23 +133,3 @@ def test_slopes_have_the_odds_of_a_rounds_share_and_noise_of_their_own_in_every_
             (positive[0] & positive[1], share**2),
         ):
             assert binomtest(int(seen[own].sum()), each, expected).pvalue > 1e-7
-
-
-def test_slopes_have_the_distribution_of_their_channel_and_tell_nothing_of_each_other(tmp_path: Path) -> None:
-    """Of users with two ratings of +1, about which nothing is known: both slopes are -1/2."""
-    users = 15_000
-    population = partition_at(tmp_path).population
-    items = np.tile(np.arange(2, dtype=np.int32), users)
-    levels = np.full(2 * users, 2, dtype=np.uint8)
-    indptr = 2 * np.arange(users + 1)
-    people = Ratings(indptr, items, levels, population.scale, np.arange(users), np.arange(2))
-    population = replace(population, ratings=sharded(tmp_path / "many", people))
-    partition, channel, context = Partition(population, 0, users), slope_channel(0.5, 256, 2.0), device()
-    drawn = []
-    for round_index in (1, 2):
-        reports = ask(partition, round_index, [b""] * users, context)
-        symbols = installed_on(population).first.decode(reports).symbols
-        check_counts(np.bincount(symbols, minlength=256), channel.probabilities[0])
-        check_independent(*symbols.reshape(users, 2).T)
-        drawn.append(symbols)
-    check_independent(*drawn)

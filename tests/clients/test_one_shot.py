@@ -1,45 +1,41 @@
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any
 
 import numpy as np
 import pytest
 from flwr.app import Context, RecordDict
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.stats import binom, chisquare
 
 from clients import one_shot
-from clients.delivery import receive_lists, receive_table
+from clients.delivery import receive_lists
 from clients.one_shot import count_reports, held, installed_follow_up
-from clients.population import Partition, Population, Received, open_population
+from clients.population import Population, Received, open_population
 from dprec.accounting import PrivacyBudget, PrivacyUnit
-from dprec.arrays import offsets
-from dprec.datasets import Synthetic
 from dprec.exchange import (
     CountRequest,
     LayeredSetup,
     MemoisedSetup,
     OneShotSetup,
-    Personalization,
     Recommendations,
     Refusal,
     RefusalCode,
 )
-from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit, TwoLayers
+from dprec.mechanisms import BitsAndCounts, Mechanism, TwoLayers
 from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import RandomizedResponse, Raw
 from dprec.mechanisms.thresholds import ResidualBits, UserLevelBit
-from dprec.personalization import OrdinalProcess
 from dprec.randomness import DRAWS, RunKeys
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Ratings
 from dprec.reports import ProfileFamily
 from dprec.reports.counts import Counts
-from dprec.wire import ItemListCodec, ItemTable, ReportCodec
+from dprec.wire import ItemListCodec, ReportCodec
 from tests.builders import populated
+from tests.make import STARS, rated, synthetic, table
 
 USERS, ITEMS = 25, 30
-STARS = RatingScale.evenly(1, 5, 1)
 
 MECHANISMS: list[tuple[Mechanism, PrivacyBudget | None]] = [
     (Raw(), None),
@@ -54,9 +50,7 @@ MECHANISMS: list[tuple[Mechanism, PrivacyBudget | None]] = [
 
 @pytest.fixture(scope="module")
 def ratings() -> Ratings:
-    everything = Synthetic(users=USERS, items=ITEMS, ratings=300).load()
-    # The first and a middle user have no ratings.
-    return everything.select(~np.isin(everything.users, [0, 11]))
+    return synthetic(USERS, ITEMS, 300, without=(0, 11))
 
 
 def populate(
@@ -78,38 +72,29 @@ def all_reports(population: Population) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("mechanism", "budget"), MECHANISMS)
-def test_a_report_depends_on_its_user_alone(
+def test_a_report_is_what_the_mechanism_sends_and_depends_on_its_user_alone(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     ratings: Ratings,
     mechanism: Mechanism,
     budget: PrivacyBudget | None,
 ) -> None:
-    expected = all_reports(populate(tmp_path / "all", ratings, mechanism, budget, USERS))
-    assert len(expected) == USERS
-    for size in (1, 7):
-        population = populate(tmp_path / str(size), ratings, mechanism, budget, size)
-        assert all_reports(population) == expected
-    # However many rows are perturbed at once.
-    for cells in (1, 3 * ITEMS):
-        monkeypatch.setattr(one_shot, "_CELLS_AT_ONCE", cells)
-        assert all_reports(population) == expected
-
-
-@pytest.mark.parametrize(("mechanism", "budget"), MECHANISMS)
-def test_a_report_holds_what_the_mechanism_sends(
-    tmp_path: Path, ratings: Ratings, mechanism: Mechanism, budget: PrivacyBudget | None
-) -> None:
-    reports = all_reports(populate(tmp_path / "run", ratings, mechanism, budget, 7))
-    calibrated = mechanism.family(budget, ratings.scale, ITEMS)
-    decoded = calibrated.codec.decode(reports)
+    reports = all_reports(populate(tmp_path / "all", ratings, mechanism, budget, USERS))
+    decoded = mechanism.family(budget, ratings.scale, ITEMS).codec.decode(reports)
     assert decoded.valid.all()
     if not mechanism.report_family.hides_items:
         assert decoded.items.tolist() == ratings.items.tolist()
         assert decoded.indptr.tolist() == ratings.indptr.tolist()
-        assert [len(report) > 0 for report in reports] == (ratings.counts > 0).tolist()
     if not mechanism.private:
         assert (decoded.symbols + 1).tolist() == ratings.levels.tolist()
+    for size in (1, 7):
+        population = populate(tmp_path / str(size), ratings, mechanism, budget, size)
+        assert all_reports(population) == reports
+        assert one_shot.reports(population.partition(100)) == []
+    # However many rows are perturbed at once.
+    for cells in (1, 3 * ITEMS):
+        monkeypatch.setattr(one_shot, "_CELLS_AT_ONCE", cells)
+        assert all_reports(population) == reports
 
 
 def test_another_run_at_the_same_seed_has_other_noise(tmp_path: Path, ratings: Ratings) -> None:
@@ -157,18 +142,11 @@ def test_a_memoised_answer_is_the_same_in_every_run_whatever_else_is_rated(
     assert kept == {cell: whole[cell] for cell in kept}
 
 
-def test_a_node_without_users_sends_no_report(tmp_path: Path, ratings: Ratings) -> None:
-    for name, (mechanism, budget) in enumerate(MECHANISMS):
-        population = populate(tmp_path / str(name), ratings, mechanism, budget, 7)
-        assert one_shot.reports(population.partition(100)) == []
-
-
 def profiles_of_one_to_three(users: int, items: int) -> Ratings:
     """Return users who rated one, two or three items of a small catalogue, at any level."""
     random = np.random.default_rng(7)
-    rated = random.random((users, items)).argsort(axis=1) < random.integers(1, 4, users)[:, None]
-    who, which = np.nonzero(rated)
-    return Ratings.from_triples(who, which, random.integers(1, 6, who.size), STARS, item_ids=np.arange(items))
+    cells = random.random((users, items)).argsort(axis=1) < random.integers(1, 4, users)[:, None]
+    return rated(cells, random.integers(1, 6, int(cells.sum())))
 
 
 @pytest.mark.parametrize(
@@ -211,9 +189,7 @@ def test_a_few_ratings_drawn_at_random_are_compared_with_the_mean(tmp_path: Path
     """Exact binomial tests of answers and choices: false alarm 1e-6 together; the seed is fixed."""
     users, budget = 6_000, PrivacyBudget(epsilon=2.0, per="user")
     levels = np.tile(np.array([1, 5, 4], dtype=np.uint8), users)
-    profiles = Ratings.from_triples(
-        np.repeat(np.arange(users), 3), np.tile([0, 1, 2], users), levels.astype(float), STARS
-    )
+    profiles = rated(np.ones((users, 3)), levels)
     population = populate(tmp_path / "run", profiles, ResidualBits(bits=2), budget, users)
     decoded = population_codec(population).decode(all_reports(population))
     symbols = decoded.symbols.reshape(users, 3)
@@ -238,9 +214,7 @@ def tail_probabilities(
 def test_ratings_of_one_profile_have_noise_of_their_own(tmp_path: Path) -> None:
     """How often two ratings of a user both are sent as they are: false alarm 1e-6; the seed is fixed."""
     users, level = 4_000, 3
-    profiles = Ratings.from_triples(
-        np.repeat(np.arange(users), 2), np.tile([0, 1], users), np.full(2 * users, level), STARS
-    )
+    profiles = rated(np.ones((users, 2)), level)
     budget = PrivacyBudget(epsilon=1.0, per="rating")
     population = populate(tmp_path / "run", profiles, RandomizedResponse(), budget, users)
     symbols = population_codec(population).decode(all_reports(population)).symbols.reshape(users, 2)
@@ -264,14 +238,7 @@ def test_how_elements_are_divided_into_blocks_does_not_tell_whether_an_answer_is
     All four bounds fail together by chance with a probability below 1e-7.
     """
     users, item, mechanism = 6000, 17, UserLevelBit(profile=1)
-    people = Ratings.from_triples(
-        np.arange(users),
-        np.full(users, item),
-        np.full(users, 4.0),
-        STARS,
-        user_ids=np.arange(users),
-        item_ids=np.arange(ITEMS),
-    )
+    people = rated(np.tile(np.arange(ITEMS) == item, (users, 1)), 4.0)
     budget = PrivacyBudget(epsilon=2.0, per="user")
     calibrated = mechanism.family(budget, STARS, ITEMS)
     assert isinstance(calibrated, ProfileFamily)
@@ -289,137 +256,59 @@ def test_how_elements_are_divided_into_blocks_does_not_tell_whether_an_answer_is
         assert least <= own.sum() <= most
 
 
-COUNTED, COUNTED_ITEMS = 4000, 3
-GROUPS = np.array([[0, 1, 1]])
+COUNTED, LEVELS, GROUPS = 4000, np.array([5, 1, 4]), np.array([[0, 1, 1]])
 
 
 def context() -> Context:
     return Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
 
 
-def counted(
-    folder: Path,
-    levels: tuple[int, ...],
-    size: int = COUNTED,
-    mechanism: Mechanism = BitsAndCounts(bits=0.4),  # noqa: B008 (frozen)
-    per: float = 1.5,
-) -> Population:
-    ratings = Ratings(
-        indptr=offsets(np.full(COUNTED, COUNTED_ITEMS)),
-        items=np.tile(np.arange(COUNTED_ITEMS, dtype=np.int32), COUNTED),
-        levels=np.tile(np.array(levels, dtype=np.uint8), COUNTED),
-        scale=STARS,
-        user_ids=np.arange(COUNTED),
-        item_ids=np.arange(COUNTED_ITEMS),
-    )
-    populated(
-        folder, ratings, OneShotSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=per)), size, seed=2
-    )
-    return open_population(str(folder))
-
-
-def counting(population: Population) -> Counts:
-    made = installed_follow_up(population)
-    assert isinstance(made, Counts)
-    return made
-
-
-def request(population: Population, groups: NDArray[np.int64] = GROUPS) -> CountRequest:
-    return CountRequest(counting(population).group_codec.encode(groups)[0])
-
-
-def heard(partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the symbols of a partition's reports and its counts."""
-    counts = counting(partition.population)
-    reports = count_reports(partition, request(partition.population), context())
-    symbols = counts.family.drawn(*held(partition)).reshape(partition.size, COUNTED_ITEMS).astype(np.int64)
-    return symbols, counts.codec.decode(reports)[1]
+def counted(folder: Path, size: int = COUNTED) -> tuple[Population, Counts]:
+    """Return users who all rated the same, and how their ratings without a bit are counted."""
+    setup = OneShotSetup(mechanism=BitsAndCounts(bits=0.4), privacy=PrivacyBudget(epsilon=1.5))
+    populated(folder, table(np.tile(LEVELS, (COUNTED, 1))), setup, size, seed=2)
+    population = open_population(str(folder))
+    counts = installed_follow_up(population)
+    assert isinstance(counts, Counts)
+    return population, counts
 
 
 def test_a_rating_is_in_its_bit_or_in_the_one_count_of_its_group(tmp_path: Path) -> None:
     """The odds of every report and its counts are those of the two channels: chi-square, false alarm 1e-7."""
-    levels = (5, 1, 4)
-    partition = counted(tmp_path / "run", levels).partition(0)
-    symbols, noisy = heard(partition)
-    left = symbols == 2
+    population, counts = counted(tmp_path / "run")
+    partition, request = population.partition(0), CountRequest(counts.group_codec.encode(GROUPS)[0])
+    noisy = counts.codec.decode(count_reports(partition, request, context()))[1]
+    left = counts.family.drawn(*held(partition)).reshape(COUNTED, LEVELS.size) == 2
+    steps = np.arange(-200, 201)
+    shares = np.exp(-1.5 * np.abs(steps)) / np.exp(-1.5 * np.abs(steps)).sum()
     for group in (0, 1):
-        members, reaching = GROUPS[0] == group, np.array(levels) >= 4
-        sizes = left[:, members].sum(axis=1)
-        counts = left[:, members & reaching].sum(axis=1)
-        for size, count in {*zip(sizes.tolist(), counts.tolist(), strict=True)}:
-            own = noisy[(sizes == size) & (counts == count), group]
+        sizes = left[:, GROUPS[0] == group].sum(axis=1)
+        reaching = left[:, (GROUPS[0] == group) & (LEVELS >= 4)].sum(axis=1)
+        for size, count in {*zip(sizes.tolist(), reaching.tolist(), strict=True)}:
+            own = noisy[(sizes == size) & (reaching == count), group]
             if size == 0:
                 assert not own.any()
                 continue
-            table = counting(partition.population)
-            expected = _odds(table, size, count) * own.size
-            observed = np.bincount(own, minlength=size + 1)
-            assert _surprise(observed, expected) < 1e-7**-1, (group, size, count)
+            expected = np.bincount(np.clip(count + steps, 0, size), weights=shares, minlength=size + 1)
+            drawn = np.bincount(own, minlength=size + 1)
+            assert chisquare(drawn, expected * own.size).pvalue > 1e-7, (group, size, count)
 
 
-def _odds(counts: Counts, size: int, count: int) -> NDArray[np.float64]:
-    """Return the probability of every noisy count, from its definition."""
-    steps = np.arange(-200, 201)
-    shares = np.exp(-1.5 * np.abs(steps))
-    return np.bincount(np.clip(count + steps, 0, size), weights=shares / shares.sum(), minlength=size + 1)
-
-
-def _surprise(observed: NDArray[np.int64], expected: NDArray[np.float64]) -> float:
-    """Return one over the p-value of a chi-square test."""
-    from scipy.stats import chisquare
-
-    return 1 / max(float(chisquare(observed, expected).pvalue), 1e-300)
-
-
-def test_counts_do_not_depend_on_the_partition_and_are_repeated(tmp_path: Path) -> None:
-    whole = counted(tmp_path / "whole", (5, 1, 4))
-    reports = count_reports(whole.partition(0), request(whole), context())
-    split = counted(tmp_path / "split", (5, 1, 4), size=1000)
-    parts = [count_reports(split.partition(node), request(split), context()) for node in range(4)]
-    assert [report for part in parts for report in part] == reports
+def test_counts_do_not_depend_on_the_partition_and_are_given_for_one_set_of_groups_only(
+    tmp_path: Path,
+) -> None:
+    (whole, counts), (split, _) = counted(tmp_path / "whole"), counted(tmp_path / "split", size=1000)
+    request, other = (CountRequest(counts.group_codec.encode(groups)[0]) for groups in (GROUPS, 1 - GROUPS))
     state = context()
-    for _ in range(2):
-        assert count_reports(whole.partition(0), request(whole), state) == reports
-
-
-def test_ratings_are_counted_for_one_set_of_groups_only(tmp_path: Path) -> None:
-    population, state = counted(tmp_path / "run", (5, 1, 4), size=10), context()
-    partition = population.partition(0)
-    count_reports(partition, request(population), state)
+    reports = count_reports(whole.partition(0), request, state)
+    parts = [count_reports(split.partition(node), request, context()) for node in range(4)]
+    assert [report for part in parts for report in part] == reports
+    assert count_reports(whole.partition(0), request, state) == reports
     with pytest.raises(ValueError, match="asked for round 2 again"):
-        count_reports(partition, request(population, 1 - GROUPS), state)
+        count_reports(whole.partition(0), other, state)
 
 
-def test_malformed_groups_are_refused(tmp_path: Path) -> None:
-    partition = counted(tmp_path / "run", (5, 1, 4), size=10).partition(0)
-    for groups in (b"", b"\xff", b"\x00\x00"):
-        with pytest.raises(ValueError, match="malformed groups"):
-            count_reports(partition, CountRequest(groups), context())
-
-
-def test_devices_that_send_every_bit_count_nothing(tmp_path: Path) -> None:
-    partition = counted(tmp_path / "run", (5, 1, 4), size=10, mechanism=ThresholdBit()).partition(0)
-    with pytest.raises(ValueError, match="not set up for it"):
-        count_reports(partition, CountRequest(b"\x60"), context())
-
-
-LISTED = 8
-LISTS = ItemListCodec(LISTED).encode(np.array([[7, 0, 3], [2, -1, -1]]), np.full((2, 3), 4.5))
-
-
-def partition(shown: list[Received]) -> Partition:
-    return cast(
-        Partition,
-        SimpleNamespace(size=2, population=SimpleNamespace(n_items=LISTED, show=shown.append)),
-    )
-
-
-def test_the_ratings_of_a_list_are_shown_to_the_user() -> None:
-    shown: list[Received] = []
-    receive_lists(partition(shown), Recommendations(LISTS))
-    predicted = shown[0].predictions(OrdinalProcess())
-    assert [np.flatnonzero(~np.isnan(row)).tolist() for row in predicted] == [[0, 3, 7], [2]]
-    assert np.nanmin(predicted) == np.nanmax(predicted) == 4.5
+LISTS = ItemListCodec(8).encode(np.array([[7, 0, 3], [2, -1, -1]]), np.full((2, 3), 4.5))
 
 
 @pytest.mark.parametrize(
@@ -427,33 +316,8 @@ def test_the_ratings_of_a_list_are_shown_to_the_user() -> None:
 )
 def test_a_malformed_delivery_is_refused(lists: list[bytes]) -> None:
     shown: list[Received] = []
+    device: Any = SimpleNamespace(size=2, population=SimpleNamespace(n_items=8, show=shown.append))
     with pytest.raises(Refusal) as refusal:
-        receive_lists(partition(shown), Recommendations(lists))
+        receive_lists(device, Recommendations(lists))
     assert refusal.value.code == RefusalCode.MALFORMED_REQUEST
     assert not shown
-
-
-TABLE_ITEMS = 12
-BIASES = ItemTable.of_biases(np.arange(4.0), np.zeros(TABLE_ITEMS), np.ones(TABLE_ITEMS))
-TABLE = replace(BIASES, embeddings=np.ones((TABLE_ITEMS, 3)))
-
-
-def predicting_cohort(folder: Path, *, predicts: bool = True) -> Partition:
-    setup = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), predicts=predicts)
-    populated(folder, Synthetic(users=9, items=TABLE_ITEMS, ratings=40).load(), setup, 4)
-    return open_population(str(folder)).partition(1)
-
-
-def test_a_cohort_takes_the_table(tmp_path: Path) -> None:
-    table = receive_table(predicting_cohort(tmp_path / "run"), Personalization(TABLE.encode()))
-    np.testing.assert_allclose(table.embeddings, TABLE.embeddings)
-
-
-def test_a_malformed_table_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="a table of"):
-        receive_table(predicting_cohort(tmp_path / "run"), Personalization(TABLE.encode()[:-2]))
-
-
-def test_devices_that_predict_nothing_take_no_table(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="predict nothing"):
-        receive_table(predicting_cohort(tmp_path / "run", predicts=False), Personalization(TABLE.encode()))

@@ -2,19 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import ConfigRecord, Message, RecordDict
 
-from clients.app import client_app
-from dprec.datasets import Synthetic
-from dprec.exchange import DELIVER, STATISTICS, RefusalCode, Reports, SilentSetup, SummedSetup
+from dprec.exchange import DELIVER, STATISTICS, RefusalCode, SilentSetup, SummedSetup
 from dprec.private_als import FactorizationOptions, ItemModel, PrivateAls
-from dprec.sums import Aggregation, LocalAggregation, SecureAggregation, TrustedAggregation
-from simulation.engine.grids import LocalGrid
-from tests.builders import populated
+from dprec.sums import Aggregation, LocalAggregation, TrustedAggregation
+from tests.builders import OneNode, populated
+from tests.make import synthetic
 
 ITEMS, USERS = 12, 10
 OPTIONS = FactorizationOptions(rank=2, bias_rounds=1, factor_rounds=1, ratings_per_user=4)
@@ -25,56 +21,20 @@ MODEL = replace(
 )
 
 
-class Server:
-    """Asks one node whatever a test wants."""
+class Server(OneNode):
+    """Asks for statistics; ``seed``: of what the devices hold."""
 
     def __init__(self, folder: Path, aggregation: Aggregation | None = None, seed: int = 1) -> None:
-        """``seed``: of what the devices hold."""
-        method, aggregation = PrivateAls(options=OPTIONS), aggregation or TrustedAggregation()
-        setup = SummedSetup(method=method, aggregation=aggregation, multipliers=(3.0, 4.0))
-        for key, installed in {"run-a": setup, "run-b": SilentSetup()}.items():
-            populated(
-                folder / key,
-                Synthetic(users=USERS, items=ITEMS, ratings=70, seed=seed).load(),
-                installed,
-                USERS,
-                individual_reports=True,
-            )
-        self._grid = LocalGrid(client_app(str(folder)), 1)
-        self._node = next(iter(self._grid.get_node_ids()))
-
-    def ask(self, record: dict[str, Any], kind: str = STATISTICS, run: str = "run-a") -> Message:
-        content = RecordDict({"request": ConfigRecord(record)})
-        question = Message(content, self._node, kind, group_id=run)
-        (reply,) = self._grid.send_and_receive([question])
-        return reply
+        added_up = aggregation or TrustedAggregation()
+        setup = SummedSetup(method=PrivateAls(options=OPTIONS), aggregation=added_up, multipliers=(3.0, 4.0))
+        for key, installed in {"run": setup, "other": SilentSetup()}.items():
+            ratings = synthetic(USERS, ITEMS, 70, seed=seed)
+            populated(folder / key, ratings, installed, USERS, individual_reports=True)
+        super().__init__(folder)
 
     def reports(self, round_index: int, model: ItemModel = MODEL) -> list[bytes] | int:
         """Return the reports, or the code with which the node refuses."""
-        reply = self.ask({"round": round_index, "factors": model.encode()})
-        if reply.has_error():
-            return reply.error.code
-        answered = reply.content["reply"]
-        assert isinstance(answered, ConfigRecord)
-        return list(Reports.of(answered).reports)
-
-
-def test_a_device_alone_sends_nothing_for_a_sum_with_others(tmp_path: Path) -> None:
-    setup = SummedSetup(
-        method=PrivateAls(options=OPTIONS), aggregation=SecureAggregation(), multipliers=(3.0, 4.0)
-    )
-    populated(
-        tmp_path / "run-a",
-        Synthetic(users=1, items=ITEMS, ratings=7).load(),
-        setup,
-        1,
-        individual_reports=True,
-    )
-    grid = LocalGrid(client_app(str(tmp_path)), 1)
-    request = RecordDict({"request": ConfigRecord({"round": 1, "factors": MODEL.encode()})})
-    question = Message(request, next(iter(grid.get_node_ids())), STATISTICS, group_id="run-a")
-    (reply,) = grid.send_and_receive([question])
-    assert reply.error.code == RefusalCode.NOT_SET_UP
+        return self.told(STATISTICS, round=round_index, factors=model.encode())
 
 
 @pytest.fixture
@@ -112,12 +72,11 @@ def test_no_other_round_is_answered_than_was_agreed_on(server: Server) -> None:
 def test_a_malformed_model_is_refused(server: Server) -> None:
     for model in (b"", MODEL.encode()[:-1], replace(MODEL, mean=np.nan).encode()):
         for kind in (STATISTICS, DELIVER):
-            reply = server.ask({"round": 1, "factors": model}, kind)
-            assert reply.error.code == RefusalCode.MALFORMED_REQUEST
+            assert server.told(kind, round=1, factors=model) == RefusalCode.MALFORMED_REQUEST
     assert isinstance(server.reports(1), list)
-    assert not server.ask({"factors": MODEL.encode()}, DELIVER).has_error()
+    assert server.told(DELIVER, factors=MODEL.encode()) == []
 
 
 def test_devices_of_another_protocol_refuse(server: Server) -> None:
-    reply = server.ask({"round": 1, "factors": MODEL.encode()}, run="run-b")
-    assert reply.error.code == RefusalCode.NOT_SET_UP
+    answer = server.told(STATISTICS, "other", round=1, factors=MODEL.encode())
+    assert answer == RefusalCode.NOT_SET_UP

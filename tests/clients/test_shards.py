@@ -1,26 +1,20 @@
-import hashlib
-import json
 import platform
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from clients import shards
 from clients.places import folder_inside, place_of
 from clients.population import open_population
 from clients.shards import INDEX, ShardedRatings, write_shards
 from dprec.accounting import PrivacyBudget
-from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.exchange import OneShotSetup
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.ratings import Ratings, RatingScale
 from tests.builders import populated
+from tests.make import synthetic
 from tests.refusals import refused_at
 
 USERS, NODE = 23, 4
@@ -29,8 +23,7 @@ USERS, NODE = 23, 4
 @pytest.fixture
 def ratings() -> Ratings:
     """Return ratings among which the first and the last user, and some others, have none."""
-    everything = Synthetic(users=USERS, items=30, ratings=250).load()
-    return everything.select(~np.isin(everything.users, [0, 5, 6, USERS - 1]))
+    return synthetic(USERS, 30, 250, without=(0, 5, 6, USERS - 1))
 
 
 @pytest.fixture(autouse=True)
@@ -41,14 +34,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def install(folder: Path, ratings: Ratings, place: Path) -> None:
-    populated(
-        folder,
-        ratings,
-        OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0)),
-        NODE,
-        seed=0,
-        shards=place,
-    )
+    setup = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+    populated(folder, ratings, setup, NODE, seed=0, shards=place)
 
 
 @pytest.mark.parametrize("continuous", [False, True])
@@ -62,7 +49,7 @@ def test_users_read_the_same_wherever_shards_are_cut(
         monkeypatch.setattr(shards, "_RATINGS_PER_SHARD", most)
         folder = tmp_path / str(most)
         index = write_shards(folder, ratings)
-        assert len(index.shards) == {1: 20, 40: 6, 10_000: 1}[most]
+        assert len(index.sizes) == {1: 20, 40: 6, 10_000: 1}[most]
         read = ShardedRatings.open(folder)
         assert read.n_users == USERS
         for start, stop in ((0, USERS), (0, 0), (0, 1), (5, 7), (3, 20), (USERS, USERS)):
@@ -73,15 +60,6 @@ def test_users_read_the_same_wherever_shards_are_cut(
             assert profiles.levels.tolist() == ratings.levels[rows].tolist()
             exact = None if ratings.exact is None else ratings.exact[rows].tolist()
             assert (None if profiles.exact is None else profiles.exact.tolist()) == exact
-
-
-def test_a_worker_holds_few_shards(tmp_path: Path, ratings: Ratings) -> None:
-    read = ShardedRatings(tmp_path, write_shards(tmp_path, ratings))
-    for user in range(USERS):
-        read.profiles(user, user + 1)
-    # A shard is read once while its users are asked in order, and given up afterwards.
-    assert shards._opened.cache_info().misses == len(read.index.shards) == 6
-    assert shards._opened.cache_info().currsize == 4
 
 
 def test_a_run_with_the_same_ratings_uses_the_shards_that_are_there(tmp_path: Path, ratings: Ratings) -> None:
@@ -120,16 +98,6 @@ def test_a_shard_that_is_cut_short_is_named(tmp_path: Path, ratings: Ratings) ->
         install(tmp_path / "three", ratings, place)
 
 
-def test_a_shard_that_was_changed_is_named(tmp_path: Path, ratings: Ratings) -> None:
-    index = write_shards(tmp_path, ratings)
-    shard = tmp_path / "shard-00001.npy"
-    contents = bytearray(shard.read_bytes())
-    contents[-1] ^= 1
-    shard.write_bytes(contents)
-    with refused_at("shard-00001.npy"):
-        ShardedRatings(tmp_path, index).profiles(0, USERS)
-
-
 @pytest.mark.parametrize("name", ["shard-00000.npy", INDEX])
 def test_a_node_that_does_not_see_a_file_is_named(tmp_path: Path, ratings: Ratings, name: str) -> None:
     place = tmp_path / "shared"
@@ -137,22 +105,6 @@ def test_a_node_that_does_not_see_a_file_is_named(tmp_path: Path, ratings: Ratin
     (place / name).unlink()
     with pytest.raises(InputError, match=f"{name}: not on {platform.node()}; accepted: .*--population-dir"):
         open_population(str(tmp_path / "one")).partition(0).items  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    ("text", "key"), [("", "JSON"), ("[]", "JSON"), ('{"n_items": 0}', "scale"), (None, "shards[0]")]
-)
-def test_a_damaged_index_is_named(tmp_path: Path, ratings: Ratings, text: str | None, key: str) -> None:
-    write_shards(tmp_path, ratings)
-    path = tmp_path / INDEX
-    if text is None:
-        values = json.loads(path.read_text())
-        values["shards"][0]["users"] = -1
-        text = json.dumps(values)
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        ShardedRatings.open(tmp_path)
-    assert caught.value.where.startswith(f"{path}, {key}")
 
 
 def test_a_place_may_be_at_a_url(tmp_path: Path, ratings: Ratings) -> None:
@@ -165,46 +117,3 @@ def test_a_place_may_be_at_a_url(tmp_path: Path, ratings: Ratings) -> None:
         assert population.ratings.profiles(0, USERS).items.tolist() == ratings.items.tolist()
     assert not session.exists()
     assert (place / INDEX).exists()
-
-
-def test_a_url_that_nothing_opens_is_refused() -> None:
-    pytest.importorskip("upath")
-    with pytest.raises(InputError, match=r"^nowhere://population: .*; accepted: a local path, or a URL"):
-        place_of("nowhere://population")
-
-
-def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with refused_at("file"), folder_inside(tmp_path / "file"):
-        pass
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, ratings: Ratings) -> None:
-    index = write_shards(tmp_path, ratings)
-    path = tmp_path / index.shards[0].name
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(InputError, match=rf"{path.name}: cannot be read \(Is a directory\)"):
-        ShardedRatings.open(tmp_path).profiles(0, USERS)
-
-
-@pytest.mark.parametrize(
-    ("arrays", "complaint"),
-    [
-        ([np.array([{}])], "no arrays"),
-        ([np.zeros(2, dtype=np.int32)], "no arrays"),
-        ([np.ones(2, dtype=np.int32), np.zeros(9, dtype=np.int32), np.zeros(9)], "arrays of 2 users and 9"),
-    ],
-)
-def test_a_shard_with_the_digest_of_other_arrays_is_refused(
-    tmp_path: Path, ratings: Ratings, arrays: list[NDArray[Any]], complaint: str
-) -> None:
-    index = write_shards(tmp_path, ratings)
-    file = BytesIO()
-    for array in arrays:
-        np.save(file, array)
-    contents = file.getvalue()
-    shard = replace(index.shards[0], size=len(contents), sha256=hashlib.sha256(contents).hexdigest())
-    (tmp_path / shard.name).write_bytes(contents)
-    with pytest.raises(InputError, match=f"{shard.name}: {complaint}"):
-        ShardedRatings(tmp_path, replace(index, shards=(shard, *index.shards[1:]))).profiles(0, USERS)

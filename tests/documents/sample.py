@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tests.paths import CONFIGS
+from tests.paths import preset_file
 
 USERS, ITEMS = ["ann", "bob", "eve", *map(str, range(4, 31))], ["film", "a", "bc", *map(str, range(4, 21))]
 
@@ -44,7 +44,7 @@ def write_sample(folder: Path) -> None:
     FRAME[["user", "item"]].to_csv(folder / "pairs.csv", index=False)
     plays = FRAME.assign(rating=5 ** FRAME["rating"])
     plays.to_csv(folder / "plays.tsv", index=False, header=False, sep="\t")
-    shutil.copy(CONFIGS / "blp-mf.yaml", folder / "run.yaml")
+    shutil.copy(preset_file("blp-mf"), folder / "run.yaml")
     (folder / "mine.yaml").write_text(MINE, encoding="utf-8")
     _write_movielens(folder / "PATH" / "TO" / "ml-100k")
 

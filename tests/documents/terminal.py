@@ -7,7 +7,7 @@ shows runs; one of a preset is planned, and a small comparison takes the place o
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise, takewhile
 from pathlib import Path
 
@@ -15,7 +15,6 @@ import click
 import pytest
 from typer.main import get_command
 
-from clients.device.command import read
 from simulation import load
 from simulation.comparison.planning import load_comparison
 from simulation.console.command_line import app, main
@@ -25,41 +24,15 @@ from tests.paths import ROOT
 LOCAL = ["--set", "simulation.backend=local", "--no-page"]
 ONE_CELL_EACH = ["--set", "epsilons=[1.0]", "--set", "seeds=[1]"]
 
-NOT_RUN: Mapping[str, str] = {
-    ".": "of the shell",
-    "cd": "of the shell",
-    "chmod": "of the shell",
-    "curl": "needs a network",
-    "docker": "needs a daemon",
-    "export": "of the shell",
-    "flower-superlink": "stays until it is stopped",
-    "flwr": "needs a SuperLink",
-    "head": "of the shell",
-    "journalctl": "needs systemd",
-    "mkdir": "of the shell",
-    "nginx": "stays until it is stopped",
-    "pip": "installs",
-    "ray": "starts a cluster",
-    "sed": "needs the server's paths",
-    "source": "of the shell",
-    "sudo": "needs rights",
-    "systemctl": "needs systemd",
+NOT_RUN = {
+    *(".", "cd", "chmod", "export", "head", "mkdir", "source"),  # of the shell
+    *("curl", "docker", "journalctl", "pip", "ray", "sed", "sudo", "systemctl"),  # need more than a folder
+    *("flower-superlink", "flwr", "nginx"),  # stay until they are stopped, or need what does
 }
-"""Programs that are not run, with the reason."""
+"""Programs that are not run."""
 
-PARSED: Mapping[str, str] = {
-    "deploy admit": "needs the line of a device",
-    "deploy enrol": "needs a SuperLink",
-    "deploy clean": "needs a SuperLink",
-    "deploy remove": "needs a SuperLink",
-    "deploy resume": "needs a SuperLink",
-    "deploy run": "needs a SuperLink",
-    "deploy status": "needs a SuperLink",
-    "device": "needs a SuperLink",
-    "fetch": "needs a network",
-    "tune": "takes long, and has tests of its own",
-}
-"""Commands of dprec that are parsed and not run, with the reason."""
+PARSED = {"fetch", "tune"}
+"""Commands of dprec that are parsed and not run: they need a network, or take long."""
 
 
 class Terminal:
@@ -83,8 +56,6 @@ class Terminal:
         program, *arguments = words[len(surroundings) :]
         if program == "dprec":
             self._dprec(self._inside(arguments), parse_only=bool(surroundings))
-        elif program == "dprec-device":
-            _dprec_device(arguments)
         elif program == "make":
             rules = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
             assert set(arguments) <= set(rules)
@@ -99,7 +70,7 @@ class Terminal:
         return [each.replace("../shared/data/ml-100k", "PATH/TO/ml-100k") for each in moved]
 
     def _dprec(self, arguments: list[str], *, parse_only: bool) -> None:
-        verb = " ".join(arguments[:2] if arguments[0] == "deploy" else arguments[:1])
+        verb = arguments[0]
         parse(arguments)
         if parse_only or verb in PARSED or "--all" in arguments or self._needs_what_was_not_run(arguments):
             self._not_written |= set(_output(arguments))
@@ -117,13 +88,13 @@ class Terminal:
             return [*arguments, "--trials", "1000"]
         if verb == "compare":
             return [*arguments, *LOCAL, *ONE_CELL_EACH]
-        if verb not in ("run", "attack", "deploy prepare"):
+        if verb not in ("run", "attack"):
             return arguments
         own = "dataset" in " ".join(arguments) or Path(arguments[1]).is_file()
-        small = [] if own else _few_ratings(arguments[2] if verb == "deploy prepare" else arguments[1])
+        small = [] if own else _few_ratings(arguments[1])
         if "schedule" in " ".join(arguments) or arguments[1].startswith("weekly"):
             small += ["--set", "dataset.arrivals={}"]
-        return [*arguments, *small, *([] if verb == "deploy prepare" else LOCAL)]
+        return [*arguments, *small, *LOCAL]
 
     def _plan(self, arguments: list[str]) -> None:
         """Load the comparison of a preset, and put a small one where its result would be."""
@@ -152,14 +123,6 @@ def parse(arguments: Sequence[str]) -> None:
         context = click.Context(command, context, info_name=name)
     if not isinstance(command, click.Group):
         command.make_context(name, rest, parent=context.parent)
-
-
-def _dprec_device(arguments: Sequence[str]) -> None:
-    """Parse the arguments of a device's own command, and do nothing."""
-    try:
-        read(arguments)
-    except SystemExit as ended:
-        raise AssertionError(f"dprec-device {' '.join(arguments)}") from ended
 
 
 def ends_well(arguments: Sequence[str]) -> None:

@@ -16,7 +16,6 @@ from simulation.comparison.planning import load_comparison
 from simulation.configuration.strict_yaml import parse_yaml
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.tuning.running import read_space
-from tests.documents.outcomes import OUTCOMES
 from tests.documents.pages import PAGES, Block, blocks, commands, write_files
 from tests.documents.sample import FRAME, SMALL, write_sample
 from tests.documents.terminal import Terminal, pass_tests
@@ -54,13 +53,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-def in_its_tier(page: str) -> Any:
-    """Return a page as a parameter: what a newcomer types is tried in the quick tier, all else thoroughly."""
-    first = page == "README.md" or page.startswith("docs/tutorial/")
-    return pytest.param(page, marks=() if first else pytest.mark.thorough)
-
-
-@pytest.mark.parametrize("page", [in_its_tier(page) for page in WITH_CODE])
+@pytest.mark.parametrize("page", WITH_CODE)
 def test_the_code_of_a_page(page: str, folder: Path, comparison: Callable[[], Path]) -> None:
     write_files(page, folder)
     terminal, names = Terminal(folder, comparison), {"frame": FRAME}
@@ -73,8 +66,6 @@ def test_the_code_of_a_page(page: str, folder: Path, comparison: Callable[[], Pa
     for file in [block.file for block in blocks(page) if block.file]:
         if file.startswith("test_"):
             pass_tests(file)
-    if page in OUTCOMES:
-        OUTCOMES[page](names)
 
 
 def do(block: Block, terminal: Terminal, names: dict[str, Any]) -> None:

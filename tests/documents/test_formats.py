@@ -12,13 +12,10 @@ import numpy as np
 import pytest
 
 from docs.extensions.generated import expand
-from dprec.metrics import METRICS_OF_LISTS
 from simulation import compare, run
-from simulation.analysis.gains import PLAIN, PUBLIC
 from simulation.auditing import Audit, Finding
 from simulation.configuration.strict_yaml import flatten
-from simulation.storage.columns import ACROSS, CELL, PER_DEVICE, column
-from simulation.storage.directories import TABLE
+from simulation.storage.columns import column
 from simulation.storage.run_files import line_of
 from strategies import RoundRecord
 from tests.documents.pages import PAGES
@@ -101,75 +98,42 @@ def leaves(values: dict[str, Any], prefix: str = "") -> Iterator[str]:
             yield from leaves(value[0], f"{prefix}{key}.")
 
 
-def test_the_files_of_a_run(page: str, ran: Path) -> None:
-    assert {path.name for path in ran.iterdir()} == tables(page, "A run directory")[0] - DRAWN_LATER
+def test_the_files(page: str, ran: Path, compared: Path) -> None:
+    for folder, heading in ((ran, "A run directory"), (compared, "A comparison directory")):
+        assert {path.name for path in folder.iterdir()} == tables(page, heading)[0] - DRAWN_LATER
 
 
-def test_the_files_of_a_comparison(page: str, compared: Path) -> None:
-    assert {path.name for path in compared.iterdir()} == tables(page, "A comparison directory")[
-        0
-    ] - DRAWN_LATER
-
-
-@pytest.mark.parametrize("name", ["traffic.csv", "predictions.csv.gz"])
-def test_the_columns_of_a_run(name: str, page: str, ran: Path) -> None:
-    assert tables(page, name) == [header(ran / name)]
-
-
-def test_the_columns_of_users(page: str, ran: Path) -> None:
+def test_the_columns(page: str, ran: Path, compared: Path) -> None:
+    for path in (ran / "traffic.csv", ran / "predictions.csv.gz", compared / "noise.csv"):
+        assert tables(page, path.name) == [header(path)]
     columns = {re.sub("^group_.*", "group_N", name) for name in header(ran / "users.csv")}
     assert tables(page, "users.csv") == [columns]
-
-
-def test_the_columns_and_keys_of_groups(page: str, compared: Path, ran: Path) -> None:
     (documented,) = tables(page, "groups.csv")
     assert documented == header(compared / "groups.csv")
-    summary = json.loads((ran / "summary.json").read_text(encoding="utf-8"))
-    assert {key for every in summary["groups"].values() for each in every for key in each} <= documented
-
-
-def test_the_columns_of_noise(page: str, compared: Path) -> None:
-    assert tables(page, "noise.csv") == [header(compared / "noise.csv")]
+    for name in ("ledger.npz", "channel.npz"):
+        with np.load(ran / name) as arrays:
+            assert tables(page, name) == [set(arrays)]
 
 
 @pytest.mark.parametrize("name", ["comparison.csv", "timing.csv"])
 def test_the_columns_of_a_comparison(name: str, page: str, compared: Path) -> None:
     (documented,) = tables(page, name)
     columns = header(compared / name)
-    assert columns == {
-        each for each in columns if f"{column(each).family}{'_N' * bool(column(each).of)}" in documented
+    named = {
+        each for each in columns if f"{column(each).family}{'_N' * bool(column(each).mapping)}" in documented
     }
-    derived = [each for each in (ACROSS if name == TABLE else (PER_DEVICE,)) if not of_lists(each.name)]
-    # Here no protocol reads what is public about the items.
-    assert {each.name for each in (*CELL, *derived)} - {PUBLIC, *PLAIN} <= columns
+    assert columns == named
 
 
-def of_lists(name: str) -> bool:
-    """Return whether only comparisons of lists have a column."""
-    return name.startswith(tuple(f"{metric}_" for metric in METRICS_OF_LISTS))
-
-
-@pytest.mark.parametrize("name", ["ledger.npz", "channel.npz"])
-def test_the_arrays(name: str, page: str, ran: Path) -> None:
-    with np.load(ran / name) as arrays:
-        assert tables(page, name) == [set(arrays)]
-
-
-def test_the_keys_of_a_round(page: str) -> None:
+def test_the_keys(page: str, ran: Path) -> None:
     line = line_of(RoundRecord(1, 9, 1, None, 1, 2, 3, 4, 0.1, {"late": 1}))
     written = {key.partition(".")[0] if key.startswith("causes") else key for key in flatten(line)}
     assert tables(page, "rounds.jsonl") == [written]
-
-
-def test_the_keys_of_a_summary(page: str, ran: Path) -> None:
     summary = json.loads((ran / "summary.json").read_text(encoding="utf-8"))
     free = "completion_diagnostics", "environment", "files", "groups"
     written = {key.partition(".")[0] if key.startswith(free) else key for key in flatten(summary)}
     named = {re.sub(r"^(attacks\.further)\..*", r"\1", key) for key in written}
     assert named <= tables(page, "summary.json")[0]
-
-
-def test_the_keys_of_an_audit(page: str) -> None:
     found = Finding("value of one rating", "rating", 1.0, 0.9, 1.0, False, 1.0)
     values = Audit("a", "one-shot", "bounded-laplace", 1000, 0.99, (found,)).values()
     assert tables(page, "audit.json") == [set(leaves(values))]

@@ -1,16 +1,12 @@
-"""Errors are one line that says where, what was found and what is accepted, with the names of today."""
+"""Errors are one line that says where, what was found and what is accepted."""
 
 import pickle
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from dprec.errors import InputError, RunError, SettingError, accepted_by, listed, within
-from dprec.renamed import KEYS, TRUST, VALUES, first_names, now
-from simulation.configuration.loading import load
-from simulation.storage.columns import read_rows
 
 
 def test_errors_are_one_line() -> None:
@@ -78,45 +74,3 @@ def test_limits_are_said_with_what_they_are(kind: Any, value: object, words: str
 )
 def test_the_nearest_name_is_offered(given: object, line: str) -> None:
     assert listed(["kind", "symbols"], given) == line
-
-
-@pytest.mark.parametrize(
-    ("preset", "setting", "new"),
-    [
-        ("one-bit-on-device", "protocol.places={least_raters: 9}", "item_embeddings"),
-        ("one-bit-clear-effects", "protocol.completion.effects=true", "biases"),
-        ("dp-als", "protocol.neighbors=removal", "adjacency"),
-        ("best-server", "protocol.item_set=visible", "revealed"),
-        ("sets-only", "protocol.completion.kind=item-effects", "item-biases"),
-    ],
-)
-def test_an_old_name_is_refused_with_the_new_one(preset: str, setting: str, new: str) -> None:
-    with pytest.raises((InputError, SettingError)) as refused:
-        load(preset, [setting])
-    assert new in refused.value.accepted
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "new"), [("floor", "nothing-sent", "baseline"), ("trust", "nobody", TRUST["nobody"])]
-)
-def test_an_old_column_or_trust_model_is_refused_with_the_new_one(
-    tmp_path: Path, column: str, value: str, new: str
-) -> None:
-    (tmp_path / "comparison.csv").write_text(f"name,{column}\na,{value}\n", encoding="utf-8")
-    with pytest.raises(InputError) as refused:
-        read_rows(tmp_path / "comparison.csv")
-    assert refused.value.where.rpartition(": ")[2] == column
-    assert new in refused.value.accepted
-
-
-def test_a_name_that_is_as_it_was_is_not_said_to_be_another() -> None:
-    assert now("neighbors", ["neighbors", "epsilon"]) is None
-    assert now("neighbors", ["adjacency", "epsilon"]) == "adjacency"
-
-
-def test_draws_are_keyed_by_the_first_names() -> None:
-    settings: dict[str, Any] = {"adjacency": "replace-one", "parts": [{"kind": "item-biases"}], "rounds": 3}
-    first = {"neighbors": "replacement", "parts": [{"kind": "item-effects"}], "rounds": 3}
-    assert first_names(settings) == first
-    assert len(set(KEYS.values())) == len(KEYS)
-    assert len(set(VALUES.values())) == len(VALUES)

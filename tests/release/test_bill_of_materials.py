@@ -52,19 +52,6 @@ def test_what_is_needed_is_listed_with_what_is_known_of_it(packages: Path) -> No
     }
 
 
-def test_the_same_contents_have_the_same_number(packages: Path) -> None:
-    bill = bill_of("one", packages, {}, epoch=0)
-    assert bill_of("one", packages, {}, epoch=0) == bill
-    other = json.loads(bill_of("one", packages, {"two": DIGEST}, epoch=0))
-    assert other["serialNumber"] != json.loads(bill)["serialNumber"]
-
-
-def test_what_is_required_and_missing_is_an_error(packages: Path) -> None:
-    (packages / "three_x-3.0.dist-info" / "METADATA").unlink()
-    with pytest.raises((KeyError, TypeError)):
-        bill_of("one", packages, {}, epoch=0)
-
-
 def test_hashes_come_from_the_report_of_the_installation() -> None:
     file = {"archive_info": {"hashes": {"sha256": DIGEST}}}
     report = {"install": [{"metadata": {"name": "Two_x"}, "download_info": file}]}

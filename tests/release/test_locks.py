@@ -6,23 +6,10 @@ import pytest
 
 from release.locks import CONSTRAINTS, LOCKS, hashes_of, pins_of
 from tests.paths import ROOT
-from tests.test_dependencies import declared
+from tests.test_sources import declared
 
 TEXTS = {name: (ROOT / "requirements" / name).read_text(encoding="utf-8") for name in LOCKS}
 CHOSEN = pins_of((ROOT / CONSTRAINTS).read_text(encoding="utf-8"))
-
-TWO = """# of two
-one.of==1.0 ; python_version < '3.12' \\
-    --hash=sha256:0a \\
-    --hash=sha256:0b
-Two==2.0 \\
-    --hash=sha256:0c
-"""
-
-
-def test_pins_and_hashes_are_read() -> None:
-    assert pins_of(TWO) == {"one-of": "1.0", "two": "2.0"}
-    assert hashes_of(TWO) == {"one-of": {"0a", "0b"}, "two": {"0c"}}
 
 
 @pytest.mark.parametrize("name", LOCKS)

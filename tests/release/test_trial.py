@@ -1,6 +1,5 @@
 """The wheel where nothing else is, and what the README says to type."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,23 +37,6 @@ def test_what_a_readme_shows_is_written_and_typed(tmp_path: Path) -> None:
     assert (tmp_path / "ratings.csv").read_text().count("\n") == (tmp_path / "pairs.csv").read_text().count(
         "\n"
     )
-
-
-def test_the_readme_shows_runs_comparisons_and_python(tmp_path: Path) -> None:
-    typed = written_programs((ROOT / "README.md").read_text(encoding="utf-8"), tmp_path)
-    assert {words[1] for words in typed if words[0] == "dprec"} >= {"run", "compare", "audit"}
-    assert ["python"] in [words[:1] for words in typed]
-
-
-def test_interpreters_are_named_or_found_and_can_be_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = tmp_path / "python3.12"
-    broken.write_text("#!/bin/sh\nexit 1\n")
-    broken.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv(VARIABLE, os.pathsep.join([str(broken), str(tmp_path / "none"), sys.executable]))
-    assert pythons() == ({HERE: sys.executable} if HERE in SUPPORTED else {})
 
 
 @pytest.fixture(scope="module")

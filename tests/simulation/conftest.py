@@ -2,12 +2,17 @@
 
 import copy
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
-from simulation.configuration.strict_yaml import read_yaml
-from tests.paths import CONFIGS
+from simulation import run
+from simulation.configuration.strict_yaml import presets as preset_files
+from simulation.configuration.strict_yaml import read_yaml, replace_value
+from simulation.console.command_line import main
+from simulation.result import RunResult
+from tests.make import ON_THIS_MACHINE, POSITIVE_DATA
 from tests.simulation.divisions import Expected, bits, divided
 
 TINY: dict[str, Any] = {
@@ -46,6 +51,14 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Expected:
     return in_one_process
 
 
+CHANGED: dict[str, tuple[str, dict[str, Any]]] = {
+    "secagg-als": ("secagg-item-effects", {"protocol.factorization.rank": 3}),
+    "weekly-fresh": ("weekly-increments", {"schedule.kind": "fresh"}),
+    "weekly-two-layers": ("weekly-increments", {"schedule.kind": "two-layers"}),
+}
+"""What is tried like presets: a preset, and what is changed in it."""
+
+
 def presets() -> dict[str, dict[str, Any]]:
     """Return every preset that is a run and not a comparison, on the small population; it may be changed."""
     return copy.deepcopy(_presets())
@@ -53,7 +66,11 @@ def presets() -> dict[str, dict[str, Any]]:
 
 @cache
 def _presets() -> dict[str, dict[str, Any]]:
-    found = {path.stem: read_yaml(path) for path in sorted(CONFIGS.glob("*.yaml"))}
+    found = {name: read_yaml(path) for name, path in preset_files().items()}
+    for name, (preset, changes) in CHANGED.items():
+        found[name] = {**copy.deepcopy(found[preset]), "name": name}
+        for key, value in changes.items():
+            replace_value(found[name], key, value, name)
     small = {**TINY, "dataset": {"kind": "synthetic", "users": 40, "items": 60, "ratings": 800}}
     runs = {
         name: {**values, **copy.deepcopy({key: small[key] for key in ("dataset", "split", "simulation")})}
@@ -72,6 +89,50 @@ def _presets() -> dict[str, dict[str, Any]]:
         if "rounds" in values["protocol"]:
             values["protocol"]["rounds"] = min(values["protocol"]["rounds"], 4)
     return runs
+
+
+class Finished(NamedTuple):
+    """What a command left behind."""
+
+    code: object
+    out: str
+    err: str
+
+
+@pytest.fixture
+def dprec(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return the command line as a function of its arguments."""
+
+    def command(*arguments: object) -> Finished:
+        with pytest.raises(SystemExit) as caught:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Finished(caught.value.code, captured.out, captured.err)
+
+    return command
+
+
+def run_of_sets(name: str, output: Path | None = None, copies: int = 0, **parts: Any) -> RunResult:
+    """Run a preset on positive interactions of few users, or on so many copies of these."""
+    data = {**POSITIVE_DATA, "copies": copies} if copies else POSITIVE_DATA
+    settings: dict[str, Any] = {"dataset": data, "simulation": ON_THIS_MACHINE, **parts}
+    return run(name, output, page=False, **settings)
+
+
+def run_of_ratings(
+    name: str,
+    *settings: str,
+    users: int = 200,
+    items: int = 60,
+    count: int = 6000,
+    seed: int = 1,
+    **parts: Any,
+) -> RunResult:
+    """Run a preset on so many ratings; ``settings`` are those of its protocol."""
+    dataset = {"kind": "synthetic", "users": users, "items": items, "ratings": count}
+    overrides = [f"seed={seed}", *(f"protocol.{setting}" for setting in settings)]
+    given: dict[str, Any] = {"dataset": dataset, "simulation": ON_THIS_MACHINE, **parts}
+    return run(name, page=False, overrides=overrides, **given)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

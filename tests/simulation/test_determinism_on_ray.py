@@ -1,46 +1,47 @@
 """On Ray, too, a run's bits do not depend on how the work is divided. One start of Ray serves all runs."""
 
-import copy
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from flwr.common.serde import message_to_proto
 
 from dprec.mechanisms import Channel, Mechanism
 from dprec.ratings import RatingScale
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.ray_cluster import connected_to_ray
-from simulation.engine.session import Session, open_session
-from strategies.rounds import message_size
+from simulation.engine.session import open_session
 from tests.documents.pages import write_files
-from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot, recorded
+from tests.simulation.conftest import TINY, presets
+from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot
+from tests.simulation.test_own_family import VALUES as OF_OWN_FAMILY
 
-OWN = textwrap.dedent("""
-    from dataclasses import dataclass
-
-    import numpy as np
-
-    from dprec.mechanisms import Channel, Mechanism
-    from dprec.components.options import option
-    from dprec.ratings import RatingScale
-
-
-    @dataclass(frozen=True, kw_only=True)
-    class Flat(Mechanism):
-        slope: float = option("Share of the budget that is used.", 1.0, gt=0, le=1)
-
-        def channel(self, scale: RatingScale, epsilon: float) -> Channel:
-            levels = np.arange(scale.levels)
-            steps = np.abs(levels[:, None] - levels) / (scale.levels - 1)
-            probabilities = np.exp(-self.slope * epsilon * steps)
-            return Channel.from_probabilities(probabilities, scale.values, scale.values, epsilon)
-""")
-
-DIVISIONS: list[int | str] = [1, 7, "all"]
+ROUNDS: dict[str, Any] = {
+    "protocol": {
+        "kind": "iterative",
+        "gradient": {"kind": "one-bit"},
+        "privacy": {"epsilon": 3.0, "per": "user"},
+        "rounds": 3,
+        "rank": 2,
+        "sampling": {"fraction": 0.7},
+        "downlink": {"dtype": "float16", "delta": True},
+    },
+    "simulation": {"faults": {"dropout": 0.1, "straggle": 0.1, "corrupt": 0.1}},
+}
+OF_PRESETS = (
+    *("dp-ials", "fcf", "federated-mf", "fmf-ldp-sets", "global-mean", "nothing-sent", "one-bit-gradient"),
+    *("own-budgets-on-device", "pg-mf-reduced", "x-map"),
+)
+RUNS: dict[str, dict[str, Any]] = {
+    **{name: one_shot(TINY, name) for name in PROTOCOLS},
+    "rounds with faults": {**TINY, **ROUNDS},
+    "a family of one's own": OF_OWN_FAMILY,
+    **{name: presets()[name] for name in OF_PRESETS},
+}
+BY_USER = *PROTOCOLS, "rounds with faults"
+"""Runs with a node per user, too; it takes its time on Ray, and is the same for every kind of report."""
 
 
 @pytest.fixture(scope="module")
@@ -50,136 +51,51 @@ def ray() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module", params=[1, 2], ids=["1 worker", "2 workers"])
-def ray_session(ray: None, request: pytest.FixtureRequest) -> Iterator[tuple[int, Session]]:
-    """Start the workers once for all runs that have the same number of them."""
+@pytest.fixture(scope="module")
+def on_ray(ray: None, request: pytest.FixtureRequest) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Return what runs on workers that start once for all runs that have the same number of them."""
     with open_session(SimulationOptions(backend="ray", workers=request.param), 40) as session:
-        yield request.param, session
+
+        def ran(values: dict[str, Any], users_per_node: int | str, folder: Path) -> dict[str, Any]:
+            return bits(session, divided(values, "ray", request.param, users_per_node), folder)
+
+        yield ran
 
 
-@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
-def test_on_ray(
-    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], expected: Expected, protocol: str
-) -> None:
-    workers, session = ray_session
-    values = one_shot(tiny, protocol)
-    for users_per_node in DIVISIONS:
-        config = divided(values, "ray", workers, users_per_node)
-        compare(expected(values), bits(session, config, tmp_path / str(users_per_node)))
+ONE_WORKER, TWO_WORKERS = (
+    pytest.mark.parametrize("on_ray", [workers], indirect=True, scope="module") for workers in (1, 2)
+)
 
 
-REPORTS: list[dict[str, Any]] = [
-    {"gradient": {"kind": "one-bit"}, "privacy": {"epsilon": 3.0, "per": "user"}},
-    {"gradient": {"kind": "one-bit-reduced", "dimensions": 7}, "privacy": {"epsilon": 3.0, "per": "user"}},
-    {"gradient": {"kind": "full"}},
-]
-BUDGET = {"epsilon": 3.0, "per": "user", "composition": "pld"}
-ON_SETS: dict[str, dict[str, Any]] = {
-    "dp-ials": {"kind": "dp-ials", "privacy": BUDGET, "factorization": {"rank": 3, "item_share": 0.5}},
-    "fcf": {"kind": "federated", "model": {"kind": "fcf"}, "rounds": 3, "privacy": BUDGET},
-    "fmf-ldp-sets": {
-        "kind": "iterative",
-        "gradient": {"kind": "sampled-signs-of-sets"},
-        "privacy": {"epsilon": 3.0, "per": "user"},
-        "rounds": 3,
-        "rank": 2,
-    },
-}
-SEVERAL_ROUNDS: dict[str, dict[str, Any]] = {
-    **{
-        name: {
-            "dataset": {"kind": "synthetic", "users": 40, "items": 30, "ratings": 400, "positive": ">= 4"},
-            "split": {"kind": "user-holdout"},
-            "protocol": protocol,
-        }
-        for name, protocol in ON_SETS.items()
-    },
-    **{
-        report["gradient"]["kind"]: {
-            "protocol": {
-                "kind": "iterative",
-                **report,
-                "rounds": 3,
-                "rank": 2,
-                "sampling": {"fraction": 0.7},
-                "downlink": {"dtype": "float16", "delta": True},
-            },
-            "simulation": {"faults": {"dropout": 0.1, "straggle": 0.1, "corrupt": 0.1}},
-        }
-        for report in REPORTS
-    },
-    "slopes": {
-        "binarization": {"kind": "mean"},
-        "protocol": {
-            "kind": "gradient-perturbation",
-            "privacy": {"epsilon": 4.0, "per": "rating"},
-            "completion": {"kind": "one-bit"},
-            "rounds": 2,
-        },
-    },
-    "replacements": {
-        "dataset": {"kind": "synthetic-domains", "users": 40, "items": 30, "ratings": 400},
-        "split": {"kind": "cold-start", "test_fraction": 0.4},
-        "protocol": {
-            "kind": "x-map",
-            "mechanism": {"kind": "none"},
-            "replacement": {"selection": "private", "epsilon": 0.6},
-            "recommendation": {"epsilon": 0.6},
-        },
-    },
-}
+@TWO_WORKERS
+@pytest.mark.parametrize("name", RUNS)
+def test_with_two_workers(tmp_path: Path, on_ray: Any, expected: Expected, name: str) -> None:
+    for users_per_node in (1, 7, "all") if name in BY_USER else (7, "all"):
+        compare(expected(RUNS[name]), on_ray(RUNS[name], users_per_node, tmp_path / str(users_per_node)))
 
 
-@pytest.mark.parametrize("protocol", sorted(SEVERAL_ROUNDS))
-def test_several_rounds_on_ray(
-    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], expected: Expected, protocol: str
-) -> None:
-    workers, session = ray_session
-    values = {**tiny, **copy.deepcopy(SEVERAL_ROUNDS[protocol])}
-    # A node per user takes its time on Ray, and is the same for every kind of report.
-    for users_per_node in DIVISIONS if protocol == "one-bit" else DIVISIONS[1:]:
-        config = divided(values, "ray", workers, users_per_node)
-        compare(expected(values), bits(session, config, tmp_path / str(users_per_node)))
-
-
-BASELINES: dict[str, dict[str, Any]] = {
-    "nothing sent": {"kind": "nothing-sent"},
-    "one mean each": {
-        "kind": "global-mean",
-        "mechanism": {"kind": "laplace"},
-        "privacy": {"epsilon": 1.0, "per": "user"},
-    },
-}
-
-
-@pytest.mark.parametrize("baseline", sorted(BASELINES))
-def test_baselines_on_ray(
-    tmp_path: Path, tiny: dict[str, Any], ray_session: tuple[int, Session], expected: Expected, baseline: str
-) -> None:
-    workers, session = ray_session
-    values = {**tiny, "protocol": copy.deepcopy(BASELINES[baseline])}
-    compare(expected(values), bits(session, divided(values, "ray", workers, 7), tmp_path / "7"))
-
-
+@TWO_WORKERS
 @pytest.mark.parametrize("trust", ["central", "local"])
 def test_federated_models_of_ones_own_on_ray(
-    tmp_path: Path,
-    tiny: dict[str, Any],
-    ray_session: tuple[int, Session],
-    expected: Expected,
-    monkeypatch: pytest.MonkeyPatch,
-    trust: str,
+    tmp_path: Path, on_ray: Any, expected: Expected, monkeypatch: pytest.MonkeyPatch, trust: str
 ) -> None:
-    workers, session = ray_session
     write_files("docs/federated.md", tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     privacy = {"epsilon": 2.0, "per": "user", "composition": "pld"}
     model = {"kind": "federated_factors:Factors"}
     protocol = {"kind": "federated", "model": model, "rounds": 2, "trust": trust, "privacy": privacy}
-    values = {**tiny, "protocol": protocol}
+    values = {**TINY, "protocol": protocol}
     for users_per_node in (7, "all"):
-        config = divided(values, "ray", workers, users_per_node)
-        compare(expected(values), bits(session, config, tmp_path / str(users_per_node)))
+        compare(expected(values), on_ray(values, users_per_node, tmp_path / str(users_per_node)))
+
+
+OWN = textwrap.dedent("""
+    from dprec.mechanisms import Mechanism, RandomizedResponse
+
+    class Half(Mechanism):
+        def channel(self, scale, epsilon):
+            return RandomizedResponse().channel(scale, epsilon / 2)
+""")
 
 
 class Coarse(Mechanism):
@@ -190,39 +106,25 @@ class Coarse(Mechanism):
         return Channel.from_probabilities(same, scale.values, scale.values, epsilon)
 
 
+@TWO_WORKERS
 @pytest.mark.parametrize("where", ["a file", "the running program"])
 def test_user_defined_mechanisms_on_ray(
-    tmp_path: Path,
-    tiny: dict[str, Any],
-    ray_session: tuple[int, Session],
-    monkeypatch: pytest.MonkeyPatch,
-    where: str,
+    tmp_path: Path, tiny: dict[str, Any], on_ray: Any, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    workers, session = ray_session
     if where == "a file":
         # Its folder is not the current one, and the workers started without it.
-        module = f"own_mechanism_{workers}"
+        module = f"own_mechanism_{tmp_path.name}"
         (tmp_path / f"{module}.py").write_text(OWN)
         monkeypatch.syspath_prepend(str(tmp_path))
-        tiny["protocol"]["mechanism"] = {"kind": f"{module}:Flat", "slope": 0.5}
+        tiny["protocol"]["mechanism"] = {"kind": f"{module}:Half"}
     else:
         monkeypatch.setattr(Coarse, "__module__", "__main__")
         tiny["protocol"]["mechanism"] = Coarse()
     expected = bits(None, divided(tiny, "local", 1, "all"), tmp_path / "expected")
-    compare(expected, bits(session, divided(tiny, "ray", workers, 7), tmp_path / "7"))
+    compare(expected, on_ray(tiny, 7, tmp_path / "7"))
 
 
-def test_accounted_bytes_are_those_of_the_messages_on_ray(
-    tiny: dict[str, Any], ray_session: tuple[int, Session]
-) -> None:
-    workers, session = ray_session
-    recording, result = recorded(divided(tiny, "ray", workers, 1), session)
-    for user, node in enumerate(session.node_ids):
-        # A report, and the acknowledgement of what the server recommends.
-        replies, questions = recording.received[node], recording.sent[node]
-        assert len(replies) == len(questions) == 2
-        assert result.traffic["uplink_message_bytes"][user] == sum(map(message_size, replies))
-        assert result.traffic["downlink_message_bytes"][user] == sum(map(message_size, questions))
-        # Flower's random ids are written in up to 10 bytes each, and are counted as all 10.
-        for reply in replies:
-            assert 0 <= message_size(reply) - message_to_proto(reply).ByteSize() <= 4
+@ONE_WORKER
+@pytest.mark.parametrize("name", BY_USER)
+def test_with_one_worker(tmp_path: Path, on_ray: Any, expected: Expected, name: str) -> None:
+    compare(expected(RUNS[name]), on_ray(RUNS[name], 7, tmp_path / "7"))

@@ -23,7 +23,6 @@ REPEATED = {
     "best-server": ["dprec/reports/cells.py CellFamily.drawn"],
     # The noise of an entry that is predicted again.
     "one-bit-output": ["dprec/randomness/counters.py NoiseGrid.noise"],
-    "one-bit-output-effects": ["dprec/randomness/counters.py NoiseGrid.noise"],
     # Every collection learns from the same start. What devices repeat is bound to data, which count as alike.
     "weekly-fresh": ["dprec/completion/calibrated/completion.py Calibrated._start"],
     "weekly-increments": [
@@ -88,6 +87,7 @@ def test_no_word_is_drawn_twice_in_a_run(preset: dict[str, Any]) -> None:
     assert drawn.shared_keys() == []
 
 
+@pytest.mark.thorough
 def test_no_word_is_drawn_in_two_runs() -> None:
     runs = [drawn_by(variant(name, changes)).words for name, changes in VARIANTS]
     times: Counter[Hashable] = Counter(word for words in runs for word in words)

@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from dprec.errors import InputError
-from simulation import compare, run
+from simulation import run
 from simulation.configuration.models import parse_config
-from simulation.configuration.strict_yaml import dump_yaml
 from simulation.storage.directories import ENTROPY
 from simulation.storage.run_directory import Checkpoints, RunDirectory
-from tests.refusals import refused_at
 
 
 @pytest.fixture
@@ -73,45 +70,3 @@ def _dying(save: Any) -> Any:
         save(self, state)
 
     return saved_once
-
-
-def test_a_damaged_file_is_refused(tmp_path: Path, rounds: dict[str, Any]) -> None:
-    directory = RunDirectory.claim(tmp_path / "run", parse_config(rounds))
-    first = directory.entropy()
-    assert directory.entropy() == first
-    (tmp_path / "run" / ENTROPY).write_text(first.hex()[:-1])
-    with pytest.raises(InputError, match=ENTROPY):
-        run(rounds, tmp_path / "run", resume=True, page=False)
-
-
-def test_a_run_goes_on_with_what_it_began_with(tmp_path: Path, rounds: dict[str, Any]) -> None:
-    RunDirectory.claim(tmp_path / "run", parse_config(rounds))
-    rounds["simulation"]["seed"] = "run"
-    with refused_at("config.yaml: simulation.seed"):
-        run(rounds, tmp_path / "run", resume=True, page=False)
-
-
-@pytest.mark.parametrize(
-    ("seed", "words"), [("run", "knows or guesses the seed"), ("os", "operating system, which was not kept")]
-)
-def test_the_notes_say_what_determinism_means(tiny: dict[str, Any], seed: str, words: str) -> None:
-    tiny["simulation"]["seed"] = seed
-    assert words in " ".join(run(tiny).summary["privacy"]["notes"])
-
-
-def test_comparisons_accept_it(tmp_path: Path, tiny: dict[str, Any]) -> None:
-    (tmp_path / "tiny.yaml").write_text(dump_yaml(tiny))
-    values = {
-        "name": "drawn",
-        **{key: tiny[key] for key in ("dataset", "split")},
-        "seeds": [1],
-        "epsilons": [1.0],
-        "protocols": ["tiny"],
-        "baselines": False,
-        "simulation": {"backend": "local", "seed": "os"},
-    }
-    (tmp_path / "drawn.yaml").write_text(dump_yaml(values))
-    compare(tmp_path / "drawn.yaml", tmp_path / "out", page=False)
-    (cell,) = (tmp_path / "out" / "cells").iterdir()
-    assert "operating system" in (cell / "summary.json").read_text()
-    assert not (cell / ENTROPY).exists()

@@ -1,10 +1,7 @@
 """How predictions are judged by the test ratings."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,16 +11,8 @@ from dprec.datasets import OneBitSynthetic, Synthetic, SyntheticDomains
 from dprec.groups import Grouping
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import ColdUsers, Holdout
-from simulation import run
-from simulation.configuration.loading import load
 from simulation.configuration.models import EvaluationOptions
-from simulation.console.results import results_table
-from simulation.evaluation import Evaluator, check_relevance
-from simulation.pages.run_page import ranking_sections
-from simulation.storage.run_files import RunFiles
-from simulation.storage.summary import read_summary
-from tests.refusals import refused_at
-from tests.simulation.conftest import presets
+from simulation.evaluation import Evaluator
 
 RATED = Synthetic(users=20, items=10, ratings=120)
 SIGNS = OneBitSynthetic(users=20, items=10, rank=2)
@@ -76,18 +65,6 @@ def test_the_hidden_matrix_is_compared_where_it_is_known_and_learned() -> None:
     assert replace(judge, truth=None)(signs, signs)["relative_error"] is None
 
 
-@pytest.mark.parametrize("bound", [0.5, 5.5])
-def test_relevance_off_the_scale_is_refused(bound: float) -> None:
-    train, _ = Holdout(test_fraction=0.25).split(RATED, 1)
-    with refused_at("relevant_from"):
-        check_relevance(EvaluationOptions(relevant_from=bound), train.scale)
-
-
-def test_signs_need_no_relevance() -> None:
-    train, _ = Holdout(test_fraction=0.25).split(SIGNS, 1)
-    check_relevance(EvaluationOptions(relevant_from=99.0), train.scale)
-
-
 def test_lists_of_unrated_items_are_compared_with_the_relevant_test_items() -> None:
     judge = evaluator(RATED)
     every = replace(judge, options=EvaluationOptions(top_k=2, relevant_from=4.0, candidates="unrated"))
@@ -125,93 +102,6 @@ def test_only_items_of_the_target_domain_are_listed() -> None:
 def triples(ratings: Ratings) -> list[tuple[int, int, float]]:
     columns = ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist()
     return list(zip(*columns, strict=True))
-
-
-def test_a_run_stores_and_shows_what_it_ranked(tmp_path: Path, tiny: dict[str, Any]) -> None:
-    plain = run(tiny, page=False).summary["accuracy"]
-    tiny["evaluation"] = {"ranking": {"cutoffs": [3, 5]}, "relevant_from": 3}
-    result = run(tiny, tmp_path, page=False)
-    written = json.loads((tmp_path / "summary.json").read_text())["accuracy"]
-    assert written == result.summary["accuracy"]
-    assert written["rmse"] == plain["rmse"]
-    assert "ranking" not in plain
-    ranking = written["ranking"]
-    tested, liked = (result.predictions["user"][result.predictions["rating"] >= low] for low in (1, 3))
-    assert ranking["users"] == np.unique(liked).size < np.unique(tested).size + 1
-    assert set(ranking["ndcg_at"]) == {"3", "5"}
-    assert 0 < ranking["recall_at"]["3"] <= ranking["recall_at"]["5"] <= 1
-    assert read_summary(tmp_path).accuracy.metrics()["ranking_ndcg_at_3"] == ranking["ndcg_at"]["3"]
-    assert any("at least 3" in note for note in result.summary["privacy"]["notes"])
-
-
-def test_a_sample_has_a_name_of_its_own(tiny: dict[str, Any]) -> None:
-    tiny["evaluation"] = {"ranking": {"candidates": "sampled", "negatives": 4, "cutoffs": [3]}}
-    accuracy = run(tiny, page=False).summary["accuracy"]
-    assert "ranking" not in accuracy
-    sampled = accuracy["sampled_ranking"]
-    assert (sampled["negatives"], sampled["seed"]) == (4, 0)
-    tiny["evaluation"]["ranking"] = {"cutoffs": [3]}
-    # Fewer items compete.
-    assert sampled["recall_at"]["3"] > run(tiny, page=False).summary["accuracy"]["ranking"]["recall_at"]["3"]
-
-
-@pytest.mark.parametrize("name", ["optimal-on-device", "one-bit-clear", "x-map"])
-def test_every_kind_of_protocol_is_ranked(name: str) -> None:
-    config = {**presets()[name], "evaluation": {"ranking": {"cutoffs": [5]}}}
-    ranking = run(config, page=False).summary["accuracy"]["ranking"]
-    assert 0 <= ranking["ndcg_at"]["5"] <= ranking["hit_rate_at"]["5"] <= 1
-    assert ranking["coverage_at"]["5"] > 0
-
-
-def test_tables_and_pages_show_the_first_cutoff_and_all_of_them(tiny: dict[str, Any]) -> None:
-    tiny["evaluation"] = {"ranking": {"cutoffs": [3, 5]}}
-    result = run(tiny, page=False)
-    (section,) = ranking_sections(RunFiles.of(result.record))
-    page = str(section.content[1])
-    assert "at 3" in page
-    assert "at 5" in page
-    assert page.count("<tr") == 1 + 7
-    assert "with a relevant test rating" in page
-    headings = [
-        str(column.header).replace("\n", " ") for column in results_table(result.summary).table.columns
-    ]
-    assert {"NDCG at 3, catalogue", "Recall at 3, catalogue"} <= set(headings)
-    assert not any("at 5" in heading for heading in headings)
-
-
-def test_a_page_of_lists_says_nothing_of_ratings_or_of_what_was_not_measured() -> None:
-    dataset = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300, "positive": ">= 4"}
-    here = {"backend": "local"}
-    files = RunFiles.of(
-        run("ease", dataset=dataset, simulation=here, evaluation={"top_k": 5}, page=False).record
-    )
-    ranking = files.summary.accuracy.ranking
-    assert ranking is not None
-    earlier = ranking.model_copy(update={"map_at": {}})
-    accuracy = files.summary.accuracy.model_copy(update={"ranking": earlier})
-    files = replace(files, summary=files.summary.model_copy(update={"accuracy": accuracy}))
-    (section,) = ranking_sections(files)
-    page = " ".join(map(str, section.content))
-    assert "rating" not in page
-    assert "Lists by score; hits are test items." in page
-    assert page.count("<tr") == 1 + 6
-
-
-@pytest.mark.parametrize(
-    ("ranking", "key", "accepted"),
-    [
-        ("{candidates: sampled}", "negatives", "a number of items, with sampled candidates"),
-        ("{negatives: 5}", "negatives", "nothing, unless candidates are sampled"),
-        ("{cutoffs: [5, 5]}", "cutoffs", "different lengths"),
-        ("{cutoffs: []}", "cutoffs", "at least 1 item"),
-        ("{cutoffs: [0]}", "cutoffs", "at least 1"),
-    ],
-)
-def test_rankings_that_cannot_be_are_refused(
-    tiny: dict[str, Any], ranking: str, key: str, accepted: str
-) -> None:
-    with pytest.raises(ValueError, match=rf"evaluation\.ranking\.{key}.*{accepted}"):
-        load(tiny, [f"evaluation.ranking={ranking}"])
 
 
 def test_what_devices_reach_alone_is_said_in_the_main_metric() -> None:

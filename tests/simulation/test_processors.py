@@ -34,7 +34,7 @@ PRESETS = {
     "blp-mf": 1e-8,
     "one-bit-on-device": 1e-8,
     "pg-mf": 1e-8,
-    "secagg-als": 1e-2,
+    "secagg-item-effects": 1e-2,
     "user-level-bit": 1e-8,
 }
 """How far predictions may move.

@@ -1,31 +1,29 @@
-"""Runs of several collections in the course of time."""
+"""Runs of several collections in the course of time, of populations that stay or move."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.text import Text
 
-from dprec.components import summary_of
-from dprec.errors import InputError
 from dprec.observations import Observations
-from dprec.schedules import Collection, Increments, Periods, Schedule
+from dprec.schedules import Collection, Periods, Schedule
 from simulation import run
-from simulation.analysis.description import describe
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
-from simulation.storage.summary import Summary
+from simulation.result import RunResult
+from tests.make import small_run
 from tests.refusals import refused_at
 from tests.simulation.divisions import bits, compare, divided
 
-SMALL = {"kind": "synthetic", "users": 60, "items": 50, "ratings": 1500}
+FAULTS = {"dropout": 0.2, "straggle": 0.1, "corrupt": 0.2}
 
 
-def weekly(schedule: dict[str, Any], **protocol: Any) -> dict[str, Any]:
-    """Return a small configuration with a schedule of periods of 30 days."""
+def weekly(
+    schedule: dict[str, Any], users: int = 60, arrivals: dict[str, Any] | None = None, **protocol: Any
+) -> dict[str, Any]:
+    """Return a small configuration with a schedule, by default of periods of 30 days."""
     on_device = {
         "kind": "one-shot",
         "privacy": {"epsilon": 1.0, "per": "rating"},
@@ -33,20 +31,14 @@ def weekly(schedule: dict[str, Any], **protocol: Any) -> dict[str, Any]:
         "completion": {"kind": "calibrated", "sweeps": 3, "dimensions": 4, "features": 2},
         "personalization": "on-device",
     }
-    return {
-        "name": "weekly",
-        "seed": 1,
-        "dataset": {
-            "kind": "synthetic",
-            "users": 60,
-            "items": 50,
-            "ratings": 1500,
-            "arrivals": {"returning": 0.8},
-        },
-        "schedule": {"days": 30, **schedule},
-        "protocol": {**on_device, **protocol},
-        "simulation": {"backend": "local"},
-    }
+    values = small_run({**on_device, **protocol}, users, 50, 25 * users)
+    del values["split"]
+    values["dataset"]["arrivals"] = arrivals or {"returning": 0.8}
+    return {**values, "schedule": {"days": 30, **schedule}}
+
+
+def ran(schedule: dict[str, Any], **changes: Any) -> RunResult:
+    return run(weekly(schedule, **changes), page=False)
 
 
 def periods_of(values: dict[str, Any]) -> Periods:
@@ -56,28 +48,16 @@ def periods_of(values: dict[str, Any]) -> Periods:
     return config.schedule.periods(load_ratings(config)[0])
 
 
-def weeks(values: dict[str, Any], folder: Path) -> tuple[Summary, list[dict[str, Any]]]:
-    """Return the summary of a run, and the lines of its rounds."""
-    result = run(parse_config(values), folder, page=False)
-    lines = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
-    assert lines == result.rounds
-    return result.record.summary, lines
-
-
-def test_increments_ask_those_who_are_there_and_charge_each_rating_once(tmp_path: Path) -> None:
+def test_increments_ask_those_who_are_there_and_charge_each_rating_once() -> None:
     values = weekly({"kind": "increments"})
-    periods = periods_of(values)
-    summary, lines = weeks(values, tmp_path / "run")
-    assert [line["round"] for line in lines] == list(range(1, periods.count))
-    assert [line["replies"] for line in lines] == [
-        int(periods.present(period).sum()) for period in range(periods.count - 1)
-    ]
+    periods, result = periods_of(values), run(values, page=False)
+    summary, lines = result.record.summary, result.rounds
+    asked = [int(periods.present(period).sum()) for period in range(periods.count - 1)]
+    assert [line["replies"] for line in lines] == asked
     assert summary.privacy.epsilon_per_rating == pytest.approx(1.0)
     reported = periods.ratings.select(periods.held(periods.count - 2)).counts
     assert summary.privacy.epsilon_per_user.max == pytest.approx(reported.max())
     assert summary.dataset.test_ratings == periods.all_judged.sum()
-    assert summary.accuracy.rmse is not None
-    assert summary.nothing_sent is not None
     for line in lines:
         assert line["accuracy"]["recovered"] == pytest.approx(0.73, abs=0.1)
     # The figures of all periods follow from those of each.
@@ -85,51 +65,28 @@ def test_increments_ask_those_who_are_there_and_charge_each_rating_once(tmp_path
     told = [line["accuracy"].get("rmse") or 0.0 for line in lines]
     whole = np.sqrt((judged * np.array(told) ** 2).sum() / judged.sum())
     assert summary.accuracy.rmse == pytest.approx(whole)
-    assert summary.accuracy.newcomers is not None
-    assert set(summary.accuracy.newcomers) == {0, 1, 5, 20, 50}
-    assert "Time divides the ratings" in "".join(summary.privacy.notes)
-
-
-def test_nobody_is_charged_for_messages_before_they_join(tmp_path: Path) -> None:
-    values = weekly({"kind": "increments"})
-    periods = periods_of(values)
-    result = run(parse_config(values), tmp_path / "run", page=False)
     # A request, a report, a table and its acknowledgement, from the period of the first rating on.
     expected = 4 * np.maximum(0, periods.count - 1 - periods.joined)
     assert result.traffic["messages"].tolist() == expected.tolist()
 
 
-def test_fresh_noise_costs_its_share_each_time_and_can_be_averaged(tmp_path: Path) -> None:
-    divided_, _ = weeks(weekly({"kind": "fresh"}), tmp_path / "divided")
-    assert divided_.privacy.epsilon_per_rating == pytest.approx(1.0)
-    each, lines = weeks(weekly({"kind": "fresh", "budget": "each"}), tmp_path / "each")
-    assert each.privacy.epsilon_per_rating == pytest.approx(len(lines))
-    told = [line["accuracy"]["recovered"] for line in lines]
+def test_fresh_noise_costs_its_share_each_time_and_can_be_averaged() -> None:
+    shared = ran({"kind": "fresh"})
+    assert shared.summary["privacy"]["epsilon_per_rating"] == pytest.approx(1.0)
+    each = ran({"kind": "fresh", "budget": "each"})
+    assert each.summary["privacy"]["epsilon_per_rating"] == pytest.approx(len(each.rounds))
+    told = [line["accuracy"]["recovered"] for line in each.rounds]
     assert told[0] < 0.8
     assert told[-1] > told[0] + 0.05
 
 
-def test_collections_may_be_rarer_than_periods_and_tables_rarer_than_collections(tmp_path: Path) -> None:
-    _, lines = weeks(weekly({"kind": "fresh", "every": 3}), tmp_path / "rare")
-    assert [line["replies"] > 0 for line in lines] == [place % 3 == 0 for place in range(len(lines))]
-    _, lines = weeks(weekly({"kind": "increments", "refresh": 3}), tmp_path / "tables")
-    sent = [line["downlink"]["payload_bytes"] > 0 for line in lines]
-    assert sent == [place % 3 == 0 for place in range(len(lines))]
-    assert all(line["replies"] > 0 for line in lines)
-    summary, lines = weeks(weekly({"kind": "increments", "collections": 2}), tmp_path / "two")
-    assert (len(lines), summary.traffic.rounds) == (2, 2)
-
-
-def test_what_a_server_forgets_is_not_asked_again(tmp_path: Path) -> None:
-    _, kept = weeks(weekly({"kind": "increments"}), tmp_path / "kept")
-    _, forgotten = weeks(weekly({"kind": "increments", "forget_after": 1}), tmp_path / "forgotten")
+def test_what_a_server_forgets_is_not_asked_again() -> None:
+    kept, forgotten = (ran({"kind": "increments", **more}).rounds for more in ({}, {"forget_after": 1}))
     assert [line["uplink"] for line in kept] == [line["uplink"] for line in forgotten]
     assert kept[-1]["accuracy"]["rmse"] != forgotten[-1]["accuracy"]["rmse"]
 
 
-def test_beyond_a_cap_ratings_are_shown_without_an_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_beyond_a_cap_ratings_are_shown_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     joined: list[Observations] = []
 
     def noted(self: Schedule, made: Sequence[Collection]) -> Observations:
@@ -138,9 +95,8 @@ def test_beyond_a_cap_ratings_are_shown_without_an_answer(
 
     monkeypatch.setattr(Schedule, "joined", noted)
     values = weekly({"kind": "increments", "answers_per_user": 5})
-    summary, _ = weeks(values, tmp_path / "run")
-    losses, periods = summary.privacy.epsilon_per_user, periods_of(values)
-    assert losses.max == pytest.approx(5.0)
+    privacy, periods = run(values, page=False).record.summary.privacy, periods_of(values)
+    assert privacy.epsilon_per_user.max == pytest.approx(5.0)
     seen = joined[-1]
     assert seen.symbols is not None
     told = np.array([np.ptp(channel) > 0 for channel in seen.symbols.channels])[seen.symbols.channel_of]
@@ -149,80 +105,46 @@ def test_beyond_a_cap_ratings_are_shown_without_an_answer(
     assert (seen.counts == held.counts).all()
 
 
-def test_a_schedule_is_given_as_any_other_part() -> None:
-    values = weekly({"kind": "fresh"})
-    capped = Increments(days=30, answers_per_user=5)
-    result = run(values, schedule=capped)
-    assert result.record.config.schedule == capped
-    same = run(values, schedule={"kind": "increments", "days": 30, "answers_per_user": 5})
-    assert same.rounds[-1]["accuracy"] == result.rounds[-1]["accuracy"]
-    with pytest.raises(InputError, match="schedule"):
-        run(values, schedule=7)  # type: ignore[arg-type]
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "schedule",
     [{"kind": "increments", "answers_per_user": 5, "choose": "sampled"}, {"kind": "fresh", "every": 2}],
 )
-@pytest.mark.parametrize("faults", [{}, {"dropout": 0.2, "straggle": 0.1, "corrupt": 0.2}])
-def test_the_bits_do_not_depend_on_how_users_are_divided(
-    tmp_path: Path, schedule: dict[str, Any], faults: dict[str, float]
-) -> None:
+def test_the_bits_do_not_depend_on_how_users_are_divided(tmp_path: Path, schedule: dict[str, Any]) -> None:
     values = weekly(schedule)
-    values["simulation"]["faults"] = faults
+    values["simulation"] = {**values["simulation"], "faults": FAULTS}
     whole = bits(None, divided(values, "local", 1, "all"), tmp_path / "all")
     for size in (1, 7):
         compare(whole, bits(None, divided(values, "local", 1, size), tmp_path / str(size)))
 
 
-def test_ratings_whose_reports_are_lost_are_asked_about_again(tmp_path: Path) -> None:
+def test_ratings_whose_reports_are_lost_are_asked_about_again() -> None:
     values = weekly({"kind": "increments"})
-    values["simulation"]["faults"] = {"dropout": 0.5}
-    summary, lines = weeks(values, tmp_path / "run")
-    assert sum(line["failures"] for line in lines) > 0
+    result = run(values, simulation={"backend": "local", "faults": {"dropout": 0.5}}, page=False)
+    assert sum(line["failures"] for line in result.rounds) > 0
     # An answer that is lost and given again is the same: a rating loses no more by it.
-    assert summary.privacy.epsilon_per_rating == pytest.approx(1.0)
+    assert result.summary["privacy"]["epsilon_per_rating"] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "main"),
-    [
-        ({"kind": "iterative", "gradient": {"kind": "one-bit"}, "rank": 2, "rounds": 2}, "rmse"),
-        ({"kind": "nothing-sent"}, "rmse"),
-    ],
-)
-def test_any_protocol_runs_as_a_whole_each_time(tmp_path: Path, protocol: dict[str, Any], main: str) -> None:
-    values = weekly({"kind": "fresh"})
-    budget = {"epsilon": 4.0, "per": "user"}
-    values["protocol"] = protocol if protocol["kind"] == "nothing-sent" else {**protocol, "privacy": budget}
-    summary, lines = weeks(values, tmp_path / "run")
-    assert getattr(summary.accuracy, main) is not None
-    if protocol["kind"] != "nothing-sent":
-        assert summary.privacy.epsilon_per_user.max is not None
-        assert 0 < summary.privacy.epsilon_per_user.max <= 4.0 * (1 + 1e-9)
-        assert all(line["replies"] > 0 for line in lines)
-
-
-def test_lists_are_judged_by_the_items_of_the_next_period(tmp_path: Path) -> None:
+def test_lists_are_judged_by_the_items_of_the_next_period() -> None:
     values = weekly({"kind": "fresh"})
     values["dataset"]["positive"] = ">= 3"
     values["protocol"] = {"kind": "popularity", "aggregation": {"kind": "trusted"}}
-    summary, lines = weeks(values, tmp_path / "run")
-    assert summary.accuracy.ndcg_at_10 is not None
-    assert summary.accuracy.newcomers is None
-    assert sum(line["accuracy"].get("ndcg_at_10") is not None for line in lines) > 1
+    result = run(values, page=False)
+    assert result.summary["accuracy"]["ndcg_at_10"] is not None
+    assert sum(line["accuracy"].get("ndcg_at_10") is not None for line in result.rounds) > 1
 
 
 @pytest.mark.parametrize(
     ("changes", "where"),
     [
         ({"protocol": {"kind": "nothing-sent"}}, "schedule.kind"),
-        ({"dataset": SMALL}, "dataset.arrivals"),
+        ({"dataset": {"kind": "synthetic"}}, "dataset.arrivals"),
         ({"evaluation": {"groups": ["activity"]}}, "evaluation.groups"),
         ({"evaluation": {"ranking": {}}}, "evaluation.ranking"),
         ({"binarization": {"kind": "mean"}}, "binarization"),
         ({"schedule": {"kind": "increments", "days": 1000}}, "schedule.days"),
+        (weekly({"kind": "increments"}, privacy={"epsilon": 1.0, "per": "user"}), "protocol.privacy.per"),
     ],
 )
 def test_what_has_no_meaning_in_the_course_of_time_is_refused(changes: dict[str, Any], where: str) -> None:
@@ -231,39 +153,49 @@ def test_what_has_no_meaning_in_the_course_of_time_is_refused(changes: dict[str,
         load_ratings(config)
 
 
-def test_increments_take_no_budget_per_user() -> None:
-    config = parse_config(weekly({"kind": "increments"}, privacy={"epsilon": 1.0, "per": "user"}))
-    with refused_at("protocol.privacy.per"):
-        load_ratings(config)
-
-
-def test_the_page_draws_the_periods(tmp_path: Path) -> None:
-    values = weekly({"kind": "increments", "collections": 3})
-    result = run(parse_config(values), tmp_path / "run")
-    page = (tmp_path / "run" / "report.html").read_text()
-    assert "Period by period" in page
-    assert f"{summary_of(Increments)} Every device predicts" in page
-    drawn = (tmp_path / "run" / "figures" / "periods.svg").read_text()
-    for words in ("users present", "nothing sent", "newcomers, with no own rating", "period of 30 days"):
-        assert words in drawn
-    names = [name.get_text() for name in result.plot().findobj(Text)]
-    assert "users present" in names
-
-
 def test_what_a_policy_of_ones_own_costs_is_declared_unless_it_changes_what_is_read_alone() -> None:
     free, last = (
-        run(weekly({"kind": f"tests.policies:{name}", "days": 60}), page=False).summary["privacy"]
-        for name in ("Free", "Last")
+        ran({"kind": f"tests.policies:{name}", "days": 60}).summary["privacy"] for name in ("Free", "Last")
     )
-    assert free["status"] == "declared"
-    assert describe(parse_config(weekly({"kind": "tests.policies:Free"}))).guarantee.status == "declared"
-    assert free["epsilon_per_rating"] is None
+    assert (free["status"], free["epsilon_per_rating"]) == ("declared", None)
     assert [each["component"] for each in free["declared_by"]] == ["tests.policies:Free"]
-    assert last["status"] == "proved"
-    assert last["epsilon_per_rating"] == pytest.approx(1.0)
+    assert (last["status"], last["epsilon_per_rating"]) == ("proved", pytest.approx(1.0))
+    own = ran({"kind": "fresh", "days": 60}, mechanism={"kind": "tests.policies:OwnBits"})
+    assert own.summary["privacy"]["status"] == "declared"
 
 
-def test_reports_of_ones_own_are_declared_on_a_schedule_too() -> None:
-    values = weekly({"kind": "fresh", "days": 60}, mechanism={"kind": "tests.policies:OwnBits"})
-    privacy = run(values, page=False).summary["privacy"]
-    assert privacy["status"] == "declared"
+ARRIVALS = {"days": 90, "returning": 0.6, "rated_again": 0.3}
+
+
+def test_a_rating_that_is_changed_loses_epsilon_twice_only_where_changes_are_told() -> None:
+    kept, told = (
+        ran({"kind": "increments", "days": 10, **more}, arrivals=ARRIVALS).summary["privacy"]
+        for more in ({}, {"on_change": "update"})
+    )
+    assert kept["epsilon_per_rating"] == pytest.approx(1.0)
+    assert told["epsilon_per_rating"] == pytest.approx(2.0)
+    assert told["epsilon_per_user"]["mean"] > kept["epsilon_per_user"]["mean"]
+    assert any("sees that it was changed" in note for note in told["notes"])
+
+
+def test_users_who_have_left_are_neither_asked_nor_sent_anything() -> None:
+    stayed, left = (
+        ran({"kind": "increments", "days": 10, **more}, arrivals=ARRIVALS)
+        for more in ({}, {"leave_after": 1})
+    )
+    for before, after in zip(stayed.rounds, left.rounds, strict=True):
+        assert after["replies"] <= before["replies"]
+        assert after["downlink"]["message_bytes"] <= before["downlink"]["message_bytes"]
+    assert left.rounds[-1]["replies"] < 0.7 * stayed.rounds[-1]["replies"]
+    # All ratings are answered all the same, each in its own period.
+    losses = [each.summary["privacy"]["epsilon_per_user"] for each in (stayed, left)]
+    assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize("kind", ["increments", "fresh"])
+def test_a_period_in_which_nobody_is_there_has_no_collection(kind: str) -> None:
+    few = {"days": 300, "returning": 0.0}
+    rounds = ran({"kind": kind, "days": 0.7, "leave_after": 1}, users=12, arrivals=few).rounds
+    empty = [line for line in rounds if not line["replies"]]
+    assert len(empty) > 0.9 * len(rounds)
+    assert all(line["uplink"]["message_bytes"] == line["downlink"]["message_bytes"] == 0 for line in empty)

@@ -29,20 +29,6 @@ def test_starting_imports_nothing_heavy(program: str) -> None:
 
 
 @pytest.mark.thorough
-def test_a_configuration_is_described_without_flower() -> None:
-    modules = imported_by(HELP.replace('"--help"', '"describe", "pg-mf"'))
-    assert modules.isdisjoint({"flwr", "ray", "matplotlib", "pandas"})
-
-
-@pytest.mark.thorough
-def test_the_heavy_modules_are_seen_where_they_are_imported() -> None:
-    assert imported_by("from simulation import RunConfig") >= {"numpy", "pydantic", "scipy"}
-
-
-@pytest.mark.parametrize("first", ["", "import simulation.auditing", "import simulation.verbs"])
+@pytest.mark.parametrize("first", ["import simulation.auditing", "import simulation.verbs"])
 def test_a_verb_is_the_function_whatever_is_imported_first(first: str) -> None:
     imported_by(f"{first}\nfrom simulation import audit, run\nassert callable(audit)\nassert callable(run)")
-
-
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    imported_by("import simulation\nassert not hasattr(simulation, 'nonsense')")

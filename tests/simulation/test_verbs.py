@@ -1,7 +1,6 @@
 """The verbs from Python, on ratings that a caller holds, and what a notebook shows of their results."""
 
 import gc
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ from scipy.sparse import coo_array
 
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
-from dprec.mechanisms import RandomizedResponse
-from dprec.ratings import RatingScale
 from simulation import compare, plot, run
 from simulation.configuration.loading import load
 from tests.refusals import refused_at
@@ -71,19 +68,6 @@ def test_a_train_and_a_test_part_are_kept_apart(tmp_path: Path) -> None:
         run("nothing-sent", tmp_path / "run", **parts, resume=True)
 
 
-def test_files_of_a_train_and_a_test_part(tmp_path: Path) -> None:
-    tested = np.arange(len(FRAME)) % 5 == 0
-    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
-    FRAME[~tested].to_csv(train, index=False)
-    FRAME[tested].to_csv(test, index=False)
-    read = run("nothing-sent", dataset=train, test=str(test), simulation=LOCAL)
-    held = run("nothing-sent", dataset=FRAME[~tested], test=FRAME[tested], simulation=LOCAL)
-    np.testing.assert_array_equal(read.predictions["prediction"], held.predictions["prediction"])
-    assert read.config.split.kind == "predefined"
-    everything = run("nothing-sent", dataset=train, simulation=LOCAL)
-    assert everything.config.split.kind == "holdout"
-
-
 def test_a_written_configuration_needs_the_ratings_again(tmp_path: Path) -> None:
     frame = FRAME.assign(rating=6 - FRAME["rating"])
     run("nothing-sent", tmp_path / "run", dataset=frame, simulation=LOCAL, page=False)
@@ -120,38 +104,6 @@ def test_what_is_given_is_refused_in_one_line(given: Any, message: str) -> None:
         run("blp-mf", **given)
 
 
-def test_own_ratings_need_no_split_in_the_configuration() -> None:
-    plain = {"name": "mine", "protocol": {"kind": "nothing-sent"}, "simulation": LOCAL}
-    assert run(plain, dataset=FRAME).config.split.kind == "holdout"
-
-
-@pytest.mark.parametrize(
-    ("overrides", "kind"),
-    [
-        (["dataset={kind: csv, path: x}"], "holdout"),
-        (["dataset={kind: csv, path: x}", "split={kind: k-fold}"], "k-fold"),
-        (["dataset={kind: movielens-100k, path: y}"], "predefined"),
-        (["dataset.path=y"], "predefined"),
-        (["dataset.kind=synthetic", "dataset={kind: synthetic}"], "holdout"),
-    ],
-)
-def test_a_split_that_other_data_lack_is_replaced(
-    overrides: list[str], kind: str, tiny: dict[str, Any]
-) -> None:
-    tiny |= {
-        "dataset": {"kind": "movielens-100k", "path": "x"},
-        "split": {"kind": "predefined", "fold": "u1"},
-    }
-    assert load(tiny, overrides).split.kind == kind
-
-
-def test_a_result_can_be_run_again() -> None:
-    first = run("nothing-sent", dataset=pd.DataFrame(FRAME), simulation=LOCAL)
-    again = run(first.config, overrides=["split.test_fraction=0.5"])
-    assert again.config.dataset == first.config.dataset
-    assert again.summary["dataset"]["test_ratings"] == 200
-
-
 CONFIG: dict[str, Any] = {
     "name": "mine",
     "dataset": {"kind": "synthetic"},
@@ -177,53 +129,6 @@ def test_a_comparison_without_a_directory_lives_as_long_as_its_result() -> None:
     assert not folder.exists()
 
 
-def test_a_refused_comparison_without_a_directory_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with refused_at("absent.csv"):
-        compare(CONFIG | {"dataset": {"kind": "csv", "path": "absent.csv"}})
-    assert not list(tmp_path.iterdir())
-    with refused_at("resume"):
-        compare(CONFIG, resume=True)
-
-
-def test_what_has_no_figure_is_refused() -> None:
-    with refused_at("plot"):
-        plot("runs/mine")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("verb", "argument", "setting"),
-    [
-        (run, {"epsilon": 2}, 'overrides=["protocol.privacy.epsilon=2"]'),
-        (compare, {"epsilon": 2}, 'overrides=["epsilons=[2]"]'),
-        (run, {"seed": 3}, 'overrides=["seed=3"]'),
-    ],
-)
-def test_an_unknown_argument_is_answered_with_the_setting(verb: Any, argument: Any, setting: str) -> None:
-    config = CONFIG if verb is compare else "blp-mf"
-    with pytest.raises(TypeError) as caught:
-        verb(config, dataset=RATINGS, **argument)
-    assert setting in str(caught.value)
-    result = verb(config, dataset=RATINGS, overrides=[*_inside(setting), "simulation.backend=local"])
-    (value,) = argument.values()
-    asked = result.rows[0]["epsilon"] if verb is compare else result.summary["privacy"]["epsilon_per_rating"]
-    assert value in (round(asked, 9), 3)
-
-
-def _inside(setting: str) -> list[str]:
-    return [setting.partition('["')[2].partition('"]')[0]]
-
-
-def test_data_frames_without_pandas_name_what_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = run("nothing-sent", dataset=RATINGS, simulation={"backend": "local"})
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    for held, instead in ((made, "predictions, traffic and rounds"), (RATINGS, "to_csv or to_sparse")):
-        with pytest.raises(ModuleNotFoundError, match=f"pip install pandas, or use .*{instead}"):
-            held.to_pandas()
-
-
 def test_a_run_is_a_small_table_and_data_frames(tiny: dict[str, Any]) -> None:
     result = run({**tiny, "name": "a-name"})
     html = result._repr_html_()
@@ -242,22 +147,3 @@ def test_a_run_is_a_small_table_and_data_frames(tiny: dict[str, Any]) -> None:
         result.to_pandas("nothing")  # type: ignore[arg-type]
     assert len(plot(result).axes) == len(result.plot().axes)
     assert len(plot(result.channel).axes) >= 2  # type: ignore[arg-type]
-
-
-def test_a_channel_is_drawn() -> None:
-    figure = plot(RandomizedResponse().channel(RatingScale.evenly(1, 5, 1), 1.0))
-    assert "Probability of each symbol" in [
-        axes.get_title(loc="left") or axes.get_title() for axes in figure.axes
-    ]
-    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
-
-
-def test_a_comparison_is_a_small_table_and_a_data_frame(tiny: dict[str, Any], tmp_path: Path) -> None:
-    protocols = [{"name": "mine", "protocol": tiny["protocol"]}]
-    values = {key: tiny[key] for key in ("dataset", "split", "simulation")}
-    comparison = {**values, "name": "cmp", "epsilons": [1.0], "protocols": protocols, "baselines": False}
-    result = compare(comparison, tmp_path / "out", page=False)
-    assert result.to_pandas()["name"].tolist() == ["mine"]
-    assert repr(result) == f"ComparisonResult(cmp: 1 of 1 runs, in {tmp_path / 'out'})"
-    assert "<table>" in result._repr_html_()
-    assert "mine" in result._repr_html_()

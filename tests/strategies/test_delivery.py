@@ -92,9 +92,3 @@ def test_devices_receive_the_best_unseen_items_and_clipped_ratings(
         assert sent[sent != NO_ITEM].tolist() == best
         clipped = np.clip(scores[user, best], ratings.scale.low, ratings.scale.high).astype(np.float32)
         np.testing.assert_array_equal(lists.ratings[user, : len(best)], clipped)
-
-
-def test_where_nothing_is_seen_everything_is_a_candidate() -> None:
-    seen = Seen.nothing((3, ITEMS))
-    assert seen(np.array([0, 2])).all()
-    assert Lists(LONGEST, seen, Synthetic().load().scale, predict).sizes.tolist() == [27] * 3

@@ -4,30 +4,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flwr.app import ArrayRecord, ConfigRecord
+from flwr.app import ArrayRecord
 
 from clients.app import client_app
 from dprec.binarization import binary_scale
 from dprec.completion import OneBit, slope_channel
 from dprec.exchange import GradientPerturbationSetup
-from dprec.ratings import Ratings
 from simulation.engine.grids import LocalGrid
 from strategies.iterative import GradientPerturbation
 from strategies.roster import Roster, identify
 from tests.builders import populated
+from tests.make import random_ratings
 
 USERS, ITEMS, SIZE, ROUNDS, GROUP = 12, 9, 5, 3, "run"
 CLAMP, SYMBOLS, EPSILON = 0.5, 64, 1.0
 
 
 def begin(folder: Path) -> tuple[LocalGrid, GradientPerturbation]:
-    random = np.random.default_rng(1)
-    cells = np.flatnonzero(random.random(USERS * ITEMS) < 0.4)
-    users, items = np.divmod(cells, ITEMS)
-    signs = random.choice([-1, 1], cells.size)
-    ratings = Ratings.from_triples(
-        users, items, signs, binary_scale(), user_ids=np.arange(USERS), item_ids=np.arange(ITEMS)
-    )
+    ratings = random_ratings(USERS, ITEMS, 0.4, 1, binary_scale())
     setup = GradientPerturbationSetup(
         link="logistic", sigma=1.0, clamp=CLAMP, symbols=SYMBOLS, epsilon_per_round=EPSILON, rounds=ROUNDS
     )
@@ -83,9 +77,3 @@ def test_what_is_recorded_adds_up_to_the_traffic(tmp_path: Path) -> None:
     # Every rating of a profile is charged in every round.
     loss = slope_channel(CLAMP, SYMBOLS, EPSILON).epsilon
     assert strategy.accountant.get_epsilon() == pytest.approx(ROUNDS * strategy.counts * loss)
-
-
-def test_arrays_to_start_from_are_refused(tmp_path: Path) -> None:
-    grid, strategy = begin(tmp_path)
-    with pytest.raises(ValueError, match="1 arrays given, but the strategy starts from its own model"):
-        strategy.configure_train(1, ArrayRecord([np.zeros(3)]), ConfigRecord(), grid)

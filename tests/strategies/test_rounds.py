@@ -28,12 +28,6 @@ def test_the_size_is_that_of_the_serialised_message(user: int) -> None:
         assert sizes[offset] == message_size(message) == message_to_proto(message).ByteSize()
 
 
-def test_nobody_has_no_size() -> None:
-    assert (
-        report_sizes("query.report", "g", np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)).size == 0
-    )
-
-
 def test_requests_are_charged_as_if_each_had_been_serialised() -> None:
     ledger, payloads = TrafficLedger(20_000), np.arange(20_000)[::-1].copy()
     RoundAccount("query.report", "g", ledger).charge_requests(

@@ -9,9 +9,9 @@ from scipy.stats import binom, norm
 
 from dprec.arrays import Bools, Floats
 from dprec.attacks import Figure, ReleasedSum
-from dprec.attacks.broadcasts import Broadcast
 from dprec.attacks.shadow import ShadowModels, halves, log_likelihood_ratios
 from dprec.attacks.traces import Targets
+from dprec.attacks.transcript import Broadcast
 from dprec.completion import Profiles
 from tests import make
 from tests.dprec.attacks.games import Repeated, of_kinds

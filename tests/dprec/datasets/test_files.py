@@ -1,4 +1,4 @@
-"""Public data about users, from files of their own and from those that come with the ratings."""
+"""Public data about users and items, from files of their own and from those that come with the ratings."""
 
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from dprec.catalogue import UserRows, UsersTable
 from dprec.datasets import DelimitedTable, MovieLens1M, MovieLens100K
 from dprec.datasets.files import UserColumns
+from dprec.datasets.table import ItemColumns
 from dprec.errors import InputError
-from tests.paths import DATA
 from tests.refusals import refused_at
 
 USERS = ("user,age,gender,choice", "3,24,F,0.1", "1,,M,1", "2,53,,3")
+ITEMS = ("item,title,year,genres", "8,First,1990,Drama|War", "50,Second,,", '900,"3rd, new",2000, War |War')
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -47,40 +48,11 @@ def test_columns_can_be_chosen_in_any_layout(tmp_path: Path) -> None:
     assert list(table(tmp_path / "users.csv", ["7", "x"], columns=["sex"]).columns) == ["sex"]
 
 
-@pytest.mark.parametrize(
-    ("lines", "found"),
-    [
-        (["user,age"], "nothing below it"),
-        (["user,age", "1,2", "1,3"], "line 3: user 1 a second time; accepted: each user once"),
-        (["user,age", "9,2"], "users.csv: none of the users of the ratings"),
-        (["user,age", "1,2,3"], "line 2: 3 columns; accepted: 2 columns"),
-        (["user,age", ",2"], "line 2: nothing in column 1"),
-        (["user,age,age", "1,2,3"], "line 1: column 'age' twice"),
-        (["name of a person,age", "1,2"], r"line 1: no column of users' identifiers by its name"),
-        (["user,columns", "1," + "x" * 300], "line 2: 300 bytes in column 2"),
-        (["user," + ",".join(map(str, range(101))), "1" + "," * 101], "line 1: 101 columns; accepted: 1 to"),
-        ([], "an empty file"),
-    ],
-)
-def test_a_file_that_cannot_be_read(lines: list[str], found: str, tmp_path: Path) -> None:
-    (tmp_path / "users.csv").write_text("".join(f"{line}\n" for line in lines))
-    with pytest.raises(InputError, match=found):
-        table(tmp_path / "users.csv")
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"columns": ["sex"]},
-        {"columns": [9]},
-        {"columns": ["age", 2]},
-        {"columns": ["user"]},
-        {"columns": [1]},
-    ],
-)
-def test_columns_that_are_not_there_or_not_once(settings: dict[str, Any], tmp_path: Path) -> None:
-    with refused_at(f"{write(tmp_path / 'users.csv', *USERS)}, line 1"):
-        table(tmp_path / "users.csv", **settings)
+def test_users_that_are_there_twice_or_not_at_all(tmp_path: Path) -> None:
+    with refused_at("users.csv, line 3"):
+        table(write(tmp_path / "users.csv", "user,age", "1,2", "1,3"))
+    with refused_at("users.csv"):
+        table(write(tmp_path / "users.csv", "user,age", "9,2"))
 
 
 @settings(max_examples=200, deadline=None)
@@ -99,21 +71,45 @@ def test_any_bytes_are_read_or_refused_in_one_line(
     assert "\n" not in message
 
 
-def test_words_and_numbers_in_different_files(tmp_path: Path) -> None:
+def test_words_and_numbers_in_different_files() -> None:
     rows = UserRows(np.array([2, 1]), {"age": np.array([5.0, 6.0])}, "users.csv")
     np.testing.assert_array_equal(rows.table(np.array(["1", "x"])).column("age"), [6, np.nan])
 
 
-def test_a_data_set_with_users(tmp_path: Path) -> None:
-    ratings = write(tmp_path / "ratings.csv", "user,item,rating", "1,900,5", "1,8,1", "2,7,3")
+def test_a_data_set_with_users_and_items(tmp_path: Path) -> None:
+    path = str(write(tmp_path / "ratings.csv", "user,item,rating", "1,900,5", "1,8,1", "2,7,3"))
     users = UserColumns(path=str(write(tmp_path / "users.csv", *USERS)))
-    found = DelimitedTable(path=str(ratings), users=users).users_table(np.array([1, 2]))
+    items_file = write(tmp_path / "items.csv", *ITEMS)
+    items = ItemColumns(path=str(items_file), numbers=("year",), categories=("genres",))
+    dataset = DelimitedTable(path=path, users=users, items=items)
+    found, catalogue = dataset.users_table(np.array([1, 2])), dataset.catalogue(dataset.load().item_ids)
     assert found is not None
+    assert catalogue is not None
     assert found.column("gender").tolist() == ["M", ""]
-    assert DelimitedTable(path=str(ratings)).users_table(np.array([1, 2])) is None
+    np.testing.assert_array_equal(catalogue.numbers[:, 0], [0, -1, 1])
+    assert catalogue.categories.tolist() == [[False, False], [True, True], [False, True]]
+    alone = DelimitedTable(path=path)
+    assert alone.users_table(np.array([1, 2])) is alone.catalogue(np.array([8])) is None
     with refused_at("users.user_column"):
         nameless = UserColumns(path=str(write(tmp_path / "other.csv", "name of a person,age", "1,2")))
-        DelimitedTable(path=str(ratings), users=nameless).users_table(np.array([1]))
+        DelimitedTable(path=path, users=nameless).users_table(np.array([1]))
+    with refused_at("items.numbers"):
+        DelimitedTable(path="x", items=ItemColumns(path="y")).catalogue(np.array([8]))
+
+
+def test_numbers_and_categories_of_items(tmp_path: Path) -> None:
+    path = write(tmp_path / "items.csv", *ITEMS)
+    rows = ItemColumns(path=str(path), numbers=("year",), categories=("genres",)).read()
+    assert rows.item_ids.tolist() == [8, 50, 900]
+    np.testing.assert_array_equal(rows.numbers, [[1990], [np.nan], [2000]])
+    assert rows.category_names == ("genres: Drama", "genres: War")
+    assert rows.categories.tolist() == [[True, True], [False, False], [False, True]]
+    write(path, "a;1.5;x", "b;2.5;y")
+    layout: Any = {"item_column": 1, "numbers": [2], "categories": [3], "has_header": False, "separator": ";"}
+    rows = ItemColumns(path=str(path), **layout).read()
+    assert rows.item_ids.tolist() == ["a", "b"]
+    assert rows.numbers[:, 0].tolist() == [1.5, 2.5]
+    assert (rows.number_names, rows.category_names) == (("2",), ("3: x", "3: y"))
 
 
 def test_columns_of_ones_own_stand_beside_those_of_movielens(tmp_path: Path) -> None:
@@ -130,20 +126,7 @@ def test_columns_of_ones_own_stand_beside_those_of_movielens(tmp_path: Path) -> 
     assert both.column("age").tolist() == [8, 7]
     (tmp_path / "u.user").unlink()
     assert MovieLens100K(path=str(tmp_path)).users_table(np.array([1])) is None
-
-
-def test_a_line_that_is_no_user(tmp_path: Path) -> None:
     (tmp_path / "ratings.dat").touch()
     write(tmp_path / "users.dat", "1::F::1::10::48067", "2::M")
-    with pytest.raises(InputError, match=r"users.dat, line 2: 2 columns"):
+    with refused_at("users.dat, line 2"):
         MovieLens1M(path=str(tmp_path)).users_table(np.array([1]))
-
-
-def test_the_distributed_users() -> None:
-    if not (DATA / "ml-100k").is_dir():
-        pytest.skip(f"{DATA} lacks ml-100k; set DPREC_DATA to the folder that holds it")
-    users = MovieLens100K(path=str(DATA / "ml-100k")).users_table(np.arange(1, 944))
-    assert users is not None
-    assert (users.column("gender") == "F").sum() == 273
-    assert users.column("age")[0] == 24
-    assert np.unique(users.column("occupation")).size == 21

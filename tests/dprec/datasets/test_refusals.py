@@ -1,22 +1,41 @@
 """Files that are refused: what is at fault, by file and line or by setting, and what was found there."""
 
+import bz2
+import io
+import lzma
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dprec.datasets import DelimitedTable
+from dprec.datasets import DelimitedTable, LightGCN, MsWeb
+from dprec.datasets.files import UserColumns
+from dprec.datasets.table import ItemColumns
 from dprec.errors import InputError
 
 PLAIN = "1,2,3\n1,3,4\n"
 NUMBERED: dict[str, Any] = {"has_header": True, "item_column": 2, "rating_column": 3}
+LISTS = "0 1 2 3\n1 2\n2\n"
 
 
 def rated(*values: object) -> str:
     return "user,item,rating\n" + "".join(f"1,{item},{value}\n" for item, value in enumerate(values))
 
 
-CONTENTS: list[tuple[str | bytes, dict[str, Any], str, str]] = [
+def archive(*names: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as members:
+        for name in names:
+            members.writestr(name, PLAIN)
+    return file.getvalue()
+
+
+Case = tuple[str | bytes, dict[str, Any], str, str]
+"""What a file holds, settings, the place in it that is named, and the beginning of what is said of it."""
+
+TABLES: list[Case] = [
     (rated(1, 2, 3.5), {}, "", "ratings from 1 to 3.5 that are as little as 1 apart"),
     (rated(0.001, 0.002, 900), {}, "", "ratings from 0.001 to 900"),
     (rated(3, 3), {}, "", "2 ratings that are all 3"),
@@ -27,6 +46,9 @@ CONTENTS: list[tuple[str | bytes, dict[str, Any], str, str]] = [
     (rated(1, 2), {"step": 0.3}, "", "1.0 to 2.0 by 0.3"),
     ("1,1,-1\n2,2,-1\n", {"missing": [-1]}, "", "no rating but -1"),
     ("1;2;3,5\n1;3;4,5\n", {}, ", line 1", "'3,5' in column 3"),
+    ("1,10\n2,nan\n", {}, ", line 2", "'nan' in column 2"),
+    ("user,item\n1,10\nNaN,20\n", {}, ", line 3", "'NaN' in column 1"),
+    ("1,10\n,20\n", {}, ", line 2", "nothing in column 1"),
     ("who,item,rating\n1,2,3\n", {}, ", line 1", "which of the columns 'who', 'item', 'rating' holds"),
     ("user,user,item\n1,2,3\n", {}, ", line 1", "which of the columns 'user', 'user', 'item' holds"),
     ("," * 300 + "\n1,2,3\n", {}, ", line 1", "which of the columns '', '', "),
@@ -36,64 +58,130 @@ CONTENTS: list[tuple[str | bytes, dict[str, Any], str, str]] = [
     (PLAIN, {"user_column": "user"}, ", line 1", "no column 'user'"),
     ("a,a,b\n1,2,3\n", {**NUMBERED, "user_column": "a"}, ", line 1", "2 columns 'a'"),
     (f"1,1,1\n1,{'x' * 300},1\n", {}, ", line 2", "300 bytes in column 2"),
-    ('1,a,1\n2,"b\nc",1\n3,d,1\n', {}, ", line 2", "line break inside quotes"),
-    ('1,a,1\n2,"b,1\n3,d,1\n', {}, ", line 2", "unexpected end of data"),
-    ('1,a,1\n2,"b"c,1\n3,d,1\n', {}, ", line 2", "',' expected after"),
+    ('1,a,1\n2,"b\nc",1\n3,d,1\n', {}, ", line 2", "a quote that does not end with its cell"),
+    ('1,a,1\n2,"b,1\n3,d,1\n', {}, ", line 2", "a quote that does not end with its cell"),
+    ('1,a,1\n2,"b"c,1\n3,d,1\n', {}, ", line 2", "a quote that does not end with its cell"),
     ("1,1,1\n" + "\n" * 100 + "2,2,2\n", {}, ", line 2", "an empty line"),
-    (b"\xff\xfe1\x00,", {}, "", "a byte order mark of UTF-16, and then truncated data"),
-    (b"\xff\xfe\x00\xdc,\x00", {}, "", "a byte order mark of UTF-16, and then illegal encoding"),
-    (b"\xff\xfe\x00\x00\xff\xff\xff\xff", {}, "", "a byte order mark of UTF-32, and then code point"),
+    ("", {}, "", "an empty file"),
+    ("1," * 20_000, {}, ", line 1", "20001 columns"),
+    (f"1,2,3\n1,3,{'9' * 5000}x\n", {}, ", line 2", "'9999"),
+    ("\ufeff1,2,3\n1,3,4\n".encode("utf-16-le"), {}, "", "text in UTF-16"),
+    ("\ufeff1,2,3\n1,3,4\n".encode("utf-32-be"), {}, "", "text in UTF-16 or UTF-32"),
     ("1,2,3\n".encode("utf-16-le"), {}, ", line 1", "a zero byte"),
-    (b"\xff\xfe", {}, "", "an empty file"),
     (b"\xff", {}, ", line 1", "byte 0xff"),
+    (bz2.compress(b"1,2,3\n"), {}, "", "an archive"),
+    (lzma.compress(b"1,2,3\n"), {}, "", "an archive"),
+    (archive("ratings.csv"), {}, "", "a zip archive"),
+    (archive("[Content_Types].xml"), {}, "", "a spreadsheet"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), {}, "", "a spreadsheet"),
+    (LISTS, {}, "", "lines of integers, of different lengths"),
+    ("1:\n1,2,2005-09-06\n", {}, ", line 1", "'1:', with the ratings of a film below it"),
+    ("user,item,colour\n1,10,3\n", {}, ", line 1", "which of the columns 'user', 'item', 'colour' holds"),
 ]
-TIMED: list[tuple[str | bytes, dict[str, Any], str, str]] = [
+TIMED: list[Case] = [
     (PLAIN, {"timestamp_column": 4}, ", line 1", "no column 4 among 3"),
-    (
-        "user,item,rating\n1,2,3\n1,3,4\n",
-        {},
-        ", line 1",
-        "which of the columns 'user', 'item', 'rating' holds the times",
-    ),
+    (PLAIN, {}, ", line 1", "no column of times"),
+    (rated(3, 4), {}, ", line 1", "which of the columns 'user', 'item', 'rating' holds the times"),
     ("1,2,3,soon\n1,3,4,later\n", {}, ", column 4", "values such as 'soon'"),
 ]
+LISTED: list[Case] = [
+    *(
+        (f"0 1\n1 2 {cell}\n", {}, ", line 2", repr(cell)[:20])
+        for cell in ("a", "nan", "-1", "1.5", "\u00b2", "\u0663", "9" * 19)
+    ),
+    ("0\n1\n", {}, "", "no pairs"),
+]
+VISITED: list[Case] = [
+    ("V,1,1\n", {}, ", line 1", "a visit of nobody"),
+    ('C,"1",x\n', {}, ", line 1", "'x'"),
+    ("A,1\n", {}, "", "no visits"),
+]
+USERS: list[Case] = [
+    ("user,age\n", {}, "", "a header and nothing below it"),
+    ("user,age\n1,2,3\n", {}, ", line 2", "3 columns"),
+    ("user,age\n,2\n", {}, ", line 2", "nothing in column 1"),
+    ("user,age,age\n1,2,3\n", {}, ", line 1", "column 'age' twice"),
+    (f"user,age\n1,{'x' * 300}\n", {}, ", line 2", "300 bytes in column 2"),
+    ("user," + ",".join(map(str, range(101))) + "\n1" + "," * 101, {}, ", line 1", "101 columns"),
+    ("", {}, "", "an empty file"),
+    *(
+        ("user,age\n1,2\n", {"columns": columns}, ", line 1", "")
+        for columns in (["sex"], [9], ["age", 2], ["user"], [1])
+    ),
+]
+ITEM_HEADER = "item,title,year,genres\n8,First,1990,War\n"
+ABOUT: dict[str, Any] = {"numbers": ["year"], "categories": ["genres"]}
+ITEMS: list[Case] = [
+    *(
+        (f"{ITEM_HEADER}9,Other,{wrong},War\n", ABOUT, ", line 3", f"'{wrong}' in year")
+        for wrong in ("nan", "inf", "1990s", "1_990")
+    ),
+    (f"{ITEM_HEADER},Other,1990,War\n", ABOUT, ", line 3", "nothing in item"),
+    (ITEM_HEADER[2:], ABOUT, ", line 1", "no column 'item'"),
+    ("item,title,year,genres\n", ABOUT, "", "a header and nothing below it"),
+    (
+        "item,year,genres\n" + "".join(f"{n},1990,{n}\n" for n in range(501)),
+        ABOUT,
+        "",
+        "501 categories in genres",
+    ),
+    (
+        "item,title,year,genres\n" + "".join(f"{n},x{n},1990,{n}\n" for n in range(251)),
+        {"categories": ["title", "genres"]},
+        "",
+        "502 categories in all columns",
+    ),
+]
+READERS: dict[str, tuple[Callable[..., object], list[Case]]] = {
+    "ratings": (lambda **settings: DelimitedTable(**settings).load(), TABLES),
+    "ratings with times": (lambda **settings: DelimitedTable(**settings).load_timed(), TIMED),
+    "lists": (lambda **settings: LightGCN(**settings).load(), LISTED),
+    "visits": (lambda **settings: MsWeb(**settings).load(), VISITED),
+    "users": (lambda **settings: UserColumns(**settings).read(), USERS),
+    "items": (lambda **settings: ItemColumns(**settings).read(), ITEMS),
+}
 
 
 @pytest.mark.parametrize(
-    ("load", "contents", "settings", "place", "found"),
-    [*(("load", *case) for case in CONTENTS), *(("load_timed", *case) for case in TIMED)],
+    ("reader", "contents", "settings", "place", "found"),
+    [(reader, *case) for reader, (_, cases) in READERS.items() for case in cases],
 )
 def test_a_file_is_refused_where_it_cannot_be_read(
-    load: str, contents: str | bytes, settings: dict[str, Any], place: str, found: str, tmp_path: Path
+    reader: str, contents: str | bytes, settings: dict[str, Any], place: str, found: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "mine.csv"
     path.write_bytes(contents.encode() if isinstance(contents, str) else contents)
     with pytest.raises(InputError) as caught:
-        getattr(DelimitedTable(path=str(path), **settings), load)()
+        READERS[reader][0](path=str(path), **settings)
     assert caught.value.where == f"{path}{place}"
     assert caught.value.found.startswith(found)
+    assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 700
 
 
-SETTINGS: list[tuple[dict[str, Any], str]] = [
-    ({}, "path"),
-    ({"train_path": "a"}, "test_path"),
-    ({"test_path": "a"}, "train_path"),
-    ({"path": "a", "test_path": "b"}, "path"),
-    ({"path": "absent.csv"}, "absent.csv"),
-    ({"path": "a" * 5000}, "a" * 80 + "..."),
-    ({"path": "mine.csv", "step": 0.0}, "step"),
-    ({"path": "mine.csv", "low": 1, "high": 2, "step": 0.3}, "scale"),
-    ({"path": "mine.csv", "has_header": False, "user_column": "user"}, "user_column"),
+SETTINGS: list[tuple[type[Any], dict[str, Any], str]] = [
+    (DelimitedTable, {}, "path"),
+    (DelimitedTable, {"train_path": "a"}, "path"),
+    (DelimitedTable, {"test_path": "a"}, "path"),
+    (DelimitedTable, {"path": "a", "test_path": "b"}, "path"),
+    (DelimitedTable, {"path": "a", "train_path": "a", "test_path": "b"}, "path"),
+    (DelimitedTable, {"path": "absent.csv"}, "absent.csv"),
+    (DelimitedTable, {"path": "a" * 5000}, "a" * 80 + "..."),
+    (DelimitedTable, {"path": "mine.csv", "low": 1, "high": 2, "step": 0.3}, "scale"),
+    (DelimitedTable, {"path": "mine.csv", "has_header": False, "user_column": "user"}, "user_column"),
+    (ItemColumns, {"path": "mine.csv", "numbers": ["year", "genres"], "categories": ["genres"]}, "numbers"),
+    (ItemColumns, {"path": "mine.csv", "numbers": ["item"]}, "numbers"),
+    (ItemColumns, {"path": "mine.csv", "numbers": list(range(1, 256))}, "numbers"),
+    (ItemColumns, {"path": "mine.csv", "has_header": False, "numbers": [2]}, "column"),
 ]
 
 
-@pytest.mark.parametrize(("settings", "where"), SETTINGS)
+@pytest.mark.parametrize(("kind", "settings", "where"), SETTINGS)
 def test_settings_that_do_not_go_together_are_named(
-    settings: dict[str, Any], where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: type[Any], settings: dict[str, Any], where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.csv").write_text(rated(1, 2))
     with pytest.raises(InputError) as caught:
-        DelimitedTable(**settings).load()
+        getattr(kind(**settings), "read" if kind is ItemColumns else "load")()
     assert caught.value.where == where

@@ -69,10 +69,6 @@ def test_both_parts_of_a_fold_count_for_the_number_of_items() -> None:
     assert sorted(pairs(train) + pairs(test)) == [(3, 1), (3, 3), (4, 1), (4, 3), (4, 4)]
 
 
-def test_without_a_selection_a_data_set_stays_itself() -> None:
-    assert selected(few := Few(copies=9)) is few
-
-
 @pytest.mark.parametrize("rule", ["4", ">= x", "< 3", ">= 1e999", ""])
 def test_a_rule_that_is_none_is_refused(rule: str) -> None:
     with refused_at("positive"):
@@ -92,33 +88,12 @@ def test_two_domains_have_no_sets() -> None:
         selected(MovieLensGenres(path=str(MOVIELENS), positive=">= 4")).load()
 
 
-def test_copies_are_users_of_their_own_and_only_the_first_of_each_is_tested() -> None:
-    train, test = Holdout(test_fraction=0.3).split(Few(), 1)
-    many, tested = copied(train, test, 10, seed=1)
-    assert many.n_users == tested.n_users == 10
-    assert np.unique(many.user_ids).size == 10
-    assert pairs(tested) == pairs(test)
-    profiles = np.split(many.items, many.indptr[1:-1])
-    for place in range(8):
-        np.testing.assert_array_equal(profiles[place], profiles[place % 4])
-    originals = [profile.tolist() for profile in profiles[:4]]
-    assert all(profile.tolist() in originals for profile in profiles[8:])
-
-
 def test_copies_of_users_with_names() -> None:
     named = Ratings.from_pairs(["ann", "bob"], ["x", "y"])
     many, _ = copied(named, named, 5, seed=1)
     assert many.user_ids[:2].tolist() == ["ann", "bob"]
     assert np.array_equal(np.sort(many.user_ids), many.user_ids)
     assert many.scale is POSITIVE
-
-
-def test_a_part_of_the_users_is_drawn_where_fewer_are_wanted() -> None:
-    train, test = Holdout(test_fraction=0.3).split(Few(), 1)
-    some, tested = copied(train, test, 2, seed=1)
-    assert some.user_ids.tolist() == tested.user_ids.tolist()
-    assert some.n_users == 2
-    assert set(pairs(some)) <= set(pairs(train))
 
 
 def test_a_population_without_a_rating_to_test_on_is_refused() -> None:
@@ -140,22 +115,6 @@ def test_identifiers_of_copies_fit_into_64_bits() -> None:
     assert copied(pairs, pairs, 3, seed=0)[0].user_ids[-1] == 2**63 - 1
     with refused_at("copies"):
         copied(pairs, pairs, 4, seed=0)
-
-
-def test_every_user_keeps_an_item_and_is_tested_on_one() -> None:
-    sets = selected(Few(positive=">= 4")).load()
-    train, test = UserHoldout(test_fraction=0.1).split(selected(Few(positive=">= 4")), 3)
-    assert test.counts.tolist() == [0, 0, 1, 1]
-    assert (train.counts + test.counts).tolist() == sets.counts.tolist()
-    train, test = UserHoldout(test_fraction=0.99).split(selected(Few(positive=">= 4")), 3)
-    assert train.counts.tolist() == [0, 1, 1, 1]
-
-
-def test_pairs_come_from_columns_and_repeated_ones_count_once() -> None:
-    sets = Ratings.from_pairs([2, 1, 2], ["b", "a", "b"])
-    assert pairs(sets) == [(1, "a"), (2, "b")]
-    with pytest.raises(InputError, match="different lengths"):
-        Ratings.from_pairs([1, 2], ["a"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from benchmarks.guess_item_sets import Guesses, guesses, table_of_sets
+from benchmarks.choosing.guess_item_sets import Guesses, guesses, table_of_sets
 from dprec.arrays import offsets
 from dprec.completion import SymbolTables
 from dprec.datasets import MovieLens100K

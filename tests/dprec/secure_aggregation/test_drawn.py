@@ -1,58 +1,14 @@
-"""What devices of a secure sum draw beside their noise: masks, shares and how they round."""
+"""How devices of a secure sum round: beside their noise, what they draw."""
 
 import numpy as np
 
-from dprec.arrays import AnyInts
-from dprec.secure_aggregation import SumContext, rounded_rows
-from dprec.secure_aggregation.secrets import ELEMENTS, PRIME, SharedSecrets, derived_key, public_key, shares
-from tests.distributions import check_counts, check_independent, check_share
-
-CONTEXT = SumContext(b"a sum", 40_000, 16)
+from dprec.secure_aggregation import rounded_rows
+from dprec.secure_aggregation.streams import derived_key
+from tests.distributions import check_independent, check_share
 
 
 def keys(users: int) -> list[bytes]:
     return [derived_key(b"drawn", "test", number.to_bytes(4, "little")) for number in range(users)]
-
-
-def check_uniform(numbers: AnyInts, limit: int) -> None:
-    """Check the first and the last bits of numbers below a limit."""
-    values = np.asarray(numbers, dtype=np.uint64).ravel()
-    assert int(values.max()) < limit
-    check_counts(
-        np.bincount((values * np.uint64(256) // np.uint64(limit)).astype(np.int64), minlength=256),
-        np.full(256, 1 / 256),
-    )
-    check_counts(
-        np.bincount((values % np.uint64(256)).astype(np.int64), minlength=256), np.full(256, 1 / 256)
-    )
-
-
-def test_both_kinds_of_masks_are_uniform_on_all_bits_and_tell_nothing_of_each_other() -> None:
-    """Each by itself: where one is known, as of a neighbour that colludes, the other has to hide a vector."""
-    one, other, third = keys(3)
-    pair, of_another = (CONTEXT.pair_mask(one, public_key(key)) for key in (other, third))
-    own = CONTEXT.self_mask(one[:20])
-    for mask in (own, pair, of_another):
-        check_uniform(mask, 1 << 16)
-        check_independent(mask[::2], mask[1::2])
-    check_independent(own, pair)
-    check_independent(pair, of_another)
-    assert np.array_equal(pair, CONTEXT.pair_mask(other, public_key(one)))
-
-
-def test_secrets_and_fewer_shares_than_put_one_together_are_uniform() -> None:
-    drawn = SharedSecrets.of(keys(3_000), 3)
-    # The last number of a seed may serve to check the others.
-    for secrets, numbers in ((drawn.mask_keys, ELEMENTS), (drawn.self_seeds, ELEMENTS - 1)):
-        constants = secrets[:, 0, :numbers]
-        check_uniform(constants, PRIME)
-        held = shares(secrets, 4)[:, :, :numbers]
-        for point in range(4):
-            check_uniform(held[:, point], PRIME)
-            check_independent(held[:, point], constants)
-        check_independent(held[:, 0], held[:, 1])
-    check_independent(drawn.mask_keys[:, 0], np.roll(drawn.self_seeds[:, 0], 1, axis=0))
-    check_independent(drawn.mask_keys[:, 0, 0], drawn.self_seeds[:, 0, 0], classes=4)
 
 
 def test_numbers_are_rounded_up_as_often_as_they_are_nearer_to_it() -> None:

@@ -31,7 +31,7 @@ from dprec.secure_aggregation import (
 )
 from dprec.secure_aggregation.encoding import OVERFLOW, skellam_tail
 from dprec.secure_aggregation.noise import TOTAL_BITS, DrawTable, poisson_table, skellam_table
-from dprec.secure_aggregation.secrets import derived_key
+from dprec.secure_aggregation.streams import derived_key
 from tests.refusals import refused_at
 
 USERS, DROPOUTS, COLLUDERS, NORM = 12, 0.5, 4, 16

@@ -14,7 +14,7 @@ from dprec.private_als import StatisticsContributions, StatisticsLayout
 from dprec.private_als.device import TARGET_BITS, UNIT_WEIGHT
 from dprec.private_als.implicit import ImplicitContributions, ImplicitLayout
 from dprec.secret_sets.contributions import ProfileContributions, ProfileLayout
-from dprec.secure_aggregation.secrets import derived_key
+from dprec.secure_aggregation.streams import derived_key
 from dprec.sums import UNIT, Contributions, Layout, SecureAggregation
 from dprec.sums.secure import VectorPlan
 from dprec.wire import ItemTable

@@ -1,4 +1,4 @@
-"""Liars among the users: honest reports stay what they are, and what liars send is accepted."""
+"""Liars among the users: honest reports stay what they are, and what liars send is accepted and counts."""
 
 from functools import partial
 from typing import Any
@@ -6,36 +6,32 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.attacks import Liars
+from dprec.attacks import Liars, Shown
 from dprec.attacks.liars import Background, FakeProfiles
+from dprec.attacks.promotion import seen_of
 from dprec.progress import silent
 from dprec.randomness import RunKeys, generator
 from dprec.ratings import Ratings
 from simulation.attacking.lying import outcome_with_liars
 from simulation.configuration.models import RunConfig
 from simulation.engine.installing import Installer
-from simulation.engine.session import Overhearing, open_overheard_session
+from simulation.engine.session import Overhearing, Session, open_overheard_session, open_session
 from simulation.evaluation import Evaluator
 from simulation.execution import prepared_ratings, run_in
+from simulation.protocols import Outcome
 from strategies.roster import arrivals_of
+from tests.make import ON_THIS_MACHINE, small_run
 
-USERS, LIARS, TARGET = 60, 7, 3
+Parts = tuple[Ratings, Ratings]
 
+PER_USER = {"epsilon": 4.0, "per": "user"}
 RATED: dict[str, Any] = {"completion": {"kind": "calibrated"}, "personalization": "on-device"}
-PROTOCOLS: dict[str, dict[str, Any]] = {
+REPORTS: dict[str, dict[str, Any]] = {
     "bits": {"mechanism": {"kind": "threshold-bit"}, **RATED},
     "levels": {"mechanism": {"kind": "bounded-laplace"}, "completion": {"kind": "mf"}},
-    "rows": {
-        "mechanism": {"kind": "hidden-threshold"},
-        **RATED,
-        "privacy": {"epsilon": 1.0, "per": "cell"},
-    },
-    "few bits": {"mechanism": {"kind": "residual-bits"}, **RATED, "privacy": {"epsilon": 1.0, "per": "user"}},
-    "profiles": {
-        "mechanism": {"kind": "user-level-bit"},
-        **RATED,
-        "privacy": {"epsilon": 4.0, "per": "user"},
-    },
+    "rows": {"mechanism": {"kind": "hidden-threshold"}, **RATED, "privacy": {"epsilon": 1.0, "per": "cell"}},
+    "few bits": {"mechanism": {"kind": "residual-bits"}, **RATED, "privacy": PER_USER},
+    "profiles": {"mechanism": {"kind": "user-level-bit"}, **RATED, "privacy": PER_USER},
     "counts": {"mechanism": {"kind": "bits-and-counts"}, **RATED},
     "own budgets": {
         "mechanism": {"kind": "fisher-optimal"},
@@ -44,7 +40,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     },
     "gradients": {
         "kind": "iterative",
-        "privacy": {"epsilon": 4.0, "per": "user"},
+        "privacy": PER_USER,
         "gradient": {"kind": "one-bit"},
         "rounds": 2,
         "rank": 2,
@@ -53,21 +49,17 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 }
 
 
-def configured(protocol: dict[str, Any]) -> RunConfig:
-    return RunConfig(
-        name="lying",
-        seed=3,
-        dataset={"kind": "synthetic", "users": USERS, "items": 40, "ratings": 900},
-        split={"kind": "holdout", "test_fraction": 0.2},
-        protocol={"kind": "one-shot", "privacy": {"epsilon": 1.0, "per": "rating"}} | protocol,
-        simulation={"backend": "local", "users_per_node": "all"},
-    )
+def fakes(honest: Ratings, target: int, levels: int, count: int) -> Ratings:
+    """Return profiles that promote a target."""
+    profiles = FakeProfiles(Background.of(honest), np.array([target]), levels, "contrast")
+    return profiles.made(honest, count, generator(1, "liars of a test"))
 
 
-def lying(honest: Ratings, *, crafted: bool) -> Liars:
-    random, background = generator(1, "liars of a test"), Background.of(honest)
-    profiles = FakeProfiles(background, np.array([TARGET]), honest.scale.levels, "contrast")
-    return Liars(profiles.made(honest, LIARS, random), crafted=crafted)
+def beside_liars(session: Session, config: RunConfig, parts: Parts, liars: Liars) -> Outcome:
+    installer = Installer(session, config, None, silent, lambda record: None)
+    evaluator = Evaluator(*parts, config.evaluation, None)
+    keys = partial(RunKeys.derive, config.seed)(config.protocol.identity)
+    return outcome_with_liars(installer, evaluator, keys, liars)
 
 
 def first_reports(heard: Overhearing, group: str, users: int) -> list[bytes]:
@@ -82,22 +74,67 @@ def first_reports(heard: Overhearing, group: str, users: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("crafted", [False, True], ids=["drawn", "crafted"])
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", REPORTS)
 def test_honest_reports_are_the_same_beside_liars(name: str, crafted: bool) -> None:
     """Bit for bit, in the first round; later ones depend on what is learned. All liars are accepted."""
-    config = configured(PROTOCOLS[name])
-    train, test = prepared_ratings(config.dataset, config.split, None, config.seed)
-    liars, keys = lying(train, crafted=crafted), partial(RunKeys.derive, config.seed)
+    users, count, target = 60, 7, 3
+    protocol = {"kind": "one-shot", "privacy": {"epsilon": 1.0, "per": "rating"}} | REPORTS[name]
+    config = RunConfig(**small_run(protocol, users, 40, 900))
+    parts = prepared_ratings(config.dataset, config.split, None, config.seed)
+    liars = Liars(fakes(parts[0], target, parts[0].scale.levels, count), crafted=crafted)
     with open_overheard_session() as heard:
-        run_in(heard.session, config, train, test)
-        installer = Installer(heard.session, config, None, silent, lambda record: None)
-        evaluator = Evaluator(train, test, config.evaluation, None)
-        outcome = outcome_with_liars(installer, evaluator, keys(config.protocol.identity), liars)
-        alone = first_reports(heard, "00000001", USERS)
-        beside = first_reports(heard, "00000002", USERS + LIARS)
+        run_in(heard.session, config, *parts)
+        outcome = beside_liars(heard.session, config, parts, liars)
+        alone = first_reports(heard, "00000001", users)
+        beside = first_reports(heard, "00000002", users + count)
     assert beside[: len(alone)] == alone
-    assert len(beside) == len(alone) + LIARS
+    assert len(beside) == len(alone) + count
     # Who refuses sends nothing.
     assert outcome.rounds[0].replies == sum(map(bool, beside))
     assert all(beside[len(alone) :])
-    assert np.isfinite(outcome.predict(np.arange(USERS), np.full(USERS, TARGET))).all()
+    assert np.isfinite(outcome.predict(np.arange(users), np.full(users, target))).all()
+
+
+BUDGET = {"epsilon": 8.0, "per": "user", "composition": "pld", "delta": 1.0e-6}
+SECURE = {"kind": "secure", "colluders": 0}
+GRAM = {"kind": "gram", "privacy": BUDGET}
+SUMS: dict[str, tuple[dict[str, Any], int]] = {
+    "central": ({**GRAM, "aggregation": {"kind": "trusted"}}, 25),
+    "secure": ({**GRAM, "aggregation": SECURE}, 1),
+    "proved": ({**GRAM, "aggregation": SECURE | {"proofs": "norm"}}, 20),
+    "shuffle": ({**GRAM, "kind": "popularity", "aggregation": {"kind": "shuffle", "colluders": 0}}, 1),
+    "local": (
+        {
+            "kind": "gram",
+            "privacy": {"epsilon": 8.0, "per": "user"},
+            "aggregation": {"kind": "local"},
+            "table": {"items": 10},
+        },
+        20,
+    ),
+    "tastes": ({**GRAM, "kind": "public-start", "aggregation": {"kind": "trusted"}}, 35),
+    "best": ({**GRAM, "kind": "best-list", "fewest": 15}, 1),
+}
+"""Protocols of sums, and the rank of the target at most, of 40 items of which it is the least popular."""
+
+
+@pytest.mark.parametrize(("protocol", "rank"), SUMS.values(), ids=SUMS.keys())
+def test_liars_in_sums_promote_a_target_as_far_as_they_are_let(protocol: dict[str, Any], rank: int) -> None:
+    users, count = 150, 8
+    values = small_run(
+        protocol, users, 40, 3000, split={"kind": "user-holdout", "test_fraction": 0.2}, seed=3
+    )
+    values["dataset"]["positive"] = ">= 4"
+    config = RunConfig(**{**values, "simulation": {**ON_THIS_MACHINE, "users_per_node": 40}})
+    train, test = prepared_ratings(config.dataset, config.split, None, config.seed)
+    suited = config.protocol.knowing_items(content=False).suited_to(train)
+    config = config.model_copy(update={"protocol": suited})
+    raters = Background.of(train).raters
+    target = int(np.argmin(np.where(raters > 0, raters, users)))
+    profiles = fakes(train, target, 1, count)
+    assert (profiles.counts == 3).all()
+    with open_session(config.simulation, -(-users // 40)) as session:
+        outcome = beside_liars(session, config, (train, test), Liars(profiles, True, (target,)))
+    assert sum(record.replies for record in outcome.rounds) == (users + count) * len(outcome.rounds)
+    shown = Shown(outcome.predict, outcome.predict_rows, {})
+    assert seen_of(np.array([target]), train, shown, np.arange(users)).rank <= rank

@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-import simulation
-from dprec.attacks import ATTACKS
 from dprec.errors import InputError
 from simulation import attack
-from simulation.console.command_line import main
 from tests.simulation.attacking.games import SPYING
 
 FLOORS: dict[str, Any] = {
@@ -33,13 +30,6 @@ def test_a_run_is_attacked_as_asked_or_as_configured(tiny: dict[str, Any]) -> No
     assert configured.summary["attacks"]["performed"][0]["settings"]["least"] == 3  # type: ignore[union-attr]
 
 
-def test_without_any_all_are_tried(tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Any] = []
-    monkeypatch.setattr(simulation.verbs, "run", lambda config, *_, **__: given.append(config))
-    attack(tiny)
-    assert [each.kind for each in given[0].attacks] == ATTACKS.kinds
-
-
 def test_a_comparison_is_attacked(tmp_path: Path) -> None:
     result = attack(FLOORS, tmp_path / "out", kinds=[SPYING], page=False)
     (row,) = result.rows  # type: ignore[union-attr]
@@ -53,35 +43,11 @@ def test_an_unknown_kind_is_refused_before_anything_else() -> None:
         attack("no such file", kinds=["guessing"])
 
 
-def command(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main([str(each) for each in arguments])
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
-
-
-def test_the_command_prints_what_was_reached(
-    tiny: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_what_was_reached(tiny: dict[str, Any], tmp_path: Path, dprec: Any) -> None:
     (tmp_path / "tiny.yaml").write_text(json.dumps(tiny))
     places = tmp_path / "tiny.yaml", "-o", tmp_path / "out", "--no-page"
-    assert command("attack", *places, "--attack", SPYING) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = dprec("attack", *places, "--attack", SPYING).out.splitlines()
     assert lines[0].split() == ["reached", "nothing", "sent", "epsilon", "allows"]
     assert lines[2].split() == ["levels", "recovered", "0.500", "0.250", "0.750"]
     assert "- Cells are counted." in lines
     assert lines[-1] == f"run directory: {tmp_path / 'out'}"
-
-
-def test_the_command_prints_a_line_for_each_protocol(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "floors.yaml").write_text(json.dumps(FLOORS))
-    places = tmp_path / "floors.yaml", "-o", tmp_path / "out", "--no-page"
-    assert command("attack", *places, "--attack", SPYING) == 0
-    assert ["item-average", "–", "0.500"] in [line.split() for line in capsys.readouterr().out.splitlines()]
-
-
-def test_the_command_names_what_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("attack", "blp-mf", "--attack", "guessing") == 2
-    assert capsys.readouterr().err.startswith("dprec: --attack: 'guessing'; accepted: ")

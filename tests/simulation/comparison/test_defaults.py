@@ -13,13 +13,8 @@ DEFAULT_COMPARISONS = {
 
 ELSEWHERE = {
     "blp-mf": "the example of documents, in compare-quick; published as blp-mog-mf",
-    **dict.fromkeys(
-        ("blp-svd", "laplace-mog", "laplace-svd"),
-        "a part of blp-mog-mf, which stands for the paper; in its experiments",
-    ),
     "own-budgets-on-device": "users choose their budgets, so that no epsilon is the same for all protocols",
     "personalised-sampling": "users choose their budgets, so that no epsilon is the same for all protocols",
-    "pg-mf-composed": "pg-mf, as compare-per-user budgets it; in pg-mf-curves",
     "pg-mf-reduced": "pg-mf for 200,000 users and 100 items",
     "user-average": "a reference of the published cross-domain systems, in their experiments",
 }

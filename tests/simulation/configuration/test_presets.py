@@ -46,6 +46,15 @@ def test_a_preset_is_found_by_its_name() -> None:
     assert load("blp-mf", ["seed=5"]).seed == 5
 
 
+def test_a_name_is_unique_over_all_folders_and_stands_in_its_file() -> None:
+    files = list(preset_folder().rglob("*.yaml"))
+    assert {path.parent.name for path in files} == {
+        *("published", "ours", "baselines", "comparisons", "experiments")
+    }
+    assert [read_yaml(path)["name"] for path in files] == [path.stem for path in files]
+    assert len({path.stem for path in files}) == len(files)
+
+
 def test_a_comparison_and_its_entries_are_found_by_name(elsewhere: Path) -> None:
     own = {
         "dataset": {"kind": "synthetic"},
@@ -113,7 +122,8 @@ PLACE = re.compile(
 
 @cache
 def configured(name: str) -> RunConfig:
-    return load(name)
+    changed = PAPERS["changed"].get(name)
+    return load(name) if changed is None else load(changed["of"], changed["set"])
 
 
 def settings(name: str) -> dict[str, Any]:
@@ -162,8 +172,10 @@ def test_what_is_beyond_the_paper_is_what_an_improved_preset_changes(name: str) 
 
 
 def test_the_comparison_holds_the_published_and_the_improved_form() -> None:
-    compared = {cell.protocol for cell in load_comparison("compare-seeds").cells}
-    assert {*PUBLISHED, *OURS} - {"pg-mf-reduced"} <= compared
+    compared = {cell.protocol: cell.config.protocol for cell in load_comparison("compare-seeds").cells}
+    assert {*PUBLISHED, *OURS} - {"pg-mf-reduced"} <= set(compared)
+    for name in OURS:
+        assert deviations(compared[name]) == deviations(configured(name).protocol)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -223,20 +235,12 @@ def test_sources_are_references() -> None:
     ("content", "line", "found"),
     [
         (b"a: 1\nb: [1, 2\n", 3, "expected ',' or ']'"),
-        (b"a:\n\t- b\n", 2, "cannot start any token"),
-        (b"a: 1\nb: {c: 1, c: 2}\n", 2, "the key 'c' twice"),
         (b"a: 1\nb: 2\na: 3\n", 3, "the key 'a' twice"),
         (b"a: &x 1\nb: *x\n", 2, "an alias, which is not supported"),
-        (b"a: 1\n---\nb: 2\n", 2, "another document"),
-        (b"? [a, b]\n: 1\n", 1, "unhashable key"),
         (b"a: !!python/object/apply:os.system ['true']\n", 1, "could not determine a constructor"),
-        (b"", None, "nothing"),
         (b"- a\n- b\n", None, "a list"),
-        (b"7", None, "a value"),
         (b"\xff\xfe\x00", None, "not UTF-8 text"),
-        (b"a: \x01", None, "unacceptable character"),
         (b"[" * 5000, None, "recursion"),
-        (b"seed: " + b"9" * 5000, None, "4300 digits"),
     ],
 )
 def test_what_is_no_mapping_in_yaml_is_refused(
@@ -269,13 +273,9 @@ def test_dumped_yaml_is_read_back_unchanged() -> None:
     ("override", "where"),
     [
         ("seed", "overrides"),
-        ("=5", "overrides"),
         ("a..b=1", "overrides"),
-        (".a=1", "overrides"),
         ("seed.x=1", "overrides seed.x"),
-        ("name.x.y=1", "overrides name.x.y"),
         ("seed=[1", "overrides seed, line 1"),
-        ("seed=*x", "overrides seed, line 1"),
         ("seed={a: 1, a: 2}", "overrides seed, line 1"),
     ],
 )

@@ -1,12 +1,8 @@
 """Progress as it is seen on a terminal and in a log, on a clock of its own."""
 
-import io
-import re
-
 import pytest
-from rich.console import Console
 
-from simulation.console.progress import Lines, bar, progress_bar
+from simulation.console.progress import Lines, progress_bar
 
 
 class Clock:
@@ -39,32 +35,9 @@ def test_a_log_has_a_line_per_step_or_per_tenth_whichever_are_fewer() -> None:
     assert len(lines_of(1000, 0.1)) == 10
 
 
-def test_a_log_has_no_lines_in_quick_succession() -> None:
-    assert lines_of(100, 0.001) == []
-    clock, written = Clock(), list[str]()
-    lines = Lines(written.append, clock)
-    for stage in ("loading the ratings", "starting Flower", "completing"):
-        clock.seconds += 1.0
-        lines(stage, 0, 0)
-    assert written == ["starting Flower"]
-
-
 def test_what_was_finished_before_says_nothing_of_the_time_left() -> None:
     assert lines_of(60, 60, finished=50)[0] == "running: 51 of 60, about 9 min left"
     assert lines_of(200, 60)[0] == "running: 1 of 200, about 3 h 19 min left"
-
-
-@pytest.mark.parametrize("width", [1, 20, 80, 10_000])
-def test_a_terminal_shows_the_first_stage_at_once_and_then_the_time_left(width: int) -> None:
-    out, clock = io.StringIO(), Clock()
-    console = Console(file=out, force_terminal=True, width=width, legacy_windows=False)
-    with bar(console, clock) as progress:
-        progress("reading the configuration", 0, 0)
-        assert width < 80 or "reading the configuration" in out.getvalue()
-        progress("running", 0, 4)
-        clock.seconds = 30.0
-        progress("running", 1, 4)
-    assert width < 80 or re.search("running.*1/4.*about 2 min left", out.getvalue())
 
 
 def test_without_a_terminal_nothing_precedes_the_refusal_of_a_configuration(

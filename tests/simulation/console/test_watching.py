@@ -2,17 +2,12 @@
 
 import http.client
 import os
-import socket
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from simulation.console import progress as watching
-from simulation.console.command_line import main
 from simulation.console.progress import policy_of, watched
-from tests.simulation.pages.browser import CHROMIUM, DRIVER, chromium
 
 
 def asked(
@@ -102,80 +97,3 @@ def test_a_name_that_leads_here_from_outside_is_refused(folder: Path) -> None:
             f"127.0.0.1.evil.example:{port}",
         ):
             assert asked(address, "/report.html", host=host)[0] == 403
-
-
-@pytest.mark.usefixtures("hurried")
-def test_only_what_asks_is_answered(folder: Path) -> None:
-    with watched(folder) as address:
-        for method in ("POST", "PUT", "DELETE", "OPTIONS", "HEAD", "CONNECT"):
-            assert asked(address, "/report.html", method=method)[0] == 501
-
-
-def test_it_stops_with_the_block_and_waits_for_nobody(folder: Path) -> None:
-    began = time.monotonic()
-    with watched(folder / "not-there-yet") as address:
-        pass
-    assert time.monotonic() - began < 2.5
-    with pytest.raises(ConnectionRefusedError):
-        asked(address, "/")
-
-
-def test_a_page_that_is_open_is_given_the_last_state(folder: Path) -> None:
-    seen: list[str | None] = []
-
-    def reader(address: str) -> None:
-        while not seen or seen[-1] == "running":
-            seen.append(asked(address, "/report.html")[2]["X-Comparison"])
-            time.sleep(0.5)
-
-    with watched(folder) as address:
-        thread = threading.Thread(target=reader, args=(address,))
-        thread.start()
-        while not seen:
-            time.sleep(0.05)
-    thread.join()
-    assert seen[-1] == "ended"
-
-
-@pytest.mark.usefixtures("hurried")
-def test_a_silent_client_holds_nobody_up(folder: Path) -> None:
-    with watched(folder) as address:
-        port = int(address.rsplit(":", 1)[1].rstrip("/"))
-        with socket.create_connection(("127.0.0.1", port)):
-            assert asked(address, "/report.html")[0] == 200
-
-
-def test_no_page_cannot_be_watched(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["compare", "compare-quick", "--watch", "--no-page"])
-    assert caught.value.code == 2
-    assert capsys.readouterr().err.startswith("dprec: --watch: --no-page; ")
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver")
-def test_a_browser_follows_the_page_and_keeps_what_is_unfolded(folder: Path, tmp_path: Path) -> None:
-    inner = "document.querySelector('iframe').contentDocument"
-    (folder / "report.html").unlink()
-    with chromium(tmp_path / "profile") as browser:
-
-        def until(expression: str, wanted: object) -> None:
-            for _ in range(100):
-                if browser.evaluate(expression) == wanted:
-                    return
-                time.sleep(0.1)
-            assert browser.evaluate(expression) == wanted
-
-        with watched(folder) as address:
-            browser.call("/url", {"url": address})
-            until("document.querySelector('iframe').hidden", True)
-            for each in ("one", "two"):
-                (folder / "report.html").write_text(f"<details><summary>s</summary>{each}</details>")
-                until(f"{inner}.querySelector('details')?.textContent", f"s{each}")
-                if each == "one":
-                    browser.evaluate(f"{inner}.querySelector('details').open = true")
-            until(f"{inner}.querySelector('details').open", True)
-        until("document.querySelector('p').textContent", "The comparison has ended.")
-        # There is no page at first.
-        errors = [entry["message"] for entry in browser.log("browser") if "404" not in entry["message"]]
-        assert errors == []

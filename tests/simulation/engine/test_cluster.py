@@ -1,12 +1,10 @@
 """A cluster of two Ray nodes on one machine gives the bits of one process, also when a node dies."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,17 +15,14 @@ from ray.cluster_utils import Cluster
 
 import simulation
 from dprec.datasets import InMemory
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError
 from dprec.exchange import TRAIN
 from simulation.comparison import cell_runs
-from simulation.configuration.models import RunConfig, SimulationOptions
-from simulation.configuration.strict_yaml import parse_yaml
-from simulation.engine import ray_cluster
+from simulation.configuration.models import SimulationOptions
 from simulation.engine import session as sessions
-from simulation.engine.ray_cluster import ADDRESS, check_nodes, connected_to_ray, working_nodes
+from simulation.engine.ray_cluster import ADDRESS, connected_to_ray, working_nodes
 from simulation.engine.session import Session, open_session
-from tests.simulation.conftest import TINY
-from tests.simulation.divisions import bits, compare, divided, written
+from tests.simulation.divisions import bits, compare, divided
 from tests.simulation.engine.faults_on_nodes import DISKLESS, ENDS, EndingWorker, FaultyApp
 from tests.waiting import PATIENCE_SECONDS, wait_until
 
@@ -46,13 +41,6 @@ ROUNDS: dict[str, Any] = {
     "rank": 2,
     "downlink": {"dtype": "float16", "delta": True},
 }
-
-
-RUN = """
-import json, sys
-from simulation import run
-run(json.loads(sys.argv[1]), sys.argv[2], page=False)
-"""
 
 
 class TwoNodes:
@@ -96,28 +84,6 @@ def node_id(name: str) -> str:
     return node
 
 
-@contextmanager
-def another_process(config: RunConfig, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start a run in a process of its own."""
-    values = json.dumps(parse_yaml(config.to_yaml(), "configuration"))
-    command = [sys.executable, "-c", RUN, values, str(folder)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-@pytest.fixture(scope="module")
-def other(
-    two_nodes: TwoNodes, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Start a run in another process, which shares the cluster meanwhile."""
-    folder = tmp_path_factory.mktemp("other")
-    with another_process(divided(TINY, "ray", 1, 10), folder) as process:
-        yield process, folder
-
-
 class TestTheNodesOfACluster:
     """One connection to the cluster and one session serve all, so their order matters."""
 
@@ -126,7 +92,7 @@ class TestTheNodesOfACluster:
         return tmp_path_factory.mktemp("faults")
 
     @pytest.fixture(scope="class")
-    def joined(self, other: object, faults: Path) -> Iterator[int]:
+    def joined(self, two_nodes: TwoNodes, faults: Path) -> Iterator[int]:
         """Join the cluster, whose nodes are checked."""
         with connected_to_ray(2, faults) as usable:
             yield usable
@@ -139,17 +105,6 @@ class TestTheNodesOfACluster:
             with open_session(SimulationOptions(backend="ray", workers=joined), 4) as session:
                 yield session
 
-    def test_other_versions_are_named(self, joined: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert joined == 2
-        own = ray_cluster.installation()
-        monkeypatch.setattr(ray_cluster, "installation", lambda: {**own, "SciPy": "0.1"})
-        with pytest.raises(RunError, match=rf"^the Ray node \w+ has SciPy {own['SciPy']}, not 0\.1$"):
-            check_nodes(None, "")
-
-    def test_a_folder_that_is_not_seen_is_named(self, joined: int, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match=rf"^{tmp_path}/no: not on the Ray node \w+; accepted: seen$"):
-            check_nodes(tmp_path / "no", "seen")
-
     def test_what_a_dying_node_was_asked_is_done_again_elsewhere(
         self, session: Session, faults: Path, tiny: dict[str, Any], tmp_path: Path
     ) -> None:
@@ -160,10 +115,6 @@ class TestTheNodesOfACluster:
         compare(expected, bits(session, divided(tiny, "ray", 2, 10), tmp_path / "run"))
         assert list(working_nodes().values()) == ["first"]
 
-    def test_what_is_left_goes_on(self, session: Session, tiny: dict[str, Any], tmp_path: Path) -> None:
-        expected = bits(None, divided(tiny, "local", 1, "all"), tmp_path / "local")
-        compare(expected, bits(session, divided(tiny, "ray", 2, 10), tmp_path / "run"))
-
     def test_a_node_without_the_population_ends_the_run(
         self, session: Session, faults: Path, tiny: dict[str, Any], tmp_path: Path
     ) -> None:
@@ -171,25 +122,6 @@ class TestTheNodesOfACluster:
         message = r"^a node .*failed: /nowhere/.*population.json: not on .*\(on the Ray node first\)$"
         with pytest.raises(RunError, match=message):
             bits(session, divided(tiny, "ray", 2, 10), tmp_path / "run")
-
-
-def test_a_run_that_shared_the_cluster_ends_with_its_bits(
-    other: tuple[subprocess.Popen[str], Path], tiny: dict[str, Any], tmp_path: Path
-) -> None:
-    """Its worker may have died with the second node; then it has waited for a processor of the first."""
-    process, folder = other
-    _, complaint = process.communicate(timeout=PATIENCE_SECONDS)
-    assert (process.returncode, complaint) == (0, "")
-    compare(bits(None, divided(tiny, "local", 1, "all"), tmp_path / "local"), written(folder))
-
-
-def test_an_audit_is_what_it_is_without_a_cluster(
-    two_nodes: TwoNodes, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny["simulation"]["backend"] = "ray"
-    joined = simulation.audit(tiny, trials=200).values()
-    monkeypatch.delenv(ADDRESS)
-    assert joined == simulation.audit(tiny, trials=200).values()
 
 
 HEAD = """

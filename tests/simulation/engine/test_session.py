@@ -1,6 +1,5 @@
 """One simulation at a time in a process, whose identity is Flower's."""
 
-import ast
 import gc
 import threading
 import tracemalloc
@@ -10,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flwr.supercore.task_identity import TaskIdentity
 
-from clients.app import client_app
 from dprec.errors import InputError, RunError
 from simulation.configuration.loading import load
 from simulation.configuration.models import SimulationOptions
 from simulation.engine import session
-from simulation.engine.grids import LocalGrid
-from simulation.engine.ray_cluster import available_memory, check_memory, needed_memory
+from simulation.engine.ray_cluster import check_memory, needed_memory
 from simulation.engine.session import identity_restored, open_session
 from simulation.execution import load_ratings, run_prepared
 from tests.refusals import refused_at
@@ -40,15 +36,6 @@ def test_a_simulation_in_another_thread_waits() -> None:
     assert order == ["first", "another"]
 
 
-def test_a_simulation_inside_another_gives_the_identity_back() -> None:
-    with identity_restored():
-        TaskIdentity.run_id = 7
-        with identity_restored():
-            LocalGrid(client_app(""), 1)
-            assert TaskIdentity.run_id == 1
-        assert TaskIdentity.run_id == 7
-
-
 def test_a_runtime_that_dies_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def connected(workers: int, folder: Path, accepted: str) -> Iterator[int]:
@@ -67,51 +54,6 @@ def test_a_runtime_that_dies_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> No
     message = "^Flower's simulation runtime ended: no space left$"
     with pytest.raises(RunError, match=message), open_session(SimulationOptions(), 2):
         pass
-
-
-ROOT = Path(__file__).parents[3]
-PACKAGES = ("dprec", "clients", "strategies", "simulation")
-PUBLIC = {"flwr.app", "flwr.clientapp", "flwr.serverapp", "flwr.serverapp.strategy", "flwr.simulation"}
-MAY_USE_MORE = (
-    "clients/device/fleet.py",
-    "clients/device/profile.py",
-    "simulation/deployment/",
-    "simulation/engine/",
-    "strategies/rounds.py",
-)
-
-
-def imported(path: Path) -> set[str]:
-    """Return the modules of Flower that a file imports from."""
-    modules = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            modules |= {name.name for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            modules.add(node.module)
-    return {module for module in modules if module.split(".")[0] == "flwr"}
-
-
-def test_private_modules_of_flower_are_used_in_few_places() -> None:
-    users = {
-        path.relative_to(ROOT).as_posix(): private
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*.py")
-        if (private := sorted(imported(path) - PUBLIC))
-    }
-    assert users
-    assert {path: used for path, used in users.items() if not path.startswith(MAY_USE_MORE)} == {}
-
-
-def test_private_attributes_of_messages_are_set_in_few_places() -> None:
-    users = [
-        path.relative_to(ROOT).as_posix()
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*.py")
-        if 'metadata.__dict__["_' in path.read_text(encoding="utf-8")
-    ]
-    assert users
-    assert [path for path in users if not path.startswith(MAY_USE_MORE)] == []
 
 
 LOCAL = SimulationOptions(backend="local")
@@ -141,29 +83,6 @@ def test_the_model_is_no_less_than_what_runs_allocate(tiny: dict[str, Any]) -> N
     assert allocated <= more - fewer <= 4 * allocated
 
 
-def test_hidden_sets_count_every_cell(tiny: dict[str, Any]) -> None:
-    protocol = load(tiny).protocol
-    assert protocol.seen_cells(40, 30, 400) == 400
-    tiny["protocol"]["mechanism"] = {"kind": "zheng-randomized-response"}
-    tiny["protocol"]["privacy"]["per"] = "cell"
-    assert load(tiny).protocol.seen_cells(40, 30, 400) == 1200
-
-
-def test_what_is_needed_grows_with_every_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-
-    def needed(users: int, items: int, cells: int, workers: int) -> float:
-        simulation = SimulationOptions(workers=workers)
-        return needed_memory(users, items, cells, completion="mf", simulation=simulation)
-
-    least = needed(1000, 100, 20_000, 2)
-    more = [(2000, 100, 20_000, 2), (1000, 200, 20_000, 2), (1000, 100, 40_000, 2), (1000, 100, 20_000, 3)]
-    assert all(needed(*sizes) > least for sizes in more)
-    # The workers of a cluster are elsewhere.
-    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
-    assert needed(1000, 100, 20_000, 64) == needed(1000, 100, 20_000, 1) < least
-
-
 def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"users": 10_000_000, "items": 2_000, "cells": 200_000_000, "completion": "mf"}
     needed = needed_memory(**sizes, simulation=LOCAL)
@@ -185,23 +104,3 @@ def test_a_data_set_of_a_known_size_is_refused_before_it_is_made(
     tiny["dataset"] = {"kind": "synthetic", "users": 2**31 - 1, "items": 1000, "ratings": 10**11}
     with refused_at("memory"):
         load_ratings(load(tiny))
-
-
-@pytest.mark.parametrize(
-    ("limit", "expected"), [(None, 2048), ("max", 2048), ("1500", 1500 - 1000 + 300), ("10000", 2048)]
-)
-def test_a_control_group_may_leave_less_than_the_machine(
-    tmp_path: Path, limit: str | None, expected: int
-) -> None:
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc" / "meminfo").write_text("MemTotal:  9 kB\nMemAvailable:       2 kB\n")
-    if limit is not None:
-        group = tmp_path / "sys" / "fs" / "cgroup"
-        group.mkdir(parents=True)
-        for name, text in (("max", limit), ("current", "1000\n"), ("stat", "anon 700\nfile 300\n")):
-            (group / f"memory.{name}").write_text(text)
-    assert available_memory(tmp_path) == expected
-
-
-def test_a_system_that_does_not_say_is_not_judged(tmp_path: Path) -> None:
-    assert available_memory(tmp_path) is None

@@ -2,27 +2,12 @@
 
 import os
 import signal
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from simulation.engine.session import MARK, PREFIX, clear_abandoned, temporary_folder
-
-OWNER = """
-import sys
-from simulation.engine.session import temporary_folder
-with temporary_folder() as folder:
-    (folder / "run").mkdir()
-    (folder / "run" / "items.npy").write_text("ratings")
-    print(folder, flush=True)
-    sys.stdin.read()
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -31,18 +16,6 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     return tmp_path
-
-
-@contextmanager
-def another_process() -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Start a process that has a folder, and yield both."""
-    command = [sys.executable, "-c", OWNER]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
-        assert owner.stdout is not None
-        try:
-            yield owner, Path(owner.stdout.readline().strip())
-        finally:
-            owner.kill()
 
 
 def killed() -> Path:
@@ -58,16 +31,12 @@ def killed() -> Path:
     return folder
 
 
-def test_a_folder_is_deleted_in_the_end(scratch: Path) -> None:
+def test_a_folder_is_deleted_in_the_end_however_a_run_ends(scratch: Path) -> None:
     with temporary_folder() as folder:
         assert folder.parent == scratch
         assert folder.name.startswith(f"{PREFIX}{os.getpid()}-")
         (folder / "run").mkdir()
         (folder / "run" / "items.npy").write_text("ratings")
-    assert list(scratch.iterdir()) == []
-
-
-def test_a_folder_is_deleted_when_a_run_fails(scratch: Path) -> None:
     with pytest.raises(KeyError), temporary_folder():
         raise KeyError
     assert list(scratch.iterdir()) == []
@@ -78,24 +47,6 @@ def test_what_a_killed_process_left_is_cleared_at_the_next_start() -> None:
     with temporary_folder() as folder:
         assert not left.exists()
         assert folder.exists()
-
-
-@pytest.mark.thorough
-def test_the_folder_of_another_process_is_kept_until_it_is_killed() -> None:
-    with another_process() as (owner, folder):
-        clear_abandoned()
-        assert (folder / "run" / "items.npy").exists()
-        owner.kill()
-        owner.wait()
-        assert folder.exists()
-        clear_abandoned()
-        assert not folder.exists()
-
-
-def test_own_folders_are_kept() -> None:
-    with temporary_folder() as first, temporary_folder() as second:
-        assert first.exists()
-        assert second.exists()
 
 
 def test_folders_of_others_are_kept(scratch: Path) -> None:
@@ -109,33 +60,3 @@ def test_folders_of_others_are_kept(scratch: Path) -> None:
     before = sorted(scratch.rglob("*"))
     clear_abandoned()
     assert sorted(scratch.rglob("*")) == before
-
-
-def test_a_folder_of_another_user_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    left = killed()
-    user = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: user + 1)
-    clear_abandoned()
-    assert left.exists()
-
-
-def test_several_may_clear_at_once() -> None:
-    left = [killed() for _ in range(3)]
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: clear_abandoned(), range(8)))
-    assert not any(folder.exists() for folder in left)
-
-
-def test_clearing_that_was_interrupted_is_finished_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    left = killed()
-    (left / "other").mkdir()
-
-    def interrupted(*_: object) -> None:
-        raise OSError
-
-    with monkeypatch.context() as patch:
-        patch.setattr("simulation.engine.session.shutil.rmtree", interrupted)
-        clear_abandoned()
-    assert (left / MARK).exists()
-    clear_abandoned()
-    assert not left.exists()

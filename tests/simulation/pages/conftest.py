@@ -20,7 +20,7 @@ from simulation.configuration.strict_yaml import replace_value
 from simulation.protocols import Outcome
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.storage.columns import read_rows
-from simulation.storage.directories import SUMMARY, TABLE, TABLES, ComparisonDirectory, cell_key
+from simulation.storage.directories import SUMMARY, TABLE, ComparisonDirectory, cell_key
 from simulation.storage.files import csv_of_rows
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RunRecord, prediction_columns, traffic_columns
@@ -242,7 +242,6 @@ def add_baseline(directory: Path, rmse: float, baseline: str = "nothing-sent") -
         for row in seeds.values()
     ]
     table.write_text("".join(csv_of_rows([*rows, *own])))
-    (directory / TABLES).unlink(missing_ok=True)
     return directory
 
 

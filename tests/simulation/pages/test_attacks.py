@@ -1,13 +1,16 @@
 """The section on attacks: every figure beside what it is judged by, for a run and by epsilon."""
 
+from collections.abc import Mapping
+
+import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
 from simulation.analysis.attacks import AttackedResult, names_of, of_results
 from simulation.analysis.protocol_results import ProtocolResult
-from simulation.pages.attacks import attack_sections
-from simulation.pages.figures.marks import Line
-from simulation.pages.figures.panels import SERIES, Look
-from simulation.pages.figures.rendering import Plot, Rendered, render
+from simulation.pages.attacks import attack_section
+from simulation.pages.drawing import Plot, to_figure
+from simulation.pages.looks import SERIES, Look
 from simulation.storage.attacked import Reached
 from simulation.storage.columns import column
 from tests.results import row
@@ -20,74 +23,64 @@ def attacked(name: str, epsilon: float | None, level: float | None) -> AttackedR
     return AttackedResult(name, epsilon, {"recovered_level": figure})
 
 
-def drawn(lines: list[AttackedResult]) -> tuple[str, list[Plot]]:
-    """Return the section as text, and the figures in it."""
-    plots: list[Plot] = []
+def parts(lines: list[AttackedResult]) -> tuple[str, list[Plot]]:
+    """Return the text of the section, and the figures in it."""
+    content = attack_section(lines, LOOKS, ["A note <on> it."]).content
+    plots = [plot for part in content if not isinstance(part, str) for plot in part]
+    return "".join(part for part in content if isinstance(part, str)), plots
 
-    def draw(plot: Plot) -> Rendered:
-        plots.append(plot)
-        return render(plot)
 
-    sections = attack_sections(lines, LOOKS, draw, ["A note <on> it."])
-    return "".join(part for section in sections for part in section.content), plots
+def line(ax: Axes, place: int) -> list[list[float]]:
+    return np.asarray(ax.lines[place].get_xydata()).T.tolist()  # type: ignore[no-any-return]
 
 
 def test_nothing_is_said_without_attacks() -> None:
-    assert attack_sections([], {}, render) == []
+    assert not attack_section([], {}).content
 
 
 def test_a_run_has_a_table_of_its_figures_and_what_is_to_be_known() -> None:
-    text, plots = drawn([attacked("a", None, 0.5)])
+    text, plots = parts([attacked("a", None, 0.5)])
     assert plots == []
     for words in ("Levels recovered", "0.500", "0.250", "0.625", "A note &lt;on&gt; it."):
         assert words in text
 
 
 def test_protocols_are_compared_by_epsilon() -> None:
-    lines = [attacked("a", epsilon, level) for epsilon, level in ((0.1, 0.3), (1.0, 0.5), (3.0, 0.75))]
-    text, plots = drawn([*lines, attacked("b", None, 1.0), attacked("nothing", 1.0, None)])
-    (panel,) = plots[0].draw()
-    baseline, allowed, reached = (mark for mark in panel.marks if isinstance(mark, Line))
-    assert (reached.label, list(reached.y), list(reached.x)) == ("a", [0.3, 0.5, 0.75], [0.1, 1.0, 3.0])
-    assert list(baseline.y) == [0.25] * 3
-    assert list(allowed.y) == [0.425, 0.625, 0.875]
+    lines = [attacked("a", epsilon, level) for epsilon, level in ((1.0, 0.5), (0.1, 0.3), (3.0, 0.75))]
+    text, plots = parts([*lines, attacked("b", None, 1.0), attacked("nothing", 1.0, None)])
+    (ax,) = to_figure(plots[0]).axes
+    baseline, allowed, reached = (line(ax, place) for place in range(3))
+    assert reached == [[0.1, 1.0, 3.0], [0.3, 0.5, 0.75]]
+    assert baseline[1] == [0.25] * 3
+    assert allowed[1] == [0.425, 0.625, 0.875]
     assert "0.250 · ≤ 0.625" in text
 
 
-def lied(name: str, epsilon: float, ranks: dict[str, float | None], *, main: bool = True) -> AttackedResult:
+def lied(
+    name: str, epsilon: float | None, ranks: Mapping[str, float | None], *, main: bool = True
+) -> AttackedResult:
     figures = {
         f"target_rank{end}": Reached(value=rank, baseline=200.0, bound=None) for end, rank in ranks.items()
     }
     return AttackedResult(name, epsilon, figures, main)
 
 
-def test_ranks_are_drawn_by_the_share_of_liars() -> None:
+@pytest.mark.parametrize("epsilon", [1.0, None])
+def test_ranks_are_drawn_by_the_share_of_liars(epsilon: float | None) -> None:
     ranks = {"": 3.0, "_at_0_5_percent": 90.0, "_at_5_percent": 3.0, "_at_1_percent": 60.0}
-    lines = [lied("a", 1.0, ranks), lied("a", 3.0, ranks, main=False), lied("b", 1.0, {"": 9.0})]
-    text, plots = drawn(lines)
+    others = [lied("a", 3.0, ranks, main=False), lied("b", 1.0, {"": 9.0})] if epsilon else []
+    text, plots = parts([lied("a", epsilon, ranks), *others])
     (plot,) = [each for each in plots if each.name == "attacks-liars"]
-    (panel,) = plot.draw()
-    (line,) = (mark for mark in panel.marks if isinstance(mark, Line))
-    assert (list(line.x), list(line.y)) == ([0.0, 0.005, 0.01, 0.05], [200.0, 90.0, 60.0, 3.0])
-    assert [(end.label, end.at) for end in panel.ends] == [("a", 3.0)]
-    assert line.words[1] == "a, 0.5 % liars: 90.0"
-    assert plot.title.endswith("ε = 1")
+    (ax,) = to_figure(plot).axes
+    assert line(ax, 0) == [[0.0, 0.005, 0.01, 0.05], [200.0, 90.0, 60.0, 3.0]]
+    assert "a, 0.5 % liars: 90.0" in plot.alt
+    assert plot.title.endswith("ε = 1") is (epsilon is not None)
     assert "Target, rank, 0.5 % liars" in text
-    assert "Target, rank, 1 % liars" in text
-
-
-def test_a_run_by_itself_is_drawn_by_its_liars() -> None:
-    ranks = {"": 3.0, "_at_1_percent": 60.0, "_at_5_percent": 3.0}
-    alone = AttackedResult("run", None, lied("run", 1.0, ranks).reached)
-    sections = attack_sections([alone], {}, render)
-    assert "share of liars" in "".join(sections[0].content)
 
 
 def test_one_share_of_liars_is_not_drawn() -> None:
-    _, plots = drawn(
-        [lied("a", 1.0, {"": 3.0}), lied("b", 1.0, {"_at_1_percent": 3.0, "_at_5_percent": None})]
-    )
-    assert plots == []
+    ranks = {"_at_1_percent": 3.0, "_at_5_percent": None}
+    assert parts([lied("a", 1.0, {"": 3.0}), lied("b", 1.0, ranks)])[1] == []
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from simulation import run
-from simulation.pages.figures.noise import draw_noise
-from simulation.pages.figures.rendering import Plot, Rendered
-from simulation.pages.run_page import answer_sentence, noise_sections, run_page
+from simulation.pages.drawing import Plot, Rendered, to_figure
+from simulation.pages.run_page import answer_sentence, noise_plot, run_page
 from simulation.storage.run_files import read_run
 from simulation.storage.summary import read_summary
 from tests.approved import check
@@ -117,11 +116,10 @@ def test_a_bit_is_sent_and_a_number_is_read(tmp_path: Path, tiny: dict[str, Any]
     stored = read_run(tmp_path / "run")
     assert stored.channel is not None
     low, high = (f"{value:.3g}" for value in stored.channel.channel.values)
-    plots: list[Plot] = []
-    noise_sections(stored, lambda plot: plots.append(plot) or blank(plot))  # type: ignore[func-returns-value]
-    assert f"A bit is sent: the server reads {low} for a 0 and {high} for a 1." in plots[0].caption
-    ticks = draw_noise(stored.channel)[0].x.ticks
-    assert [words for _, words in ticks] == [f"0: {low}", f"1: {high}"]
+    plot = noise_plot(stored.channel)
+    assert f"A bit is sent: the server reads {low} for a 0 and {high} for a 1." in plot.caption
+    ticks = to_figure(plot).axes[0].get_xticklabels()
+    assert [tick.get_text() for tick in ticks] == [f"0: {low}", f"1: {high}"]
 
 
 def test_own_components_are_called_your_own(run_directory: Directories) -> None:

@@ -6,12 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.accounting import MatchedBudget
-from dprec.errors import InputError
 from dprec.mechanisms import BitsAndCounts, FisherOptimal
 from dprec.ratings import Ratings, RatingScale
-from simulation import audit, load, run
-from simulation.analysis.description import describe
+from simulation import load
 from simulation.protocols.best import COUNTS_UP_TO, BestProtocol, Sizes
 
 
@@ -41,26 +38,6 @@ def test_the_pick_follows_from_epsilon_unit_item_set_and_who_predicts(
     assert protocol.picked.mechanism.kind == kind == protocol.mechanism_name
     assert protocol.picked.personalization == personalization
     assert f"Best picked {kind}: " in " ".join(protocol.guarantee((10, 10)).notes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"protocol.privacy.per": "cell"}, r"protocol\.item_set: 'revealed', with a budget per cell"),
-        (
-            {"protocol.privacy.per": "user", "protocol.predicts": "server"},
-            r"protocol\.predicts: 'server', with a budget per user",
-        ),
-    ],
-)
-def test_what_no_candidate_can_hold_is_refused(changes: dict[str, str], words: str) -> None:
-    settings = [f"{key}={value}" for key, value in changes.items()]
-    with pytest.raises(InputError, match=words):
-        run(load("best-on-device", settings), page=False)
-    with pytest.raises(InputError, match=words):
-        describe(load("best-on-device", settings))
-    with pytest.raises(InputError, match=words):
-        audit(load("best-on-device", settings))
 
 
 def ratings_of(users: int, items: int, per_user: int, scale: RatingScale) -> Ratings:
@@ -117,23 +94,3 @@ def test_the_pick_reads_no_value_and_changes_no_setting() -> None:
     assert protocol.suited_to(train).mechanism == protocol.suited_to(other).mechanism
     assert protocol.suited_to(train).identity == protocol.identity
     assert protocol.mechanism == FisherOptimal(histogram="netflix")
-
-
-def test_a_run_is_that_of_the_pick_and_says_so() -> None:
-    small = ["dataset={kind: synthetic, users: 40, items: 30, ratings: 600}", "simulation.backend=local"]
-    ours = run(load("best-on-device", small), page=False)
-    same = run(load("optimal-on-device", small), page=False)
-    assert best().picked == load("optimal-on-device").protocol
-    # The devices' draws are keyed by the protocol, so that noise differs and promises do not.
-    for unit in ("epsilon_per_rating", "epsilon_per_user"):
-        assert ours.summary["privacy"][unit] == same.summary["privacy"][unit]
-    sizes = [each.traffic["uplink_payload_bytes"].sum() for each in (ours, same)]
-    assert sizes[0] == pytest.approx(sizes[1], rel=0.05)
-    assert any("Best picked fisher-optimal" in note for note in ours.summary["privacy"]["notes"])
-
-
-def test_a_budget_moves_to_the_unit_that_the_item_set_allows() -> None:
-    assert best().at_budget(MatchedBudget(2.0, "user")).privacy.per == "user"
-    hidden = best(item_set="hidden", privacy__per="cell")
-    assert hidden.at_budget(MatchedBudget(2.0)).privacy.per == "cell"
-    assert hidden.at_budget(MatchedBudget(2.0, "user")).privacy.per == "user"

@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import simulation
 from dprec.datasets import Synthetic
 from dprec.ratings import Ratings
 from simulation.configuration.loading import load
 from simulation.protocols.best_list import MOST_NOISE, BestListProtocol
 
-SMALL = {"kind": "synthetic", "users": 60, "items": 40, "ratings": 900, "positive": ">= 4"}
 TRAIN = Synthetic(users=60, items=40, ratings=900, positive=">= 4").load()
 
 
@@ -63,46 +61,8 @@ def test_public_data_about_the_items_are_preferred_to_a_noisy_table() -> None:
     assert with_public.picked.content  # type: ignore[attr-defined]
 
 
-def test_more_budget_takes_fewer_users() -> None:
-    budgets = ("0.5", "1.0", "8.0")
-    kinds = [best(f"privacy.epsilon={each}").suited_to(copies(500)).picked.kind for each in budgets]
-    assert kinds == ["popularity", "popularity", "gram"]
-
-
 def test_what_is_promised_of_single_items_takes_no_trust() -> None:
     suited = best("privacy={epsilon: 1.0, per: cell}", "trust=central").suited_to(TRAIN)
     assert suited.picked.kind == "randomized-sets"
     assert suited.guarantee((60, 40)).trust == "local"
     assert suited.promise().unit == "cell"
-
-
-@pytest.mark.parametrize("trust", ["central", "secure-aggregation", "shuffle", "local"])
-def test_it_runs_as_what_it_picks_and_keeps_the_budget(trust: str) -> None:
-    budget = "protocol.privacy={epsilon: 4.0, per: user}"
-    summary = simulation.run(
-        "best-list",
-        page=False,
-        dataset={**SMALL, "copies": 1200},
-        simulation={"backend": "local"},
-        overrides=[budget, f"protocol.trust={trust}"],
-    ).summary
-    assert (summary["protocol"], summary["privacy"]["trust"]) == ("best-list", trust)
-    assert any(note.startswith("Best picked") for note in summary["privacy"]["notes"])
-    assert 0.8 * 4 < summary["privacy"]["epsilon_composed"]["max"] <= 4 * (1 + 1e-6)
-    assert summary["accuracy"]["ndcg_at_10"] > 0
-
-
-@pytest.mark.parametrize(("trust", "users"), [("central", 2000), ("shuffle", 20_000), ("local", 500)])
-def test_what_is_picked_counts_small_sets_as_larger_and_draws_as_before_unless_asked(
-    trust: Any, users: int
-) -> None:
-    before, bounded = (best(f"trust={trust}", *more).suited_to(copies(users)) for more in ([], ["fewest=15"]))
-    layouts = [
-        picked.method.largest_layouts(picked.releases(copies(users)))  # type: ignore[attr-defined]
-        for picked in (before.picked, bounded.picked)
-    ]
-    for one, other in zip(*layouts, strict=True):
-        assert one.largest == 1.0
-        assert other.largest < 0.3
-    assert "fewest" not in before.identity
-    assert "fewest" in bounded.identity

@@ -12,7 +12,6 @@ from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Completion, ItemAverage
 from dprec.datasets import DelimitedTable
 from dprec.datasets.table import ItemColumns
-from dprec.errors import InputError
 from dprec.mechanisms.thresholds import ThresholdBit
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
@@ -22,7 +21,6 @@ from simulation import run
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.protocols.baselines import NothingSentProtocol
 from simulation.protocols.one_shot import OneShotProtocol
-from tests.refusals import refused_at
 
 STARS = RatingScale.evenly(1, 5, 1)
 SEEN: list[Catalogue | None] = []
@@ -82,15 +80,3 @@ def test_a_device_alone_knows_what_is_public_of_the_items() -> None:
     assert ((predicted > 3) == (liked ^ (who % 2 == 0))).mean() > 0.95
     without = alone.predictions_of(ratings, None)["predict"](who.ravel(), which.ravel()).reshape(users, items)
     assert (np.ptp(without, axis=1) == 0).all()
-
-
-def test_a_file_that_cannot_be_read_is_refused_before_anything_runs(config: RunConfig) -> None:
-    path = Path(config.dataset.items.path)
-    path.write_text("item,year,kind\n9,soon,a\n")
-    SEEN.clear()
-    with refused_at("items.csv, line 2"):
-        run(config, page=False)
-    assert not SEEN
-    path.unlink()
-    with pytest.raises(InputError, match=r"no such file or folder"):
-        run(config, page=False)

@@ -2,56 +2,37 @@
 
 import json
 from dataclasses import fields
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-import simulation
 from dprec.datasets import selected
-from dprec.errors import InputError
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import UserHoldout
 from simulation.configuration.loading import load
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings, run_prepared
-from simulation.storage.run_files import read_run
-from tests.simulation.conftest import presets
-from tests.simulation.protocols.test_lists import SMALL, run
+from tests.make import POSITIVE_DATA
+from tests.simulation.conftest import presets, run_of_sets
 
 COLD = {"kind": "cold-users", "test_users": 0.25, "test_fraction": 0.4}
 PROTOCOLS = {name: parse_config(values).protocol for name, values in sorted(presets().items())}
 LISTS = [name for name, each in PROTOCOLS.items() if each.predicted == "lists" and each.folds_in]
-RATED = {key: value for key, value in SMALL.items() if key != "positive"}
+RATED = {key: value for key, value in POSITIVE_DATA.items() if key != "positive"}
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_cold_users_take_no_part_and_rank_by_what_is_given(name: str, tmp_path: Path) -> None:
-    summary = run(name, tmp_path / "run", split=COLD).summary
-    assert summary["dataset"]["users"] == summary["traffic"]["users"] == 45
+def test_cold_users_take_no_part_and_rank_by_what_is_given(name: str) -> None:
+    result = run_of_sets(name, split=COLD)
+    summary, predicted = result.summary, result.predictions
+    assert summary["dataset"]["users"] == summary["traffic"]["users"] == result.traffic["user"].size == 45
     assert summary["dataset"]["users_only_in_test"] == 15
-    assert any(note.startswith("Accuracy is that of 15 users who took no part") for note in notes_of(summary))
-    files = read_run(tmp_path / "run")
-    assert files.traffic["ratings"].size == 45
-    again = run(name, tmp_path / "run", split=COLD, resume=True)
-    assert not np.isin(again.predictions["user"], again.traffic["user"]).any()
-    given = split_of(COLD).given
-    own = set(zip(given.user_ids[given.users].tolist(), given.item_ids[given.items].tolist(), strict=True))
-    tested = zip(again.predictions["user"].tolist(), again.predictions["item"].tolist(), strict=True)
-    assert not own & set(tested)
-
-
-def split_of(split: dict[str, Any]) -> ColdRatings:
-    _, test = load_ratings(
-        load("ease", overrides=[f"split={json.dumps(split)}", f"dataset={json.dumps(SMALL)}"])
-    )
+    assert not np.isin(predicted["user"], result.traffic["user"]).any()
+    _, test = load_ratings(result.record.config)
     assert isinstance(test, ColdRatings)
-    return test
-
-
-def notes_of(summary: Any) -> list[str]:
-    return list(summary["privacy"]["notes"])
+    given = test.given
+    own = set(zip(given.user_ids[given.users].tolist(), given.item_ids[given.items].tolist(), strict=True))
+    assert not own & set(zip(predicted["user"].tolist(), predicted["item"].tolist(), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +44,7 @@ def notes_of(summary: Any) -> list[str]:
 )
 def test_cold_users_are_ranked_for_as_those_who_took_part(name: str) -> None:
     """Users who hold what others hold are predicted the same, by what the same ones taught."""
-    config = load(name, overrides=[f"dataset={json.dumps(SMALL)}", "simulation.backend=local"])
+    config = load(name, overrides=[f"dataset={json.dumps(POSITIVE_DATA)}", "simulation.backend=local"])
     train, test = UserHoldout().split(selected(config.dataset), 0)
     backwards, strangers = np.arange(60)[::-1], np.arange(1000, 1060)
     given, tested = (part.of_users(backwards, strangers) for part in (train, test))
@@ -79,45 +60,8 @@ def test_cold_users_are_ranked_for_as_those_who_took_part(name: str) -> None:
     np.testing.assert_allclose(unknown["prediction"], of_twins, rtol=1e-9)
 
 
-def test_what_is_given_changes_the_lists_and_nothing_else() -> None:
-    few, many = (run("gram-central", split={**COLD, "test_fraction": share}) for share in (0.7, 0.1))
-    for name in ("uplink_payload_bytes", "downlink_payload_bytes", "epsilon_per_user", "user"):
-        np.testing.assert_array_equal(few.traffic[name], many.traffic[name])
-    assert few.summary["completion_diagnostics"] == many.summary["completion_diagnostics"]
-    assert len(few.predictions["user"]) > len(many.predictions["user"])
-
-
-def test_copies_are_of_those_who_take_part() -> None:
-    alone, copied = run("ease", split=COLD), run("ease", split=COLD, dataset={**SMALL, "copies": 150})
-    assert copied.summary["dataset"]["users"] == 150
-    np.testing.assert_array_equal(copied.predictions["user"], alone.predictions["user"])
-    assert not np.isin(copied.predictions["user"], copied.traffic["user"]).any()
-
-
 @pytest.mark.parametrize("name", ["nothing-sent", "global-mean", "best-secret-set", "dp-als", "fmf-ldp"])
 def test_devices_predict_ratings_for_cold_users(name: str) -> None:
-    summary = run(name, dataset=RATED, split=COLD).summary
+    summary = run_of_sets(name, dataset=RATED, split=COLD).summary
     assert 0 < summary["accuracy"]["rmse"] < 3
     assert summary["dataset"]["users_only_in_test"] == 15
-
-
-def test_cold_users_are_refused_by_what_predicts_for_those_who_reported() -> None:
-    for name in ("blp-mf", "item-average", "optimal-on-device"):
-        with pytest.raises(
-            InputError, match=r"protocol\.kind: .* with cold users; .*best-secret-set"
-        ) as refused:
-            run(name, dataset=RATED, split=COLD)
-        assert "\n" not in str(refused.value)
-    with pytest.raises(InputError, match="binarization: signs, with cold users"):
-        run("one-bit-clear", dataset=RATED, split=COLD)
-
-
-def test_a_comparison_on_cold_users_leaves_out_the_baselines_that_cannot_predict(tmp_path: Path) -> None:
-    entries = {
-        "name": "cold",
-        "dataset": RATED,
-        "simulation": {"backend": "local"},
-        "protocols": ["best-secret-set"],
-    }
-    result = simulation.compare({**entries, "split": COLD, "epsilons": [4.0]}, tmp_path / "cold", page=False)
-    assert {row["name"] for row in result.rows} == {"best-secret-set", "nothing-sent", "global-mean"}

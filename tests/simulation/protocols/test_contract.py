@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from simulation.pages.figures.rendering import Plot, Rendered
+from simulation.pages.drawing import Plot, Rendered
 from simulation.pages.run_page import run_page
 from simulation.storage.run_files import read_run
 from tests.simulation.divisions import bits, compare, divided, written
 
 CLAIMED = {
-    *("x-map", "x-map-shrunk", "one-bit-output", "one-bit-output-effects"),
+    *("x-map", "x-map-shrunk", "one-bit-output"),
     *("sampled-negatives", "personalised-sampling"),
 }
 WITHOUT_PRIVACY = {
@@ -26,9 +26,7 @@ WITHOUT_PRIVACY = {
     "ials",
     "item-average",
     "nx-map",
-    "nx-map-shrunk",
     "one-bit-clear",
-    "one-bit-clear-effects",
     "plain-mf",
     "popularity",
     "popularity-by-content",
@@ -38,12 +36,12 @@ SHUFFLED = {"pairs-in-blanket", "shuffled-on-device"}
 TRUSTING = (
     (CLAIMED - {"sampled-negatives", "personalised-sampling"})
     | WITHOUT_PRIVACY
-    | {"one-bit-objective", "one-bit-objective-effects", "dp-als", "dp-item-effects"}
+    | {"one-bit-objective", "dp-als", "dp-item-effects"}
     | {"dp-ials", "fcf", "gram-central"}
 )
 SUMMING = {
     *("best-secret-set", "secagg-als", "secagg-item-effects"),
-    *("best-list", "gram-secagg", "public-start", "popularity-secagg", "popularity-by-content-secagg"),
+    *("best-list", "gram-secagg", "public-start", "popularity-secagg"),
 }
 NOISY_SUMS = SUMMING | {
     *("dp-als", "dp-item-effects", "dp-ials", "gram-central"),

@@ -1,32 +1,26 @@
 """Losses that rest on a class from outside are declared, and nobody sends for nothing."""
 
 import json
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from dprec.accounting import Guarantee, PrivacyAccountant, PrivacyBudget
+from dprec.accounting import Guarantee, PrivacyAccountant
 from dprec.completion import Calibrated, OneBit
-from dprec.errors import InputError
 from dprec.gradients import FullGradient, OneBitGradient
-from dprec.mechanisms import BoundedLaplace, Channel, RandomizedResponse, SetOnly
+from dprec.mechanisms import Channel, RandomizedResponse, SetOnly
 from dprec.observations import EmbeddingRelease
 from dprec.ratings import RatingScale
 from simulation import audit, compare, load, run
-from simulation.analysis.advice import AdviceLimits, advice_lines, advise
 from simulation.analysis.description import describe
-from simulation.analysis.protocol_results import ProtocolResult, declared_lines
-from simulation.console.command_line import main
-from simulation.pages import report
+from simulation.analysis.protocol_results import declared_lines
 from simulation.protocols.base import declaring
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.task import Outcome, Task
-from simulation.storage.columns import figures_of
-from simulation.storage.run_files import read_run
+from tests.make import small_run
 from tests.refusals import refused_at
 
 EPSILON = 1.6
@@ -89,12 +83,7 @@ class Zero(Free):
         return outcome
 
 
-SMALL: dict[str, Any] = {
-    "name": "small",
-    "dataset": {"kind": "synthetic", "users": 30, "items": 12, "ratings": 150},
-    "split": {"kind": "holdout", "test_fraction": 0.2},
-    "simulation": {"backend": "local"},
-}
+SMALL = small_run({}, 30, 12, 150, seed=0)
 
 
 def iterative(gradient: Any) -> dict[str, Any]:
@@ -128,22 +117,6 @@ def test_the_loss_of_a_gradient_of_ones_own_is_declared(gradient: Any) -> None:
     assert not any("one bit" in note or note.startswith("Proved") for note in privacy["notes"])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Named(BoundedLaplace):
-    """A mechanism that takes the name of another."""
-
-    kind: Literal["laplace"] = "laplace"
-
-
-def test_what_is_user_defined_is_known_from_the_table_whatever_it_calls_itself() -> None:
-    privacy = {"epsilon": EPSILON, "per": "rating"}
-    summary = run(one_shot(Named(), privacy=privacy), page=False).summary
-    assert summary["mechanism"] == f"{__name__}:Named"
-    own = ProtocolResult("mine", EPSILON, (figures_of(summary),))
-    ours = ProtocolResult("ours", EPSILON, ({**own.rows[0], "mechanism": "laplace", "status": "proved"},))
-    assert (own.own, own.title, ours.own, ours.title) == (True, "mine (your own)", False, "ours")
-
-
 def test_what_only_the_server_does_leaves_a_proof() -> None:
     privacy = privacy_of(iterative(OtherMean()))
     assert (privacy["status"], privacy["declared_by"]) == ("proved", [])
@@ -173,82 +146,35 @@ def test_rows_that_differ_are_values() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Free", "Zero"])
-def test_a_protocol_of_ones_own_that_sends_for_nothing_is_refused(
-    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "free.yaml").write_text(json.dumps(one_shot({"kind": "none"}, kind=f"{__name__}:{kind}")))
-    with pytest.raises(SystemExit) as ended:
-        main(["run", str(tmp_path / "free.yaml"), "-o", str(tmp_path / "out"), "--no-page"])
-    assert ended.value.code == 2
-    lines = capsys.readouterr().err.splitlines()
-    (line,) = [each for each in lines if each.startswith("dprec: ")]
-    assert f"{__name__}:{kind}: " in line
-    sent = int(line.split(" bytes from 30 users")[0].split()[-1].replace(",", ""))
+def test_a_protocol_of_ones_own_that_sends_for_nothing_is_refused(kind: str) -> None:
+    with refused_at(f"{__name__}:{kind}") as caught:
+        run(one_shot({"kind": "none"}, kind=f"{__name__}:{kind}"), page=False)
+    sent = int(caught.value.found.split(" bytes from 30 users")[0].split()[-1].replace(",", ""))
     honest = run(one_shot({"kind": "none"}), page=False).traffic["uplink_message_bytes"]
     assert sent == honest.sum()
-    assert "for which its privacy ledger charges nothing; accepted: a charge to everybody who sends" in line
+    assert "a charge to everybody who sends" in caught.value.accepted
 
 
-@pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a comparison of a promise that is declared with one that is proved."""
-    own = iterative(Honest())["protocol"]
-    ours = one_shot({"kind": "randomized-response"}, privacy={"epsilon": 1.0})["protocol"]
-    values = {key: SMALL[key] for key in ("name", "dataset", "split", "simulation")}
-    values |= {
+def test_an_audit_of_the_same_code_stands_beside_it(tmp_path: Path) -> None:
+    values = {
+        **{key: SMALL[key] for key in ("name", "dataset", "split", "simulation")},
         "epsilons": [EPSILON],
-        "protocols": [{"name": "own", "protocol": own}, {"name": "ours", "protocol": ours}],
+        "protocols": [{"name": "own", "protocol": iterative(Honest())["protocol"]}],
         "baselines": False,
     }
-    folder = tmp_path_factory.mktemp("declared") / "out"
-    compare(values, folder, page=False)
-    return folder
-
-
-def page_of(directory: Path) -> str:
-    return " ".join(report(directory).read_text(encoding="utf-8").split())
-
-
-def test_every_table_and_page_says_so(compared: Path) -> None:
-    rows = (compared / "comparison.csv").read_text().splitlines()
-    status = rows[0].split(",").index("status")
-    assert [row.split(",")[status] for row in rows[1:]] == ["declared", "proved"]
-    page = page_of(compared)
-    assert "the ε is declared and not proved; tables hold what is proved" in page
-    assert f"ε is declared by {__name__}:Honest; no audit of this code is in audits/" in page
-    limits = AdviceLimits(2.0, "rating", 1e9)
-    words = "\n".join(advice_lines(advise(compared, limits)))
-    assert "left out, because ε is declared and not proved: own" in words
-    per_user = replace(limits, unit="user")
-    with pytest.raises(InputError, match=r"nothing within .* per user"):
-        advise(compared, per_user)
-    counted = advise(compared, replace(per_user, claimed=True))
-    assert counted.best.result.name == "own"
-    assert counted.limits.loss(counted.best.result) == pytest.approx(EPSILON)
-    (own,) = [path for path in (compared / "cells").iterdir() if path.name.startswith("own-")]
-    assert "what user-defined code sends" in page
-    assert math.isnan(read_run(own).traffic["epsilon_per_user"][0])
-    run_page = page_of(own)
-    assert "(declared; not proved)" in run_page
-    assert "an answer is one bit" not in run_page
-
-
-def test_an_audit_of_the_same_code_stands_beside_it(compared: Path) -> None:
-    found = audit(iterative(Honest()), compared / "audits" / "own", trials=2000)
+    (row,) = compare(values, tmp_path, page=False).rows
+    assert row["status"] == "declared"
+    found = audit(iterative(Honest()), tmp_path / "audits" / "own", trials=2000)
     assert found.holds
     assert list(found.declared_by) == [f"{__name__}:Honest"]
     exact = [finding.test for finding in found.findings if finding.exact]
     assert exact == ["another question in a round that was answered"]
-    (line,) = declared_lines(compared)
-    beside = (
-        f"the audit found no evidence against it: at ε = {EPSILON:g} at least {found.lower_bound:.4g} was"
-    )
-    assert beside in line
-    assert beside in page_of(compared)
-    file = compared / "audits" / "own" / "audit.json"
-    values = json.loads(file.read_text())
-    file.write_text(json.dumps({**values, "declared_by": {f"{__name__}:Honest": "0" * 16}}))
-    assert "no audit of this code is in audits/" in declared_lines(compared)[0]
+    (line,) = declared_lines(tmp_path)
+    assert f"at ε = {EPSILON:g} at least {found.lower_bound:.4g} was" in line
+    file = tmp_path / "audits" / "own" / "audit.json"
+    held = json.loads(file.read_text())
+    file.write_text(json.dumps({**held, "declared_by": {f"{__name__}:Honest": "0" * 16}}))
+    assert "no audit of this code is in audits/" in declared_lines(tmp_path)[0]
 
 
 def test_an_audit_sees_through_whole_floats() -> None:
@@ -265,30 +191,14 @@ class OwnPlaces(Calibrated):
     """Our own completion, which could place items by the sets as they are."""
 
 
-class LargeBudget(PrivacyBudget):
-    """A budget whose draws share more than it has."""
-
-    def share(self, *given: Any, **named: Any) -> float:
-        return 10 * super().share(*given, **named)
-
-
 def test_noise_rests_on_no_completion_from_outside() -> None:
-    trusted = load(
-        "one-bit-objective", overrides=["dataset.users=40", "dataset.items=20", "dataset.ratings=400"]
-    )
-    protocol = replace(trusted.protocol, completion=OwnSigns(alpha=0.25, rank=2, bounded=True))
-    with refused_at("protocol.completion.kind"):
-        run(trusted.model_copy(update={"protocol": protocol}), page=False)
-    places = load(
-        "one-bit-on-device", overrides=["dataset.users=40", "dataset.items=20", "dataset.ratings=400"]
-    )
-    release = EmbeddingRelease(epsilon=1.0)
-    protocol = replace(places.protocol, completion=OwnPlaces(), item_embeddings=release)
-    with refused_at("protocol.item_embeddings.epsilon"):
-        run(places.model_copy(update={"protocol": protocol}), page=False)
-
-
-def test_a_part_of_a_protocol_from_outside_declares_what_rests_on_it() -> None:
-    protocol = load("blp-mf").protocol
-    assert declaring(protocol) == ()
-    assert declaring(replace(protocol, privacy=LargeBudget(epsilon=1.0))) == (LargeBudget,)
+    few = ["dataset.users=40", "dataset.items=20", "dataset.ratings=400"]
+    trusted, places = load("one-bit-objective", few), load("one-bit-on-device", few)
+    signs, release = OwnSigns(alpha=0.25, rank=2, bounded=True), EmbeddingRelease(epsilon=1.0)
+    for config, changes, key in (
+        (trusted, {"completion": signs}, "completion.kind"),
+        (places, {"completion": OwnPlaces(), "item_embeddings": release}, "item_embeddings.epsilon"),
+    ):
+        protocol = replace(config.protocol, **changes)
+        with refused_at(f"protocol.{key}"):
+            run(config.model_copy(update={"protocol": protocol}), page=False)

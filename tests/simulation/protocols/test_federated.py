@@ -11,12 +11,12 @@ import pytest
 import clients.iterative
 from clients.population import Partition
 from dprec.accounting import gaussian_epsilon
-from dprec.errors import InputError, SettingError
 from dprec.federated import STEPS, UpdateCode
 from dprec.randomness import ReleaseDraws
 from simulation import audit, load, run
 from simulation.protocols.federated import FederatedProtocol
 from tests.documents.pages import write_files
+from tests.make import ON_THIS_MACHINE, small_run
 from tests.refusals import refused_at
 
 BUDGET = {"epsilon": 2.0, "per": "user", "composition": "pld", "delta": 1e-5}
@@ -35,35 +35,8 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def values(simulation: dict[str, Any] | None = None, **protocol: Any) -> dict[str, Any]:
     own = {"kind": "federated", "model": {"kind": "federated_factors:Factors"}, "rounds": ROUNDS}
-    return {
-        "name": "small",
-        "seed": 1,
-        "dataset": {"kind": "synthetic", "users": 60, "items": 20, "ratings": 700},
-        "split": {"kind": "holdout"},
-        "simulation": {"backend": "local", **(simulation or {})},
-        "protocol": {**own, "privacy": BUDGET, **protocol},
-    }
-
-
-def test_the_model_of_the_documentation_is_written_in_one_file_of_a_hundred_lines(tmp_path: Path) -> None:
-    code = (tmp_path / "federated_factors.py").read_text()
-    assert len(code.splitlines()) < 100
-    assert "simulation" not in code
-    assert "flwr" not in code
-
-
-@pytest.mark.parametrize("trust", ["central", "local"])
-def test_the_same_bits_however_users_are_divided(trust: str) -> None:
-    runs = [run(values({"users_per_node": users}, trust=trust), page=False) for users in (1, 7, "all")]
-    first = runs[0]
-    for other in runs[1:]:
-        assert (other.predictions["prediction"] == first.predictions["prediction"]).all()
-        assert all((other.traffic[name] == first.traffic[name]).all() for name in ("uplink_message_bytes",))
-    privacy = first.summary["privacy"]
-    assert privacy["status"] == "proved"
-    assert privacy["trust"] == ("central" if trust == "central" else "local")
-    assert 0.999 * 2.0 < privacy["epsilon_composed"]["max"] <= 2.0
-    assert privacy["epsilon_per_user"]["max"] is None
+    here = {**ON_THIS_MACHINE, **(simulation or {})}
+    return small_run({**own, "privacy": BUDGET, **protocol}, 60, 20, 700, simulation=here)
 
 
 def test_who_misses_rounds_loses_less() -> None:
@@ -94,23 +67,6 @@ def test_the_noise_is_the_smallest_that_keeps_the_promise(
     assert protocol.setup().deviation == (protocol.deviation if trust == "local" else 0.0)
 
 
-@pytest.mark.parametrize(
-    ("changes", "where"),
-    [
-        ({"privacy": {"epsilon": 1.0}}, "protocol.privacy.per"),
-        ({"privacy": {"epsilon": 1.0, "per": "user"}}, "protocol.privacy.composition"),
-        ({"privacy": {**BUDGET, "epsilon": 1e-5}}, "protocol.privacy.epsilon"),
-        ({"model": {"kind": "mf"}}, "protocol.model.kind"),
-        ({"model": {"rank": 2}}, "protocol.model.kind"),
-        ({"model": {"kind": "federated_factors:Factors", "rank": 0}}, "protocol.model.rank"),
-    ],
-)
-def test_what_is_refused(changes: dict[str, Any], where: str) -> None:
-    with pytest.raises(InputError) as caught:
-        run(values(**changes), page=False)
-    assert caught.value.where.endswith(where)
-
-
 @pytest.mark.parametrize("method", ["updates", "step", "predictor"])
 def test_a_model_with_other_shapes_is_refused_before_anything_runs(
     monkeypatch: pytest.MonkeyPatch, method: str
@@ -126,25 +82,9 @@ def test_a_model_with_other_shapes_is_refused_before_anything_runs(
     assert caught.value.found.startswith(method)
 
 
-def test_a_model_is_not_deployed() -> None:
-    with pytest.raises(SettingError) as caught:
-        load(values()).protocol.check_deployed()
-    assert caught.value.key == "kind"
-
-
 @pytest.mark.parametrize("trust", ["central", "local"])
 def test_the_promise_is_audited(trust: str) -> None:
     assert audit(values(trust=trust), trials=400).holds
-
-
-def test_too_little_noise_in_sums_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = UpdateCode.released
-
-    def less(self: UpdateCode, total: Any, users: int, deviation: float, draws: ReleaseDraws) -> Any:
-        return honest(self, total, users, deviation / 4, draws)
-
-    monkeypatch.setattr(UpdateCode, "released", less)
-    assert not audit(values(), trials=4000).holds
 
 
 def test_updates_of_any_length_count_at_most_a_clip() -> None:
@@ -178,16 +118,6 @@ def test_the_noise_of_a_sum_is_as_wide_as_it_should_be_and_changes_with_the_roun
     (one,), (other,) = (code.released(total, 10, 3.0, ReleaseDraws(1, number)) for number in (1, 2))
     assert one.std() == pytest.approx(3.0 * 2.0 / 10, rel=0.03)
     assert abs(np.corrcoef(one, other)[0, 1]) < 0.03
-
-
-def test_parameters_survive_the_broadcast_and_damage_is_noticed() -> None:
-    code = UpdateCode(((2, 2), (3,)), clip=1.0, deviation=0.0)
-    parameters = np.arange(4.0).reshape(2, 2), np.array([0.5, -1.0, 2.0])
-    for sent, received in zip(parameters, code.unpack(code.pack(parameters)), strict=True):
-        assert (sent == received).all()
-    for damaged in (b"", code.pack(parameters)[:-1], np.full(7, np.nan, dtype="<f4").tobytes()):
-        with pytest.raises(ValueError, match="parameters"):
-            code.unpack(damaged)
 
 
 def test_a_device_that_holds_nothing_sends_zeros_whatever_a_model_computes(

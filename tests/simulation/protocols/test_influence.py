@@ -15,13 +15,11 @@ from simulation.protocols.sums import SummedProtocol
 UNBOUNDED = {"federated-mf", "fcf"}
 """Devices send gradients as they are, of any size."""
 
-UNKNOWN = {"pg-mf-reduced", "x-map", "x-map-shrunk", "x-map-local", "nx-map", "nx-map-shrunk"}
+UNKNOWN = {"pg-mf-reduced", "x-map", "x-map-shrunk", "x-map-local", "nx-map"}
 """Nothing is derived for projections and AlterEgos."""
 
 PRESETS = sorted(
-    name
-    for name, path in presets().items()
-    if not name.startswith("compare") and path.parent.name != "experiments"
+    name for name, path in presets().items() if path.parent.name not in ("comparisons", "experiments")
 )
 USERS, ITEMS, RATED = 80, 60, 20
 

@@ -1,7 +1,5 @@
 """Protocols of lists: what they are given, what they are refused, and what a run of one leaves."""
 
-import csv
-import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,101 +9,23 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-import simulation
 from dprec.completion import Profiles
-from dprec.datasets import selected
-from dprec.errors import InputError
 from dprec.gradients import Aggregate
 from dprec.lists.contributions import DIAGONAL, PairLayout, PopularityLayout, SetLayout
 from dprec.lists.method import ListLearner
 from dprec.randomness import ReleaseDraws
 from dprec.ratings import POSITIVE
 from dprec.sums import UNIT, RepresentedAggregation, TrustedAggregation
-from simulation.comparison.planning import load_comparison
 from simulation.configuration.loading import load
 from simulation.execution import load_ratings
+from tests.make import ON_THIS_MACHINE, POSITIVE_DATA
 from tests.refusals import refused_at
-
-LISTS = ("random-list", "popularity", "ease", "ials")
-SMALL = {"kind": "synthetic", "users": 60, "items": 40, "ratings": 900, "positive": ">= 4"}
-HERE: dict[str, Any] = {"backend": "local"}
-
-
-def run(name: str, output: Path | None = None, **parts: Any) -> Any:
-    settings = {"dataset": SMALL, "simulation": HERE, **parts}
-    return simulation.run(name, output, page=False, **settings)
-
-
-@pytest.mark.parametrize("name", LISTS)
-def test_a_run_ranks_and_predicts_no_rating(name: str, tmp_path: Path) -> None:
-    summary = run(name, tmp_path / "run").summary
-    accuracy = json.loads((tmp_path / "run" / "summary.json").read_text())["accuracy"]
-    assert accuracy["rmse"] is None
-    names = ("ndcg_at_10", "recall_at_20", "hit_rate_at_10", "mrr_at_10", "map_at_10", "coverage")
-    assert all(0 <= accuracy[name] <= 1 for name in names)
-    assert summary["dataset"]["scale"] is None
-    with gzip.open(tmp_path / "run" / "predictions.csv.gz", "rt", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == summary["dataset"]["test_ratings"]
-    assert {row["rating"] for row in rows} == {""}
-    ranks = [int(float(row["rank"])) for row in rows if row["rank"]]
-    assert 1 <= min(ranks) <= max(ranks) <= 20
-
-
-def test_a_finished_run_is_read_back_and_compared_with_another(tmp_path: Path) -> None:
-    made = run("ease", tmp_path / "ease")
-    read = run("ease", tmp_path / "ease", resume=True)
-    np.testing.assert_array_equal(read.predictions["rank"], made.predictions["rank"])
-    run("popularity", tmp_path / "popularity")
-    found = simulation.diff(tmp_path / "ease", tmp_path / "popularity")
-    assert found.same_ratings
-    gains = {gain.metric.column: gain.better_by for gain in found.gains}
-    assert set(gains) == {"ndcg_at_10", "recall_at_20", "hit_rate_at_10", "mrr_at_10", "map_at_10"}
-    summaries = [
-        json.loads((tmp_path / name / "summary.json").read_text()) for name in ("ease", "popularity")
-    ]
-    one, other = (summary["accuracy"]["map_at_10"] for summary in summaries)
-    assert gains["map_at_10"] == pytest.approx(other - one, abs=1e-9)
-
-
-def test_clear_sets_are_trusted_to_a_server_and_a_random_order_costs_nothing() -> None:
-    sent, silent = run("ease").summary, run("random-list").summary
-    assert (sent["privacy"]["status"], sent["privacy"]["trust"]) == ("none", "central")
-    assert sent["privacy"]["epsilon_per_user"]["max"] is None
-    assert sent["traffic"]["uplink"]["payload_bytes"] > 0
-    assert (silent["privacy"]["status"], silent["privacy"]["trust"]) == ("proved", "local")
-    assert silent["privacy"]["epsilon_per_user"]["max"] == 0
-    assert silent["traffic"]["uplink"]["payload_bytes"] == 0
-
-
-@pytest.mark.parametrize("name", ["popularity", "ials", "random-list"])
-def test_the_result_does_not_depend_on_the_nodes(name: str) -> None:
-    whole, divided = (run(name, simulation={**HERE, "users_per_node": users}) for users in ("all", 7))
-    np.testing.assert_array_equal(whole.predictions["prediction"], divided.predictions["prediction"])
-    np.testing.assert_array_equal(whole.predictions["rank"], divided.predictions["rank"])
-
-
-def test_test_users_of_a_population_of_copies_are_the_original_ones() -> None:
-    alone, copied = run("ease"), run("ease", dataset={**SMALL, "copies": 150})
-    assert copied.summary["dataset"]["users"] == 150
-    assert copied.summary["dataset"]["test_ratings"] == alone.summary["dataset"]["test_ratings"]
-    np.testing.assert_array_equal(copied.predictions["user"], alone.predictions["user"])
-
-
-def test_copies_change_nothing_where_the_ridge_is_for_so_many_users() -> None:
-    given = ["protocol.ridge=20", "protocol.ridge_users=60"]
-    alone, copied = (run("ease", dataset={**SMALL, "copies": users}, overrides=given) for users in (60, 180))
-    np.testing.assert_allclose(copied.predictions["prediction"], alone.predictions["prediction"], atol=1e-9)
-    options = ["protocol.rank=4", "protocol.sweeps=3"]
-    alone, copied = (
-        run("ials", dataset={**SMALL, "copies": users}, overrides=options) for users in (60, 180)
-    )
-    np.testing.assert_allclose(copied.predictions["prediction"], alone.predictions["prediction"], atol=1e-9)
+from tests.simulation.conftest import run_of_sets
 
 
 def test_a_population_by_tau_has_the_noise_bytes_and_loss_of_all_its_users() -> None:
     def figures(**changes: Any) -> dict[str, Any]:
-        return run("popularity-secagg", dataset={**SMALL, "copies": 600, **changes}).summary
+        return run_of_sets("popularity-secagg", dataset={**POSITIVE_DATA, "copies": 600, **changes}).summary
 
     simulated, represented = figures(), figures(simulated_up_to=599)
     assert (simulated["dataset"]["users"], simulated["dataset"]["represents"]) == (600, None)
@@ -120,7 +40,7 @@ def test_a_population_by_tau_has_the_noise_bytes_and_loss_of_all_its_users() -> 
 
 
 def test_the_sums_of_who_represents_others_have_as_much_noise_per_user() -> None:
-    config = load("gram-secagg", [f"dataset={json.dumps(SMALL)}"])
+    config = load("gram-secagg", [f"dataset={json.dumps(POSITIVE_DATA)}"])
     train, _ = load_ratings(config)
     population = 10 * train.n_users
     suited = config.protocol.representing(population, train)
@@ -141,7 +61,7 @@ def test_the_sums_of_who_represents_others_have_as_much_noise_per_user() -> None
 
 
 def test_what_a_population_could_not_do_is_refused_where_others_represent_it() -> None:
-    config = load("popularity-secagg", [f"dataset={json.dumps(SMALL)}"])
+    config = load("popularity-secagg", [f"dataset={json.dumps(POSITIVE_DATA)}"])
     train, _ = load_ratings(config)
     narrow = replace(config.protocol.aggregation, modulus_bits=24)
     protocol = replace(config.protocol, aggregation=narrow)
@@ -151,124 +71,12 @@ def test_what_a_population_could_not_do_is_refused_where_others_represent_it() -
 
 
 def test_only_sums_represent_others() -> None:
-    refused = {"dataset": {**SMALL, "positive": None, "copies": 600, "simulated_up_to": 100}}
-    with pytest.raises(InputError, match=r"protocol\.kind.*of 600 users of whom 60 are simulated"):
-        run("optimal-on-device", split={"kind": "holdout"}, **refused)
-
-
-def test_pairs_are_refused_by_what_predicts_ratings_and_the_line_says_what_suits() -> None:
-    for preset in ("item-average", "nothing-sent", "federated-mf", "optimal-on-device", "best-server"):
-        with pytest.raises(InputError) as refused:
-            run(preset)
-        assert "protocol.kind" in refused.value.where
-        assert "without a rating" in refused.value.found
-        named = refused.value.accepted.split(": ")[1].split(", ")
-        assert {"random-list", "popularity", "ease", "ials", "gram"} <= set(named)
-        assert "dp-als" not in named
-
-
-def test_ratings_are_refused_by_what_ranks_by_sets() -> None:
-    with pytest.raises(InputError, match=r"protocol\.kind: 'ease'.* dataset\.positive, such as '>= 4'"):
-        run("ease", dataset={key: value for key, value in SMALL.items() if key != "positive"})
-
-
-@pytest.mark.parametrize(
-    ("key", "value"), [("relevant_from", 4.0), ("errors", ["dprec.metrics:mean_absolute_error"])]
-)
-def test_metrics_of_ratings_are_refused(key: str, value: Any) -> None:
-    config = load("ease", overrides=[f"evaluation.{key}={json.dumps(value)}"])
-    with pytest.raises(InputError, match="metric of ratings"):
-        load_ratings(config)
-
-
-def test_signs_are_refused() -> None:
-    config = load("ease", overrides=["binarization={kind: mean}"])
-    with pytest.raises(InputError, match="binarization: signs"):
-        load_ratings(config)
-
-
-def test_a_budget_is_refused() -> None:
-    with pytest.raises(InputError, match="keeps no budget"):
-        simulation.run("ease", page=False, overrides=["protocol.privacy={epsilon: 1.0, per: user}"])
-
-
-def test_without_public_data_content_counts_for_nothing_and_a_note_says_so() -> None:
-    with_content, alone = run("popularity-by-content"), run("popularity")
-    np.testing.assert_array_equal(with_content.predictions["rank"], alone.predictions["rank"])
-    said = [note for note in with_content.summary["privacy"]["notes"] if "Nothing is public" in note]
-    assert len(said) == 1
-    assert not any("Nothing is public" in note for note in alone.summary["privacy"]["notes"])
-
-
-def test_other_cutoffs_are_those_of_the_evaluation() -> None:
-    summary = run("ease", evaluation={"ranking": {"cutoffs": [10, 5]}}).summary
-    accuracy = summary["accuracy"]
-    assert accuracy["ranking"]["ndcg_at"]["10"] == accuracy["ndcg_at_10"]
-
-
-def test_another_length_of_lists_has_figures_of_its_own_and_leaves_the_main_ones() -> None:
-    usual = run("ease").summary["accuracy"]
-    for evaluation, cutoffs in (
-        ({"top_k": 5}, {"5"}),
-        ({"top_k": 5, "ranking": {"cutoffs": [20, 5]}}, {"5", "20"}),
-        ({"top_k": 7, "ranking": {"cutoffs": [20]}}, {"7", "20"}),
-    ):
-        accuracy = run("ease", evaluation=evaluation).summary["accuracy"]
-        assert set(accuracy["ranking"]["ndcg_at"]) == set(accuracy["ranking"]["map_at"]) == cutoffs
-        assert accuracy["ndcg_at_10"] == usual["ndcg_at_10"]
-    assert usual.get("ranking") is None
-    with pytest.raises(InputError, match=r"evaluation\.top_k: 20,000; accepted: at most 10,000"):
-        run("ease", evaluation={"top_k": 20_000})
-
-
-def test_sampled_lists_have_their_name_and_a_note() -> None:
-    sampled = {"candidates": "sampled", "negatives": 9, "cutoffs": [5]}
-    summary = run("ease", evaluation={"ranking": sampled}).summary
-    assert summary["accuracy"].get("ranking") is None
-    assert summary["accuracy"]["sampled_ranking"]["negatives"] == 9
-    assert any(note.startswith("Sampled rankings are among 9") for note in summary["privacy"]["notes"])
-
-
-def test_a_comparison_has_the_baselines_of_lists_and_intervals_over_users(tmp_path: Path) -> None:
-    entries = {"name": "lists", "dataset": SMALL, "simulation": HERE, "protocols": ["ease"]}
-    split = {"kind": "user-holdout", "test_fraction": 0.3}
-    result = simulation.compare({**entries, "split": split}, tmp_path / "lists", page=False)
-    rows = {row["name"]: row for row in result.rows}
-    assert set(rows) == {"ease", "random-list", "popularity"}
-    assert rows["random-list"]["baseline"] == "nothing-sent"
-    ease, base = rows["ease"], rows["random-list"]["ndcg_at_10"]
-    assert ease["against"] == "random-list"
-    assert ease["ndcg_at_10_gain"] == pytest.approx(ease["ndcg_at_10"] - base, abs=1e-9)
-    assert ease["ndcg_at_10_gain_low"] < ease["ndcg_at_10_gain"] < ease["ndcg_at_10_gain_high"]
-    assert ease["scale_low"] is None
-    assert selected(load("ease").dataset).kind == "synthetic"
+    refused = {"dataset": {**POSITIVE_DATA, "positive": None, "copies": 600, "simulated_up_to": 100}}
+    with refused_at("protocol.kind"):
+        run_of_sets("optimal-on-device", split={"kind": "holdout"}, **refused)
 
 
 BUDGET = "{epsilon: 4.0, per: user, composition: pld, delta: 1.0e-6}"
-
-
-@pytest.mark.parametrize("kind", ["trusted", "secure"])
-@pytest.mark.parametrize("table", [{}, {"items": 15}])
-def test_lists_from_sums_keep_their_budget_whatever_the_nodes(kind: str, table: dict[str, Any]) -> None:
-    overrides = [f"protocol.privacy={BUDGET}", f"protocol.aggregation={{kind: {kind}}}"]
-    overrides += [f"protocol.table={json.dumps(table)}"] if table else []
-    population = {**SMALL, "copies": 400}
-    whole, divided = (
-        run(
-            "gram-secagg",
-            dataset=population,
-            overrides=overrides,
-            simulation={**HERE, "users_per_node": users},
-        )
-        for users in ("all", 37)
-    )
-    np.testing.assert_array_equal(whole.predictions["prediction"], divided.predictions["prediction"])
-    assert whole.summary["privacy"] == divided.summary["privacy"]
-    privacy, traffic = whole.summary["privacy"], whole.summary["traffic"]
-    assert privacy["hides_rated_items"]
-    assert privacy["trust"] == {"trusted": "central", "secure": "secure-aggregation"}[kind]
-    assert 0.9 * 4 < privacy["epsilon_composed"]["max"] <= 4 * (1 + 1e-6)
-    assert traffic["rounds"] == (2 if table else 1)
 
 
 def of_two_kinds(folder: Path) -> dict[str, Any]:
@@ -287,49 +95,43 @@ def of_two_kinds(folder: Path) -> dict[str, Any]:
 def test_a_device_alone_orders_items_by_what_is_public_of_them(tmp_path: Path) -> None:
     """By chance, a list of 20 of the other 30 items finds two thirds of what is held out."""
     dataset = of_two_kinds(tmp_path)
-    knowing, random = (run(name, dataset=dataset).summary for name in ("content-list", "random-list"))
+    knowing, random = (run_of_sets(name, dataset=dataset).summary for name in ("content-list", "random-list"))
     assert knowing["accuracy"]["recall_at_20"] == 1.0
     assert random["accuracy"]["recall_at_20"] < 0.8
     for summary in (knowing, random):
         assert summary["traffic"]["uplink"]["message_bytes"] == 0
         assert summary["privacy"]["epsilon_per_user"]["max"] == 0
-    unknowing = run("content-list", dataset={**dataset, "items": None})
-    alone = run("random-list", dataset={**dataset, "items": None})
+    unknowing = run_of_sets("content-list", dataset={**dataset, "items": None})
+    alone = run_of_sets("random-list", dataset={**dataset, "items": None})
     np.testing.assert_array_equal(unknowing.predictions["rank"], alone.predictions["rank"])
 
 
-@pytest.mark.parametrize(
-    ("kind", "trust", "epsilon"),
-    [("trusted", "central", 1), ("local", "local", 8), ("shuffle", "shuffle", 4)],
-)
-def test_tastes_are_learned_and_sets_hidden_whoever_adds_up(
-    kind: str, trust: str, epsilon: float, tmp_path: Path
-) -> None:
-    composition = "sum" if kind == "local" else "pld"
-    found = run(
+def test_tastes_are_learned_and_sets_hidden(tmp_path: Path) -> None:
+    found = run_of_sets(
         "public-start",
         dataset=of_two_kinds(tmp_path),
         overrides=[
-            f"protocol.aggregation={{kind: {kind}}}",
-            f"protocol.privacy={{epsilon: {epsilon}, per: user, composition: {composition}, delta: 1.0e-6}}",
+            "protocol.aggregation={kind: local}",
+            "protocol.privacy={epsilon: 8, per: user, composition: sum, delta: 1.0e-6}",
             "protocol.table={items: 40, popularity_share: 0.2}",
         ],
     ).summary
     privacy = found["privacy"]
-    assert (privacy["status"], privacy["trust"], privacy["hides_rated_items"]) == ("proved", trust, True)
-    assert 0.9 * epsilon < privacy["epsilon_composed"]["max"] <= epsilon * (1 + 1e-6)
+    assert (privacy["status"], privacy["trust"], privacy["hides_rated_items"]) == ("proved", "local", True)
+    assert 0.9 * 8 < privacy["epsilon_composed"]["max"] <= 8 * (1 + 1e-6)
     assert found["traffic"]["rounds"] == 2
     # Half of the items are of a user's kind: by chance, a list of 20 from 30 finds two thirds of them.
     assert found["accuracy"]["recall_at_20"] > 0.9
 
 
 def test_who_reports_to_nobody_in_particular_is_charged_once_and_others_nothing() -> None:
-    population = {**SMALL, "copies": 300}
     faults = {"dropout": 0.1, "straggle": 0.1, "corrupt": 0.1}
     overrides = ["protocol.privacy.epsilon=2", "protocol.table.items=12"]
-    simulated = {**HERE, "faults": faults, "users_per_node": 70}
-    found = run("gram-local", dataset=population, overrides=overrides, simulation=simulated)
-    whole = run("gram-local", dataset=population, overrides=overrides, simulation={**HERE, "faults": faults})
+    simulated = {**ON_THIS_MACHINE, "faults": faults, "users_per_node": 70}
+    found = run_of_sets("gram-local", copies=300, overrides=overrides, simulation=simulated)
+    whole = run_of_sets(
+        "gram-local", copies=300, overrides=overrides, simulation={**ON_THIS_MACHINE, "faults": faults}
+    )
     np.testing.assert_array_equal(found.predictions["prediction"], whole.predictions["prediction"])
     traffic, privacy = found.traffic, found.summary["privacy"]
     assert found.summary["traffic"]["rounds"] == 2
@@ -344,7 +146,7 @@ def test_who_reports_to_nobody_in_particular_is_charged_once_and_others_nothing(
 
 
 def test_between_any_two_sets_the_distance_is_the_root_of_two() -> None:
-    notes = run("gram-central", dataset={**SMALL, "copies": 300}).summary["privacy"]["notes"]
+    notes = run_of_sets("gram-central", copies=300).summary["privacy"]["notes"]
     expected = 1.458  # of Gaussian DP of mu(1, 1e-6) times the root of 2, at the same delta
     found = [
         float(note.split("between any two profiles it is ")[1].rstrip("."))
@@ -363,37 +165,6 @@ def test_a_table_by_rule_is_the_largest_that_suits_its_own_noise(name: str, user
     most = whole.aggregation.affordable(whole.whole_multiplier)
     suited = [whole.table.suited(whole.tau_among(users, 300, size), 300, most).items for size in range(301)]
     assert among.table.items == max(size for size, suits in enumerate(suited) if suits >= size)
-
-
-def test_sums_without_a_budget_state_no_noise_though_their_numbers_are_rounded() -> None:
-    privacy = run("gram-secagg", dataset=SMALL, overrides=["protocol.privacy=null"]).summary["privacy"]
-    assert (privacy["tau"], list(privacy["noise"])) == (None, [])
-
-
-def test_noisy_popularity_ranks_worse_than_counts_and_better_than_chance() -> None:
-    population = {**SMALL, "copies": 300}
-    clear = run("popularity", dataset=population).summary["accuracy"]["ndcg_at_10"]
-    noisy = run("popularity", dataset=population, overrides=[f"protocol.privacy={BUDGET}"])
-    drawn = run("random-list", dataset=population).summary["accuracy"]["ndcg_at_10"]
-    assert drawn < noisy.summary["accuracy"]["ndcg_at_10"] <= clear + 0.02
-
-
-def test_a_file_of_pairs_has_a_comparison_of_its_own(tmp_path: Path) -> None:
-    sets = selected(load("ease").dataset).load()
-    ids = sets.user_ids[sets.users].tolist(), sets.item_ids[sets.items].tolist()
-    lines = [f"{user},{item}\n" for user, item in zip(*ids, strict=True) if user <= 40 and item <= 60]
-    (tmp_path / "pairs.csv").write_text("".join(lines))
-    (tmp_path / "plays.csv").write_text(
-        "".join(f"{line.strip()},{place % 9}\n" for place, line in enumerate(lines))
-    )
-    for file, more in (("pairs.csv", []), ("plays.csv", ["dataset.positive='>= 1'"])):
-        plan = load_comparison(str(tmp_path / file), more)
-        private = {"popularity-secagg", "gram-local", "pairs-in-blanket", "gram-secagg", "gram-central"}
-        assert {cell.protocol for cell in plan.cells} == {*LISTS} | private
-        assert {cell.config.split.kind for cell in plan.cells} == {"user-holdout"}
-    assert "best-server" in {cell.protocol for cell in load_comparison(str(tmp_path / "plays.csv")).cells}
-    with pytest.raises(InputError, match=r"a kind that ranks by sets: .*gram"):
-        run("blp-mf", dataset=str(tmp_path / "pairs.csv"))
 
 
 def test_a_budget_bounds_what_a_user_adds_to_popularity() -> None:
@@ -443,8 +214,8 @@ def test_a_server_learns_from_sums_with_the_noise_that_epsilon_needs(
 
     honest = ListLearner.learn
     monkeypatch.setattr(ListLearner, "learn", learn)
-    dataset = {**SMALL, "users": 150, "ratings": 3000, "copies": copies}
-    found = run(
+    dataset = {**POSITIVE_DATA, "users": 150, "ratings": 3000, "copies": copies}
+    found = run_of_sets(
         name, dataset=dataset, overrides=["protocol.table.items=40", "protocol.table.popularity_share=0.2"]
     )
     train = load_ratings(found.record.config)[0]

@@ -1,35 +1,30 @@
-"""Lists from randomised sets: what is promised and charged, what is sent back, and how the lists are."""
+"""Lists from randomised sets, whole or with sampled negatives: what is promised, charged and sent back."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import ConfigRecord, Message, RecordDict
 
-import simulation
-from clients.app import client_app
 from dprec.accounting import PrivacyBudget
-from dprec.datasets import Synthetic
 from dprec.exchange import DELIVER, RandomizedSetsSetup, RefusalCode
 from dprec.lists.model import ItemTable, ListModel
 from dprec.mechanisms import RandomizedSet
-from simulation.engine.grids import LocalGrid
-from tests.builders import populated
+from simulation import audit
+from tests.builders import OneNode, populated
+from tests.make import synthetic
+from tests.simulation.conftest import run_of_sets
 
-SMALL = {"kind": "synthetic", "users": 60, "items": 40, "ratings": 900, "positive": ">= 4"}
 
-
-def run(name: str, *overrides: str, users_per_node: int | str = "all", copies: int = 300) -> Any:
-    here = {"backend": "local", "users_per_node": users_per_node}
-    population = {**SMALL, "copies": copies}
-    return simulation.run(name, page=False, dataset=population, simulation=here, overrides=list(overrides))
+def run(name: str, copies: int, epsilon: float) -> dict[str, Any]:
+    overrides = [f"protocol.privacy.epsilon={epsilon}"] if epsilon else []
+    summary: dict[str, Any] = run_of_sets(name, copies=copies, overrides=overrides).summary
+    return summary
 
 
 def test_epsilon_is_for_a_cell_and_whole_sets_cost_what_they_differ_in() -> None:
-    privacy = run("randomized-sets", "protocol.privacy.epsilon=0.5").summary["privacy"]
-    assert (privacy["status"], privacy["trust"]) == ("proved", "local")
-    assert privacy["hides_rated_items"]
+    privacy = run("randomized-sets", 300, 0.5)["privacy"]
     assert privacy["epsilon_per_rating"] == pytest.approx(0.5)
     assert privacy["epsilon_per_user"]["max"] == pytest.approx(40 * 0.5)
     assert privacy["epsilon_composed"]["max"] < 40 * 0.5
@@ -38,46 +33,37 @@ def test_epsilon_is_for_a_cell_and_whole_sets_cost_what_they_differ_in() -> None
     assert f"(replace one) {privacy['epsilon_composed']['max']:.4g}, for all 40 cells" in said
 
 
-def test_a_budget_of_whole_sets_is_divided_among_all_items() -> None:
-    budget = "protocol.privacy={epsilon: 8.0, per: user, composition: pld, delta: 1.0e-6}"
-    privacy = run("randomized-sets", budget).summary["privacy"]
-    assert 0.95 * 8 < privacy["epsilon_composed"]["max"] <= 8
-    assert 8 / 40 < privacy["epsilon_per_rating"] < 1
+def test_what_is_claimed_of_sampled_negatives_is_not_charged() -> None:
+    privacy = run("sampled-negatives", 10, 0.5)["privacy"]
+    assert (privacy["status"], privacy["trust"]) == ("claimed", "local")
+    assert (privacy["epsilon_per_rating"], privacy["epsilon_per_user"]["max"]) == (None, None)
+    assert privacy["epsilon_claimed"] == {"per_rating": 0.5, "per_user": 0.5 * 40}
+    (said,) = [note for note in privacy["notes"] if note.startswith("The median user has")]
+    size = int(said.split()[4])
+    assert f"epsilon is {0.5 + math.log((40 - size) / size):.3g} and not 0.5" in said
 
 
-def test_the_result_does_not_depend_on_the_nodes() -> None:
-    whole, divided = (run("randomized-sets", users_per_node=users) for users in ("all", 37))
-    np.testing.assert_array_equal(whole.predictions["prediction"], divided.predictions["prediction"])
-    assert whole.summary["privacy"] == divided.summary["privacy"]
+def test_an_audit_finds_that_the_claim_does_not_hold() -> None:
+    found = audit("sampled-negatives", trials=400, seed=1)
+    assert not found.holds
+    broken = {finding.test for finding in found.findings if not finding.holds}
+    assert {"an item of 64, had or not, from the probabilities", "one item rated or not"} <= broken
+    assert all(finding.charged is None for finding in found.findings)
 
 
-def test_lists_are_better_with_less_noise_and_better_than_a_random_order() -> None:
-    figures = [
-        run("randomized-sets", f"protocol.privacy.epsilon={epsilon}", copies=1500).summary["accuracy"]
-        for epsilon in (0.05, 4.0)
-    ]
-    noisy, clear = (accuracy["ndcg_at_10"] for accuracy in figures)
-    assert noisy < clear
-    assert clear > 1.2 * run("random-list", copies=1500).summary["accuracy"]["ndcg_at_10"]
+def test_lists_come_near_those_of_clear_sets_as_answers_become_true() -> None:
+    clear, *noisy = (
+        run(name, 100, epsilon)["accuracy"]["ndcg_at_10"]
+        for name, epsilon in (("ease", 0.0), ("sampled-negatives", 0.1), ("sampled-negatives", 12.0))
+    )
+    assert noisy[0] < noisy[1] == pytest.approx(clear, abs=0.01)
 
 
 def test_a_device_takes_what_it_can_rank_by_and_refuses_anything_else(tmp_path: Path) -> None:
     setup = RandomizedSetsSetup(mechanism=RandomizedSet(), privacy=PrivacyBudget(epsilon=1.0, per="cell"))
-    populated(tmp_path / "run", Synthetic(users=5, items=8, ratings=20, positive=">= 4").load(), setup, 5)
-    grid = LocalGrid(client_app(str(tmp_path)), 1)
-
-    def told(payload: bytes) -> int | None:
-        content = RecordDict({"request": ConfigRecord({"factors": payload})})
-        question = Message(content, next(iter(grid.get_node_ids())), DELIVER, group_id="run")
-        (reply,) = grid.send_and_receive([question])
-        return reply.error.code if reply.has_error() else None
-
-    model = ListModel.of(np.ones(8), None, ItemTable.nothing()).encode()
-    assert told(model) is None
-    for wrong in (
-        b"",
-        model[:-1],
-        model + b"\0",
-        ListModel.of(np.ones(9), None, ItemTable.nothing()).encode(),
-    ):
-        assert told(wrong) == RefusalCode.MALFORMED_REQUEST
+    populated(tmp_path / "run", synthetic(5, 8, 20, positive=">= 4"), setup)
+    node = OneNode(tmp_path)
+    model, larger = (ListModel.of(np.ones(items), None, ItemTable.nothing()).encode() for items in (8, 9))
+    assert node.told(DELIVER, factors=model) == []
+    for wrong in (b"", model[:-1], model + b"\0", larger):
+        assert node.told(DELIVER, factors=wrong) == RefusalCode.MALFORMED_REQUEST

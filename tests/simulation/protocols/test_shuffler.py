@@ -1,13 +1,11 @@
 """Reports through shufflers: the same predictions, more bytes, and losses that hold if one is honest."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dprec.accounting import ShuffledChannel, clones_delta, least_epsilon
-from dprec.errors import InputError
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.protocols.one_shot import OneShotProtocol
@@ -75,15 +73,6 @@ def test_reports_that_the_server_knows_hide_nothing(one_bit: dict[str, Any]) -> 
     assert np.median(half) > 1.1 * np.median(honest)
 
 
-def test_reports_that_were_not_accepted_lose_what_they_do_without_a_shuffler(one_bit: dict[str, Any]) -> None:
-    one_bit["simulation"] |= {"faults": {"corrupt": 0.3}}
-    plain, shuffled = run(one_bit).traffic, run(through(one_bit)).traffic
-    same = shuffled["epsilon_composed"] == plain["epsilon_composed"]
-    assert 20 <= same.sum() <= 75
-    assert (shuffled["uplink_message_bytes"][same] == plain["uplink_message_bytes"][same]).all()
-    assert (shuffled["epsilon_composed"][~same] < plain["epsilon_composed"][~same]).all()
-
-
 def test_every_report_is_charged_as_a_message_with_its_layers(one_bit: dict[str, Any]) -> None:
     plain = run(one_bit)
     few, many = (run(through(one_bit, hops=hops)) for hops in (1, 3))
@@ -123,51 +112,3 @@ def test_whole_reports_that_hide_their_items_hide_among_all(one_bit: dict[str, A
     expected = least_epsilon(lambda epsilon: clones_delta(epsilon, 150, local), local, 1e-6)
     assert lost == pytest.approx(expected, rel=1e-3)
     assert expected < 0.6 * local
-
-
-def test_who_rated_what_may_be_known_apart_from_how(one_bit: dict[str, Any]) -> None:
-    one_bit["protocol"]["completion"] |= {"dimensions": 4}
-    plain, shuffled = run(one_bit), run(through(one_bit, item_sets="linked"))
-    assert (plain.predictions["prediction"] == shuffled.predictions["prediction"]).all()
-    one_bit["protocol"]["completion"] |= {"dimensions": 0}
-    unsent = run(through(one_bit))
-    assert (shuffled.predictions["prediction"] != unsent.predictions["prediction"]).any()
-    assert (shuffled.traffic["epsilon_composed"] == unsent.traffic["epsilon_composed"]).all()
-    assert (shuffled.traffic["messages"] == unsent.traffic["messages"] + 1).all()
-    sets = shuffled.traffic["uplink_payload_bytes"] - unsent.traffic["uplink_payload_bytes"]
-    # Twelve items are at most twelve bits and what says how they are coded.
-    assert sets.min() >= 1
-    assert sets.max() <= 4
-
-
-def test_averages_of_items_need_no_links(one_bit: dict[str, Any]) -> None:
-    one_bit["protocol"] |= {"completion": {"kind": "item-average"}, "personalization": "none"}
-    plain, shuffled = run(one_bit), run(through(one_bit))
-    assert shuffled.predictions["prediction"] == pytest.approx(plain.predictions["prediction"], rel=1e-12)
-
-
-def test_an_audit_and_a_deployment_are_of_devices_without_shufflers(one_bit: dict[str, Any]) -> None:
-    protocol = parse_config(through(one_bit)).protocol
-    assert isinstance(protocol, OneShotProtocol)
-    audited = protocol.audited()
-    assert audited.shuffler is None
-    assert audited.guarantee((10, 10)).trust == "local"
-    with pytest.raises(InputError):
-        protocol.check_deployed()
-    replace(protocol, shuffler=None).check_deployed()
-
-
-@pytest.mark.parametrize(
-    ("settings", "unlinked"),
-    [
-        ({"reports": "per-item", "item_sets": "unsent"}, True),
-        ({"reports": "per-item", "item_sets": "linked"}, False),
-        ({"reports": "per-user"}, False),
-    ],
-)
-def test_nothing_is_linked_where_neither_reports_nor_item_sets_are(
-    one_bit: dict[str, Any], settings: dict[str, Any], unlinked: bool
-) -> None:
-    guarantee = parse_config(through(one_bit, **settings)).protocol.guarantee((150, 12))
-    assert guarantee.unlinked == unlinked
-    assert not guarantee.hides_rated_items

@@ -8,7 +8,7 @@ import pytest
 import simulation
 from dprec.completion import Profiles
 from dprec.gradients import RoundDraws
-from dprec.lists.method import ListDevice, ListLearner
+from dprec.lists.method import ListDevice
 from dprec.private_als.implicit import ImplicitDevice
 from dprec.private_als.method import ItemDevice
 from dprec.randomness import DeviceDraws, words
@@ -24,12 +24,22 @@ from dprec.sums.proofs import Bounds
 from simulation.configuration.models import RunConfig
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.sums import SummedProtocol
+from tests.make import small_run
 
 KINDS = [each.kind for each in PROTOCOLS if issubclass(each, SummedProtocol)]
-DATA: dict[str, Any] = {"kind": "synthetic", "users": 40, "items": 20, "ratings": 400}
-SETS = {**DATA, "positive": ">= 4"}
-SPLIT = {"kind": "user-holdout", "test_fraction": 0.2}
 AT_4 = {"epsilon": 4.0, "per": "user", "composition": "pld"}
+OPTIONS: dict[str, dict[str, Any]] = {"secure": {"norm": 1024, "colluders": 0}, "shuffle": {"colluders": 0}}
+
+
+def configured(kind: str, aggregation: dict[str, Any], **own: Any) -> dict[str, Any]:
+    """Return a run of a protocol whose contributions somebody adds up."""
+    privacy = {**AT_4, "composition": "sum" if aggregation["kind"] == "local" else "pld"}
+    protocol = {"kind": kind, "privacy": privacy, "aggregation": aggregation, **own}
+    split = {"kind": "user-holdout", "test_fraction": 0.2}
+    values = small_run(protocol, 40, 20, 400, split=split)
+    if PROTOCOLS[kind].predicted == "lists":
+        values["dataset"]["positive"] = ">= 4"
+    return values
 
 
 CASES = [
@@ -42,40 +52,16 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "aggregation"), CASES)
 def test_every_one_runs_whoever_adds_up(kind: str, aggregation: str) -> None:
-    lists = PROTOCOLS[kind].predicted == "lists"
-    composition = "sum" if aggregation == "local" else "pld"
-    config = {
-        "name": kind,
-        "seed": 1,
-        "dataset": SETS if lists else DATA,
-        "split": SPLIT,
-        "protocol": {
-            "kind": kind,
-            "privacy": {"epsilon": 4.0, "per": "user", "composition": composition},
-            "aggregation": {"kind": aggregation, **OPTIONS.get(aggregation, {})},
-        },
-        "simulation": {"backend": "local"},
-    }
+    config = configured(kind, {"kind": aggregation, **OPTIONS.get(aggregation, {})})
     found = simulation.run(config, page=False)
     assert np.isfinite(found.predictions["prediction"]).all()
     assert found.summary["privacy"]["trust"] == AGGREGATIONS[aggregation].trust
     assert found.summary["privacy"]["epsilon_composed"]["max"] == pytest.approx(4.0, rel=0.02)
 
 
-OPTIONS: dict[str, dict[str, Any]] = {"secure": {"norm": 1024, "colluders": 0}, "shuffle": {"colluders": 0}}
-
-
 def influence(kind: str, aggregation: dict[str, Any], **settings: Any) -> float | None:
     """Return the influence of one liar in lists of 900 users who have 25 of 100 items each."""
-    privacy = dict(AT_4)
-    if aggregation["kind"] == "local":
-        privacy["composition"] = "sum"
-    config = RunConfig(
-        name=kind,
-        dataset=DATA,
-        split=SPLIT,
-        protocol={"kind": kind, "privacy": privacy, "aggregation": aggregation, **settings},
-    )
+    config = RunConfig(**configured(kind, aggregation, **settings))
     items = np.sort(np.random.default_rng(1).random((900, 100)).argsort(axis=1)[:, :25], axis=1)
     train = Ratings.from_pairs(np.repeat(np.arange(900), 25), items.ravel())
     return config.protocol.suited_to(train).influence_of_one(train)
@@ -105,35 +91,11 @@ def test_without_proofs_nothing_bounds_what_is_added_to_a_masked_sum() -> None:
 def test_whose_proof_fails_is_not_in_the_sum_and_has_paid(monkeypatch: pytest.MonkeyPatch) -> None:
     fates = iter([False])
     monkeypatch.setattr(Bounds, "hold", lambda *_: next(fates, True))
-    found = simulation.run(
-        {
-            "name": "popularity",
-            "dataset": SETS,
-            "split": SPLIT,
-            "protocol": {
-                "kind": "popularity",
-                "privacy": AT_4,
-                "aggregation": {"kind": "secure", "norm": 1024, "colluders": 0, "proofs": "norm"},
-            },
-            "simulation": {"backend": "local"},
-        },
-        page=False,
-    )
+    aggregation = {"kind": "secure", "norm": 1024, "colluders": 0, "proofs": "norm"}
+    found = simulation.run(configured("popularity", aggregation), page=False)
     users = found.summary["dataset"]["users"]
     assert [record.replies for record in found.record.rounds] == [users - 1]
     assert found.traffic["epsilon_composed"] == pytest.approx([4.0] * users, rel=1e-6)
-
-
-def test_who_has_a_single_item_adds_as_much_as_one_liar() -> None:
-    """In pairs of items, that of the item with itself."""
-    config = RunConfig(
-        name="alone",
-        dataset=DATA,
-        split=SPLIT,
-        protocol={"kind": "gram", "aggregation": {"kind": "trusted"}},
-    )
-    train = Ratings.from_pairs(np.arange(9), np.arange(9))
-    assert config.protocol.suited_to(train).influence_of_one(train) == pytest.approx(1.0)
 
 
 def test_who_sends_alone_or_among_fakes_is_louder_than_who_is_trusted_with() -> None:
@@ -141,34 +103,6 @@ def test_who_sends_alone_or_among_fakes_is_louder_than_who_is_trusted_with() -> 
     assert local is not None
     assert shuffled is not None
     assert 5.0 < local < 50.0 < shuffled
-
-
-def test_a_sum_that_was_spoiled_beyond_what_can_be_computed_with_is_a_release_that_failed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    learn = ListLearner.learn
-
-    def spoiled(self: ListLearner, round_index: int, *given: Any) -> None:
-        if round_index == 2:
-            raise np.linalg.LinAlgError
-        learn(self, round_index, *given)
-
-    monkeypatch.setattr(ListLearner, "learn", spoiled)
-    config = {
-        "name": "spoiled",
-        "dataset": SETS,
-        "split": SPLIT,
-        "protocol": {
-            "kind": "gram",
-            "privacy": AT_4,
-            "aggregation": {"kind": "trusted"},
-            "table": {"items": 5},
-        },
-        "simulation": {"backend": "local"},
-    }
-    found = simulation.run(config, page=False)
-    assert any("Of 2 releases 1 failed" in note for note in found.summary["privacy"]["notes"])
-    assert np.isfinite(found.predictions["prediction"]).all()
 
 
 NOTHING = Profiles(np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0), 20)
@@ -204,17 +138,6 @@ def test_who_holds_nothing_adds_nothing_in_any_round_whoever_adds_up(
 
     for each in (ListDevice, ItemDevice, ImplicitDevice, ProfileDevice):
         watched(each)
-    lists = PROTOCOLS[kind].predicted == "lists"
-    config = RunConfig(
-        name=kind,
-        dataset=SETS if lists else DATA,
-        split=SPLIT,
-        protocol={
-            "kind": kind,
-            "privacy": AT_4,
-            "aggregation": {"kind": "trusted"},
-        },
-        simulation={"backend": "local"},
-    )
+    config = RunConfig(**configured(kind, {"kind": "trusted"}))
     simulation.run(config, page=False)
     assert sorted(set(seen)) == list(range(1, config.protocol.among(40, 20).method.rounds + 1))

@@ -10,7 +10,6 @@ from dprec.attacks.traces import held
 from dprec.observations import RowReports
 from simulation import run
 from simulation.configuration.loading import load
-from strategies.rounds import Received
 from tests.simulation.attacking.games import SPYING, Spying
 from tests.simulation.conftest import presets
 
@@ -56,26 +55,6 @@ def test_a_server_sees_single_users_where_it_is_sent_what_they_say(values: dict[
         assert np.isfinite(said.newcomer(np.arange(said.n_items))).all()
 
 
-@pytest.mark.parametrize("name", ["gram-secagg", "pg-mf"])
-def test_nothing_is_kept_of_a_run_that_is_not_attacked(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def keep(self: Received, sums: object) -> None:
-        raise AssertionError("kept")
-
-    monkeypatch.setattr(Received, "take", keep)
-    run(presets()[name])
-
-
-def test_gradients_are_kept_round_by_round() -> None:
-    said = said_in(with_changes("federated-mf", rounds=3))
-    rated = Spying.said[-1].truth.to_sets().toarray() > 0
-    sent = [upload.to_matrix().toarray() for upload in said.uploads]
-    assert len(sent) == 3
-    for each in sent:
-        assert np.array_equal(np.abs(each).reshape(*rated.shape, -1).max(axis=2) > 0, rated)
-    assert not np.array_equal(sent[0], sent[1])
-    assert all(upload.shows_items for upload in said.uploads)
-
-
 def test_a_proxy_leaves_nobodys_gradients() -> None:
     gradient = presets()["fmf-ldp"]["protocol"]["gradient"]
     assert not of_single_users(said_in(presets()["fmf-ldp"]))
@@ -118,13 +97,6 @@ def test_a_trusted_server_sees_updates_without_noise() -> None:
         assert np.abs(error).max() < 6 * said.sums[0].deviation
 
 
-def test_everybody_says_something_once_where_sums_are_local() -> None:
-    said = said_in(presets()["gram-local"])
-    assert said.vectors is not None
-    assert np.all(np.diff(said.vectors.indptr) > 0)
-    assert said.sums
-
-
 def test_randomized_sets_are_reports_on_every_cell() -> None:
     """Shares of answers are within 5.5 deviations: a false alarm of 8e-8."""
     (observed,) = said_in(presets()["randomized-sets"]).reports
@@ -136,18 +108,6 @@ def test_randomized_sets_are_reports_on_every_cell() -> None:
     rated = Spying.said[-1].truth.to_sets().toarray() > 0
     for share, cells in ((reports.channels[0][0, 1], yes[rated]), (reports.unrated[1], yes[~rated])):
         assert abs(cells.mean() - share) < 5.5 * np.sqrt(share * (1 - share) / cells.size)
-
-
-def test_collections_over_time_are_kept_one_by_one() -> None:
-    weekly = presets()["weekly-fresh"]
-    said = said_in(weekly)
-    assert len(said.reports) > 1
-    assert said.newcomer is not None
-    values = {**presets()["pg-mf"], **{key: weekly[key] for key in ("dataset", "schedule", "split")}}
-    rounds = values["protocol"]["rounds"]
-    uploads = len(said_in(values).uploads)
-    assert uploads > rounds
-    assert uploads % rounds == 0
 
 
 @pytest.mark.parametrize("name", ["gram-central", "gram-secagg", "dp-item-effects", "best-secret-set"])
@@ -166,12 +126,3 @@ def test_a_sum_without_what_users_add_is_noise(name: str) -> None:
         left = (each.released - parts.sum(axis=0)) / each.deviation
         margin = max(0.1, 6 * np.sqrt(2 / left.size))
         assert np.mean(left**2) == pytest.approx(1, abs=margin)
-
-
-def test_everybody_is_sent_item_factors_or_weights() -> None:
-    said = said_in(presets()["federated-mf"])
-    assert said.broadcast is not None
-    assert [len(each) for each in said.broadcast.embeddings] == [said.n_items]
-    said = said_in(presets()["ease"])
-    assert said.broadcast is not None
-    assert [each.shape for each in said.broadcast.weights] == [(said.n_items, said.n_items)]

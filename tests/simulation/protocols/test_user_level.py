@@ -1,27 +1,13 @@
 """Promises about all ratings of a user together, or about counts of them: what is charged and sent."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from dprec.accounting import MatchedBudget
-from simulation import load, run
-from simulation.protocols.base import Example
-
-
-def outcome(name: str, size: str, *settings: str) -> Any:
-    users, items, ratings = size.split(" x ")
-    data = f"dataset={{kind: synthetic, users: {users}, items: {items}, ratings: {ratings}}}"
-    simulation = "simulation={backend: local, users_per_node: 70}"
-    return run(load(name, [data, simulation, *(f"protocol.{each}" for each in settings)]), page=False)
-
-
-SMALL = "200 x 60 x 6000"
+from tests.simulation.conftest import run_of_ratings
 
 
 def test_a_user_is_charged_the_budget_for_one_rating_as_for_all() -> None:
-    result = outcome("user-level-on-device", SMALL, "privacy.epsilon=4")
+    result = run_of_ratings("user-level-on-device", "privacy.epsilon=4")
     for unit in ("epsilon_per_rating", "epsilon_per_user"):
         np.testing.assert_allclose(result.traffic[unit], 4.0, rtol=1e-9)
     assert 3.9 < result.summary["privacy"]["epsilon_composed"]["max"] <= 4.0
@@ -29,66 +15,25 @@ def test_a_user_is_charged_the_budget_for_one_rating_as_for_all() -> None:
 
 def test_a_composed_budget_is_spent_on_more_bits_than_a_sum() -> None:
     composed = "privacy={epsilon: 2.0, per: user, composition: pld, delta: 1e-6}"
-    privacy = outcome("user-level-on-device", SMALL, composed, "mechanism.bits=20").summary["privacy"]
+    privacy = run_of_ratings("user-level-on-device", composed, "mechanism.bits=20").summary["privacy"]
     assert 1.9 < privacy["epsilon_composed"]["max"] <= 2.0
     assert privacy["epsilon_per_user"]["max"] > 2.0
 
 
-def test_a_few_bits_tell_more_than_the_set_alone() -> None:
-    """Holds for these seeds: each bit of so few users is loud, so that many are asked for."""
-    told = outcome("user-level-on-device", SMALL, "privacy.epsilon=60").summary["accuracy"]["rmse"]
-    alone = outcome("user-level-on-device", SMALL, "mechanism={kind: set-only}", "privacy=null")
-    assert told < alone.summary["accuracy"]["rmse"] - 0.01
-
-
-@pytest.mark.parametrize("unit", ["rating", "user"])
-def test_in_a_comparison_the_budget_is_per_user_whatever_others_promise(unit: Any) -> None:
-    protocol = load("user-level-on-device").protocol.at_budget(MatchedBudget(3.0, unit))
-    assert (protocol.privacy.epsilon, protocol.privacy.per) == (3.0, "user")
-
-
-@pytest.mark.parametrize(
-    ("name", "epsilon", "shape", "share", "bits"),
-    [
-        ("user-level-on-device", 4.0, (2, 2, "user"), 2.0, (500, 800)),
-        ("user-level-bit", 2.0, (1, 562, "user"), 2.0, (1, 24)),
-    ],
-)
-def test_what_a_device_sends_is_described(
-    name: str, epsilon: float, shape: tuple[int, int, str], share: float, bits: tuple[float, float]
-) -> None:
-    config = load(name, [f"protocol.privacy.epsilon={epsilon}"])
-    sent = config.protocol.sent(Example(config.dataset.known_scale(), 943, 1682, 106))
-    assert (sent.answers, sent.symbols, sent.per) == shape
-    assert sent.epsilon == pytest.approx(share)
-    assert bits[0] <= sent.bits <= bits[1]
-
-
 def test_all_send_the_same_number_of_bytes_and_lose_the_budget() -> None:
-    result = outcome("user-level-bit", "300 x 60 x 9000", "privacy.epsilon=6")
+    result = run_of_ratings("user-level-bit", "privacy.epsilon=6")
     assert set(result.traffic["uplink_payload_bytes"]) == {2}
     np.testing.assert_allclose(result.traffic["epsilon_per_user"], 6.0, rtol=1e-6)
     privacy = result.summary["privacy"]
     assert (privacy["hides_rated_items"], privacy["trust"]) == (True, "local")
 
 
-def test_answers_of_many_users_tell_what_no_device_knows_alone() -> None:
-    """Holds for these seeds, at a budget at which half of the answers are of the profile."""
-    quiet, told = (
-        outcome("user-level-bit", "4000 x 60 x 90000", f"privacy.epsilon={epsilon}").summary["accuracy"][
-            "rmse"
-        ]
-        for epsilon in (0.001, 4)
-    )
-    assert told < quiet - 0.02
-
-
-COUNTED = "60 x 60 x 1200"
+COUNTED = {"users": 60, "count": 1200}
 
 
 def test_counts_cost_no_more_than_bits_per_rating() -> None:
     counts, bits = (
-        outcome("counts-and-bits", COUNTED, "privacy.epsilon=0.3", f"mechanism={{kind: {kind}}}")
+        run_of_ratings("counts-and-bits", "privacy.epsilon=0.3", f"mechanism={{kind: {kind}}}", **COUNTED)
         for kind in ("bits-and-counts", "threshold-bit")
     )
     for result in (counts, bits):
@@ -103,7 +48,7 @@ def test_counts_cost_no_more_than_bits_per_rating() -> None:
 
 
 def test_both_exchanges_are_charged() -> None:
-    result = outcome("counts-and-bits", COUNTED)
+    result = run_of_ratings("counts-and-bits", **COUNTED)
     first, second = result.rounds
     assert (first["round"], second["round"], second["replies"]) == (1, 2, 60)
     # Two counts of 6 bits each, and a bit for each of 60 items.
@@ -114,9 +59,8 @@ def test_both_exchanges_are_charged() -> None:
 
 
 def test_users_whose_reports_or_counts_are_lost_are_left_out() -> None:
-    faults = "simulation={backend: local, faults: {dropout: 0.2, straggle: 0.1, corrupt: 0.1}}"
-    data = "dataset={kind: synthetic, users: 60, items: 60, ratings: 1200}"
-    result = run(load("counts-and-bits", [data, faults]), page=False)
+    faulty = {"backend": "local", "faults": {"dropout": 0.2, "straggle": 0.1, "corrupt": 0.1}}
+    result = run_of_ratings("counts-and-bits", **COUNTED, simulation=faulty)
     first, second = result.rounds
     assert second["replies"] + second["failures"] == first["replies"]
     assert 0 < second["failures"] < first["replies"]

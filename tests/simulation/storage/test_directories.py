@@ -1,11 +1,13 @@
 """The comparison directory: claimed once, and never over something else."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from dprec.errors import InputError
-from simulation.storage.directories import ComparisonDirectory, check_table
+from simulation.storage.directories import ComparisonDirectory
 from tests.refusals import refused_at
 
 ONE, OTHER, COSMETIC = "name: a\nseeds: [1]\n", "name: a\nseeds: [2]\n", "name: a\nseeds: [1]\ntitle: A\n"
@@ -46,26 +48,26 @@ def test_tables_are_written_whole(tmp_path: Path) -> None:
     assert (tmp_path / "noise.csv").read_text() == "low,high\n-1.0,1.0\n"
 
 
-def test_a_table_that_was_cut_or_changed_is_refused(tmp_path: Path) -> None:
-    directory = ComparisonDirectory.claim_for(tmp_path, ONE)
-    directory.write_tables([{"name": "a", "rmse": 1.0}, {"name": "b", "rmse": 2.0}], [{"name": "a"}])
-    table = tmp_path / "comparison.csv"
-    check_table(table)
-    check_table(tmp_path / "timing.csv")
-    table.write_text("name,rmse\na,1.0\n")
-    with pytest.raises(InputError, match=r"comparison\.csv: 1 row; accepted: .* --resume writes it again"):
-        check_table(table)
-    table.write_text("name,rmse\na,1.0\nb,1.0\n")
-    with refused_at("comparison.csv"):
-        check_table(table)
-    directory.write_tables([{"name": "c"}], [])
-    check_table(table)
+def test_no_other_process_writes_to_a_directory_that_is_claimed(tmp_path: Path) -> None:
+    claim = (
+        "import sys; from simulation.storage import ComparisonDirectory as held;"
+        "held = held.claim_for(sys.argv[1], 'name: a\\nseeds: [1]\\n', resume=True);"
+        "print('claimed', flush=True); input()"
+    )
+    command = [sys.executable, "-c", claim, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "claimed\n"
+        with pytest.raises(InputError, match="another process writes to it"):
+            ComparisonDirectory.claim_for(tmp_path, ONE, resume=True)
+        other.communicate("\n")
+    first = ComparisonDirectory.claim_for(tmp_path, ONE, resume=True)
+    assert ComparisonDirectory.claim_for(tmp_path, ONE, resume=True).path == first.path
 
 
-def test_a_table_alone_is_accepted_and_a_damaged_record_is_named(tmp_path: Path) -> None:
-    table = tmp_path / "comparison.csv"
-    table.write_text("name\na\n")
-    check_table(table)
-    (tmp_path / "tables.json").write_text('{"files": {"comparison.csv": {"rows": 1, "sha256": "x"}}}')
-    with refused_at("tables.json: files.comparison.csv.sha256"):
-        check_table(table)
+def test_what_a_killed_process_has_half_written_is_removed(tmp_path: Path) -> None:
+    ComparisonDirectory.claim_for(tmp_path, ONE)
+    (tmp_path / ".dprec-comparison.csv-abc").write_text("half")
+    (tmp_path / ".mine").write_text("mine")
+    ComparisonDirectory.claim_for(tmp_path, ONE, resume=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".mine", "comparison.yaml"]

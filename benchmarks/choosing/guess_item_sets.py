@@ -1,0 +1,83 @@
+"""Guesses what people rated from the table of items that all devices are sent.
+
+Somebody who knows that a person rated some rare item ranks all other items by how popular they are and by how
+near their places are to that item's. `least_raters.py` prints how well that works.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from dprec.completion import Calibrated
+from dprec.observations import EmbeddingRelease, Observations, SymbolReports
+from dprec.personalization.broadcast import calibrated_broadcast
+from dprec.ratings import Ratings
+from dprec.wire import ItemTable
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """How well people's other items are guessed.
+
+    Parameters
+    ----------
+    with_table, popularity : float
+        Mean area under the ROC curve, with the places of the table and by how often items are rated alone.
+    guessed : int
+        Pairs of an item and a rater from whom was guessed.
+    """
+
+    with_table: float
+    popularity: float
+    guessed: int
+
+
+def table_of_sets(train: Ratings, embedding_release: EmbeddingRelease, seed: int = 1) -> ItemTable:
+    """Return the table that devices of `sets-only` decode."""
+    values, nothing = np.ones(train.count), np.zeros(train.count, dtype=np.int64)
+    symbols = SymbolReports((np.ones((train.scale.levels, 1)),), nothing, nothing)
+    cells = train.users.astype(np.int32), train.items.astype(np.int32)
+    shape = train.n_users, train.n_items
+    seen = Observations.of(
+        *cells, values, shape, train.scale, evidence=symbols, embedding_release=embedding_release
+    )
+    encoded = calibrated_broadcast(Calibrated().fit(seen, seed), train).encode()
+    return ItemTable.decode(encoded, n_levels=train.scale.levels, n_items=train.n_items)
+
+
+def guesses(table: ItemTable, train: Ratings, raters: int = 1) -> Guesses:
+    """Guess the other items of everybody who rated an item with so many raters.
+
+    Whoever guesses is given how often each item is rated, whatever the table says of that.
+    """
+    rated = np.zeros((train.n_users, train.n_items), dtype=np.bool_)
+    rated[train.users, train.items] = True
+    counts = rated.sum(axis=0)
+    popularity = _standardised(np.log1p(counts))
+    directions = table.directions(1e-9)
+    areas = []
+    for item in np.flatnonzero(counts == raters):
+        near = _standardised(directions @ directions[item])
+        others = np.arange(train.n_items) != item
+        for user in np.flatnonzero(rated[:, item]):
+            own = rated[user, others]
+            if own.any():
+                areas.append([area(popularity[others] + by[others], own) for by in (near, 0 * near)])
+    with_table, by_popularity = np.mean(areas, axis=0).tolist()
+    return Guesses(with_table, by_popularity, len(areas))
+
+
+def area(scores: NDArray[np.float64], wanted: NDArray[np.bool_]) -> float:
+    """Return the area under the ROC curve: how often a wanted item scores higher than another, ties half."""
+    above = rankdata(scores)[wanted].sum() - wanted.sum() * (wanted.sum() + 1) / 2
+    return float(above / (wanted.sum() * (~wanted).sum()))
+
+
+def _standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    deviation = values.std()
+    standard: NDArray[np.float64] = (values - values.mean()) / (deviation if deviation > 0 else 1.0)
+    return standard

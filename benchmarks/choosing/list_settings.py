@@ -1,0 +1,244 @@
+"""Judges what follows from the noise of a noisy table: `GramSettings` and `ridge_of` in dprec/lists/gram.py.
+
+    python benchmarks/choosing/list_settings.py [--path ../shared/data/ml-100k] [NAME ...]
+
+NAME is a number of GramSettings, `ridge`, `variances` of `PublicKernels`, or one of `public-start` in
+dprec/lists/products.py: `tastes`, the share of scores by features, `_RIDGE`, `_PARTS` and `COLUMNS`. Each is
+multiplied by a few factors, with Gaussian noise of three taus, on validation items of MSWeb, and of MovieLens
+100K with its content and without: of a fifth of each user's train items those that are test items of none of
+the seeds that published comparisons have. Figures are NDCG@10 of six draws. Prints what is best, and fails if
+that is better than the rule by more than .002, and by more than chance explains. Takes about five minutes of
+processor time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+from scipy import sparse
+from validation import TESTED_SEEDS, arguments, best_of
+
+from dprec.arrays import Floats
+from dprec.catalogue import Catalogue
+from dprec.datasets import Dataset, MovieLens100K, MsWeb, selected
+from dprec.lists import ListMethod, TableOptions, products
+from dprec.lists import method as list_method
+from dprec.lists.contributions import DIAGONAL, SetContributions
+from dprec.lists.gram import (
+    GramSettings,
+    denoised_table,
+    joined_popularity,
+    popular_items,
+    popularity_estimate,
+    ridge_of,
+    scores,
+)
+from dprec.lists.model import ItemTable
+from dprec.lists.products import TasteModel
+from dprec.lists.public_kernels import CATEGORIES, NUMBERS, PublicKernels, popularity_bins
+from dprec.metrics import Hits
+from dprec.ratings import POSITIVE
+from dprec.splits import UserHoldout
+from dprec.sums import UNIT, Releases
+
+TAUS = (4.8e-3, 1.3e-3, 3e-4)
+SEEDS = (1, 2, 3, 4, 5, 6)
+FACTORS = (0.4, 1.0, 2.5)
+WHOLE = {"_PARTS": (0.5, 1.0, 2.0), "COLUMNS": (0.5, 1.0, 2.0)}
+LEAST = 0.002
+"""A difference in NDCG@10 that is too small to matter."""
+OF_TABLE = ("popularity_share", "table_items", "share_of_weights")
+OF_TASTES = ("tastes", "_RIDGE", "_PARTS", "COLUMNS")
+OF_CONTENT = ("variances", *OF_TASTES)
+EVERY = (*OF_TABLE, "ridge", *OF_CONTENT)
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """Sets that are learned from, and the items that judge."""
+
+    sets: sparse.csr_array
+    judging: sparse.csr_array
+    catalogue: Catalogue | None
+    seed: int
+
+
+def draws(dataset: Dataset, test_fraction: float, *, content: bool) -> list[Draw]:
+    """Return the draws of validation items."""
+    ratings, split = selected(dataset).load(), UserHoldout(test_fraction=test_fraction)
+    tested = np.concatenate([split.test_rows(ratings, seed) for seed in TESTED_SEEDS])
+    found = []
+    for seed in SEEDS:
+        kept = np.ones(ratings.count, dtype=np.bool_)
+        kept[split.test_rows(ratings, seed)] = False
+        train = ratings.select(kept)
+        judging = np.zeros(train.count, dtype=np.bool_)
+        judging[UserHoldout().test_rows(train, 100 + seed)] = True
+        judging &= ~np.isin(np.flatnonzero(kept), tested)
+        ones, places = np.ones(train.count), (train.users, train.items)
+        sets, judges = (
+            sparse.csr_array(
+                (ones[rows], (places[0][rows], places[1][rows])), shape=(train.n_users, train.n_items)
+            )
+            for rows in (~judging, judging)
+        )
+        catalogue = dataset.catalogue(train.item_ids) if content else None
+        found.append(Draw(sets, judges, catalogue, seed))
+    return found
+
+
+def validation_draws(folder: str) -> dict[str, Callable[[], list[Draw]]]:
+    """Return what loads the draws of each data set, given the folder of MovieLens 100K."""
+    movies = MovieLens100K(path=folder, items=True, positive=">= 4", min_items=5)
+    visits = MsWeb(path=str(Path(folder).with_name("msweb")), min_items=3)
+    return {
+        "MSWeb": partial(draws, visits, 0.3, content=False),
+        "MovieLens": partial(draws, movies, 0.2, content=False),
+        "MovieLens with content": partial(draws, movies, 0.2, content=True),
+    }
+
+
+def pairs_sum(sets: sparse.csr_array) -> Floats:
+    """Return the sum of all contributions of pairs, shape (cells,)."""
+    sizes = np.diff(sets.indptr)
+    weights = 1 / np.sqrt(np.maximum(DIAGONAL**2 * sizes + sizes * (sizes - 1) / 2, DIAGONAL**2))
+    table = (sets.T @ (sets * weights[:, None])).toarray()
+    table[np.diag_indices(len(table))] *= DIAGONAL
+    upper: Floats = table[np.triu_indices(len(table))]
+    return upper
+
+
+def ndcg(draw: Draw, ranked: Floats) -> float:
+    """Return NDCG@10 of scores, ties against what is held out, without the items that are learned from."""
+    ranked[draw.sets.nonzero()] = -np.inf
+    users, items = draw.judging.nonzero()
+    wanted = ranked[users, items]
+    ranks = np.concatenate(
+        [
+            (ranked[part] >= score[:, None]).sum(axis=1)
+            for part, score in zip(np.array_split(users, 50), np.array_split(wanted, 50), strict=True)
+        ]
+    ).astype(np.float64)
+    _, own = np.unique(users, return_inverse=True)
+    return float(Hits.at(ranks, own, 10).ndcg(10).mean())
+
+
+def judged(draw: Draw, tau: float, factors: Mapping[str, float], *, table: bool = True) -> float:
+    """Return the NDCG@10 with settings of the rule times some factors, or of popularity alone."""
+    users, n_items = draw.sets.shape
+    random = np.random.default_rng(draw.seed)
+    rule = GramSettings.of(tau, n_items, content=draw.catalogue is not None)
+    settings = changed(rule, factors, n_items)
+    if not table:
+        settings = replace(settings, popularity_share=1.0)
+    items, known = np.arange(n_items), None
+    if settings.popularity_share:
+        deviation = tau * users / math.sqrt(settings.popularity_share)
+        sizes = np.maximum(np.diff(draw.sets.indptr), 1)
+        total = np.asarray((draw.sets * (1 / np.sqrt(sizes))[:, None]).sum(axis=0))
+        popularity = popularity_estimate(total + deviation * random.standard_normal(n_items), deviation)
+        items = popular_items(popularity, settings.table_items)
+        known = popularity[items]
+        noise = deviation
+    found = None
+    if table:
+        deviation = tau * users / math.sqrt(1 - settings.popularity_share)
+        total = pairs_sum(sparse.csr_array(draw.sets[:, items]))
+        noisy = total + deviation * random.standard_normal(total.size)
+        if known is not None:
+            known = popularity[items] = joined_popularity(known, noise, noisy, deviation)
+        found = denoised_table(noisy, deviation, known, settings.coherent_share)
+        popularity = found.popularity if known is None else popularity
+        ridge = factors.get("ridge", 1.0) * ridge_of(noisy, deviation, users)
+    expected = np.log(popularity)
+    if draw.catalogue is not None:
+        bins = popularity_bins(draw.catalogue.numbers, popularity)
+        factor = factors.get("variances", 1.0)
+        spread = (CATEGORIES * factor, NUMBERS * factor)
+        kernels = PublicKernels.among(draw.catalogue.categories, bins, popularity, spread)
+        expected = expected + kernels.scores(draw.sets)
+    if found is None:
+        return ndcg(draw, np.broadcast_to(expected, draw.sets.shape).copy())
+    sent = ItemTable.of(items.astype(np.int32), found, ridge, settings.share_of_weights)
+    return ndcg(draw, scores(draw.sets, items, sent.weights, expected, sent.share))
+
+
+def judged_tastes(draw: Draw, tau: float, name: str, factor: float) -> float:
+    """Return the NDCG@10 of products with features, one number of theirs times a factor."""
+    users, n_items = draw.sets.shape
+    method = ListMethod(options=TableOptions().suited(tau, n_items), of_features=True)
+    multipliers = tuple(tau * users / math.sqrt(share) for share in method.shares)
+    with ExitStack() as changes:
+        for module in (products, list_method):
+            if name != "tastes" and hasattr(module, name):
+                value = getattr(products, name)
+                changes.enter_context(mock.patch.object(module, name, type(value)(factor * value)))
+        learner = method.learner(Releases(users, n_items, POSITIVE), draw.catalogue, draw.seed)
+        random = np.random.default_rng(draw.seed)
+        own = SetContributions(draw.sets.indptr.astype(np.int64), draw.sets.indices.astype(np.int32))
+        for round_index, deviation in enumerate(multipliers, start=1):
+            layout = method.device(learner.model_bytes(), n_items, POSITIVE).layout(round_index)
+            vectors = own.vectors(layout)
+            total = np.bincount(vectors.rows, vectors.numbers[:, 0] * UNIT, layout.n_rows)
+            noisy = total + deviation * random.standard_normal(total.size)
+            learner.learn(round_index, noisy[:, None], layout, deviation, users)
+        model = method.device(learner.learned_bytes(), n_items, POSITIVE).model
+        assert isinstance(model, TasteModel)
+        share = model.share * (factor if name == "tastes" else 1.0)
+        return ndcg(draw, replace(model, share=share).scores(draw.sets))
+
+
+def judged_all(every: tuple[Draw, ...], tau: float, tried: Mapping[str, float]) -> list[float]:
+    """Return the NDCG@10 of every draw, with one number times a factor."""
+    ((name, factor),) = tried.items()
+    # The rule itself is judged once, whatever is tried beside it.
+    rule = "tastes" if name in OF_TASTES else "ridge"
+    return _judged_all(every, tau, name if factor != 1 else rule, factor)
+
+
+@cache
+def _judged_all(every: tuple[Draw, ...], tau: float, name: str, factor: float) -> list[float]:
+    if name in OF_TASTES:
+        return [judged_tastes(draw, tau, name, factor) for draw in every]
+    return [judged(draw, tau, {name: factor}) for draw in every]
+
+
+def changed(settings: GramSettings, factors: Mapping[str, float], n_items: int) -> GramSettings:
+    """Return the settings times some factors, as far as that is possible."""
+    values = {name: getattr(settings, name) * factor for name, factor in factors.items() if name in OF_TABLE}
+    if "table_items" in values:
+        values["table_items"] = min(math.ceil(values["table_items"]), n_items)
+    if "popularity_share" in values:
+        values["popularity_share"] = min(values["popularity_share"], 0.9)
+    if values.get("table_items", n_items) < n_items and not settings.popularity_share:
+        values["popularity_share"] = 0.1
+    return replace(settings, **values)
+
+
+def main() -> int:
+    """Print every figure; return 1 if the rule does not stand."""
+    folder, names = arguments(__doc__, EVERY)
+    agree = True
+    for title, drawn in validation_draws(folder).items():
+        every = tuple(drawn())
+        for tau, name in itertools.product(TAUS, names):
+            if name in OF_CONTENT and every[0].catalogue is None:
+                continue
+
+            about, figures = f"{title}, tau {tau:g},", partial(judged_all, every, tau)
+            tried = {name: WHOLE.get(name, FACTORS)}
+            agree &= best_of(about, tried, figures, {name: 1.0}, largest=True, least=LEAST)
+    return int(not agree)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""The app that `flwr run deployment` sends to a SuperLink."""

@@ -1,0 +1,43 @@
+"""The pseudorandom streams that noise and masks are made of: ChaCha20, keyed and one-way.
+
+A key comes from a hash with a purpose, so that no two streams are the same one.
+"""
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprec.randomness import Draws
+
+KEY_BYTES = 32
+"""Bytes of a stream's key."""
+
+_NONCE = bytes(16)
+
+
+def derived_key(secret: bytes, purpose: str, context: bytes = b"") -> bytes:
+    """Return the key that a secret of up to 64 bytes yields for a purpose and context."""
+    return hashlib.blake2b(context, key=secret, person=purpose.encode(), digest_size=KEY_BYTES).digest()
+
+
+def stream(key: bytes, count: int, dtype: np.dtype[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
+    """Return the first integers of a key's stream, uniform on all of their bits, shape (count,)."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+    cipher = Cipher(algorithms.ChaCha20(key, _NONCE), mode=None).encryptor()
+    return np.frombuffer(cipher.update(bytes(count * dtype.itemsize)), dtype=dtype.newbyteorder("<"))
+
+
+PURPOSE_OF_SUMS = b"secure sum"
+"""What tells the draws of keys from whatever else a device draws in the round."""
+
+_WORDS_OF_KEY = 4
+_WORD = np.dtype("<u8")
+
+
+def device_keys(draws: Draws, round_index: int) -> list[bytes]:
+    """Return every device's key of one sum, 32 bytes, from its own random words."""
+    own = draws.asked(PURPOSE_OF_SUMS)
+    words = np.stack([own.per_user(index, round_index) for index in range(_WORDS_OF_KEY)], axis=1)
+    return [row.tobytes() for row in words.astype(_WORD)]

@@ -1,0 +1,1 @@
+"""Sums whose parts devices mask: keys, shares and masks, and what devices and server say about them."""

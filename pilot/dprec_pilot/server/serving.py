@@ -1,0 +1,176 @@
+"""The server of a deployment: the app that a SuperLink runs, and one run of the protocol of a folder."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+from threadpoolctl import threadpool_limits
+
+from dprec.errors import InputError, within
+from dprec_pilot.server.journal import JOURNAL, Begun, Journal, JournalGrid, deliver, keep_deliveries
+from dprec_pilot.server.run_log import LOG, FollowedGrid, RunLog, followed, said_aloud
+from dprec_pilot.server.server_folder import Enrolled, ServerFolder, check_new
+from simulation.protocols.base import with_declared_losses
+from simulation.protocols.task import ServerOutcome, ServerTask
+from simulation.storage.directories import CONFIG, REPORT, SUMMARY
+from simulation.storage.run_directory import RunDirectory
+from simulation.storage.run_files import RANK, RunRecord, traffic_columns
+from simulation.storage.summarise import summarise_deployed
+from strategies.roster import Roster
+
+
+@contextmanager
+def bounded_pulls(seconds: float) -> Iterator[None]:
+    """Give up a reply whose contents do not follow within so many seconds, as long as the context lasts."""
+    from flwr.superlink.grid import http_grid
+
+    name = "pull_objects"
+    unbounded = getattr(http_grid, name)
+    setattr(http_grid, name, partial(unbounded, max_time=seconds, initial_backoff=0.1, backoff_cap=1.0))
+    try:
+        yield
+    finally:
+        setattr(http_grid, name, unbounded)
+
+
+_CONTENTS_SECONDS = 10.0
+"""How long the contents of a reply may take after it was announced."""
+
+
+def server_app() -> ServerApp:
+    """Return the app that a SuperLink runs; its run configuration is that of `app/`."""
+    app = ServerApp()
+
+    @app.main()
+    def main(grid: Grid, context: Context) -> None:
+        from simulation.pages import report
+
+        given = context.run_config
+        folder, output = _places(given, context.run_id)
+        with said_aloud(), bounded_pulls(_CONTENTS_SECONDS):
+            if given.get("resume", False):
+                resume(grid, folder, output)
+            else:
+                serve(grid, folder, output)
+        if given.get("page", True) and not (output / REPORT).exists():
+            report(output)
+
+    return app
+
+
+def _places(given: Mapping[str, Any], run_id: int) -> tuple[ServerFolder, Path]:
+    """Return the folder of the server, and that of the run."""
+    folder, output = str(given.get("folder", "")), str(given.get("output", ""))
+    for key, path in (("folder", folder), ("output", output or folder)):
+        if not Path(path).is_absolute():
+            raise InputError(f"--run-config {key}", repr(path), "an absolute path, on the server")
+    return ServerFolder(Path(folder)), Path(output or f"{folder}/runs/{run_id}")
+
+
+def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
+    """Run the protocol of a folder with the enrolled devices, and write the new run directory.
+
+    Until it is complete, it has the journal of the run. Raises InputError when a file of the folder is
+    damaged, or the directory holds something, and RunError when no usable report came.
+    """
+    check_new(output)
+    return _served(grid, folder, output)
+
+
+def resume(grid: Grid, folder: ServerFolder, output: Path) -> None:
+    """Go on with a run that was cut off, from its journal; deliver what one that is complete has for devices.
+
+    Raises InputError when the directory has no run of this folder, or its journal is damaged, and RunError as
+    `serve`.
+    """
+    if not (output / CONFIG).exists():
+        raise InputError(str(output), "no run", "the directory of a run that dprec-pilot run started")
+    if not (output / SUMMARY).exists() or (output / JOURNAL).exists():
+        _served(grid, folder, output)
+        return
+    delivered, missing = deliver(grid, output, folder.deployment.patience)
+    LOG.info("delivered to %d devices, %d are missing", delivered, missing)
+
+
+def _served(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
+    """Run a protocol, or go on where its journal ends, and write the run directory."""
+    began, fingerprint = time.perf_counter(), folder.deployment.fingerprint
+    directory = RunDirectory.claim(output, folder.config, resume=True)
+    with Journal.opened(output / JOURNAL, fingerprint, folder.enrolled()) as journal:
+        begun, reaching = journal.begun, JournalGrid(grid, journal, folder.deployment.patience)
+        with followed(output, begun.enrolled) as log:
+            outcome = _outcome(reaching, folder, begun, log)
+            keep_deliveries(output, reaching.undelivered)
+            written = directory.write(_record(folder, begun.enrolled, outcome, began))
+            # Reports are in it.
+            journal.delete()
+    return written
+
+
+def _record(
+    folder: ServerFolder, enrolled: Sequence[Enrolled], outcome: ServerOutcome, began: float
+) -> RunRecord:
+    known = folder.deployment
+    composed = outcome.accountant.get_epsilon(folder.config.protocol.delta)
+    columns = ["user", "item", "rating", "prediction", *([RANK] if known.scale.implicit else [])]
+    return RunRecord(
+        config=folder.config,
+        summary=summarise_deployed(
+            folder.config,
+            known.scale,
+            len(folder.item_ids),
+            outcome,
+            composed,
+            seeded=known.seeded,
+            total_seconds=time.perf_counter() - began,
+        ),
+        predictions={name: np.empty(0) for name in columns},
+        traffic=traffic_columns(
+            np.array([each.user for each in enrolled]),
+            np.full(len(enrolled), np.nan),
+            outcome,
+            composed,
+            folder.config.simulation.network,
+        ),
+        rounds=outcome.rounds,
+        channel=outcome.channel,
+        privacy=outcome.accountant,
+    )
+
+
+def _outcome(grid: JournalGrid, folder: ServerFolder, begun: Begun, log: RunLog) -> ServerOutcome:
+    protocol, known, items = folder.protocol(), folder.deployment, folder.item_ids
+    nodes = tuple(each.node_id for each in begun.enrolled)
+    task = ServerTask(
+        roster=Roster(nodes, len(nodes), users_per_node=1),
+        n_items=len(items),
+        scale=known.scale,
+        catalogue=folder.catalogue(),
+        server_seed=known.server_seed(begun.run_key),
+        public_seed=int(known.public, 16),
+        group=folder.agreement.group(begun.run_key),
+        exchange_of=folder.exchange_of(begun.run_key),
+        progress=log.progress,
+        ended=log.note_round,
+    )
+    began = time.perf_counter()
+    with within("protocol"), threadpool_limits(limits=1):
+        protocol.check(task)
+        outcome = with_declared_losses(
+            protocol.served(task, protocol.serve(FollowedGrid(grid, log), task)),
+            protocol,
+            folder.config.schedule,
+        )
+    reached = grid.reached
+    never = np.array([node not in reached for node in nodes])
+    outcome.traffic.clear(never)
+    schedule = folder.config.schedule
+    notes = () if schedule is None else schedule.notes(1)
+    return replace(outcome, notes=notes + outcome.notes, seconds=time.perf_counter() - began)

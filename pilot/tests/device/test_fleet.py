@@ -1,0 +1,200 @@
+"""What a device makes of a server's certificate, in real handshakes with planted dates and names."""
+
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+from dprec.errors import InputError, RunError
+from dprec_pilot.device import service
+from dprec_pilot.device.device import LOG, Device
+from dprec_pilot.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError
+from dprec_pilot.device.node_key import new_node_key
+from dprec_pilot.device.service import Served, Service
+from dprec_pilot.server import certificates
+from dprec_pilot.server.certificates import Authority, Issued
+from pilot.tests.device.devices import install
+from pilot.tests.device.test_device import RATINGS, ROUNDS_SETUP
+
+HERE = "127.0.0.1"
+NO_ANSWER = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+@contextmanager
+def dated(monkeypatch: pytest.MonkeyPatch, days: float) -> Iterator[None]:
+    """Issue certificates some days later, or earlier."""
+
+    class Shifted(datetime):
+        @classmethod
+        def now(cls, zone: object = None) -> datetime:  # type: ignore[override]
+            return datetime.now(UTC) + timedelta(days=days)
+
+    with monkeypatch.context() as planted:
+        planted.setattr(certificates, "datetime", Shifted)
+        yield
+
+
+def whole_request(tls: ssl.SSLSocket) -> bytes:
+    """Read a request to its end: what is left unread would cut off the answer."""
+    with tls.makefile("rb") as stream:
+        head = b"".join(takewhile(bytes.strip, stream))
+        stream.read(int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0] or 0))
+    return head
+
+
+class Listener:
+    """A server whose certificate can be changed, and which answers 404 to whoever accepts it."""
+
+    def __init__(self, folder: Path, issued: Issued) -> None:
+        self._folder, self._socket = folder, socket.create_server((HERE, 0))
+        self.address = f"{HERE}:{self._socket.getsockname()[1]}"
+        self.heard = b""
+        self.show(issued)
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def show(self, issued: Issued) -> None:
+        """Use another certificate from now on."""
+        (self._folder / "server.crt").write_bytes(issued.certificate)
+        (self._folder / "server.key").write_bytes(issued.key)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self._folder / "server.crt", self._folder / "server.key")
+        self._context = context
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._socket.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                accepted, _ = self._socket.accept()
+                with (
+                    suppress(OSError),
+                    accepted,
+                    self._context.wrap_socket(accepted, server_side=True) as tls,
+                ):
+                    self.heard += whole_request(tls)
+                    tls.sendall(NO_ANSWER)
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    made = Authority.new(3650)
+    (tmp_path / "ca.crt").write_bytes(made.issued.certificate)
+    return made
+
+
+@pytest.fixture
+def listen(tmp_path: Path) -> Iterator[Callable[[Issued], Listener]]:
+    listeners: list[Listener] = []
+
+    def listening(issued: Issued) -> Listener:
+        listeners.append(Listener(tmp_path, issued))
+        return listeners[-1]
+
+    yield listening
+    for each in listeners:
+        each.close()
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> NodeKey:
+    (tmp_path / "node.key").write_bytes(new_node_key().private)
+    return NodeKey.read(tmp_path / "node.key")
+
+
+def test_a_certificate_of_the_authority_is_accepted(
+    tmp_path: Path, authority: Authority, listen: Callable[[Issued], Listener], key: NodeKey
+) -> None:
+    listener = listen(authority.issue([HERE], 1))
+    with pytest.raises(NotAdmittedError, match="404"):
+        Fleet(listener.address, tmp_path / "ca.crt").activate(key, 30.0)
+    assert listener.heard.startswith(b"POST /v1/fleet/")
+
+
+@pytest.mark.parametrize(
+    ("issued", "line"),
+    [
+        (-100.0, "its certificate has expired; by this clock, it is 20"),
+        (+100.0, "its certificate is not valid yet; by this clock, it is 20"),
+        ("127.0.0.2", "its certificate is not for 127.0.0.1, but for another address"),
+        ("other.example", "its certificate is not for 127.0.0.1, but for another address"),
+    ],
+)
+def test_a_certificate_that_may_be_mended_counts_as_a_server_that_is_away(
+    tmp_path: Path,
+    authority: Authority,
+    listen: Callable[[Issued], Listener],
+    key: NodeKey,
+    monkeypatch: pytest.MonkeyPatch,
+    issued: float | str,
+    line: str,
+) -> None:
+    if isinstance(issued, str):
+        made = authority.issue([issued], 1)
+    else:
+        with dated(monkeypatch, issued):
+            made = authority.issue([HERE], 1)
+    listener = listen(made)
+    fleet = Fleet(listener.address, tmp_path / "ca.crt")
+    with pytest.raises(ServerAwayError) as caught:
+        fleet.activate(key, 30.0)
+    assert line in str(caught.value)
+    assert listener.heard == b""
+    listener.show(authority.issue([HERE], 1))
+    with pytest.raises(NotAdmittedError, match="404"):
+        fleet.activate(key, 30.0)
+
+
+def test_a_name_is_told_from_an_address(
+    tmp_path: Path, authority: Authority, listen: Callable[[Issued], Listener], key: NodeKey
+) -> None:
+    port = listen(authority.issue([HERE], 1)).address.partition(":")[2]
+    with pytest.raises(ServerAwayError, match="not for localhost, but for another name"):
+        Fleet(f"localhost:{port}", tmp_path / "ca.crt").activate(key, 30.0)
+
+
+def test_another_authority_is_refused_at_first_and_waited_out_later(
+    tmp_path: Path, authority: Authority, listen: Callable[[Issued], Listener], key: NodeKey
+) -> None:
+    listener = listen(Authority.new(1).issue([HERE], 1))
+    fleet = Fleet(listener.address, tmp_path / "ca.crt")
+    with pytest.raises((InputError, ServerAwayError)) as caught:
+        fleet.activate(key, 30.0)
+    assert isinstance(caught.value, InputError)
+    assert caught.value.where == str(tmp_path / "ca.crt")
+    listener.show(authority.issue([HERE], 1))
+    with pytest.raises(NotAdmittedError, match="404"):
+        fleet.activate(key, 30.0)
+    heard = listener.heard
+    listener.show(Authority.new(1).issue([HERE], 1))
+    with pytest.raises(ServerAwayError, match="of another authority"):
+        fleet.activate(key, 30.0)
+    assert listener.heard == heard
+
+
+def test_an_expired_certificate_is_tried_again_and_is_no_exit(
+    tmp_path: Path,
+    authority: Authority,
+    listen: Callable[[Issued], Listener],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with dated(monkeypatch, -100.0):
+        listener = listen(authority.issue([HERE], 1))
+    folder = install(tmp_path / "u0", ROUNDS_SETUP, RATINGS)
+    folder.node_key_file.write_bytes(new_node_key().private)
+    one = Served(Device(folder), NodeKey.read(folder.node_key_file))
+    serving = Service(Fleet(listener.address, tmp_path / "ca.crt"), [one], threading.Event())
+    monkeypatch.setattr(service, "_FIRST_PAUSE", 0.0)
+    with caplog.at_level(logging.INFO, logger=LOG.name), pytest.raises(RunError, match="1 of 1 devices"):
+        serving.run_once()
+    assert len(caplog.records) == 4
+    assert all("its certificate has expired" in record.getMessage() for record in caplog.records)

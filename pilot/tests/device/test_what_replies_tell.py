@@ -1,0 +1,450 @@
+"""What replies tell of a profile beyond what the mechanism sends: nothing, whatever a server asks.
+
+Each test is an attack: a server asks devices with different profiles the same, and compares what they say.
+How long they take is the subject of `test_times.py`.
+"""
+
+import logging
+import math
+import warnings
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flwr.app import Message, RecordDict
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dprec.accounting import PrivacyBudget, worst_pair
+from dprec.binarization import binary_scale
+from dprec.completion import slope_channel
+from dprec.errors import InputError
+from dprec.exchange import (
+    COUNT,
+    DELIVER,
+    IDENTIFY,
+    PERSONALIZE,
+    RECOMMEND,
+    REPLACE,
+    REPORT,
+    ROW_ENTRY,
+    SLOPES,
+    TRAIN,
+    GradientPerturbationSetup,
+    OneShotSetup,
+    RefusalCode,
+    Setup,
+)
+from dprec.mechanisms import (
+    BitsAndCounts,
+    BoundedLaplace,
+    FisherOptimal,
+    Hybrid,
+    Mechanism,
+    ResidualBits,
+    ThresholdBit,
+)
+from dprec.personalization import Devices, OrdinalProcess
+from dprec.ratings import Ratings
+from dprec.reports import CellFamily, CountFamily, DrawsFor, Profiles
+from dprec.wire import ItemListCodec, ItemTable, encode_broadcast
+from dprec.wire import downlink as item_table
+from dprec_pilot.device.device import LOG, Device
+from dprec_pilot.device.folder import DeviceFolder
+from dprec_pilot.device.ledger import Limits
+from pilot.tests.device.devices import (
+    ITEMS,
+    UNLIMITED,
+    group_on,
+    install,
+    report_in,
+    request,
+    some_ratings,
+)
+from pilot.tests.device.test_device import ROUNDS_SETUP, factors, limits
+
+RATINGS = some_ratings()
+LEVELS = RATINGS.scale.levels
+SETUP = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=0.1), predicts=True)
+GROUP = group_on(SETUP, RATINGS)
+NO_BUDGET = Limits(per_rating=0, per_rating_lifetime=0, per_user=0, per_user_lifetime=0, runs=0)
+
+TOP = float(RATINGS.scale.values[-1])
+PROFILES: dict[str, dict[int, float]] = {
+    "nothing": {},
+    "one rating": {0: TOP},
+    "the other half": dict(zip(range(0, ITEMS, 2), [1.0, 2.0, 3.0, 4.0, 5.0, 1.0], strict=True)),
+    "everything": {item: 1.0 + item % LEVELS for item in range(ITEMS)},
+}
+
+
+def device_with(
+    folder: Path, profile: dict[int, float], setup: Setup = SETUP, allowed: Limits = UNLIMITED
+) -> Device:
+    device = install(folder, setup, RATINGS, limits=allowed)
+    write_profile(device, profile)
+    return Device(DeviceFolder(device.path))
+
+
+def write_profile(folder: DeviceFolder, profile: dict[int, float]) -> None:
+    lines = [f"{RATINGS.item_ids[item]},{value}" for item, value in profile.items()]
+    folder.profile_file.write_text("\n".join(["item,rating", *lines, ""]))
+
+
+def devices(folder: Path, setup: Setup = SETUP, allowed: Limits = UNLIMITED) -> list[Device]:
+    """Return a device for each of the profiles."""
+    return [device_with(folder / name, profile, setup, allowed) for name, profile in PROFILES.items()]
+
+
+def outcome(reply: Message) -> str:
+    """Return what a server learns from how a reply turned out: that it is one, or the code of an error."""
+    if not reply.has_error():
+        return "answered"
+    assert reply.error.reason == RefusalCode(reply.error.code).name
+    return reply.error.reason
+
+
+def told(asked: list[Device], question: Message) -> str:
+    """Ask devices with different profiles the same; return what all of them say."""
+    outcomes = {outcome(device.answer(question)) for device in asked}
+    assert len(outcomes) == 1
+    return outcomes.pop()
+
+
+def personalize(table: ItemTable, run: int) -> Message:
+    return request(PERSONALIZE, GROUP, run, table=table.encode())
+
+
+def test_no_table_of_items_tells_which_items_are_rated(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Cut points so close that rounding leaves nothing of a level, near one item at a time."""
+    asked, run = devices(tmp_path, allowed=NO_BUDGET), 0
+    for gap, shift, item in product((1e-16, 1e-15, 1e-38), (0.0, 3.5), range(0, ITEMS, 2)):
+        means, run = np.full(ITEMS, 100.0), run + 1
+        means[item] = 0.0
+        cuts = (np.arange(LEVELS - 1) - shift) * gap
+        assert told(asked, personalize(ItemTable.of_biases(cuts, means, np.zeros(ITEMS)), run)) == "answered"
+        for device in asked:
+            work = device.take_work()
+            assert work is not None
+            work()
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+NUMBERS = st.sampled_from([0.0, 1e-38, 1e-16, 0.5, 8.0, 37.6, 999.0])
+SIGNED = st.builds(lambda size, sign: sign * size, NUMBERS, st.sampled_from([-1.0, 1.0]))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> ItemTable:
+    """Any table that a device takes."""
+    cuts = np.sort(np.array(draw(st.lists(SIGNED, min_size=LEVELS - 1, max_size=LEVELS - 1, unique=True))))
+    widths = draw(st.tuples(*[st.integers(0, 3)] * 4))
+
+    def columns(width: int) -> np.ndarray:
+        cells = draw(st.lists(SIGNED, min_size=ITEMS * width, max_size=ITEMS * width))
+        return np.array(cells, dtype=np.float64).reshape(ITEMS, width)
+
+    places, item_factors, numbers, categories = map(columns, widths)
+    leanings = np.full((widths[0], 1 + widths[1]), draw(SIGNED))
+    biases = columns(1)[:, 0], np.abs(columns(1)[:, 0])
+    return ItemTable(cuts, *biases, places, item_factors, numbers, categories > 0.4, leanings)
+
+
+@pytest.mark.thorough
+@given(tables(), st.lists(st.integers(0, LEVELS), min_size=ITEMS, max_size=ITEMS))
+@settings(max_examples=150, deadline=None)
+def test_numerics_never_fail_for_a_table_that_was_taken(sent: ItemTable, levels: list[int]) -> None:
+    try:
+        table = ItemTable.decode(sent.encode(), n_levels=LEVELS, n_items=ITEMS)
+    except ValueError:
+        return
+    rated = np.flatnonzero(levels)
+    values = RATINGS.scale.values[np.array(levels)[rated] - 1]
+    ratings = Ratings.from_triples(
+        np.zeros(rated.size, dtype=np.int64),
+        rated,
+        values,
+        RATINGS.scale,
+        user_ids=np.arange(1),
+        item_ids=np.arange(ITEMS),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        process = OrdinalProcess()
+        predicted = Devices(process, table, ratings).predict(
+            np.zeros(ITEMS, dtype=np.int64), np.arange(ITEMS)
+        )
+    assert ((predicted >= RATINGS.scale.low) & (predicted <= RATINGS.scale.high)).all()
+
+
+def test_a_reply_has_left_before_anything_is_computed_for_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Devices, "predict", fails)
+    table = ItemTable.of_biases(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
+    (device,) = devices(tmp_path)[:1]
+    assert not device.answer(personalize(table, 1)).has_error()
+    work = device.take_work()
+    assert work is not None
+    assert device.take_work() is None
+    with caplog.at_level(logging.ERROR, logger=LOG.name):
+        work()
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert not device.folder.predictions_file.exists()
+
+
+def test_a_run_delivers_once(tmp_path: Path) -> None:
+    asked = devices(tmp_path)
+    one, other = (
+        ItemTable.of_biases(np.arange(LEVELS - 1.0), np.full(ITEMS, mean), np.ones(ITEMS)) for mean in (0, 1)
+    )
+    assert told(asked, personalize(one, 1)) == "answered"
+    asked = [Device(DeviceFolder(device.folder.path)) for device in asked]
+    assert told(asked, personalize(one, 1)) == "answered"
+    assert told(asked, personalize(other, 1)) == "CHANGED_REQUEST"
+    assert told(asked, personalize(other, 2)) == "answered"
+
+
+def test_what_is_remembered_of_deliveries_does_not_grow_with_the_runs_of_a_server(tmp_path: Path) -> None:
+    device = device_with(tmp_path / "u", {})
+    table = ItemTable.of_biases(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
+    sizes = []
+    for run in range(1000, 1200):
+        device.answer(personalize(table, run))
+        sizes.append(device.folder.state_file.stat().st_size)
+    assert max(sizes[100:]) == sizes[100] < 20_000
+
+
+def test_a_profile_that_changes_or_is_damaged_does_not_show(tmp_path: Path) -> None:
+    asked = [device_with(tmp_path / str(number), PROFILES["everything"]) for number in range(3)]
+    assert told(asked, request(REPORT, GROUP)) == "answered"
+    write_profile(asked[1].folder, PROFILES["nothing"])
+    asked[2].folder.profile_file.write_text("item,rating\n1,no stars\n")
+    for question in (request(IDENTIFY, ""), request(REPORT, GROUP), request(REPORT, GROUP, run=2)):
+        assert told(asked, question) == "answered"
+    asked = [Device(device.folder) for device in asked[:2]]
+    assert told(asked, request(IDENTIFY, "")) == "answered"
+
+
+ALLOWED = [
+    limits(per_rating=0.05),
+    limits(per_rating_lifetime=0.05),
+    limits(per_user=0.05),
+    limits(per_user=0.1),
+    limits(per_user=0.35),
+    limits(per_user_lifetime=0.1 * ITEMS),
+    limits(per_user_lifetime=1.5 * 0.1 * ITEMS),
+    UNLIMITED,
+    NO_BUDGET,
+]
+"""For 0.1 per rating: below one, between one rating and all of them, exactly all, and one run of two."""
+
+
+@pytest.mark.parametrize("number", range(len(ALLOWED)))
+@pytest.mark.parametrize("mechanism", [ThresholdBit(), BoundedLaplace(), BitsAndCounts()])
+def test_no_limit_tells_how_much_is_rated(tmp_path: Path, number: int, mechanism: Mechanism) -> None:
+    setup = OneShotSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=0.1))
+    asked, group = devices(tmp_path, setup, ALLOWED[number]), group_on(setup, RATINGS)
+    first, second = (told(asked, request(REPORT, group, run)) for run in (1, 2))
+    whole, budget = 0.1 * ITEMS, ALLOWED[number]
+    fits = min(budget.per_user or np.inf, budget.per_user_lifetime or np.inf) >= whole
+    free = budget.per_rating is budget.per_rating_lifetime is None
+    assert first == ("answered" if budget is not NO_BUDGET and free and fits else "BUDGET_SPENT")
+    assert second == ("answered" if budget is UNLIMITED else "BUDGET_SPENT")
+    for device in asked:
+        for charge in device.charges:
+            assert charge.loss.per_rating <= charge.most.per_rating
+            assert charge.loss.per_user <= charge.most.per_user
+
+
+def test_a_defect_does_not_show_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong for some profiles: the device answers as if nothing were rated, and pays."""
+    empty, device = (device_with(tmp_path / name, profile) for name, profile in [*PROFILES.items()][:2])
+    drawn = CellFamily.drawn
+
+    def fails_for_some(family: CellFamily, profiles: Profiles, draws: DrawsFor) -> np.ndarray:
+        if profiles.items.size:
+            raise FloatingPointError
+        return drawn(family, profiles, draws)
+
+    monkeypatch.setattr(CellFamily, "drawn", fails_for_some)
+    replies = [each.answer(request(REPORT, GROUP)) for each in (empty, device)]
+    assert report_in(replies[0]) == report_in(replies[1])
+    assert len(device.charges) == 1
+
+
+def test_a_defect_of_the_account_does_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    setup = OneShotSetup(mechanism=BitsAndCounts(), privacy=PrivacyBudget(epsilon=0.1))
+    asked, report_losses = devices(tmp_path, setup), CountFamily.report_losses
+
+    def fails_for_some(family: CountFamily, profiles: Profiles, draws: DrawsFor) -> tuple[np.ndarray, ...]:
+        if profiles.items.size:
+            raise FloatingPointError
+        return report_losses(family, profiles, draws)
+
+    monkeypatch.setattr(CountFamily, "report_losses", fails_for_some)
+    assert told(asked, request(REPORT, group_on(setup, RATINGS))) == "answered"
+    for device in asked[1:]:
+        (charge,) = device.charges
+        assert charge.loss == charge.most
+        assert charge.most.per_user == pytest.approx(0.1 * ITEMS)
+
+
+@pytest.mark.parametrize("mechanism", [FisherOptimal(), Hybrid()])
+def test_short_profiles_are_reported_on_where_a_budget_per_user_gives_them_more_symbols(
+    tmp_path: Path, mechanism: Mechanism
+) -> None:
+    budget = PrivacyBudget(epsilon=20.0, per="user")
+    setup = OneShotSetup(mechanism=mechanism, privacy=budget)
+    calibrated = mechanism.family(budget, RATINGS.scale, ITEMS)
+    assert calibrated.channel(1).symbols >= calibrated.channel(ITEMS).symbols
+    for device in devices(tmp_path, setup)[1:]:
+        group = group_on(setup, RATINGS)
+        reports = [report_in(device.answer(request(REPORT, group, run))) for run in range(1, 9)]
+        decoded = calibrated.codec.decode(reports)
+        assert decoded.valid.all()
+        assert np.diff(decoded.indptr).min() > 0
+
+
+@pytest.mark.parametrize("budget", [40.0, 4.0])
+@pytest.mark.parametrize("composition", ["sum", "pld"])
+def test_no_profile_loses_more_than_any_profile_could(budget: float, composition: Any) -> None:
+    privacy = PrivacyBudget(epsilon=budget, per="user", composition=composition)
+    for mechanism in (ResidualBits(), ThresholdBit()):
+        calibrated = mechanism.family(privacy, RATINGS.scale, 40)
+        per_rating, per_user = calibrated.losses(np.arange(1, 41))
+        assert (per_rating <= calibrated.most_losses()[0]).all()
+        assert (per_user <= calibrated.most_losses()[1]).all()
+
+
+def test_ratings_are_not_sent_in_the_clear_for_the_price_of_items(tmp_path: Path) -> None:
+    """An AlterEgo holds ratings as they are, at items that whoever sends the candidates chooses."""
+    assert told(devices(tmp_path), request(REPLACE, GROUP, start=0, stop=1, rows=b"")) == "NOT_SET_UP"
+
+
+def test_one_part_under_many_names_is_refused_before_it_is_copied(tmp_path: Path) -> None:
+    question = request(RECOMMEND, GROUP, lists=[b""])
+    question.content = RecordDict({f"request{number}": question.content["request"] for number in range(2)})
+    assert told(devices(tmp_path), question) == "MALFORMED_REQUEST"
+
+
+def test_a_table_of_more_columns_than_anybody_needs_is_refused(tmp_path: Path) -> None:
+    few = ItemTable.of_biases(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
+    for categories, code in ((2046, "answered"), (2047, "MALFORMED_REQUEST")):
+        wide = replace(few, categories=np.zeros((ITEMS, categories), dtype=np.bool_))
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(item_table, "_MOST_COLUMNS", 4000)
+            sent = personalize(wide, categories)
+        assert told(devices(tmp_path / code), sent) == code
+        if code != "answered":
+            with pytest.raises(InputError, match="2049 numbers and categories of an item"):
+                wide.encode()
+
+
+TIMES = [(0.0, -(2.0**47) + 2.0**30), (2.0**47, 3600.0), (float("nan"), 1.0), (0.0, float("inf"))]
+
+
+@pytest.mark.parametrize("times", TIMES)
+def test_a_request_of_no_usual_time_is_refused(tmp_path: Path, times: tuple[float, float]) -> None:
+    """Sums of such numbers with the time at which an answer is ready are rounded by what that time is."""
+    asked, question = devices(tmp_path), request(REPORT, GROUP)
+    for device in asked:
+        question.metadata.__dict__["_created_at"], question.metadata.__dict__["_ttl"] = times
+        reply = device.answer(question)
+        assert outcome(reply) == "MALFORMED_REQUEST"
+        assert (reply.metadata.created_at, reply.metadata.ttl) == (0.0, 1e7)
+
+
+def test_replies_expire_by_the_numbers_of_the_request_alone(tmp_path: Path) -> None:
+    for question in (request(REPORT, GROUP), request(REPORT, "other"), request(IDENTIFY, "")):
+        for device in devices(tmp_path / str(question.metadata.message_id + question.metadata.group_id)):
+            reply, asked = device.answer(question).metadata, question.metadata
+            assert (reply.created_at, reply.ttl) == (asked.created_at, asked.ttl)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e19, 3e38])
+def test_no_factors_tell_what_is_rated(tmp_path: Path, size: float) -> None:
+    asked, group = devices(tmp_path, ROUNDS_SETUP), group_on(ROUNDS_SETUP, RATINGS)
+    for run, pattern in enumerate(
+        (np.ones((ITEMS, 2)), np.tile([1.0, -1.0], (ITEMS, 1)), np.eye(ITEMS, 2)), 1
+    ):
+        sent = encode_broadcast((size * pattern).astype("<f4"))
+        assert told(asked, request(TRAIN, group, run, round=1, factors=sent)) == "answered"
+        assert told(asked, request(DELIVER, group, run, factors=sent)) == "answered"
+        for device in asked:
+            work = device.take_work()
+            assert work is not None
+            work()
+
+
+REFUSED = [
+    request(RECOMMEND, GROUP, lists=[b"\xff" * 9]),
+    request(RECOMMEND, GROUP, lists=[]),
+    request(PERSONALIZE, GROUP, table=b""),
+    request(REPORT, "00000000"),
+    request(TRAIN, GROUP, round=1, factors=factors()),
+    request(COUNT, GROUP, groups=b""),
+    request(IDENTIFY, "", asked=b"\0"),
+    request("query.other", GROUP),
+]
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_what_is_refused_is_refused_to_everybody(tmp_path: Path, number: int) -> None:
+    assert told(devices(tmp_path), REFUSED[number]) in set(RefusalCode.__members__)
+
+
+SETUP_LOSSES = GradientPerturbationSetup(
+    link="logistic", sigma=1.0, clamp=0.5, symbols=256, epsilon_per_round=0.75, rounds=3
+)
+RATED = (4, 1, 0)
+"""Ratings of three users."""
+
+
+def signs() -> Ratings:
+    users = np.repeat(np.arange(len(RATED)), RATED)
+    items = np.concatenate([np.arange(count) for count in RATED])
+    values = np.where(items % 2, 1.0, -1.0)
+    return Ratings.from_triples(
+        users, items, values, binary_scale(), user_ids=np.arange(len(RATED)), item_ids=np.arange(6)
+    )
+
+
+@pytest.mark.parametrize("user", range(len(RATED)))
+def test_slopes_are_charged_once_for_every_rating_in_every_round(tmp_path: Path, user: int) -> None:
+    ratings, rated = signs(), RATED[user]
+    device = Device(install(tmp_path / "u", SETUP_LOSSES, ratings, user))
+    group = group_on(SETUP_LOSSES, ratings)
+    for round_index in range(1, SETUP_LOSSES.rounds + 1):
+        row = np.full(rated, 0.1 * round_index, dtype=ROW_ENTRY).tobytes() if round_index > 1 else b""
+        assert device.answer(request(SLOPES, group, round=round_index, rows=[row])).has_content()
+    slope = worst_pair(
+        slope_channel(SETUP_LOSSES.clamp, SETUP_LOSSES.symbols, SETUP_LOSSES.epsilon_per_round).weights
+    )[0]
+    assert slope == pytest.approx(SETUP_LOSSES.epsilon_per_round, rel=1e-6)
+    of_rating = [charge.loss.per_rating for charge in device.charges]
+    of_user = [charge.loss.per_user for charge in device.charges]
+    assert math.fsum(of_rating) == pytest.approx((rated > 0) * SETUP_LOSSES.rounds * slope, rel=1e-9)
+    assert math.fsum(of_user) == pytest.approx(rated * SETUP_LOSSES.rounds * slope, rel=1e-9)
+
+
+def test_what_was_delivered_is_known_after_something_else_was(tmp_path: Path) -> None:
+    """Of each type of message, whatever came between."""
+    asked = devices(tmp_path)
+    table = ItemTable.of_biases(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
+    lists = ItemListCodec(ITEMS)
+    one, other = (
+        request(RECOMMEND, GROUP, lists=lists.encode(np.array([[item]]), np.array([[3.0]])))
+        for item in (0, 1)
+    )
+    assert told(asked, one) == told(asked, personalize(table, 1)) == "answered"
+    assert told(asked, other) == "CHANGED_REQUEST"
+    assert told(asked, one) == "answered"

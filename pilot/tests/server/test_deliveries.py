@@ -1,0 +1,152 @@
+"""What costs nothing reaches a device that was away at the end of a run, whenever it comes back."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flwr.app import Message
+from flwr.serverapp import Grid
+
+from dprec_pilot.server import deadline_grid
+from dprec_pilot.server.journal import UNDELIVERED, forget
+from dprec_pilot.server.server_folder import ServerFolder
+from dprec_pilot.server.serving import resume, serve
+from pilot.tests.server.pilots import BLP, PG, USERS, grid_of, pilot
+from pilot.tests.server.test_deadline_grid import Clock
+from simulation.engine.grids import WaitingGrid
+from tests.refusals import refused_at
+
+AWAY = {1, 3}
+
+
+class LeavingGrid(WaitingGrid):
+    """A grid some of whose devices have left when it comes to what is delivered; others are never there."""
+
+    def __init__(self, grid: Grid, away: set[int], never: Iterable[int] = ()) -> None:
+        super().__init__(grid)
+        self.nodes = list(grid.get_node_ids())
+        self.away, self.never, self.delivering = away, set(never), False
+
+    def get_node_ids(self) -> Iterable[int]:
+        gone = self.never | (self.away if self.delivering else set())
+        return [node for user, node in enumerate(self.nodes) if user not in gone]
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        self.delivering = True
+
+
+def predictions(server: ServerFolder) -> list[bytes | None]:
+    files = [folder / "predictions.csv" for folder in sorted((server.path.parent / "devices").iterdir())]
+    return [file.read_bytes() if file.exists() else None for file in files]
+
+
+def ledgers(server: ServerFolder) -> list[str]:
+    return [
+        (folder / "ledger.jsonl").read_text() if (folder / "ledger.jsonl").exists() else ""
+        for folder in sorted((server.path.parent / "devices").iterdir())
+    ]
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody wait for a deadline."""
+    monkeypatch.setattr(deadline_grid, "time", Clock())
+
+
+def short(server: ServerFolder) -> None:
+    """Let the rounds of a pilot end without those who are not there."""
+    path = server.path / "deployment.json"
+    known = json.loads(path.read_text())
+    path.write_text(json.dumps({**known, "quorum": 0.4}))
+
+
+def left(server: ServerFolder, output: Path, never: Iterable[int] = ()) -> None:
+    """Run a pilot whose devices leave after the last report that is asked for."""
+    grid = LeavingGrid(grid_of(server), AWAY, never)
+    last = (PG["protocol"]["rounds"] if "pg-mf" in server.config.name else 1) * (USERS - len(list(never)))
+    pushed = 0
+
+    def push(messages: Iterable[Message]) -> Iterable[str]:
+        nonlocal pushed
+        sent = list(WaitingGrid.push_messages(grid, messages))
+        pushed += len(sent)
+        if pushed == last:
+            grid.leave()
+        return sent
+
+    grid.push_messages = push  # type: ignore[method-assign]
+    serve(grid, server, output)
+
+
+@pytest.mark.parametrize(
+    "values", [BLP, pytest.param(PG, marks=pytest.mark.thorough)], ids=lambda values: values["name"]
+)
+def test_who_comes_back_gets_what_the_others_have(tmp_path: Path, values: dict[str, Any]) -> None:
+    _, calm = pilot(values, tmp_path / "calm")
+    serve(grid_of(calm), calm, tmp_path / "calm-out")
+    _, server = pilot(values, tmp_path / "pilot")
+    short(server)
+    output = tmp_path / "out"
+    left(server, output)
+    before, files = ledgers(server), {path.name: path.read_bytes() for path in output.iterdir()}
+    assert [user for user, own in enumerate(predictions(server)) if own is None] == sorted(AWAY)
+    assert (output / UNDELIVERED).stat().st_mode & 0o777 == 0o600
+    # One comes back, and then the other.
+    for still_away in ({3}, set[int]()):
+        grid = LeavingGrid(grid_of(server), still_away)
+        grid.leave()
+        resume(grid, server, output)
+        assert {user for user, own in enumerate(predictions(server)) if own is None} == still_away
+        assert (output / UNDELIVERED).exists() is bool(still_away)
+    assert predictions(server) == predictions(calm)
+    assert ledgers(server) == before
+    del files[UNDELIVERED]
+    assert {path.name: path.read_bytes() for path in output.iterdir()} == files
+
+
+def test_who_never_took_part_pays_nothing_for_a_table(tmp_path: Path) -> None:
+    _, server = pilot(PG, tmp_path / "pilot")
+    short(server)
+    left(server, tmp_path / "out", never=[4])
+    resume(grid_of(server), server, tmp_path / "out")
+    assert all(own is not None for own in predictions(server))
+    assert ledgers(server)[4] == ""
+    assert not (tmp_path / "out" / UNDELIVERED).exists()
+
+
+def test_what_is_not_delivered_is_forgotten_if_asked_for(tmp_path: Path) -> None:
+    _, server = pilot(BLP, tmp_path / "pilot")
+    short(server)
+    left(server, tmp_path / "out")
+    assert forget(tmp_path / "out") == len(AWAY)
+    assert not (tmp_path / "out" / UNDELIVERED).exists()
+    assert forget(tmp_path / "out") == 0
+    resume(grid_of(server), server, tmp_path / "out")
+    assert [user for user, own in enumerate(predictions(server)) if own is None] == sorted(AWAY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[", "{}", "[1]"),
+        '[{"message_type": "train", "group": "", "content": "", "nodes": []}]',
+        '[{"message_type": "query.deliver", "group": "", "content": "", "nodes": [Infinity]}]',
+    ],
+)
+def test_a_file_that_was_changed_is_refused(tmp_path: Path, text: str) -> None:
+    _, server = pilot(BLP, tmp_path / "pilot")
+    serve(grid_of(server), server, tmp_path / "out")
+    (tmp_path / "out" / UNDELIVERED).write_text(text)
+    with refused_at(UNDELIVERED):
+        resume(grid_of(server), server, tmp_path / "out")
+
+
+def test_a_run_that_everybody_has_heard_of_keeps_nothing(tmp_path: Path) -> None:
+    _, server = pilot(BLP, tmp_path / "pilot")
+    serve(grid_of(server), server, tmp_path / "out")
+    assert not (tmp_path / "out" / UNDELIVERED).exists()
