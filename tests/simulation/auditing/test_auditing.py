@@ -279,9 +279,8 @@ def test_contributions_that_are_sketched_and_turned_keep_to_their_length(rotatio
     assert 0.98 * 2.0 < sketched[LONGEST].at_least <= 2.0
 
 
-def test_a_schedule_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["audit", "weekly-fresh", "--trials", "200"])
-    assert caught.value.code == 2
-    (error,) = capsys.readouterr().err.splitlines()
-    assert error.startswith("dprec: schedule: 'fresh'; accepted: null")
+def test_a_schedule_is_refused(dprec: Any) -> None:
+    finished = dprec("audit", "weekly-increments", "--trials", 200)
+    assert finished.code == 2
+    (error,) = finished.err.splitlines()
+    assert error.startswith("dprec: schedule: 'increments'; accepted: null")
