@@ -228,7 +228,11 @@ class VariationalMogMatrixFactorization(Completion):
         mean, size = observations.mean, observations.values.size
         residuals = observations.values - mean
         spread = max(float(residuals.var()) if size else 1.0, SMALLEST_VARIANCE)
-        users, items = self._first_sides(observations.shape, spread, seed)
+        users = Side.at_zero(observations.shape[0], self.rank, spread, sharing=self.rank)
+        items = Side.at_random(observations.shape[1], self.rank, spread, sharing=self.rank, seed=seed)
+        if self.ridge is not None:
+            prior = np.eye(1 + self.rank) / self.ridge
+            users, items = replace(users, prior=prior), replace(items, prior=prior)
         mixture = GaussianMixture.around(spread, self.components)
         weight_spread = 0.0
         trace: list[float] = []
@@ -260,12 +264,3 @@ class VariationalMogMatrixFactorization(Completion):
             mixture=mixture.fitted(trace),
             notes=mixture.notes(weight_spread) if size else (),
         )
-
-    def _first_sides(self, shape: tuple[int, int], spread: float, seed: int) -> tuple[Side, Side]:
-        """Return the initial users and items; with a fixed ridge, under the prior that it implies."""
-        users = Side.at_zero(shape[0], self.rank, spread, sharing=self.rank)
-        items = Side.at_random(shape[1], self.rank, spread, sharing=self.rank, seed=seed)
-        if self.ridge is None:
-            return users, items
-        prior = np.eye(1 + self.rank) / self.ridge
-        return replace(users, prior=prior), replace(items, prior=prior)

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Floats, Int32s
-from dprec.completion.base import Completion
+from dprec.arrays import AnyInts, Floats
+from dprec.completion.base import Completion, means_of
 from dprec.completion.factors import BiasedFactors, inner_products
 from dprec.completion.matrix_factorization import check_rank, naming_iteration
 from dprec.components import option
@@ -242,8 +242,8 @@ class TruncatedSvd(Completion):
         import scipy.sparse as sp
 
         users, items = observations.shape
-        user_means = _means(observations.users, observations, users)
-        item_means = _means(observations.items, observations, items)
+        user_means, _ = means_of(observations, observations.users, users)
+        item_means, _ = means_of(observations, observations.items, items)
         by_user = observations.by_user
         deviations = (observations.values - item_means[observations.items])[by_user.data]
         # Deviations from the overall mean on both sides keep the decomposed matrix small.
@@ -263,13 +263,6 @@ class TruncatedSvd(Completion):
             leading.right,
             diagnostics={"singular_values": leading.values.tolist()},
         )
-
-
-def _means(entities: Int32s, observations: Observations, count: int) -> Floats:
-    """Return the mean value of every user or item; the overall mean for one without values."""
-    seen = np.bincount(entities, minlength=count)
-    sums = np.bincount(entities, weights=observations.values, minlength=count)
-    return np.where(seen > 0, sums / np.maximum(seen, 1), observations.mean)
 
 
 _FINE = 1e-2
@@ -357,9 +350,10 @@ class NuclearNorm(Completion):
     def _notes(self, steps: int, norm: float, distance: float, rho: float) -> tuple[str, ...]:
         """Note if the constraint is not binding, or was not met in time."""
         if norm <= rho * (1 + _MET):
+            center = {"none": "0", "middle": "the middle of the scale", "mean": "their mean"}[self.center]
             return (
-                f"nuclear-norm completion: the data deviate from {self._center_in_words} by {norm:.4g}, no "
-                f"more than rho = {rho:.4g} allows, so that is predicted everywhere.",
+                f"nuclear-norm completion: the data deviate from {center} by {norm:.4g}, no more than "
+                f"rho = {rho:.4g} allows, so that is predicted everywhere.",
             )
         if steps < self.iterations:
             return ()
@@ -373,10 +367,6 @@ class NuclearNorm(Completion):
             return observations.mean
         scale = observations.scale
         return (scale.low + scale.high) / 2 if self.center == "middle" else 0.0
-
-    @property
-    def _center_in_words(self) -> str:
-        return {"none": "0", "middle": "the middle of the scale", "mean": "their mean"}[self.center]
 
     def _distance(self, observations: Observations) -> float:
         if self.rho is not None:

@@ -16,6 +16,7 @@ from dataclasses import MISSING, dataclass
 from typing import Annotated, Any, get_args, get_type_hints
 
 from pydantic import (
+    BeforeValidator,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainSerializer,
@@ -128,7 +129,11 @@ def as_in_a_file(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-Values = Annotated[dict[str, Any], PlainSerializer(as_values, when_used="json")]
+def _entries(value: Any) -> Any:
+    return value.entries() if isinstance(value, Options) else value
+
+
+Values = Annotated[dict[str, Any], BeforeValidator(_entries), PlainSerializer(as_values, when_used="json")]
 """A field that holds part of a configuration, which is checked elsewhere and may hold components."""
 
 

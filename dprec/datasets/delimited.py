@@ -22,7 +22,7 @@ from dprec.arrays import AnyArray, Floats
 from dprec.datasets.base import WHITESPACE, Layout, times_of
 from dprec.datasets.columns import column_place, split_line
 from dprec.datasets.held import texts_of
-from dprec.errors import InputError
+from dprec.errors import InputError, shown
 from dprec.ratings import RatingRows
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ _WITHOUT_TEXTS = (
 )
 """What leaves out texts of several lines, such as reviews."""
 
+MOST_COLUMNS = 10_000
 _CELL_BYTES = 255
 _BLANKS = " \t\r"
 _WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?$"
@@ -183,6 +184,8 @@ def read_columns(path: Path, layout: Layout, wanted: Sequence[tuple[str | int, C
     width = layout.width or len(first)
     if width == 1:
         raise _unseparated(first[0], path, layout)
+    if width > MOST_COLUMNS:
+        raise InputError(f"{path}, line 1", f"{width} columns", f"at most {MOST_COLUMNS}, one row per line")
     places = [_position(column, first, width, layout.header, str(path)) for column, _ in wanted]
     with readable(path):
         table = _cells(path, layout, width).select(map(str, sorted(set(places)))).collect()
@@ -313,7 +316,7 @@ class _Column:
             if wrong.len():
                 text = cells[int(wrong[0])]
                 point = ", with a point before the decimals" if "," in text else ""
-                raise self._error(int(wrong[0]), repr(text), f"a finite number{point}")
+                raise self._error(int(wrong[0]), shown(repr(text)), f"a finite number{point}")
         return numbers.fill_null(np.nan).to_numpy()
 
     def _times(self) -> Floats:
@@ -331,7 +334,7 @@ class _Column:
         if not missing.all() and cells.filter(~missing).str.contains(_WHOLE).all():
             if missing.any():
                 row = int(missing.arg_true()[0])
-                raise self._error(row, repr(cells[row]), "an identifier in every line")
+                raise self._error(row, shown(repr(cells[row])), "an identifier in every line")
             # 7.0 is 7, as a program writes it that took identifiers for measurements.
             cells = cells.str.replace(r"\.0+$", "")
         numbers = _integers(cells)

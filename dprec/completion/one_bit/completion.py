@@ -283,7 +283,9 @@ class OneBit(Completion):
             raise RunError("one-bit completion cannot start: values that are not finite")
         link, shape = self.link_function, observations.shape
         users, items = observations.users, observations.items
-        likelihood = _likelihood_of(link, observations, linear)
+        likelihood = SignLikelihood.of_signs(link, observations.values, linear)
+        if (received := observations.likelihood) is not None:
+            likelihood = SignLikelihood(link, received[:, 1], received[:, 0], linear)
         domain = self.domain(users, items, shape, seed)
         limits: Any = {"iterations": self.iterations, "tolerance": self.tolerance, "progress": progress}
 
@@ -327,12 +329,6 @@ class OneBit(Completion):
             },
             notes=notes,
         )
-
-
-def _likelihood_of(link: Link, observations: Observations, linear: Floats | None = None) -> SignLikelihood:
-    if observations.likelihood is None:
-        return SignLikelihood.of_signs(link, observations.values, linear)
-    return SignLikelihood(link, observations.likelihood[:, 1], observations.likelihood[:, 0], linear)
 
 
 def cold_notes(users: AnyInts, items: AnyInts, shape: tuple[int, int]) -> tuple[str, ...]:

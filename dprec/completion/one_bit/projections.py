@@ -42,7 +42,11 @@ def singular_value_threshold(values: Floats, radius: float) -> float:
 
 @dataclass(eq=False)
 class NuclearProjection:
-    """Projections onto a nuclear ball of matrices of which each is near the last one."""
+    """Projections onto a nuclear ball, the closest in the Frobenius norm, of matrices each near the last one.
+
+    The singular values are projected onto the simplex (Duchi et al. [duchi2008]). They come from the
+    eigenvalues of the smaller Gram matrix.
+    """
 
     radius: float
     near: Floats | None = None
@@ -79,15 +83,6 @@ class NuclearProjection:
         lowered = leading.lowered(threshold)
         self.near = leading.right[:, : lowered.rank + _SPARE]
         return (lowered.left * lowered.values) @ lowered.right.T
-
-
-def project_nuclear(matrix: Floats, radius: float) -> Floats:
-    """Return the matrix of nuclear norm at most ``radius`` that is closest in the Frobenius norm.
-
-    The singular values are projected onto the simplex (Duchi et al. [duchi2008]). They come from the
-    eigenvalues of the smaller Gram matrix.
-    """
-    return NuclearProjection(radius)(matrix)
 
 
 def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
@@ -187,8 +182,7 @@ class NuclearBall(Domain[LowRank]):
             if threshold >= leading.values[-1] or count == most:
                 break
             count = min(2 * count, most)
-        above = leading.values > threshold
-        return LowRank(leading.left[:, above], leading.values[above] - threshold, leading.right[:, above])
+        return leading.lowered(threshold)
 
     @property
     def small(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import openpyxl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.completion import link_of
@@ -347,20 +347,6 @@ def test_noise_and_rank_are_felt() -> None:
 
     assert explained(noise=0.0) < explained() < explained(noise=3.0)
     assert explained(rank=50) == pytest.approx(explained(), abs=0.03)
-
-
-@settings(max_examples=40)
-@given(st.data())
-def test_any_size(data: st.DataObject) -> None:
-    users, items = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 300))
-    count = data.draw(st.integers(1, users * items))
-    ratings = Synthetic(users=users, items=items, ratings=count, seed=data.draw(st.integers(0, 9))).load()
-    assert (ratings.n_users, ratings.n_items, ratings.count) == (users, items, count)
-    assert ratings.counts.min() >= min(20, count // users)
-    cells = ratings.users.astype(np.int64) * items + ratings.items
-    assert np.all(np.diff(cells) > 0)
-    assert ratings.levels.min() >= 1
-    assert ratings.levels.max() <= 5
 
 
 def test_light_and_heavy_users_choose_alike() -> None:

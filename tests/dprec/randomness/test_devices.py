@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.stats import kstest
 
 from dprec.arrays import offsets
-from dprec.datasets import Synthetic
 from dprec.randomness import (
     SECRET_BYTES,
     DeviceDraws,
@@ -24,15 +23,14 @@ from dprec.randomness import (
 )
 from dprec.randomness.keys import threefry
 from dprec.ratings import Ratings
+from tests import make
 
 MASTER = bytes(range(16))
 USERS, ITEMS = 30, 40
 
 
 def ratings() -> Ratings:
-    whole = Synthetic(users=USERS, items=ITEMS, ratings=400).load()
-    # The first, a middle and the last user have no ratings.
-    return whole.select(~np.isin(whole.users, [0, 11, USERS - 1]))
+    return make.synthetic(USERS, ITEMS, 400, without=[0, 11, USERS - 1])
 
 
 def draws(held: Ratings, start: int = 0, stop: int = USERS, **changes: Any) -> DeviceDraws:

@@ -13,9 +13,9 @@ import yaml
 
 from dprec.errors import InputError
 from simulation import compare, run
+from simulation.comparison import running
 from simulation.comparison.planning import load_comparison
 from simulation.comparison.running import run_comparison
-from simulation.comparison.tabulation import Pauses
 from simulation.console.command_line import main
 from tests.refusals import refused_at
 from tests.waiting import wait_until
@@ -182,7 +182,8 @@ def test_an_interrupted_comparison_shows_what_is_finished_and_goes_on_to_the_sam
 def test_while_it_runs_the_table_holds_what_is_finished(
     pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Pauses, "due", True)
+    monkeypatch.setattr(running, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(running, "_SHARE", float("inf"))
     held = []
     run_comparison(
         load_comparison(pair), tmp_path / "out", tabulated=lambda folder: held.append(len(rows(folder)))

@@ -15,7 +15,7 @@ from dprec.mechanisms import MECHANISMS
 from dprec.ratings import RatingScale
 from simulation import compare
 from simulation.comparison import cell_runs as module
-from simulation.comparison.cell_runs import Sample, Schedule, estimate
+from simulation.comparison.cell_runs import Sample, Schedule, announce_estimate
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.comparison.running import exact_probabilities, noise_edges, sampled_noise
 from simulation.comparison.templates import Cell
@@ -121,21 +121,22 @@ def test_a_long_comparison_is_estimated_from_each_protocol_on_a_few_users(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = load_comparison(CONFIG).cells
-    samples, ran = {(cell.protocol, None): sample for cell in cells}, []
-    assert estimate(cells, samples, 1) is None
+    samples, ran, words = {(cell.protocol, None): sample for cell in cells}, [], list[str]()
+    announce_estimate(cells, samples, 1, words.append)
+    assert words == []
     clock = iter(np.arange(0.0, 1000.0, 100.0))
     monkeypatch.setattr(module, "_TIMED_FROM", 0)
     monkeypatch.setattr(module, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(module, "run_prepared", lambda config, *_: ran.append(config.name))
-    words = estimate(cells, samples, 2)
+    announce_estimate(cells, samples, 2, words.append)
     assert ran == ["item-average", "blp-mf", "zheng-rr"]
     # Each took 100 s on a part of the ratings, or of the users, who report about every item.
     of_ratings, of_users = 40_000 / sample.train.count, 2000 / sample.train.n_users
     minutes = round(100 * (2 * of_ratings + 6 * of_ratings + 6 * of_users) / 2 / 60)
-    assert words == (
+    assert words == [
         f"14 runs on 2 workers may take about {minutes} minutes: an estimate, from each protocol timed on a "
         "few users"
-    )
+    ]
 
 
 def test_it_is_said_before_the_first_run_and_of_what_is_not_finished(
