@@ -280,6 +280,7 @@ def test_contributions_that_are_sketched_and_turned_keep_to_their_length(rotatio
 
 
 def test_a_schedule_is_refused(dprec: Any) -> None:
-    refused = dprec("audit", "weekly-increments", "--trials", "200")
-    assert refused.code == 2
-    assert refused.err.startswith("dprec: schedule: 'increments'; accepted: null")
+    finished = dprec("audit", "weekly-increments", "--trials", 200)
+    assert finished.code == 2
+    (error,) = finished.err.splitlines()
+    assert error.startswith("dprec: schedule: 'increments'; accepted: null")
