@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dprec.accounting import PrivacyBudget
-from dprec.channel import Channel
 from dprec.completion import Profiles
 from dprec.datasets import Synthetic
 from dprec.observations import Observations, SymbolReports
@@ -150,10 +149,8 @@ def observations(
 ) -> Observations:
     """Return cells, by user, that a server has observed; see `Observations` for the rest."""
     columns = np.asarray(users, dtype=np.int32), np.asarray(items, dtype=np.int32)
-    seen = np.asarray(values, dtype=float)
-    return Observations.of(
-        *columns, seen if seen.ndim else np.full(columns[0].size, seen), shape, scale, **more
-    )
+    seen = np.broadcast_to(np.asarray(values, dtype=float), columns[0].shape)
+    return Observations.of(*columns, seen, shape, scale, **more)
 
 
 def observed(of: Ratings, **more: Any) -> Observations:
@@ -166,33 +163,11 @@ def nothing_observed(users: int, items: int, scale: RatingScale = STARS) -> Obse
     return observations([], [], [], (users, items), scale)
 
 
-def planted(
-    shape: tuple[int, int] = (40, 30),
-    share: float = 0.5,
-    noise: float = 0.0,
-    rank: int = 3,
-    seed: int = 0,
-) -> tuple[Observations, NDArray[np.float64]]:
-    """Return a share of the cells of a table of some rank, with normal noise, and the whole table."""
-    random = np.random.default_rng(seed)
-    truth = random.normal(size=(shape[0], rank)) @ random.normal(size=(shape[1], rank)).T
-    users, items = np.nonzero(random.random(shape) < share)
-    return observations(
-        users, items, truth[users, items] + noise * random.normal(size=users.size), shape
-    ), truth
-
-
-def answers(levels: ArrayLike, channel: Channel, seed: int = 0) -> NDArray[np.int64]:
-    """Return a symbol of a channel for each level, from 1, drawn at random."""
-    given = np.asarray(levels, dtype=np.uint8)
-    words = np.random.default_rng(seed).integers(0, 2**64, given.size, dtype=np.uint64)
-    return channel.sample(given, words).astype(np.int64)
-
-
 def reported(of: Ratings, mechanism: "Mechanism", epsilon: float, seed: int = 0) -> Observations:
     """Return what a server reads of ratings through a mechanism of one-shot reports, with its evidence."""
     channel = mechanism.channel(of.scale, epsilon)
-    symbols = answers(of.levels, channel, seed)
+    words = np.random.default_rng(seed).integers(0, 2**64, of.count, dtype=np.uint64)
+    symbols = channel.sample(of.levels, words).astype(np.int64)
     evidence = SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols))
     shape = of.n_users, of.n_items
     return observations(of.users, of.items, channel.values[symbols], shape, of.scale, evidence=evidence)

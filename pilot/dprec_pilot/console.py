@@ -115,9 +115,9 @@ def write_app(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new 
 
     In Flower's simulation it plays a pilot of made-up people; on the SuperLink of a pilot it is its server.
     """
-    from dprec_pilot.server import flower_app
+    from dprec_pilot.server import superlink
 
-    flower_app.write_app(folder)
+    superlink.write_app(folder)
 
 
 @app.command(cls=PlainHelp)
@@ -156,7 +156,7 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Start a run of a pilot, on its SuperLink; the log in its directory says how it goes."""
-    from dprec_pilot.server.starting import start_run
+    from dprec_pilot.server.superlink import start_run
 
     number, directory = start_run(server, output, app=app, superlink=superlink, page=not no_page)
     if not quiet:
@@ -180,13 +180,13 @@ def resume(
 
     A run that is complete delivers its lists or its table to devices that were away.
     """
-    from dprec_pilot.server import starting
+    from dprec_pilot.server import superlink as asked
 
     if forget:
-        said = f"deleted what there was for {starting.forget(output)} devices"
+        said = f"deleted what there was for {asked.forget(output)} devices"
     else:
         complete = (output / "summary.json").exists()
-        number = starting.resume_run(server, output, app=app, superlink=superlink, page=not no_page)
+        number = asked.resume_run(server, output, app=app, superlink=superlink, page=not no_page)
         said = f"{'delivers' if complete else 'goes on'} as run {number}: {output}"
     if not quiet:
         typer.echo(said)
@@ -229,9 +229,9 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show whose devices are enrolled and online, and who answered in which run, and who did not, and why."""
-    from dprec_pilot.server.registering import seen_nodes
     from dprec_pilot.server.server_folder import ServerFolder
     from dprec_pilot.server.status import status_of
+    from dprec_pilot.server.superlink import seen_nodes
     from dprec_pilot.status_table import print_status
 
     folder = ServerFolder(server)
@@ -254,8 +254,8 @@ def clean(
 ) -> None:
     """Have the SuperLink forget the messages of runs that have ended; superlink.sh does it by itself."""
     from dprec_pilot.server import retention
-    from dprec_pilot.server.registering import seen_runs
     from dprec_pilot.server.server_folder import ServerFolder
+    from dprec_pilot.server.superlink import seen_runs
 
     folder = ServerFolder(server)
 
@@ -352,7 +352,7 @@ def device(
     ] = False,
 ) -> None:
     """Serve one device or many: answer the server within each user's limits, and fetch predictions."""
-    from dprec_pilot.device.command import serve
+    from dprec_pilot.device.service import serve
 
     serve(folders, superlink, ca, interval=interval, answer_after=answer_after, once=once, seeded=seeded)
 

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from dprec.errors import InputError
 from dprec_pilot import console
-from dprec_pilot.addresses import check_address
 from dprec_pilot.console import app
-from dprec_pilot.device.command import OneLine
+from dprec_pilot.device.service import OneLine
+from dprec_pilot.files import check_address
 from pilot.tests.server.control import installed
 
 DATA = ["--set", "dataset={kind: synthetic, users: 4, items: 20, ratings: 40}"]

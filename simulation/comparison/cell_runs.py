@@ -17,12 +17,13 @@ from dprec.binarization import Binarization
 from dprec.components import packed, reference_of, unpacked
 from dprec.datasets import Dataset
 from dprec.errors import InputError, RunError, one_line
+from dprec.progress import Announce
 from dprec.ratings import Ratings
 from dprec.splits import Predefined, Split
 from simulation.analysis.vocabulary import grouped_by, plural
 from simulation.comparison.templates import Cell, middle
 from simulation.configuration.models import RunConfig
-from simulation.engine.patience import START_SECONDS
+from simulation.engine.grids import START_SECONDS
 from simulation.engine.ray_cluster import cluster_address, connected_to_ray
 from simulation.execution import SideData, prepared_ratings, run_prepared
 from simulation.storage.directories import CONFIG, SUMMARY
@@ -125,24 +126,26 @@ class Sample:
         return cls(train.n_users, train.n_items, train.count, *own)
 
 
-def estimate(cells: Sequence[Cell], samples: Mapping[Contender, Sample], workers: int) -> str | None:
-    """Say what cells may take; None where that is not long, or cannot be told.
+def announce_estimate(
+    cells: Sequence[Cell], samples: Mapping[Contender, Sample], workers: int, announce: Announce
+) -> None:
+    """Announce what cells may take, if that is long and can be told.
 
     ``cells``: those that are not finished.
     ``samples``: of the ratings of every protocol's first cell.
     ``workers``: cells that run at a time.
     """
     if sum(samples[_contender(cell)].ratings for cell in cells) < _TIMED_FROM:
-        return None
-    seconds = 0.0
+        return
+    seconds, workers = 0.0, min(workers, len(cells))
     for contender, own in grouped_by((_contender(cell), cell) for cell in cells).items():
         seconds += len(own) * _timed(own[0], samples[contender]) / workers
     if seconds < _SAID_FROM:
-        return None
+        return
     minutes = max(round(seconds / 60), 1)
     long = plural(minutes, "minute") if minutes < 120 else f"{minutes / 60:.1f} hours"
     runs = f"{plural(len(cells), 'run')} on {plural(workers, 'worker')}"
-    return f"{runs} may take about {long}: an estimate, from each protocol timed on a few users"
+    announce(f"{runs} may take about {long}: an estimate, from each protocol timed on a few users")
 
 
 def _timed(cell: Cell, sample: Sample) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -169,7 +168,8 @@ def _compared_results(results: Sequence[ProtocolResult], main: Metric) -> Iterat
                 has = [
                     each for each in METRICS if each.column in METRICS_OF_USERS and own.average(each.column)
                 ]
-                for metric in has or [None]:
+                metrics: Sequence[Metric | None] = has or [None]
+                for metric in metrics:
                     yield _Pairing.of(own, base, metric, AGAINST, gain_columns(metric) if metric else ())
     if main.column in METRICS_OF_USERS:
         for best, others in rivals(results, main):
@@ -261,10 +261,6 @@ class _Pairing:
         return {self.base: self.other.name, **dict(zip(self.names, figures, strict=True))}
 
 
-_FIRST_SECONDS = 10.0
-_SHARE = 0.02
-
-
 class Tabulation:
     """Writes comparison.csv and timing.csv; what was read of a cell is kept for the next time.
 
@@ -311,33 +307,6 @@ class Tabulation:
         with _damaged(directory := self.directory.cells / cell.key):
             summary = read_summary(directory)
             return GroupedRun(cell.seed, summary, read_users(directory, summary))
-
-
-class Pauses:
-    """When something is done beside a computation, so that it takes a small share of the time.
-
-    ``clock``: returns seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._began = clock()
-        self._spent = 0.0
-
-    @property
-    def due(self) -> bool:
-        """Whether it may be done again: not at the very beginning, and at most 2 % of the time."""
-        passed = self._clock() - self._began
-        return passed >= _FIRST_SECONDS and self._spent <= _SHARE * passed
-
-    @contextmanager
-    def spending(self) -> Iterator[None]:
-        """Count the time that it takes."""
-        began = self._clock()
-        try:
-            yield
-        finally:
-            self._spent += self._clock() - began
 
 
 _DERIVED = "cells"

@@ -125,8 +125,4 @@ def print_table(columns: Sequence[Column[Line]], lines: Sequence[Line]) -> None:
 
 def print_json(values: Any) -> None:
     """Print values as JSON."""
-    typer.echo(json.dumps(values, indent=2, default=_plain))
-
-
-def _plain(value: object) -> str:
-    return str(value)
+    typer.echo(json.dumps(values, indent=2, default=str))

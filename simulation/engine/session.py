@@ -2,13 +2,8 @@
 
 Everything that depends on how Flower runs a simulation is here. The simulation runtime runs in its own
 thread, with a ServerApp that only lends its grid. The caller's thread talks to the nodes, so that one
-start of Ray can serve many runs and an exception stays in the run that caused it.
-
-Folders that last as long as the process that made them; those of a killed process, the next one deletes.
-
-Each folder holds a mark, a file that its owner keeps locked. The system releases the lock when the process
-ends, however it ends, so a folder whose mark can be locked has no owner left. Unlike a process id, a lock
-cannot be reused or come from another container.
+start of Ray can serve many runs and an exception stays in the run that caused it. What devices hold is in a
+folder that lasts as long as this process.
 """
 
 import fcntl
@@ -52,13 +47,16 @@ from dprec.exchange import Setup
 from dprec.randomness import InstalledKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import SimulationOptions
-from simulation.engine.grids import LocalGrid, SupervisedGrid
-from simulation.engine.patience import START_SECONDS
+from simulation.engine.grids import START_SECONDS, LocalGrid, SupervisedGrid
 from simulation.engine.ray_cluster import TURN, connected_to_ray, pool_of_at_most
 from strategies.roster import Roster, identify
 
-PREFIX = "dprec-"
-MARK = ".owner"
+PREFIX, MARK = "dprec-", ".owner"
+"""Of temporary folders: how their names begin, and a file that their owner keeps locked.
+
+The system releases the lock when the process ends, however it ends, so a folder whose mark can be locked has
+no owner left. Unlike a process id, a lock cannot be reused or come from another container.
+"""
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from markupsafe import Markup
 from simulation.analysis.attacks import AttackedResult, names_of
 from simulation.analysis.columns import figure_column, free_column, text_column, written_column
 from simulation.analysis.vocabulary import DASH, grouped_by, loss, number
-from simulation.pages.figures.drawing import Plot, entry, legend, log_axis, percent, point, titled
-from simulation.pages.figures.looks import DOTTED, MUTED, SERIES, SURFACE, Look, Looks, shortened, told_apart
+from simulation.pages.drawing import Plot, entry, legend, log_axis, percent, point, titled
+from simulation.pages.looks import DOTTED, MUTED, SERIES, SURFACE, Look, Looks, shortened, told_apart
 from simulation.pages.page import Section, bullets, table
 from simulation.storage.attacked import AttackSummary, Reached
 from simulation.storage.column import Column

@@ -6,7 +6,7 @@ from typing import Any
 
 from simulation.analysis.columns import free_column, text_column, written_column
 from simulation.analysis.vocabulary import DASH, listed, loss, plural
-from simulation.pages.figures.drawing import render
+from simulation.pages.drawing import render
 from simulation.pages.page import Section, page, render_template, table
 from simulation.storage.column import Column
 

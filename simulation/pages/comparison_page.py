@@ -2,22 +2,35 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from markupsafe import Markup
 
 from simulation.analysis import attacks
 from simulation.analysis.answer import answer_sentences
-from simulation.analysis.gains import SETS_ONLY, same_figures
+from simulation.analysis.columns import free_column, text_column, written_column
+from simulation.analysis.gains import POPULARITY, SETS_ONLY, same_figures
 from simulation.analysis.groups import read_groups
+from simulation.analysis.populations import Course, Point, courses, population_sentence
 from simulation.analysis.protocol_results import (
     ComparisonFiles,
     at_reference,
     declared_in_comparison,
     notes_on_delta,
 )
-from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
+from simulation.analysis.vocabulary import (
+    DASH,
+    QUICK_IN_WORDS,
+    TRUST_IN_WORDS,
+    grouped_by,
+    listed,
+    loss,
+    number,
+    plural,
+    size,
+)
+from simulation.pages.accuracy import evaluation_plots, noise_plots, population_plot
 from simulation.pages.attacks import attack_section
-from simulation.pages.comparison_plots import evaluation_plots, noise_section, users_section
 from simulation.pages.comparison_tables import (
     decision,
     grids,
@@ -31,13 +44,15 @@ from simulation.pages.deployment import (
     projection_section,
     reference_traffic,
 )
+from simulation.pages.drawing import Draw
 from simulation.pages.evaluation_parts import EvaluationPart, evaluation_parts
-from simulation.pages.figures.drawing import Draw
-from simulation.pages.figures.looks import looks_of
 from simulation.pages.groups import groups_section
-from simulation.pages.page import Section, bullets, figures, page, render_template
-from simulation.pages.populations import population_section
+from simulation.pages.looks import looks_of
+from simulation.pages.noise import noise_of_comparison
+from simulation.pages.page import Section, bullets, figures, page, render_template, table
+from simulation.pages.users import users_section
 from simulation.pages.words import comparison_in_words, data_in_words, merged_notes
+from simulation.storage.column import Column
 
 _UNPROVED = "the ε is {} and not proved; tables hold what is proved, and figures have a †."
 
@@ -130,7 +145,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
         attack_section(attacks.of_results(files.results), looks),
         groups_section(groups, [line for line in groups if (line.name, line.epsilon) in shown], looks),
         users_section(files, traffic, looks),
-        noise_section(files, looks),
+        Section("noise-section", "Noise of the mechanisms", (noise_of_comparison(files, looks),)),
         *published_section(files),
         *([projection_section(projected, population)] if population else []),
         _notes_section(files, parts),
@@ -161,3 +176,54 @@ def _progress(files: ComparisonFiles) -> str:
         f" {planned - len(files.unfinished)} of {plural(planned, 'run')} are finished, without "
         f"{_few(files.unfinished)}: load the page again while it runs; after an interrupt, --resume goes on."
     )
+
+
+def population_section(part: EvaluationPart) -> Section:
+    """Return the section, if any protocol was run with several numbers of users, or degrees of noise."""
+    noise = noise_plots(part)
+    if not part.courses:
+        return Section(f"tau{part.suffix}", part.titled("How much noise a protocol stands"), (noise,))
+    together = grouped_by(((each.ratings, each.budget or 0.0), each) for each in part.courses)
+    plots = [population_plot(*key, together[key], part) for key in sorted(together)]
+    content = population_sentence(part.courses) or "", _populations_table(part), [*plots, *noise]
+    return Section(f"users{part.suffix}", part.titled("How many users before it is worth it"), content)
+
+
+def _populations_table(part: EvaluationPart) -> Markup:
+    """Return from how many users on each protocol is worth it, and what it reaches at each number."""
+    lines, metric = part.courses, part.metric
+    results = [*part.results, *part.files.populations]
+    names = dict.fromkeys(each.name for each in results if each.baseline == POPULARITY)
+    beaten = dict.fromkeys(dict.fromkeys(course.base for course in lines), lines)
+    beaten |= {name: courses(results, metric, name) for name in names if name not in beaten}
+
+    def needed(base: str) -> Column[Course]:
+        known = {(each.name, each.budget, each.ratings): each.users_needed for each in beaten[base]}
+        return text_column(
+            f"beats {base}", lambda course: known.get((course.name, course.budget, course.ratings)), "users"
+        )
+
+    def reached(users: float) -> Column[Course]:
+        def point(course: Course) -> Point | None:
+            return next((each for each in course.points if each.users == users), None)
+
+        def text(course: Course) -> str:
+            if (at := point(course)) is None:
+                return DASH
+            sent = at.result.mean("uplink_message_mean_per_user")
+            words = ["" if sent is None else size(sent), "by τ" if at.result.mean("represents") else ""]
+            small = ", ".join(filter(None, words))
+            return Markup("{}<br><small>{}</small>").format(number(at.accuracy, metric.digits - 1), small)
+
+        return free_column(
+            f"{users:,.0f}", "users", lambda course: getattr(point(course), "accuracy", None), text
+        )
+
+    columns: list[Column[Course]] = [
+        text_column("protocol", attrgetter("name")),
+        written_column("ε", attrgetter("budget"), loss),
+        text_column("trust", lambda course: TRUST_IN_WORDS[course.points[0].result.trust]),
+        *map(needed, beaten),
+        *map(reached, sorted({point.users for course in lines for point in course.points})),
+    ]
+    return table(f"From how many users on: {metric.label}, and bytes of messages up", columns, lines)

@@ -46,7 +46,7 @@ from simulation.analysis.protocol_results import (
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, loss, number, size
 from simulation.configuration.strict_yaml import at
 from simulation.pages.evaluation_parts import EvaluationPart
-from simulation.pages.figures.looks import SERIES
+from simulation.pages.looks import SERIES
 from simulation.pages.page import Section, render_template, table
 from simulation.storage.column import Column
 from simulation.storage.columns import PER_DEVICE, figure

@@ -14,8 +14,8 @@ from markupsafe import Markup
 from simulation.analysis.columns import figure_column, free_column, text_column, written_column
 from simulation.analysis.groups import GroupLine
 from simulation.analysis.vocabulary import DASH, grouped_by, loss, number, size
-from simulation.pages.figures.drawing import Panel, Plot, entry, legend, percent, point, titled
-from simulation.pages.figures.looks import INK, MOST_NAMED, SURFACE, Look, Looks, shortened, told_apart
+from simulation.pages.drawing import Panel, Plot, entry, legend, percent, point, titled
+from simulation.pages.looks import INK, MOST_NAMED, SURFACE, Look, Looks, shortened, told_apart
 from simulation.pages.page import Section, table
 from simulation.storage.column import Column
 from simulation.storage.summary import GroupSummary

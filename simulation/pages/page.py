@@ -11,8 +11,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from simulation.pages.figures.drawing import Draw, Plot
-from simulation.pages.figures.looks import COLOURS
+from simulation.pages.drawing import Draw, Plot
+from simulation.pages.looks import COLOURS
 from simulation.storage.column import Column, Line
 
 

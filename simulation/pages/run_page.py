@@ -41,18 +41,18 @@ from simulation.analysis.vocabulary import (
 )
 from simulation.pages.attacks import attack_section
 from simulation.pages.deployment import HOW_TO_PROJECT, projection_section, run_projections
-from simulation.pages.figures.drawing import Draw, Plot
-from simulation.pages.figures.looks import SERIES, Look
-from simulation.pages.figures.noise import alter_ego_plots, mixture_plots, noise_panels
-from simulation.pages.figures.users import (
+from simulation.pages.drawing import Draw, Plot
+from simulation.pages.groups import groups_section
+from simulation.pages.looks import SERIES, Look
+from simulation.pages.noise import alter_ego_plots, mixture_plots, noise_panels
+from simulation.pages.page import Section, figures, page, render_template, table
+from simulation.pages.users import (
     HELD_AGAINST,
     evaluated_rounds,
     has_periods,
     periods_panels,
     summary_panels,
 )
-from simulation.pages.groups import groups_section
-from simulation.pages.page import Section, figures, page, render_template, table
 from simulation.pages.words import components_in_words, run_in_words
 from simulation.protocols.domains import LearnedDomains
 from simulation.storage.column import Column

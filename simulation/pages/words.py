@@ -9,7 +9,12 @@ from dprec.completion import COMPLETIONS
 from dprec.components import Registry, summary_of
 from dprec.mechanisms import MECHANISMS
 from dprec.schedules import SCHEDULES
-from simulation.analysis.protocol_results import ComparisonFiles, ProtocolResult, by_evaluation
+from simulation.analysis.protocol_results import (
+    ComparisonFiles,
+    ProtocolResult,
+    by_evaluation,
+    reference_budget,
+)
 from simulation.analysis.vocabulary import listed, plural
 from simulation.configuration.strict_yaml import at
 from simulation.protocols import PROTOCOLS
@@ -134,6 +139,12 @@ def label_of(result: ProtocolResult, reference: float | None) -> str:
     if result.budget is None or result.budget == reference:
         return result.name
     return f"{result.name} (ε {result.budget:g})"
+
+
+def at_budget(files: ComparisonFiles) -> str:
+    """Return what a caption says of the budget at which protocols are shown."""
+    reference = reference_budget(files.results)
+    return "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
 
 
 def _about(registry: Registry[Any], kind: str) -> str:

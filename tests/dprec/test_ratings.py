@@ -90,6 +90,13 @@ def test_the_order_of_the_rows_does_not_matter(ratings: Ratings, random: Any) ->
     assert_same(shuffled, ratings)
 
 
+@given(st.lists(st.integers(-50, 50) | st.integers(-(2**63), 2**63 - 1), min_size=1))
+def test_identifiers_are_numbered_in_their_order(users: list[int]) -> None:
+    ratings = Ratings.from_pairs(users, users)
+    assert ratings.user_ids.tolist() == ratings.item_ids.tolist() == sorted(set(users))
+    np.testing.assert_array_equal(ratings.items, np.arange(len(set(users))))
+
+
 @given(rating_matrices())
 def test_selecting_splits_the_matrix(ratings: Ratings) -> None:
     keep = ratings.items % 2 == 0

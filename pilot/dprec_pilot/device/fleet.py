@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import ClassVar, Self, TypeVar
+from typing import Self, TypeVar
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -39,7 +39,6 @@ from flwr.supercore.inflatable.inflatable_object import (
 )
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes, sign_message
-from flwr.supercore.protobuf.client import ProtobufCall, ProtobufRequestContext
 from flwr.supercore.version import package_name, package_version
 from flwr.supernode.fleet_http_client import FleetHttpClient
 
@@ -158,27 +157,14 @@ class NodeKey:
         }
 
 
-class _Signature:
-    """Says of each request which device makes it: the devices of a process share a connection.
-
-    And of which version of Flower it is. Flower's own way to do so imports a web server, and ends the process
-    if a server asks for it.
-    """
-
-    _VERSION: ClassVar[Mapping[str, str]] = {
-        FLWR_PACKAGE_NAME_METADATA_KEY: package_name,
-        FLWR_PACKAGE_VERSION_METADATA_KEY: package_version,
-        FLWR_COMPONENT_NAME_METADATA_KEY: "SuperNode",
-    }
-
-    def __init__(self) -> None:
-        self.key: NodeKey | None = None
-
-    def intercept(self, context: ProtobufRequestContext, call_next: ProtobufCall) -> httpx.Response:
-        """Sign a request."""
-        assert self.key is not None
-        context.request.headers.update({**self._VERSION, **self.key.headers})
-        return call_next(context)
+_VERSION: Mapping[str, str] = {
+    FLWR_PACKAGE_NAME_METADATA_KEY: package_name,
+    FLWR_PACKAGE_VERSION_METADATA_KEY: package_version,
+    FLWR_COMPONENT_NAME_METADATA_KEY: "SuperNode",
+}
+"""What a request says of the version of Flower. Flower's own way to do so imports a web server, and ends the
+process if a server asks for it.
+"""
 
 
 class Fleet:
@@ -199,11 +185,17 @@ class Fleet:
         except (OSError, ssl.SSLError) as error:
             reason = error.strerror or str(error)
             raise InputError(str(ca), reason, "the certificate of the server's authority, as PEM") from None
-        self._signature = _Signature()
-        url = f"https://{address}"
-        self._client = FleetHttpClient(url, interceptors=(self._signature,), verify=context)
+        self._key: NodeKey | None = None
+        self._client = FleetHttpClient(f"https://{address}", verify=context)
         self._client.close()
-        self._client._client = httpx.Client(transport=BoundedTransport(context), timeout=_SECONDS)
+        self._client._client = httpx.Client(
+            transport=BoundedTransport(context), timeout=_SECONDS, event_hooks={"request": [self._sign]}
+        )
+
+    def _sign(self, request: httpx.Request) -> None:
+        """Say of a request which device makes it: the devices of a process share a connection."""
+        assert self._key is not None
+        request.headers.update({**_VERSION, **self._key.headers})
 
     def close(self) -> None:
         """Close the connection."""
@@ -272,11 +264,10 @@ class Fleet:
                 raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a message of more than {largest} bytes")
         try:
             return _inflated(tree.object_id, contents)
-        except Refusal:
-            raise
         except Exception as error:  # whatever the server sent, the device goes on
             reason = f"a message that cannot be read ({type(error).__name__})"
-            raise Refusal(RefusalCode.MALFORMED_REQUEST, reason) from None
+            known = error if isinstance(error, Refusal) else Refusal(RefusalCode.MALFORMED_REQUEST, reason)
+            raise known from None
 
     def _object(self, key: NodeKey, node: Node, run: int, identifier: str) -> bytes:
         """Return an object of a message; its server may still be sending it to the SuperLink."""
@@ -320,7 +311,7 @@ class Fleet:
 
     def _call(self, key: NodeKey, method: Callable[..., AnswerT], request: object) -> AnswerT:
         """Make a request in the name of a device; whatever goes wrong is one of this module's errors."""
-        self._signature.key = key
+        self._key = key
         try:
             answer = method(request)
             self._reached = True

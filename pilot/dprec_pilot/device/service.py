@@ -5,14 +5,17 @@ fetched together is answered a fixed time later (`Service.answer_after`). What a
 alone is done after that, in a thread for which nothing that the server sees has to wait.
 """
 
+import logging
 import math
 import os
+import signal
 import sys
 import threading
 import time
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,6 +27,16 @@ from dprec.exchange import Refusal
 from dprec_pilot.device.device import LOG, Device, error_reply
 from dprec_pilot.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError, UnknownKeyError
 from dprec_pilot.device.folder import DeviceFolder
+from dprec_pilot.files import check_address
+
+INTERVAL, SHORTEST_INTERVAL, LONGEST_INTERVAL = 30.0, 0.05, 1800.0
+"""Seconds from one visit to the next: by default, at least and at most."""
+
+SOONEST_ANSWER, LATEST_ANSWER = 0.01, 600.0
+"""Seconds from a question to its answer, at least and at most."""
+
+_QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
+"""A device speaks to its server alone."""
 
 LONGEST_ONLINE = 1800.0
 """Seconds between heartbeats at most, by Flower's rule; a device that wakes and leaves asks for as much."""
@@ -41,11 +54,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _ANSWER_AFTER, _ANSWER_AFTER_EACH = 0.2, 0.05
 """Seconds in which a process answers, and more for each device: several times what it takes on a laptop."""
 
-_MOST_VISITS = 1000
-"""Messages that a device that wakes and leaves answers at most."""
-
-_ATTEMPTS = 4
-"""Attempts of a device that wakes and leaves."""
+_MOST_VISITS, _ATTEMPTS = 1000, 4
+"""Messages that a device that wakes and leaves answers at most, and its attempts to reach the server."""
 
 
 @dataclass(eq=False)
@@ -69,6 +79,12 @@ class Served:
     """The answer, until it has left."""
     work: Callable[[], None] | None = None
     """What the device has to do for its user, until it begins; newer work takes the place of older."""
+
+    def work_latest(self) -> None:
+        """Do what the device has to do for its user, unless newer work has been done already."""
+        work, self.work = self.work, None
+        if work is not None:
+            work()
 
 
 @dataclass(eq=False)
@@ -113,7 +129,8 @@ class Service:
                     took = max(0.5 * took, time.monotonic() - started)
                     self.stopped.wait(max(0.0, interval - (time.monotonic() - started)))
         finally:
-            self._leave()
+            with suppress(ServerAwayError):
+                self._leave()
             self._end()
 
     def run_once(self) -> None:
@@ -126,10 +143,12 @@ class Service:
         waiting, failed = list(self.served), []
         try:
             for _ in range(_MOST_VISITS):
-                reached = [one for one in waiting if self._tried(self._fetch, one, LONGEST_ONLINE)]
+                reached = [
+                    one for one in waiting if self._tried(one, partial(self._fetch, one, LONGEST_ONLINE))
+                ]
                 asked = [one for one in reached if one.question is not None]
                 self._answer()
-                told = [one for one in asked if self._tried(self._deliver, one)]
+                told = [one for one in asked if self._tried(one, partial(self._deliver, one))]
                 failed += [one for one in waiting if one not in reached or (one in asked and one not in told)]
                 waiting = told
                 if not waiting:
@@ -141,15 +160,13 @@ class Service:
             names = ", ".join(one.device.name for one in failed)
             raise RunError(f"{len(failed)} of {len(self.served)} devices were not served: {names}")
 
-    def _tried(self, act: Callable[..., None], one: Served, *given: float) -> bool:
+    def _tried(self, one: Served, act: Callable[[], None]) -> bool:
         """Do something for a device, again after a pause if the server is away; return whether it is done."""
-        pause = _FIRST_PAUSE
         for attempt in range(_ATTEMPTS):
             if attempt:
-                self.stopped.wait(pause)
-                pause *= 2
+                self.stopped.wait(_FIRST_PAUSE * 2 ** (attempt - 1))
             try:
-                return self._done(one, partial(act, one, *given))
+                return self._done(one, act)
             except ServerAwayError as error:
                 LOG.warning("%s: %s is away (%s)", one.device.name, self.fleet.address, error)
         return False
@@ -206,11 +223,12 @@ class Service:
         due = time.monotonic() + self._period
         for one, (message, refusal) in asked:
             one.question = None
-            if refusal is not None:
-                name = one.device.name
-                LOG.warning("%s: refused a message: %s, %s", name, refusal.code.name, refusal.reason)
-            answer = one.device.answer
-            one.reply = answer(message) if refusal is None else error_reply(message, refusal.code)
+            if refusal is None:
+                one.reply = one.device.answer(message)
+                continue
+            text = "%s: refused a message: %s, %s"
+            LOG.warning(text, one.device.name, refusal.code.name, refusal.reason)
+            one.reply = error_reply(message, refusal.code)
         if asked:
             self._rest(due)
 
@@ -243,7 +261,7 @@ class Service:
             one.device.forget_reply()
         if (work := one.device.take_work()) is not None:
             one.work = work
-            self._worker.submit(_do_latest, one)
+            self._worker.submit(one.work_latest)
 
     def _end(self) -> None:
         """Close the connection, then wait for what the devices still do for their users."""
@@ -278,13 +296,13 @@ class Service:
 
         A server that has lost its memory gives a new number to a key that is registered again.
         """
+        if one.device.node_id == 0:
+            return False
         try:
-            known = one.device.node_id != 0
-            if known:
-                self.fleet.heartbeat(one.key, one.device.node_id, online)
-            return known
+            self.fleet.heartbeat(one.key, one.device.node_id, online)
         except NotAdmittedError:
             return False
+        return True
 
     def _activated(self, one: Served, online: float) -> int:
         """Take a device online that the server does not know by its number; return its new number."""
@@ -299,28 +317,17 @@ class Service:
             raise UnknownKeyError(reason) from None
 
     def _leave(self) -> None:
-        """Take the devices offline, as far as the server can be reached."""
+        """Take the devices offline; raises ServerAwayError when the server cannot be reached."""
         for one in self.served:
-            try:
-                if one.heartbeat_due:
+            if one.heartbeat_due:
+                with suppress(NotAdmittedError):
                     self.fleet.deactivate(one.key, one.device.node_id)
-            except NotAdmittedError:
-                pass
-            except ServerAwayError:
-                return
 
 
 def _give_way() -> None:
     """Let what is answered go before what is predicted, where a thread can have a priority of its own."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
-
-
-def _do_latest(one: Served) -> None:
-    """Do what a device has to do for its user, unless newer work has been done already."""
-    work, one.work = one.work, None
-    if work is not None:
-        work()
 
 
 @contextmanager
@@ -336,24 +343,99 @@ def opened_devices(folders: Sequence[Path], *, seeded: bool) -> Iterator[list[Se
             locks.enter_context(folder.locked())
             key, later = NodeKey.read(folder.node_key_file), folder.next_node_key_file
             following = NodeKey.read(later) if later.exists() else None
-            served.append(Served(_opened(folder, seeded), key, following))
+            try:
+                served.append(Served(Device(folder, seeded=seeded), key, following))
+            except OSError as error:
+                accepted = "a folder that can be read and written"
+                raise InputError(str(path), str(error.strerror), accepted) from None
         yield served
-
-
-def _opened(folder: DeviceFolder, seeded: bool) -> Device:
-    try:
-        return Device(folder, seeded=seeded)
-    except OSError as error:
-        found = str(error.strerror)
-        raise InputError(str(folder.path), found, "a folder that can be read and written") from None
 
 
 def _devices_in(folder: Path) -> list[Path]:
     """Return a folder if it is that of a device, or else those in it that are."""
-    if DeviceFolder(folder).options_file.exists():
-        return [folder]
-    inside = sorted(path.parent for path in folder.glob(f"*/{DeviceFolder(folder).options_file.name}"))
+    options = DeviceFolder(folder).options_file
+    inside = (
+        [folder] if options.exists() else sorted(path.parent for path in folder.glob(f"*/{options.name}"))
+    )
     if not inside:
         accepted = "the folder of a device, or a folder of such folders"
         raise InputError(str(folder), "no device.json", accepted)
     return inside
+
+
+def serve(
+    folders: Sequence[Path],
+    superlink: str,
+    ca: Path,
+    *,
+    interval: float = INTERVAL,
+    answer_after: float | None = None,
+    once: bool = False,
+    seeded: bool = False,
+) -> None:
+    """Serve devices until SIGTERM, or once.
+
+    ``folders``: of devices, or folders of such; ``superlink``: HOST:PORT; ``ca``: the certificate of the
+    server's authority; ``interval``: seconds from one visit to the next; ``answer_after``: see `Service`;
+    ``once``: whether to answer what waits, and leave; ``seeded``: whether the noise follows from seeds.
+
+    Raises
+    ------
+    InputError, RunError
+        When a folder, the certificate, the address or a time cannot be used; when a device could not be
+        served once.
+    """
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    check_address(superlink)
+    _check_seconds("--interval", interval, SHORTEST_INTERVAL, LONGEST_INTERVAL)
+    if answer_after is not None:
+        _check_seconds("--answer-after", answer_after, SOONEST_ANSWER, LATEST_ANSWER)
+    _log_to_standard_error()
+    stopped = threading.Event()
+    stop_at_termination(stopped)
+    with opened_devices(folders, seeded=seeded) as served:
+        service = Service(Fleet(superlink, ca), served, stopped, answer_after)
+        if seeded:
+            line = "seeded: the noise of these devices follows from a seed and protects nobody"
+            print(line, file=sys.stderr, flush=True)
+        if once:
+            service.run_once()
+        else:
+            service.run(interval)
+
+
+def _check_seconds(option: str, seconds: float, least: float, most: float) -> None:
+    if not least <= seconds <= most:
+        raise InputError(option, f"{seconds:g}", f"seconds from {least:g} to {most:g}")
+
+
+def stop_at_termination(stopped: threading.Event) -> None:
+    """Set an event at SIGTERM."""
+
+    def stop(*_: object) -> None:
+        # By another thread: the signal may come while this one, about to wait, holds the lock of the event.
+        start_new_thread(stopped.set, ())
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+def _log_to_standard_error() -> None:
+    """Give the owner of the devices a line for each event."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLine("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
+    log = logging.getLogger("dprec.device")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    # What Flower and its HTTP client say is said by the devices, in their own words.
+    for name in ("flwr", "httpx", "httpcore"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+class OneLine(logging.Formatter):
+    """Escapes what a server might have a terminal obey."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of an event."""
+        line = super().format(record)
+        return "".join(mark if mark.isprintable() or mark == "\n" else repr(mark)[1:-1] for mark in line)

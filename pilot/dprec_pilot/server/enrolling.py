@@ -12,9 +12,8 @@ from dataclasses import replace
 from dprec.errors import InputError, RunError
 from dprec_pilot.device.node_key import PublicLine
 from dprec_pilot.files import locked, unusable
-from dprec_pilot.server.enrolment import Enrolled, read_enrolment, write_enrolment
-from dprec_pilot.server.registering import NotRegisteredError, registry
-from dprec_pilot.server.server_folder import ServerFolder
+from dprec_pilot.server.server_folder import Enrolled, ServerFolder, read_enrolment, write_enrolment
+from dprec_pilot.server.superlink import NotRegisteredError, registry
 
 _SHOWN = 5
 """Devices that are named of those that are not enrolled."""

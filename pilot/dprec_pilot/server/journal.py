@@ -28,7 +28,7 @@ from dprec_pilot.device.ledger import DELIVERIES
 from dprec_pilot.files import Chain, locked, sync_folder, unusable
 from dprec_pilot.records import DecodeError, as_bytes, kept, message_of
 from dprec_pilot.server.deadline_grid import DeadlineGrid, Patience
-from dprec_pilot.server.enrolment import Enrolled
+from dprec_pilot.server.server_folder import Enrolled
 from simulation.engine.grids import WaitingGrid
 
 JOURNAL = "journal.jsonl"

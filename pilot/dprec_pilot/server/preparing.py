@@ -2,6 +2,7 @@
 
 import math
 import os
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +24,13 @@ from dprec_pilot.masks.directory import Directory
 from dprec_pilot.server import server_folder
 from dprec_pilot.server.certificates import DAYS, MOST_DAYS, Authority, check_host
 from dprec_pilot.server.deadline_grid import check_quorum
-from dprec_pilot.server.enrolment import Enrolled, write_enrolment
-from dprec_pilot.server.private_files import check_untracked
+from dprec_pilot.server.server_folder import Enrolled, write_enrolment
 from simulation.configuration.models import RunConfig
 from simulation.execution import SideData, load_ratings
 from simulation.protocols import Protocol
 from simulation.protocols.base import check_suits
+
+_GIT_SECONDS = 20.0
 
 _SUPERLINK = """\
 #!/bin/sh
@@ -302,3 +304,26 @@ def limits_of(
         delta_lifetime=delta,
         runs=runs,
     )
+
+
+def check_untracked(folder: Path) -> None:
+    """Raise InputError if Git tracks files of a folder, which need not exist: it would add them again.
+
+    Every folder that a pilot consists of has a .gitignore that ignores all in it, wherever it is moved to;
+    what Git tracks already, as of a pilot that was committed and deleted before, it adds all the same.
+    """
+    there = next((parent for parent in folder.absolute().parents if parent.is_dir()), None)
+    if there is None or not any((parent / ".git").exists() for parent in (there, *there.parents)):
+        return
+    command = ["git", "-C", str(there), "ls-files", "-z", "--", str(folder.absolute())]
+    try:
+        listed = subprocess.run(command, capture_output=True, timeout=_GIT_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        # Where Git does not run, it adds nothing.
+        return
+    if tracked := listed.stdout.count(b"\0"):
+        found = f"{tracked} files of it are tracked by Git, which would add them again"
+        accepted = (
+            f"another directory; or git rm -r --cached {folder} first, and a look at what was published"
+        )
+        raise InputError(str(folder), found, accepted)

@@ -23,11 +23,14 @@ _BUSY_SECONDS = 10.0
 """How long the database may be in use by the SuperLink."""
 
 
-def forget(database: Path) -> None:
-    """Write a database anew, without what was deleted, and empty its write-ahead log.
+def held(database: Path) -> int:
+    """Return how many messages and parts of such a database has; raises RunError as `clean`."""
+    with _opened(database) as connection:
+        return sum(_count(connection, f"SELECT count(*) FROM {table}") for table in _HOLDING)
 
-    Raises RunError when that cannot be, or the SuperLink has it in use for too long.
-    """
+
+def forget(database: Path) -> None:
+    """Write a database anew, without what was deleted, and empty its write-ahead log; see `clean`."""
     with _opened(database) as connection:
         connection.execute("VACUUM")
         busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -35,23 +38,11 @@ def forget(database: Path) -> None:
             raise sqlite3.OperationalError("in use by the SuperLink")
 
 
-def held(database: Path) -> int:
-    """Return how many messages and parts of such a database has; raises RunError as `forget`."""
-    with _opened(database) as connection:
-        return sum(_count(connection, f"SELECT count(*) FROM {table}") for table in _HOLDING)
-
-
-def ended(database: Path) -> int:
-    """Return how many tasks of a SuperLink have ended; raises RunError as `forget`."""
-    with _opened(database) as connection:
-        return _count(connection, "SELECT count(*) FROM task WHERE finished_at IS NOT NULL")
-
-
 def clean(database: Path, delete: Callable[[], object]) -> bool:
     """Have a SuperLink delete what it has of runs that have ended, and then forget it.
 
     ``delete``: asks the SuperLink. Returns whether nothing is left of any run: one that goes on needs its
-    messages. Raises RunError as `forget`.
+    messages. Raises RunError when that cannot be, or the SuperLink has the database in use for too long.
     """
     if not database.exists():
         return True
@@ -71,7 +62,7 @@ def keep_clean(
     while os.getppid() == keeper:
         time.sleep(every)
         try:
-            if database.exists() and (found := ended(database)) != cleaned and clean(database, delete):
+            if database.exists() and (found := _ended(database)) != cleaned and clean(database, delete):
                 cleaned, said = found, ""
         except RunError as error:
             if said != str(error):
@@ -80,6 +71,12 @@ def keep_clean(
     # Nobody uses it any longer.
     with contextlib.suppress(RunError):
         forget(database)
+
+
+def _ended(database: Path) -> int:
+    """Return how many tasks of a SuperLink have ended."""
+    with _opened(database) as connection:
+        return _count(connection, "SELECT count(*) FROM task WHERE finished_at IS NOT NULL")
 
 
 def _count(connection: sqlite3.Connection, query: str) -> int:

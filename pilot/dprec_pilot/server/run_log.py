@@ -26,7 +26,7 @@ from dprec.errors import one_line
 from dprec.exchange import COUNT, COUNT_ROUND, REPORT, REQUEST, is_integer, words_of
 from dprec.reports import REPORT_ROUND
 from dprec_pilot.files import OPEN, OWNER_ONLY, read_text, unusable, write_durably
-from dprec_pilot.server.enrolment import Enrolled
+from dprec_pilot.server.server_folder import Enrolled
 from simulation.analysis.vocabulary import plural
 from simulation.engine.grids import WaitingGrid
 from simulation.storage.directories import ROUNDS

@@ -1,10 +1,12 @@
 """The folder that the server of a deployment is given: who takes part, what else it knows, and no rating."""
 
+import csv
 import hashlib
+import io
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from io import BytesIO
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -24,13 +26,69 @@ from dprec_pilot.files import OPEN, NamedFile, read_bytes, read_text, write_dura
 from dprec_pilot.masks.directory import Directory, SumParties
 from dprec_pilot.masks.server import MaskedExchange
 from dprec_pilot.server.deadline_grid import Patience, check_quorum
-from dprec_pilot.server.enrolment import Enrolled, read_enrolment
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.protocols.base import Protocol
 from strategies.releases import ExchangeOf
 
 _PREPARED = "a file that dprec-pilot prepare made"
+
+_NODE = re.compile("[0-9]{1,20}", re.ASCII)
+_COLUMNS = ["user", "public_key", "node_id"]
+_ENROLMENT = "an enrolment list, as dprec-pilot prepare makes it"
+
+
+@dataclass(frozen=True)
+class Enrolled:
+    """A user of a deployment."""
+
+    user: str
+    """The user's own identifier."""
+    public_key: str | None
+    """Key of the user's device, a line in the format of OpenSSH; None for a user without a device, who is
+    invited or was removed.
+    """
+    node_id: int | None = None
+    """How Flower calls the device; None before it is registered."""
+
+
+def write_enrolment(path: Path, enrolled: list[Enrolled]) -> None:
+    """Write the list; a user's number is its position."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows([each.user, each.public_key or "", each.node_id or ""] for each in enrolled)
+    write_durably(path, file.getvalue(), OPEN)
+
+
+def read_enrolment(path: Path) -> list[Enrolled]:
+    """Read the list; raises InputError naming a line with a node or key that is none or has one before."""
+    try:
+        rows = list(csv.reader(io.StringIO(read_text(path, _ENROLMENT))))
+    except csv.Error as error:
+        raise InputError(str(path), str(error), _ENROLMENT) from None
+    if not rows or rows[0] != _COLUMNS:
+        raise InputError(f"{path}:1", ",".join(rows[0]) if rows else "nothing", ",".join(_COLUMNS))
+    enrolled: list[Enrolled] = []
+    seen: set[str] = set()
+    for number, row in enumerate(rows[1:], start=2):
+        where = f"{path}:{number}"
+        if len(row) != len(_COLUMNS) or not row[0]:
+            raise InputError(where, ",".join(row), "a user, a public key or nothing, a node id or nothing")
+        user, key, node = row
+        if node and not (_NODE.fullmatch(node) and 1 < int(node) < 2**64):
+            raise InputError(where, f"node {node}", "the node id that Flower gave the device")
+        again = {entry for entry in (f"user {user}", key, node and f"node {node}") if entry} & seen
+        if again:
+            raise InputError(where, f"{min(again)} again", "every user, key and node once")
+        seen |= {f"user {user}", key, f"node {node}"}
+        enrolled.append(Enrolled(user, key or None, int(node) if node else None))
+    return enrolled
+
+
+def with_nodes(enrolled: list[Enrolled], nodes: dict[str, int]) -> list[Enrolled]:
+    """Return the list with the node id of every key that has one."""
+    return [replace(each, node_id=nodes.get(each.public_key or "", each.node_id)) for each in enrolled]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +147,7 @@ class ServerFolder:
     path: Path
 
     enrolment_file = NamedFile("enrolment.csv")
-    """Who takes part; see `dprec_pilot.server.enrolment`."""
+    """Who takes part; see `read_enrolment`."""
     protocol_file = NamedFile("protocol.json")
     """What devices agree to, as in their own folders."""
     invitation_file = NamedFile("invitation.json")
@@ -148,7 +206,7 @@ class ServerFolder:
         if not path.exists():
             return None
         try:
-            with np.load(BytesIO(read_bytes(path, _PREPARED)), allow_pickle=False) as arrays:
+            with np.load(io.BytesIO(read_bytes(path, _PREPARED)), allow_pickle=False) as arrays:
                 names = tuple(arrays["number_names"].tolist()), tuple(arrays["category_names"].tolist())
                 return Catalogue(arrays["numbers"], arrays["categories"], *names)
         except (KeyError, ValueError, EOFError, BadZipFile) as error:
@@ -194,7 +252,7 @@ class ServerFolder:
         write_durably(self.path / "config.yaml", config.to_yaml(), OPEN)
         write_durably(self._catalogue_file, "".join(f"{item}\n" for item in item_ids), OPEN)
         if catalogue is not None:
-            file = BytesIO()
+            file = io.BytesIO()
             np.savez(
                 file,
                 numbers=catalogue.numbers,

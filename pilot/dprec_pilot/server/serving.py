@@ -15,10 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from dprec.errors import InputError, within
 from dprec_pilot.server.deliveries import deliver, keep_deliveries
-from dprec_pilot.server.enrolment import Enrolled
 from dprec_pilot.server.journal import JOURNAL, Begun, Journal, JournalGrid
 from dprec_pilot.server.run_log import LOG, FollowedGrid, RunLog, followed, said_aloud
-from dprec_pilot.server.server_folder import ServerFolder, check_new
+from dprec_pilot.server.server_folder import Enrolled, ServerFolder, check_new
 from simulation.protocols.base import with_declared_losses
 from simulation.protocols.task import ServerOutcome, ServerTask
 from simulation.storage.directories import CONFIG, REPORT, SUMMARY

@@ -9,8 +9,7 @@ protocol, bytes and losses, and with the same settings the same bits.
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from json import dumps
 from pathlib import Path
 from typing import Any
@@ -26,12 +25,11 @@ from dprec.errors import InputError, RunError
 from dprec.exchange import IDENTIFY
 from dprec.progress import silent
 from dprec.randomness import RunKeys
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Ratings
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import presets
-from simulation.engine.grids import SupervisedGrid
-from simulation.engine.patience import START_SECONDS
+from simulation.engine.grids import START_SECONDS, SupervisedGrid
 from simulation.engine.session import Session
 from simulation.execution import load_ratings, run_in, suited
 from simulation.storage.run_directory import RunDirectory
@@ -62,43 +60,21 @@ def configured(given: Mapping[str, Any]) -> RunConfig:
     try:
         return load(presets()[_PRESET], ["dataset.kind=synthetic", *settings])
     except InputError as error:
-        raise InputError(_setting(error), error.found, error.accepted) from None
-
-
-def _setting(error: InputError) -> str:
-    """Return where a value was given that the file of the preset could not have."""
-    return f"--run-config {error.where.rpartition(': ')[2]}"
+        # Where it was given: the file of the preset could not have it.
+        where = f"--run-config {error.where.rpartition(': ')[2]}"
+        raise InputError(where, error.found, error.accepted) from None
 
 
 def _users_per_node(users: int, nodes: int) -> int:
     return math.ceil(users / nodes)
 
 
-@dataclass(frozen=True, eq=False)
 class _MadeUp:
     """Made-up ratings as devices hold them; see `clients.shards.HeldRatings`."""
 
-    ratings: Ratings
-
-    @property
-    def n_users(self) -> int:
-        """Number of users."""
-        return self.ratings.n_users
-
-    @property
-    def n_items(self) -> int:
-        """Items of the catalogue."""
-        return self.ratings.n_items
-
-    @property
-    def scale(self) -> RatingScale:
-        """The rating scale."""
-        return self.ratings.scale
-
-    @cached_property
-    def _whole(self) -> StoredProfiles:
-        made = self.ratings
-        return StoredProfiles(made.counts, made.items, made.levels, made.exact)
+    def __init__(self, made: Ratings) -> None:
+        self.n_users, self.n_items, self.scale = made.n_users, made.n_items, made.scale
+        self._whole = StoredProfiles(made.counts, made.items, made.levels, made.exact)
 
     def profiles(self, start: int, stop: int) -> StoredProfiles:
         """Return the ratings of the users from ``start`` to ``stop`` - 1."""

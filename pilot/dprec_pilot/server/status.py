@@ -16,9 +16,9 @@ import numpy as np
 
 from dprec.errors import InputError
 from dprec_pilot.server.journal import JOURNAL, waited_for
-from dprec_pilot.server.registering import NodeSeen
 from dprec_pilot.server.run_log import ENDED, began_at, how_it_ended, is_written
 from dprec_pilot.server.server_folder import ServerFolder
+from dprec_pilot.server.superlink import NodeSeen
 from simulation.storage.directories import CONFIG, SUMMARY, TRAFFIC
 from simulation.storage.exchanges import Exchange, read_exchanges
 from simulation.storage.files import FROM_RUN, read_columns

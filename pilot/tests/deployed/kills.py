@@ -188,7 +188,7 @@ def lines_of(path: Path) -> int:
 
 def resumed(stage: Stage, output: Path) -> None:
     """Go on with a run, as soon as nobody else does."""
-    from dprec_pilot.server.starting import resume_run
+    from dprec_pilot.server.superlink import resume_run
 
     resume_run(stage.server, output, page=False)
 
@@ -199,7 +199,7 @@ def _has_come_to(output: Path, lines: int) -> bool:
 
 def play(stage: Stage, output: Path, kills: Sequence[tuple[int, tuple[str, ...]]]) -> float:
     """Start a run, kill something whenever its journal has so many lines; return how long it takes."""
-    from dprec_pilot.server.starting import start_run
+    from dprec_pilot.server.superlink import start_run
 
     began = time.monotonic()
     start_run(stage.server, output, page=False)

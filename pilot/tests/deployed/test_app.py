@@ -24,8 +24,8 @@ from typer.testing import CliRunner
 
 import dprec
 from dprec.exchange import IDENTIFY, MESSAGE_TYPES, NODE, Identity, RefusalCode
-from dprec_pilot.server.flower_app import write_app
 from dprec_pilot.server.simulated_pilot import SETTINGS, configured
+from dprec_pilot.server.superlink import write_app
 from simulation.engine.session import identity_restored
 from tests.paths import ROOT
 

@@ -13,10 +13,10 @@ from flwr.supercore.inflatable.inflatable_object import get_object_type_from_obj
 
 from dprec.exchange import Reports
 from dprec_pilot.server.enrolling import enrol
-from dprec_pilot.server.registering import seen_nodes, seen_runs
 from dprec_pilot.server.run_log import ENDED, FAILED, how_it_ended
 from dprec_pilot.server.server_folder import ServerFolder
 from dprec_pilot.server.status import status_of
+from dprec_pilot.server.superlink import seen_nodes, seen_runs
 from pilot.tests.deployed.wire import PROGRAMS, Wire, await_that, free_port, wired
 from pilot.tests.server.pilots import BLP, USERS, pilot
 

@@ -10,7 +10,7 @@ import pytest
 
 from dprec.errors import InputError, RunError
 from dprec_pilot import console
-from dprec_pilot.device import command
+from dprec_pilot.device import service
 
 NEEDED = ["--superlink", "server.test:443", "--ca", "ca.crt"]
 JOIN = ["join", "invitation.json", "mine.csv", "me", "--user", "3"]
@@ -49,8 +49,8 @@ def test_what_cannot_be_used_is_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # Of this process, which has other tests to run.
-    monkeypatch.setattr(command, "_log_to_standard_error", lambda: None)
-    monkeypatch.setattr(command.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(service, "_log_to_standard_error", lambda: None)
+    monkeypatch.setattr(service.signal, "signal", lambda *_: None)
     assert ended(*arguments) == 2
     error = capsys.readouterr().err
     assert error.startswith("dprec-pilot: ")
@@ -78,7 +78,7 @@ def test_how_it_ends(
         if raised is not None:
             raise raised
 
-    monkeypatch.setattr(command, "serve", serve)
+    monkeypatch.setattr(service, "serve", serve)
     assert ended("device", "u0", *NEEDED) == code
     assert capsys.readouterr().err.count("\n") == (raised is not None)
 
@@ -92,7 +92,7 @@ def test_termination_waits_for_no_lock_of_the_thread_that_it_interrupts() -> Non
     by: list[int] = []
     stopped, before = Stopped(), signal.getsignal(signal.SIGTERM)
     try:
-        command.stop_at_termination(stopped)
+        service.stop_at_termination(stopped)
         signal.raise_signal(signal.SIGTERM)
         assert stopped.wait(10)
     finally:
@@ -103,7 +103,7 @@ def test_termination_waits_for_no_lock_of_the_thread_that_it_interrupts() -> Non
 
 def test_a_device_imports_nothing_of_a_simulation() -> None:
     code = (
-        "import sys, dprec_pilot.device.command, dprec_pilot.device.joining\n"
+        "import sys, dprec_pilot.device.service, dprec_pilot.device.joining\n"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

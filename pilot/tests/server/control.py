@@ -14,7 +14,7 @@ from flwr.proto.control_pb2 import (
 )
 from flwr.proto.node_pb2 import NodeInfo
 
-from dprec_pilot.server import registering
+from dprec_pilot.server import superlink
 
 FIRST_NODE = 100
 
@@ -76,5 +76,5 @@ def _status(status: int, body: str) -> httpx.HTTPStatusError:
 def installed(monkeypatch: pytest.MonkeyPatch) -> FakeControl:
     """Let every SuperLink be a new one of these."""
     made = FakeControl()
-    monkeypatch.setattr(registering.ControlHttpClient, "from_server_address", lambda **_: made)
+    monkeypatch.setattr(superlink.ControlHttpClient, "from_server_address", lambda **_: made)
     return made

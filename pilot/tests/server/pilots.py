@@ -5,9 +5,8 @@ from typing import Any
 
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import DeviceFolder
-from dprec_pilot.server.enrolment import with_nodes, write_enrolment
 from dprec_pilot.server.preparing import PilotOptions, prepare
-from dprec_pilot.server.server_folder import ServerFolder
+from dprec_pilot.server.server_folder import ServerFolder, with_nodes, write_enrolment
 from pilot.tests.device.devices import DeviceGrid
 from simulation.configuration.models import RunConfig, parse_config
 

@@ -12,8 +12,7 @@ from dprec_pilot.device.node_key import NodeKeyPair, PublicLine, new_node_key
 from dprec_pilot.server import enrolling
 from dprec_pilot.server.certificates import Authority
 from dprec_pilot.server.enrolling import admit, enrol, invite, remove
-from dprec_pilot.server.enrolment import Enrolled, read_enrolment, write_enrolment
-from dprec_pilot.server.server_folder import ServerFolder
+from dprec_pilot.server.server_folder import Enrolled, ServerFolder, read_enrolment, write_enrolment
 from pilot.tests.device.test_fleet import Listener, dated
 from pilot.tests.server.control import FIRST_NODE, FakeControl, installed, pem
 from tests.refusals import refused_at

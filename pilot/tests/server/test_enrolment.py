@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dprec.errors import InputError
-from dprec_pilot.server.enrolment import Enrolled, read_enrolment, with_nodes, write_enrolment
+from dprec_pilot.server.server_folder import Enrolled, read_enrolment, with_nodes, write_enrolment
 
 SOME = [Enrolled("u1", "key one", 2**64 - 1), Enrolled("u,2", "key two"), Enrolled("u3", None)]
 

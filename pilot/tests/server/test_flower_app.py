@@ -7,7 +7,7 @@ import pytest
 from flwr.cli.build import build_fab_from_disk
 
 from dprec.errors import InputError, RunError
-from dprec_pilot.server.flower_app import APP, write_app
+from dprec_pilot.server.superlink import APP, write_app
 
 # Flower's, where it packs the app.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

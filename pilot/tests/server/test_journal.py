@@ -20,9 +20,8 @@ from flwr.supercore.task_identity import TaskIdentity
 from dprec.errors import RunError
 from dprec_pilot import files
 from dprec_pilot.server import journal
-from dprec_pilot.server.enrolment import Enrolled, write_enrolment
 from dprec_pilot.server.journal import JOURNAL
-from dprec_pilot.server.server_folder import ServerFolder
+from dprec_pilot.server.server_folder import Enrolled, ServerFolder, write_enrolment
 from dprec_pilot.server.serving import resume, serve
 from pilot.tests.device.devices import DeviceGrid, key_of
 from pilot.tests.server.pilots import BLP, GRAM_LOCAL, GRAM_SECURE, PG, USERS, WEEKLY, grid_of, pilot

@@ -16,9 +16,8 @@ from dprec.randomness import RunKeys
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.joining import join
-from dprec_pilot.server.enrolment import read_enrolment
 from dprec_pilot.server.preparing import PilotOptions, limits_of, prepare
-from dprec_pilot.server.server_folder import ServerFolder
+from dprec_pilot.server.server_folder import ServerFolder, read_enrolment
 from pilot.tests.server.pilots import BLP, PG, USERS, WEEKLY, pilot
 from pilot.tests.server.test_secure_sums import secure
 from simulation.configuration.models import parse_config

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dprec.errors import InputError
-from dprec_pilot.server.private_files import check_untracked
+from dprec_pilot.server.preparing import check_untracked
 from pilot.tests.server.pilots import BLP, pilot
 from tests.refusals import refused_at
 

@@ -10,7 +10,6 @@ import pytest
 from flwr.app import Message
 
 from dprec.errors import InputError, RunError
-from dprec_pilot.server.enrolment import write_enrolment
 from dprec_pilot.server.run_log import (
     ENDED,
     FAILED,
@@ -20,6 +19,7 @@ from dprec_pilot.server.run_log import (
     how_it_ended,
     said_aloud,
 )
+from dprec_pilot.server.server_folder import write_enrolment
 from dprec_pilot.server.serving import serve
 from pilot.tests.device.devices import DeviceGrid
 from pilot.tests.server.pilots import BLP, PG, USERS, grid_of, pilot

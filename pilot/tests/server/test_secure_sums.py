@@ -18,8 +18,7 @@ from dprec.secure_aggregation.messages import SECRET_BYTES
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.ledger import most_lost
-from dprec_pilot.server.enrolment import write_enrolment
-from dprec_pilot.server.server_folder import ServerFolder
+from dprec_pilot.server.server_folder import ServerFolder, write_enrolment
 from dprec_pilot.server.serving import serve
 from pilot.tests.device.devices import DeviceGrid
 from pilot.tests.server.pilots import grid_of, pilot

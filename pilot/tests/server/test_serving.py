@@ -15,8 +15,7 @@ from dprec.errors import InputError
 from dprec.exchange import COMPUTES, SummedSetup
 from dprec.lists import ListMethod
 from dprec_pilot.device.folder import DeviceFolder
-from dprec_pilot.server.enrolment import Enrolled, write_enrolment
-from dprec_pilot.server.server_folder import ServerFolder
+from dprec_pilot.server.server_folder import Enrolled, ServerFolder, write_enrolment
 from dprec_pilot.server.serving import bounded_pulls, serve, server_app
 from pilot.tests.server.pilots import (
     BLP,

@@ -15,14 +15,12 @@ from flwr.proto.node_pb2 import NodeInfo
 from flwr.supercore.control import ControlHttpClient
 
 from dprec.errors import RunError
-from dprec_pilot.server.enrolment import Enrolled, write_enrolment
 from dprec_pilot.server.journal import JOURNAL, Journal, waited_for
-from dprec_pilot.server.registering import NodeSeen, _seen, seen_nodes, seen_runs
 from dprec_pilot.server.run_log import ENDED, FAILED, RUN_LOG, followed
-from dprec_pilot.server.server_folder import ServerFolder
+from dprec_pilot.server.server_folder import Enrolled, ServerFolder, write_enrolment
 from dprec_pilot.server.serving import serve
-from dprec_pilot.server.starting import start_run
 from dprec_pilot.server.status import GOES_ON, KILLED, InRun, PilotStatus, RunStatus, status_of
+from dprec_pilot.server.superlink import NodeSeen, seen_nodes, seen_runs, start_run
 from pilot.tests.server.pilots import BLP, PG, USERS, grid_of, pilot
 from pilot.tests.server.test_run_log import spend
 from pilot.tests.test_console import typed
@@ -172,7 +170,7 @@ def test_an_authority_that_is_none_is_named(server: ServerFolder, tmp_path: Path
 )
 def test_when_a_device_was_seen_follows_from_its_heartbeats(given: dict[str, object], seen: object) -> None:
     node = NodeInfo(node_id=7, **given)  # type: ignore[arg-type]
-    assert _seen(node) == NodeSeen(7, str(given["status"]), seen)  # type: ignore[arg-type]
+    assert NodeSeen.of(node) == NodeSeen(7, str(given["status"]), seen)  # type: ignore[arg-type]
 
 
 def test_what_is_no_superlink_is_one_line(server: ServerFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,16 +31,12 @@ def killed() -> Path:
     return folder
 
 
-def test_a_folder_is_deleted_in_the_end(scratch: Path) -> None:
+def test_a_folder_is_deleted_in_the_end_however_a_run_ends(scratch: Path) -> None:
     with temporary_folder() as folder:
         assert folder.parent == scratch
         assert folder.name.startswith(f"{PREFIX}{os.getpid()}-")
         (folder / "run").mkdir()
         (folder / "run" / "items.npy").write_text("ratings")
-    assert list(scratch.iterdir()) == []
-
-
-def test_a_folder_is_deleted_when_a_run_fails(scratch: Path) -> None:
     with pytest.raises(KeyError), temporary_folder():
         raise KeyError
     assert list(scratch.iterdir()) == []

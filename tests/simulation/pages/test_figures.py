@@ -22,23 +22,24 @@ from simulation.analysis.gains import Gain
 from simulation.analysis.populations import Course, Point
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import METRICS, TRUST_IN_WORDS, Metric, size
-from simulation.pages.comparison_plots import bytes_plot, epsilon_plot
-from simulation.pages.figures.accuracy import (
+from simulation.pages.accuracy import (
     EpsilonAxis,
+    bytes_plot,
     draw_accuracy_against_tau,
     draw_accuracy_against_users,
+    epsilon_plot,
     scale_accuracy,
 )
-from simulation.pages.figures.drawing import Plot, log_axis, point, render, titled, to_figure
-from simulation.pages.figures.looks import COLOURS, FAINT, INK, MUTED, RULE, looks_of, most_telling, shortened
-from simulation.pages.figures.users import (
+from simulation.pages.drawing import Plot, log_axis, point, render, titled, to_figure
+from simulation.pages.looks import COLOURS, FAINT, INK, MUTED, RULE, looks_of, most_telling, shortened
+from simulation.pages.run_page import summary_plot
+from simulation.pages.users import (
     PREDICTION_QUANTILES,
     bins,
     draw_rounds,
     evaluated_rounds,
     group_by_rating,
 )
-from simulation.pages.run_page import summary_plot
 from simulation.storage.run_files import read_run
 from strategies.participation import RoundRecord
 from tests.results import result

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simulation import run
-from simulation.pages.figures.drawing import Plot, Rendered, to_figure
+from simulation.pages.drawing import Plot, Rendered, to_figure
 from simulation.pages.run_page import answer_sentence, noise_plot, run_page
 from simulation.storage.run_files import read_run
 from simulation.storage.summary import read_summary

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from simulation.pages.figures.drawing import Plot, Rendered
+from simulation.pages.drawing import Plot, Rendered
 from simulation.pages.run_page import run_page
 from simulation.storage.run_files import read_run
 from tests.simulation.divisions import bits, compare, divided, written

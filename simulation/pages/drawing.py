@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from simulation.analysis.vocabulary import short
-from simulation.pages.figures.looks import COLOURS, INK, MUTED, RULE, SURFACE, Look
+from simulation.pages.looks import COLOURS, INK, MUTED, RULE, SURFACE, Look
 
 # Matplotlib takes half a second to load, and not everything in pages draws.
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,34 @@ import numpy as np
 
 from dprec.arrays import Floats
 from dprec.metrics import LONGEST_LIST
-from simulation.analysis.vocabulary import Metric, loss, main_metric, number, profiles_compared, short, size
-from simulation.pages.figures.accuracy import shade
-from simulation.pages.figures.drawing import Panel, entry, legend, log_axis, nothing, percent, point, titled
-from simulation.pages.figures.looks import (
+from simulation.analysis.protocol_results import ComparisonFiles
+from simulation.analysis.vocabulary import (
+    DASH,
+    Metric,
+    loss,
+    main_metric,
+    number,
+    profiles_compared,
+    short,
+    size,
+)
+from simulation.pages.deployment import Traffic
+from simulation.pages.drawing import (
+    Panel,
+    Plot,
+    entry,
+    legend,
+    log_axis,
+    nothing,
+    percent,
+    point,
+    titled,
+)
+from simulation.pages.looks import (
     DASHED,
     INK,
     MUTED,
+    RULE,
     SERIES,
     SOLID,
     TRUST_LOOKS,
@@ -26,7 +47,10 @@ from simulation.pages.figures.looks import (
     printable,
     shortened,
 )
-from simulation.storage.run_files import RANK, RunFiles
+from simulation.pages.page import Section
+from simulation.pages.words import at_budget
+from simulation.storage.files import Columns
+from simulation.storage.run_files import RANK, RunFiles, bytes_per_user
 from simulation.storage.summary import PrivacySummary
 from strategies.participation import RoundRecord
 
@@ -151,6 +175,17 @@ def _draw_accuracy(ax: Axes, run: RunFiles) -> None:
     else:
         titled(ax, title, *_worse(metric, reached, baseline))
         _draw_predictions(ax, run.predictions["rating"], run.predictions["prediction"], _colour(run))
+
+
+def shade(ax: Axes, x: Floats, y: Floats, metric: Metric) -> None:
+    """Draw what is reached with nothing sent as a line across a panel, and shade what is worse."""
+    left, right = ax.get_xlim()
+    places, line = np.concatenate([[left], x, [right]]), np.concatenate([y[:1], y, y[-1:]])
+    worst = ax.get_ylim()[metric.lower_is_better]
+    # Where the line lies beyond the worst end, nothing that is shown is worse.
+    edge = np.minimum(line, worst) if metric.lower_is_better else np.maximum(line, worst)
+    ax.fill_between(places, edge, worst, color=RULE, alpha=0.45, linewidth=0)
+    ax.plot(places, line, color=INK, linewidth=1.2)
 
 
 def draw_rounds(ax: Axes, run: RunFiles, metric: Metric, title: str, baseline: float | None) -> None:
@@ -348,3 +383,34 @@ def draw_spreads(ax: Axes, spreads: Sequence[Spread], axis: str, looks: Looks, *
     ax.set_yticks(range(len(names)), names)
     ax.grid(visible=True, axis="x")
     ax.set_xlabel(axis)
+
+
+def users_section(files: ComparisonFiles, traffic: Traffic, looks: Looks) -> Section:
+    """Return how bytes and losses are distributed over the users of every protocol."""
+
+    def plots(name: str, title: str, axis: str, of: Callable[[Columns], Floats]) -> Iterator[Plot]:
+        spent = [(result.name, label, of(columns)) for result, label, columns in traffic]
+        spreads = [
+            Spread(name, label, np.percentile(values, SPREAD_QUANTILES))
+            for name, label, values in spent
+            # A logarithmic axis has no place for what sends and loses nothing.
+            if np.isfinite(values).all() and values.max() > 0
+        ]
+        medians = "; ".join(f"{each.label} {each.quantiles[3]:,.4g}" for each in spreads)
+        draw = partial(draw_spreads, spreads=spreads, axis=axis, looks=looks, in_bytes=of is bytes_per_user)
+        if spreads:
+            yield Plot(
+                name,
+                title,
+                f"Line: all users. Bars: the middle 90 % and 50 %. Dot: the median.{at_budget(files)}",
+                f"{title}, medians: {medians}.",
+                [draw],
+                height=50.0 + 15 * len(spreads),
+            )
+
+    drawn = [
+        *plots("bytes-per-user", "Bytes per user", "bytes per user, both directions", bytes_per_user),
+        *plots("epsilon-per-user", "ε per user", "ε per user", lambda columns: columns["epsilon_per_user"]),
+    ]
+    why = "No protocol here sends anything." if traffic else "The runs themselves are not in this directory."
+    return Section("users", "How users differ", (drawn or f"{DASH} {why}",))

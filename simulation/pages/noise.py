@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,16 @@ from dprec.arrays import Floats
 from dprec.channel import Channel
 from dprec.completion import FittedMixture
 from dprec.reports import DeviceChannel
-from simulation.analysis.protocol_results import ProtocolResult, by_protocol
-from simulation.pages.figures.drawing import Panel, Plot, entry, legend, log_axis, point, titled
-from simulation.pages.figures.looks import (
+from simulation.analysis.protocol_results import (
+    ComparisonFiles,
+    ProtocolResult,
+    at_reference,
+    by_protocol,
+    reference_budget,
+)
+from simulation.analysis.vocabulary import grouped_by
+from simulation.pages.drawing import Panel, Plot, entry, legend, log_axis, point, titled
+from simulation.pages.looks import (
     DASHED,
     DASHES,
     DOTTED,
@@ -27,10 +35,15 @@ from simulation.pages.figures.looks import (
     SOLID,
     SURFACE,
     Look,
+    Looks,
     ramp,
     shortened,
 )
+from simulation.pages.words import at_budget, label_of
 from simulation.protocols.domains import LearnedDomains
+from simulation.storage.columns import read_rows
+from simulation.storage.directories import NOISE
+from simulation.storage.run_files import read_device_channel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -336,3 +349,57 @@ def _draw_rated(
     ax.grid(visible=False)
     titled(ax, title)
     ax.set_xlabel("rating" if total <= len(rated) else f"rating; {total - len(rated)} more not shown")
+
+
+def noise_of_comparison(files: ComparisonFiles, looks: Looks) -> list[Plot]:
+    """Return the figures of what mechanisms send: its mean by true rating, and what was sampled of it."""
+    sampled = [sampled_noise_plot(*each) for each in _read_noise(files.directory).items()]
+    return [*_mechanism_plots(files, looks), *sampled]
+
+
+def _mechanism_plots(files: ComparisonFiles, looks: Looks) -> Iterator[Plot]:
+    """Yield a plot for each scale: mechanisms for stars and for signs share none."""
+    reference = reference_budget(files.results)
+    scales: dict[tuple[float, ...], dict[str, tuple[list[str], Look, DeviceChannel]]] = {}
+    for result in at_reference(files.results):
+        cells = files.cells(result) if result.private else []
+        noise = read_device_channel(cells[0]) if cells else None
+        if noise is None:
+            continue
+        # Protocols that share a mechanism share a line.
+        mechanisms = scales.setdefault(tuple(noise.ratings.tolist()), {})
+        key = noise.channel.weights.tobytes().hex()
+        names, *_ = mechanisms.setdefault(key, ([], looks[result.name], noise))
+        names.append(label_of(result, reference))
+    for place, (scale, mechanisms) in enumerate(scales.items(), start=1):
+        drawn = [(", ".join(names), look, noise) for names, look, noise in mechanisms.values()]
+        of = f", on the scale from {scale[0]:g} to {scale[-1]:g}" if len(scales) > 1 else ""
+        slopes = "; ".join(f"{label}: slope {noise.slope:.2f}" for label, _, noise in drawn)
+        yield Plot(
+            "noise" if place == 1 else f"noise-{place}",
+            f"What the server receives, on average{of}",
+            f"The flatter a line, the more it pulls ratings together; dotted: no bias.{at_budget(files)}",
+            f"Mean of what is sent against the true rating. {slopes}.",
+            [partial(draw_expected, mechanisms=drawn)],
+        )
+
+
+_NOISE_COLUMNS = (
+    *("protocol", "mechanism", "epsilon"),
+    *("low", "high", "sampled_share", "theoretical_probability"),
+)
+
+
+def _read_noise(directory: Path) -> Mapping[float, Sequence[SampledNoise]]:
+    """Read noise.csv, by epsilon; empty if there is none."""
+    path = directory / NOISE
+    rows = read_rows(path, _NOISE_COLUMNS) if path.is_file() else []
+    drawn = grouped_by(((row["protocol"], row["mechanism"], row["epsilon"]), row) for row in rows)
+    noises: list[tuple[float, SampledNoise]] = []
+    for (protocol, mechanism, epsilon), own in drawn.items():
+        low, high, sampled, theory = (
+            np.array([row[column] for row in own], dtype=np.float64) for column in _NOISE_COLUMNS[3:]
+        )
+        edges = np.append(low, high[-1])
+        noises.append((epsilon, SampledNoise(protocol, mechanism, edges, sampled, theory)))
+    return grouped_by(noises)
