@@ -153,7 +153,12 @@ class Attribute:
         """Return the high numbers of a column, or its most frequent text against all others."""
         if values.dtype.kind == "f":
             known = ~np.isnan(values)
-            least = _even(values[known]) if above is None else above
+            least = above
+            if least is None:
+                # What as nearly as possible half of the known values reach.
+                numbers, counts = np.unique(values[known], return_counts=True)
+                reach = known.sum() - np.cumsum(counts) + counts
+                least = float(numbers[np.abs(2 * reach - known.sum()).argmin()]) if numbers.size else 0.0
             return cls(known & (np.nan_to_num(values) >= least), known, f"{least:g} or more")
         texts, counts = np.unique(values[values != ""], return_counts=True)
         most = str(texts[counts.argmax()]) if texts.size else ""
@@ -192,13 +197,6 @@ class Attribute:
             (curve.auc, above_by_chance(curve.auc, pairs)),
             (right, above_by_chance(float(rights.max()), pairs)),
         )
-
-
-def _even(values: Floats) -> float:
-    """Return the number that as nearly as possible half of some values reach."""
-    numbers, counts = np.unique(values, return_counts=True)
-    reach = values.size - np.cumsum(counts) + counts
-    return float(numbers[np.abs(2 * reach - values.size).argmin()]) if values.size else 0.0
 
 
 def learned(features: Floats, labels: Bools) -> Floats:

@@ -139,8 +139,12 @@ class Membership(Attack):
         for rated, odds in _weighed(seen, truth, users):
             for ranking, own in zip(rankings, odds, strict=True):
                 ranking.add(own, rated)
-        epsilon, others = _proved(game, seen), users * truth.n_items - asked
-        allowed = {} if epsilon is None else allowed_by_reports(epsilon, asked, others)
+        allowed: dict[str, tuple[float, float]] = {}
+        if seen is not None and seen.hides_items and seen.of_everybody:
+            # The loss of a cell, where everybody reports all cells through one channel with a loss.
+            losses = game.accountant.get_epsilon(0.0, "rating")
+            if (losses == losses[:1]).all() and math.isfinite(losses[0]):
+                allowed = allowed_by_reports(float(losses[0]), asked, users * truth.n_items - asked)
         reached, start = Roc.of_scores(*both.classes), Roc.of_scores(*public.classes)
         for end, of in _ENDS.items():
             name, bound = f"membership_{end}", allowed.get(f"membership_{end}", (0.0, None))[1]
@@ -155,13 +159,6 @@ _ENDS: dict[str, Callable[[Roc], float]] = {
     "auc": lambda roc: roc.auc,
     "tpr": lambda roc: float(roc.at(_FALSE_POSITIVES)),
 }
-
-
-def _proved(game: Game, seen: Seen | None) -> float | None:
-    """Return the loss of a cell, where everybody reports all cells through one channel with a loss."""
-    losses = game.accountant.get_epsilon(0.0, "rating")
-    alike = bool((losses == losses[:1]).all()) and math.isfinite(losses[0])
-    return float(losses[0]) if alike and seen and seen.hides_items and seen.of_everybody else None
 
 
 def allowed_by_reports(epsilon: float, rated: int, others: int) -> dict[str, tuple[float, float]]:

@@ -423,7 +423,12 @@ class MatrixFactorization(Completion):
             users, items = users.with_learned_covariance(), items.with_learned_covariance()
             done = sweep + 1
             if done >= _SWEEPS_BEFORE_DROPPING:
-                users, items, explained = _without_vanished(users, items, noise, explained)
+                # A learned prior shrinks axes that have vanished to nothing, faster and faster.
+                axes, before = PrincipalAxes.between(users, items), explained
+                explained = axes.explained_variances(users, items)
+                kept = (explained >= _NEGLIGIBLE * noise) | (explained >= before)
+                if not kept.all():
+                    users, items, explained = *axes.kept(kept, users, items), explained[kept]
             progress("completing", done, self.iterations)
             calm = calm + 1 if abs(previous - noise) <= self.tolerance * previous else 0
             if calm >= _CALM_SWEEPS and done >= _FEWEST_SWEEPS:
@@ -440,13 +445,3 @@ class MatrixFactorization(Completion):
                 "ridge_factors": (noise / PrincipalAxes.between(users, items).variances).tolist(),
             },
         )
-
-
-def _without_vanished(users: Side, items: Side, noise: float, before: Floats) -> tuple[Side, Side, Floats]:
-    """Drop the axes that have vanished, which a learned prior shrinks to nothing, faster and faster."""
-    axes = PrincipalAxes.between(users, items)
-    explained = axes.explained_variances(users, items)
-    kept = (explained >= _NEGLIGIBLE * noise) | (explained >= before)
-    if not kept.all():
-        users, items = axes.kept(kept, users, items)
-    return users, items, explained[kept]

@@ -318,7 +318,9 @@ class NuclearNorm(Completion):
 
         Raises InputError when no matrix up to ``max_rank`` is within rho of the data.
         """
-        center = self._center(observations)
+        scale = observations.scale
+        middle = (scale.low + scale.high) / 2
+        center = {"mean": observations.mean, "middle": middle, "none": 0.0}[self.center]
         residuals = observations.values - center
         norm = float(np.linalg.norm(residuals))
         if not np.isfinite(norm):
@@ -361,12 +363,6 @@ class NuclearNorm(Completion):
             f"nuclear-norm completion stopped after {steps} steps at a distance of "
             f"{distance:.4g} from the data; rho is {rho:.4g}.",
         )
-
-    def _center(self, observations: Observations) -> float:
-        if self.center == "mean":
-            return observations.mean
-        scale = observations.scale
-        return (scale.low + scale.high) / 2 if self.center == "middle" else 0.0
 
     def _distance(self, observations: Observations) -> float:
         if self.rho is not None:

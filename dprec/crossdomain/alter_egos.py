@@ -195,15 +195,11 @@ class ReplacementDraws:
         beyond = ~listed
         surplus = draws[beyond] - (sums[last] - base)[beyond]
         order = (surplus // self.unlisted_weight[rows[beyond]]).astype(np.int64)
-        targets[beyond] = self._unlisted(rows[beyond], order)
+        # The target item at a place among those that a row does not list.
+        start, stop = first[beyond], last[beyond]
+        passed = _search(lambda at: table.targets[at] - (at - start) > order, start, stop) - start
+        targets[beyond] = order + passed
         return targets
-
-    def _unlisted(self, rows: Ints, order: Ints) -> Ints:
-        """Return the target item at a given place among those that a row does not list."""
-        table = self.candidates
-        first, last = table.indptr[:-1][rows], table.indptr[1:][rows]
-        passed = _search(lambda at: table.targets[at] - (at - first) > order, first, last) - first
-        return order + passed
 
     def _draws(self, row: int) -> Uint64s:
         cells = slice(self.candidates.indptr[row], self.candidates.indptr[row + 1])

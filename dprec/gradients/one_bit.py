@@ -174,7 +174,9 @@ class OneBitGradient(GradientReport):
 def _gradient_at(profiles: Profiles, user_factors: Floats, item_factors: Floats, coordinates: Ints) -> Floats:
     """Return one coordinate of each user's gradient, 0 at an item that it has not rated, shape (users,)."""
     items, factors = np.divmod(coordinates, item_factors.shape[1])
-    ratings, rated = _ratings_of(profiles, items)
+    places, rated = _places_of(profiles, items)
+    ratings = np.zeros(items.size)
+    ratings[rated] = profiles.values[places[rated]]
     own = user_factors[np.arange(profiles.n_users), factors]
     errors = ratings - np.einsum("uf,uf->u", user_factors, item_factors[items])
     return np.where(rated, -2.0 * own * errors, 0.0)
@@ -228,13 +230,6 @@ def _mean_estimate(aggregate: Aggregate, epsilon: float) -> Floats:
     """
     scale = unbiased_scale(epsilon) * aggregate.total.size / aggregate.users
     return aggregate.total.astype(np.float64) * scale
-
-
-def _ratings_of(profiles: Profiles, items: Ints) -> tuple[Floats, Bools]:
-    places, rated = _places_of(profiles, items)
-    ratings = np.zeros(items.size)
-    ratings[rated] = profiles.values[places[rated]]
-    return ratings, rated
 
 
 def _places_of(profiles: Profiles, items: Ints) -> tuple[Ints, Bools]:

@@ -166,7 +166,14 @@ class ListMethod(SummedMethod):
         if kind == _NOTHING and not rest:
             return ListDevice(self.options, n_items, self.options.first_items(n_items), None)
         if kind == _ITEMS:
-            return ListDevice(self.options, n_items, _read_items(rest, n_items, self.options), None)
+            valid, _, items, ends = decode_item_sets(Pieces.of([rest]), n_items)
+            if (
+                not valid.all()
+                or ends[0] != len(rest)
+                or items.size != self.options.first_items(n_items).size
+            ):
+                raise ValueError(f"{len(rest)} bytes that are no set of {self.options.items} items")
+            return ListDevice(self.options, n_items, items, None)
         if kind == _LEARNED:
             return ListDevice(self.options, n_items, _NO_ITEMS, ListModel.decode(rest, n_items))
         raise ValueError(f"{len(received)} bytes that are neither items nor a list model")
@@ -208,13 +215,6 @@ _USERS, _CATALOGUE = 48, 64
 
 def _asks_table(options: TableOptions, round_index: int) -> bool:
     return options.items != 0 and round_index == len(options.shares)
-
-
-def _read_items(data: bytes, n_items: int, options: TableOptions) -> Int32s:
-    valid, _, items, ends = decode_item_sets(Pieces.of([data]), n_items)
-    if not valid.all() or ends[0] != len(data) or items.size != options.first_items(n_items).size:
-        raise ValueError(f"{len(data)} bytes that are no set of {options.items} items")
-    return items
 
 
 @dataclass(frozen=True, eq=False)

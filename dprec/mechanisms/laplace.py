@@ -67,21 +67,15 @@ def interval_probabilities(
     printed under these equations lack the scale inside the exponent and the distance from the rating; here
     they are integrals of the density of Definition 5.
     """
-    r, weights = _mixture(ratings, shares, low, high)
-    n = np.clip(np.asarray(edges, dtype=np.float64)[:, None], low - r, high - r)
-    # The integral of the density from 0 to n, for n of either sign.
-    integral = -np.sign(n) * np.expm1(-np.abs(n) / b) / (2 * normalisation(r, low, high, b))
-    return np.diff(integral, axis=0) @ weights
-
-
-def _mixture(ratings: ArrayLike, shares: ArrayLike, low: float, high: float) -> tuple[Floats, Floats]:
-    r = np.asarray(ratings, dtype=np.float64)
-    weights = np.asarray(shares, dtype=np.float64)
+    r, weights = (np.asarray(given, dtype=np.float64) for given in (ratings, shares))
     if np.any((r < low) | (r > high)):
         raise InputError("ratings", f"{r.min():g} to {r.max():g}", f"{low:g} to {high:g}")
     if r.shape != weights.shape or np.any(weights < 0) or not weights.sum() > 0:
         raise InputError("shares", str(weights.tolist()), "one non-negative share per rating")
-    return r, weights / weights.sum()
+    n = np.clip(np.asarray(edges, dtype=np.float64)[:, None], low - r, high - r)
+    # The integral of the density from 0 to n, for n of either sign.
+    integral = -np.sign(n) * np.expm1(-np.abs(n) / b) / (2 * normalisation(r, low, high, b))
+    return np.diff(integral, axis=0) @ (weights / weights.sum())
 
 
 def modified_laplace_bound(

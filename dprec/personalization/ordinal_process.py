@@ -264,7 +264,9 @@ class Posterior:
         """Return how far other latent ratings are moved, and how much of their variance is explained."""
         moved = (across @ self.pull[:, :, None])[:, :, 0]
         scaled = across * self.root[:, None, :]
-        _solve_by_factors(self.factor, scaled)
+        # Each row b becomes the x of R^T x = b, for the factors R of `_factor_and_solve`.
+        for factor, rows in zip(self.factor, scaled, strict=True):
+            dtrtrs(factor.T, rows.T, lower=True, overwrite_b=True)
         return moved, np.einsum("bqn,bqn->bq", scaled, scaled)
 
 
@@ -278,12 +280,3 @@ def _factor_and_solve(systems: Floats, sides: Floats) -> None:
         # LAPACK writes in place, as each is contiguous; a transposed lower triangle is an upper one.
         if dposv(system.T, side, lower=True, overwrite_a=True, overwrite_b=True)[2]:
             raise np.linalg.LinAlgError("not positive definite")
-
-
-def _solve_by_factors(factors: Floats, sides: Floats) -> None:
-    """Replace each row b of some sides by the x of R^T x = b, for the factors R of `_factor_and_solve`.
-
-    ``factors``, shape (batch, n, n); ``sides``, shape (batch, rows, n), contiguous.
-    """
-    for factor, rows in zip(factors, sides, strict=True):
-        dtrtrs(factor.T, rows.T, lower=True, overwrite_b=True)

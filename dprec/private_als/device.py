@@ -4,12 +4,11 @@ A device fits its user's level and factors to all its ratings, for itself and fo
 see are sums with noise; what a device predicts from its own ratings, it alone sees, so the privacy is joint:
 of each user against all the others (Chien et al. [chien2021], section 2).
 
-Which statistics of the items are summed over the users, and how they lie in one vector of integers.
-
-A user with factors x and clipped target t for item j contributes w x x^T to the Gram matrix of the item and
-w t x to its right-hand side. The weight is w = a_j b_u, where a_j is public and b_u keeps the sum of a user's
-squared weights at most 1. Both parts are scaled so that whatever a user has rated, the L2 norm of its whole
-contribution is at most 1.
+Statistics of the items are summed over the users, and lie in one vector of integers. A user with factors x
+and clipped target t for item j contributes w x x^T to the Gram matrix of the item and w t x to its right-hand
+side. The weight is w = a_j b_u, where a_j is public and b_u keeps the sum of a user's squared weights at most
+1. Both parts are scaled so that whatever a user has rated, the L2 norm of its whole contribution is at most
+1.
 """
 
 import math
@@ -84,11 +83,6 @@ class StatisticsLayout(Layout):
     def item_share(self) -> float:
         """Share of a contribution's squared norm that belongs to the items."""
         return 1.0
-
-    @property
-    def largest_weight(self) -> float:
-        """What one rating counts at most."""
-        return 1 / math.sqrt(self.limit or self.fewest)
 
     @property
     def columns(self) -> int:
@@ -458,7 +452,11 @@ def contributions_of(
         candidates, positions = np.ones(users.size, dtype=np.bool_), np.arange(profiles.n_items)
         factors = np.ones((profiles.n_users, 1), dtype=np.float32)
         # The first round estimates the mean, so it takes ratings as they are.
-        levels = _own_levels(profiles, residuals, options) if round_index > 1 else np.zeros(profiles.n_users)
+        levels = np.zeros(profiles.n_users)
+        if round_index > 1:
+            # How far each user rates above the item biases, shrunk.
+            sums = np.bincount(users, residuals, minlength=profiles.n_users)
+            levels = sums / (np.diff(profiles.indptr) + options.level_ridge)
         residuals = residuals + model.biases[profiles.items]
     else:
         candidates, positions = model.popular[profiles.items], np.cumsum(model.popular) - 1
@@ -490,12 +488,6 @@ def chosen_ratings(
     times = -np.log1p(-uniforms(random_words[cells])) / np.maximum(weights[cells], 1)
     order = cells[np.lexsort((times, users[cells]))]
     return np.sort(order[places_of(counts) < limit])
-
-
-def _own_levels(profiles: Profiles, residuals: Floats, options: FactorizationOptions) -> Floats:
-    """Return how far each user rates above the item biases, shrunk, shape (users,)."""
-    sums = np.bincount(profiles.users, residuals, minlength=profiles.n_users)
-    return sums / (np.diff(profiles.indptr) + options.level_ridge)
 
 
 def own_factors(

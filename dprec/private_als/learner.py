@@ -196,7 +196,7 @@ class ItemLearner(Learner):
         count are taken off as well: else items that nobody knows would come before those that lose something.
         """
         options, counts = self.options, np.maximum(self._counts, 0.0)
-        weight = self.liars * self.model.layout(options, 1, self.span).largest_weight
+        weight = self.liars * self.model.layout(options, 1, self.span).largest
         target = max(options.rating_clip * self.span - self._offset, options.residual_clip * self.span)
         deviation, fewest = options.bias_deviation * self.span, np.maximum(counts - weight, 0.0)
         peak = np.sqrt(self._count_noise**2 + (self._sum_noise / deviation) ** 2)
@@ -224,7 +224,11 @@ class ItemLearner(Learner):
         options, width = self.options, layout.matrix_width
         matrices, sides = unpack(released[:, :width]), released[:, width:]
         weights = layout.weights / UNIT_WEIGHT
-        of_users = self._mean_user_weight(weights)
+        # About b_u, the part of a weight that keeps the squares of a user's weights at most 1.
+        of_users = self._mean_weight
+        if options.weights != "uniform":
+            square = float((self._floored * weights**2).sum() / self._floored.sum())
+            of_users = float(of_users / np.sqrt(square))
         total = float((self._floored * weights).sum()) * of_users / self._mean_weight
         least = max(float(noise[0]) * np.sqrt(layout.n_rows) / total, _SMALLEST_MOMENT)
         root = root_of_moment(matrices.sum(axis=0) / total, min(least, 1.0))
@@ -245,10 +249,3 @@ class ItemLearner(Learner):
             factors=orthogonal(white, self._floored, _SMALLEST_DIRECTION),
             gain=float(self.model.gain * options.length / np.sqrt((root**2).sum())),
         )
-
-    def _mean_user_weight(self, weights: Floats) -> float:
-        """About b_u, the part of a weight that keeps the squares of a user's weights at most 1."""
-        if self.options.weights == "uniform":
-            return self._mean_weight
-        square = float((self._floored * weights**2).sum() / self._floored.sum())
-        return float(self._mean_weight / np.sqrt(square))

@@ -235,12 +235,10 @@ class CellFamily(IndependentDraws):
         """
         lengths = self.cells(np.array([1, self.n_items])).tolist()
         most = max(most_evidence(self.channel(length), of_values=of_values) for length in lengths)
-        return most, mean_evidence(self.channel(self._usual_cells(counts)), of_values=of_values)
-
-    def _usual_cells(self, counts: Ints) -> int:
-        """Return how many draws are sent of the user with the median number of ratings, if it has any."""
+        # Of the user with the median number of ratings, if it has any.
         median = round(float(np.median(counts[counts > 0]))) if counts.any() else 1
-        return int(self.cells(np.array([median]))[0])
+        usual = int(self.cells(np.array([median]))[0])
+        return most, mean_evidence(self.channel(usual), of_values=of_values)
 
     def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
         """Return the symbols of the rated items, the same whenever they are computed, shape (ratings,)."""

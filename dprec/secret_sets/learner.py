@@ -128,7 +128,9 @@ class TableLearner(Learner):
         sums = {part: (own, noise * grown) for part, own, grown in layout.parts_of(released)}
         counts = self._counts
         if round_index == 1:
-            counts = Counts.of(*sums["counts"], self._public(), users)
+            n_items = self.releases.n_items
+            public = _public_columns(self.catalogue, np.full(n_items, 1 / n_items))
+            counts = Counts.of(*sums["counts"], public, users)
         if counts is None:
             return  # the first release failed, so that nothing is known to learn with
         if "residuals" in sums or "features" in sums or self._learned is None:
@@ -166,11 +168,6 @@ class TableLearner(Learner):
             ends, np.full(2, _LATENT_VARIANCE), self.cuts, self.releases.scale.values
         ).tolist()
         return float((high - low) / (ends[1] - ends[0]))
-
-    def _public(self) -> Floats:
-        """Return what is public of the items, standardised over items, shape (items, columns)."""
-        n_items = self.releases.n_items
-        return _public_columns(self.catalogue, np.full(n_items, 1 / n_items))
 
     def _design(self, counts: Counts) -> tuple[Floats, Floats]:
         """Return the columns on which biases are regressed, and the variances of their coefficients."""

@@ -116,7 +116,9 @@ class ReportCodec:
         if not valid.all():
             kept = np.repeat(valid, counts)
             counts, items, symbols = np.where(valid, counts, 0), items[kept], symbols[kept]
-        return DecodedReports(valid, offsets(counts), items, self._with_blank(symbols))
+        if self._blank is not None:
+            symbols = symbols + (symbols >= self._blank).astype(np.uint16)
+        return DecodedReports(valid, offsets(counts), items, symbols)
 
     def _decode_rows(self, reports: Pieces) -> DecodedReports:
         valid, counts = np.zeros(len(reports), dtype=np.bool_), np.zeros(len(reports), dtype=np.int64)
@@ -135,11 +137,6 @@ class ReportCodec:
     def _without_blank(self, symbols: AnyInts) -> AnyInts:
         """Close the gap that the symbol "not rated" leaves in the alphabet of shown cells."""
         return symbols if self._blank is None else symbols - (symbols > self._blank)
-
-    def _with_blank(self, symbols: Uint16s) -> Uint16s:
-        if self._blank is None:
-            return symbols
-        return symbols + (symbols >= self._blank).astype(np.uint16)
 
 
 def _rice_bits_per_item(rate: float) -> float:

@@ -125,7 +125,7 @@ def _height(plot: Plot, parts: Iterable[Figure | SubFigure]) -> float:
     """Return how high panels are with their legends, in inches; those that say words alone are lower."""
     heights = []
     for part in parts:
-        rows = sum(math.ceil(len(each.get_texts()) / each._ncols) for each in part.legends)
+        rows = sum(math.ceil(len(each.get_texts()) / each._ncols) for each in part.legends)  # type: ignore[attr-defined]
         heights.append(plot.height + _ROW * rows if any(ax.axison for ax in part.axes) else _WORDS)
     return max(heights) / 72
 

@@ -131,19 +131,15 @@ class SymbolTables:
 
     def everywhere(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the slopes of all symbols and the information of all channels at latent ratings."""
-        lower, share = _grid_points(latent)
+        # The point of the grid below each latent rating, and the share of the way to the next.
+        positions = np.clip((latent + _REACH) * ((_POINTS - 1) / (2 * _REACH)), 0, _POINTS - 1.001)
+        lower = positions.astype(np.int64)
+        share = positions - lower
         slopes, information = (
             table[lower] + share[:, None] * (table[lower + 1] - table[lower])
             for table in (self.slopes, self.information)
         )
         return slopes, information
-
-
-def _grid_points(latent: Floats) -> tuple[Ints, Floats]:
-    """Return the point of the grid below each latent rating, and the share of the way to the next."""
-    positions = np.clip((latent + _REACH) * ((_POINTS - 1) / (2 * _REACH)), 0, _POINTS - 1.001)
-    lower = positions.astype(np.int64)
-    return lower, positions - lower
 
 
 @dataclass(frozen=True, eq=False)

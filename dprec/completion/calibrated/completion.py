@@ -176,12 +176,6 @@ class Calibrated(Completion):
             "cut_points": cuts.tolist(),
         }
 
-    def _informed(self, cells: Cells) -> bool:
-        """Return whether the reports say enough about every entry of a factor."""
-        _, information = cells.looked_up(np.zeros(cells.users.size))
-        entities = np.unique(cells.users).size + np.unique(cells.items).size
-        return float(information.sum()) >= _LEAST_INFORMATION * self.factors * entities
-
     def _start(
         self, embedding: ItemSetEmbedding, catalogue: Catalogue | None, factors: int, seed: int
     ) -> LatentRatings:
@@ -250,7 +244,11 @@ def _fitted_to_symbols(
 
     counts = None if reports.counts is None else CountLikelihood.of(reports.counts, cuts)
     cells = Cells(seen.users, seen.items, looked_up, counts)
-    factors = completion.factors if completion._informed(cells) else 0
+    # Factors join where the reports say enough about every entry of one.
+    _, information = cells.looked_up(np.zeros(cells.users.size))
+    entities = np.unique(cells.users).size + np.unique(cells.items).size
+    informed = float(information.sum()) >= _LEAST_INFORMATION * completion.factors * entities
+    factors = completion.factors if informed else 0
     latent = completion._start(embedding, seen.catalogue, factors, seed)
     for sweep in range(completion.sweeps):
         latent = completion._swept(latent, cells, sweep)
