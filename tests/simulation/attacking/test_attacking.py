@@ -149,9 +149,6 @@ def test_figures_are_in_every_file_and_read_back(tiny: dict[str, Any], tmp_path:
     assert performed["notes"] == ["Cells are counted."]
     again = run({**tiny, **ATTACKED}, tmp_path / "run", resume=True, page=False)
     assert again.summary == attacked.summary
-    (tmp_path / "run" / "attack.json").write_text("{}")
-    with pytest.raises(InputError, match=r"attack\.json"):
-        run({**tiny, **ATTACKED}, tmp_path / "run", resume=True, page=False)
 
 
 def test_every_cell_of_a_comparison_is_attacked(tiny: dict[str, Any], tmp_path: Path) -> None:
