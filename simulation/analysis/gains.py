@@ -197,15 +197,13 @@ def _over_users(
     result: ProtocolResult, baseline: ProtocolResult, metric: Metric
 ) -> tuple[float, float] | tuple[None, None]:
     """Return the interval that the table holds against the same baseline, the same in all lines."""
-    triples = [(AGAINST, *gain_columns(metric)[1:])]
-    if result.evaluation is not None and result.evaluation.metric.column == metric.column:
-        triples.append((PLAIN[0], *PLAIN[2:]))
-    for columns in triples:
-        cells = {tuple(row.get(column) for column in columns) for row in result.rows}
-        against, low, high = cells.pop()
-        if not cells and against == baseline.name:
-            return _interval(low, high)
-    return None, None
+    columns = (AGAINST, *gain_columns(metric)[1:])
+    if result.rows[0].get(PLAIN[0]) == baseline.name:
+        main = result.evaluation
+        columns = (PLAIN[0], *PLAIN[2:]) if main and main.metric.column == metric.column else columns
+    cells = {tuple(row.get(column) for column in columns) for row in result.rows}
+    against, low, high = cells.pop()
+    return (None, None) if cells or against != baseline.name else _interval(low, high)
 
 
 def _interval(low: object, high: object) -> tuple[float, float] | tuple[None, None]:
