@@ -256,7 +256,8 @@ def curve(
 def titled(ax: Axes, title: str, *notes: str, x: str = "", y: str = "") -> None:
     """Write a title above a panel, notes below it, and what its axes count."""
     lines = (line for note in notes for line in textwrap.wrap(note, _LETTERS, break_on_hyphens=False))
-    ax.set_title("\n".join(map(printable, [title, *lines])), loc="left")
+    words = (printable(line.replace("\N{NO-BREAK SPACE}", " ")) for line in (title, *lines))
+    ax.set_title("\n".join(words), loc="left")
     ax.set(xlabel=printable(x), ylabel=y)
 
 
