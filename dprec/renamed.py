@@ -1,4 +1,4 @@
-"""What settings, their values and columns of tables were called before.
+"""What settings and their values were called before.
 
 An old name is refused with the new one. What devices and server draw is keyed by the first names, so that a
 new name changes no draw; nor does a setting that came later, while it is as everything was before.
@@ -27,9 +27,6 @@ VALUES = {
 
 TRUST = {"nobody": "local", "shuffler": "shuffle", "sum": "secure-aggregation", "server": "central"}
 """From the old name of a trust model to the new one."""
-
-COLUMNS = {"floor": "baseline"}
-"""From the old name of a column to the new one."""
 
 _CAME_LATER = {"fewest": 1, "proofs": "none", "promised": None}
 """Settings that there were not at first, with the values that say what was done without them."""
