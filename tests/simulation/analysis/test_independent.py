@@ -1,4 +1,4 @@
-"""What is said of a comparison, against the same worked out from comparison.csv by other code.
+"""What is to be taken of a comparison, against the same worked out from comparison.csv by other code.
 
 `Own` reads the table with csv alone and shares nothing with the project. Tables are those that are kept with
 the documents, and drawn ones: odd, unfinished, with holes, ties, claims, and intervals that are missing.
