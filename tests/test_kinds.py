@@ -41,7 +41,6 @@ _TABLE = "what devices are sent follows from what a completion knows of the item
 ALLOWED: dict[tuple[str, str], str] = {
     ("dprec/personalization/broadcast.py", "CalibratedModel"): _TABLE,
     ("dprec/personalization/broadcast.py", "ItemBiasesModel"): _TABLE,
-    ("simulation/comparison/cell_runs.py", "OneBit"): "how long a bounded fit takes",
     ("simulation/protocols/one_shot.py", "ItemAverage"): "the baseline of this name",
 }
 """Questions that are asked all the same, by file and class, with the reason."""

@@ -18,7 +18,8 @@ from simulation.comparison import ComparisonConfig
 from simulation.console.command_line import app
 from simulation.demonstration import sent_drawing
 from simulation.storage import Summary
-from simulation.storage.columns import ACROSS, CELL, FIGURES, PER_DEVICE, Column
+from simulation.storage.column import Column
+from simulation.storage.columns import ACROSS, CELL, FIGURES, PER_DEVICE
 
 Schema = Mapping[str, Any]
 Link = Callable[[Schema], str | None]
@@ -198,7 +199,7 @@ def comparison_reference() -> str:
 
     A mapping has a column for each of its keys, N.
     """
-    figures = (each for each in FIGURES if each.shown.where != "timing")
+    figures = (each for each in FIGURES if each.where != "timing")
     return _columns_table((*CELL, *figures, *ACROSS))
 
 
@@ -210,11 +211,11 @@ def format_reference() -> str:
 
 def timing_reference() -> str:
     """Return the columns of timing.csv as a Markdown table."""
-    timed = (each for each in FIGURES if each.shown.where == "timing")
+    timed = (each for each in FIGURES if each.where == "timing")
     return _columns_table((*CELL, *timed, PER_DEVICE))
 
 
-def _columns_table(columns: Iterable[Column]) -> str:
+def _columns_table(columns: Iterable[Column[Any]]) -> str:
     rows = (_row(f"{each.name}{'_N' if each.keys else ''}", each.schema, each.meaning) for each in columns)
     return table(("column", *_HEAD), rows)
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
 
-from simulation.analysis.columns import TableColumn
 from simulation.analysis.vocabulary import DASH
-
-Line = TypeVar("Line")
+from simulation.storage.column import Column, Line
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
@@ -17,10 +14,10 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence
     return "\n".join(f"| {' | '.join(map(_escaped, cells))} |" for cells in (heads, rule, *rows))
 
 
-def column_table(columns: Iterable[TableColumn[Line]], lines: Sequence[Line]) -> str:
+def column_table(columns: Iterable[Column[Line]], lines: Sequence[Line]) -> str:
     """Return a table with one row a line, without the columns that apply to none of the lines."""
     shown = [column for column in columns if any(column.text(line) not in ("", DASH) for line in lines)]
-    heads = [", ".join(filter(None, (column.title, column.hint))) for column in shown]
+    heads = [", ".join(filter(None, (column.title, column.unit))) for column in shown]
     rows = ([column.text(line) for column in shown] for line in lines)
     return table(heads, rows, [column.numeric for column in shown])
 

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
 
 from docs.tables import column_table
-from docs.tables.leaderboard import PRICE, gain_columns, gained, rounded
+from docs.tables.leaderboard import PRICE, gain_columns, rounded
 from docs.tables.results import Committed, summary
-from dprec.accounting import Trust
-from simulation.analysis.answer import decision_grid
-from simulation.analysis.columns import ANY_TWO, TableColumn, accuracy_column, text_column
+from simulation.analysis.columns import ANY_TWO, accuracy_column, text_column
+from simulation.analysis.decision import GridCell, decision_grid
 from simulation.analysis.gains import (
     SETS_ONLY,
     Gain,
     baseline_in_words,
-    gain,
+    held_against,
     nothing_sent,
-    plain_gain,
     plain_nothing_sent,
     strongest,
 )
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, number, plural
+from simulation.storage.column import Column
 
 _HIDES = {"revealed": (False,), "hidden": (True,), "either": (False, True)}
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """What to take where the item set may be revealed or not, under a trust model, for an epsilon."""
 
-    hides: bool
-    trust: Trust
-    epsilon: float
+    cell: GridCell
     take: ProtocolResult
 
 
@@ -44,19 +41,20 @@ def choices(name: str, item_set: str, *budgets: str) -> str:
     """
     held = summary(name)
     evaluation, results = next(iter(by_evaluation(held.results).items()))
-    when: list[TableColumn[Choice]] = [
-        text_column("item set", lambda choice: "hidden" if choice.hides else "revealed"),
-        text_column("trust", lambda choice: TRUST_IN_WORDS[choice.trust].removesuffix(" model")),
-        text_column("ε", lambda choice: f"{choice.epsilon:g}"),
+    when: list[Column[GridCell]] = [
+        text_column("item set", lambda cell: "hidden" if cell.hides else "revealed"),
+        text_column("trust", lambda cell: TRUST_IN_WORDS[cell.trust].removesuffix(" model")),
+        text_column("ε", lambda cell: f"{cell.epsilon:g}"),
     ]
-    taken: list[TableColumn[ProtocolResult]] = [
+    taken: list[Column[ProtocolResult]] = [
         text_column("take", lambda each: baseline_in_words(each) if each.baseline else f"`{each.name}`"),
         accuracy_column(rounded(evaluation.metric)),
         *gain_columns(evaluation.metric, results)[:1],
         ANY_TWO,
         *PRICE,
     ]
-    columns = [*when[item_set != "either" :], *(each.of(lambda choice: choice.take) for each in taken)]
+    columns = [each.of(attrgetter("cell")) for each in when[item_set != "either" :]]
+    columns += [each.of(attrgetter("take")) for each in taken]
     epsilons = [float(budget) for budget in budgets]
     lines = list(chosen(held, results, evaluation.metric, _HIDES[item_set], epsilons))
     notes = "; ".join(references(held, results, evaluation.metric, max(epsilons)))
@@ -75,8 +73,7 @@ def chosen(
     assert baseline is not None  # every comparison holds it
     for cell in decision_grid(results, metric, held.made.unit, None, epsilons=epsilons):
         if cell.best and cell.hides in hides:
-            best = baseline if cell.nothing_sent_wins else cell.best
-            yield Choice(cell.hides, cell.trust, cell.epsilon, best)
+            yield Choice(cell, baseline if cell.nothing_sent_wins else cell.best)
 
 
 def references(
@@ -99,30 +96,27 @@ def references(
     published = [result for result in results if held.published(result) and result.budget == epsilon]
     if published:
         count = plural(len(published), "preset")
-        held_against: dict[str, Callable[[ProtocolResult], Gain | None]]
-        held_against = {baseline_in_words(plain): plain_gain} if plain else {}
-        held_against[baseline_in_words(baseline)] = lambda each: gain(each, baseline, metric)
-        said = _better(published, held_against, metric)
+        bases = [(baseline_in_words(base), gained) for base, gained in held_against(results, metric)]
+        said = _better(published, dict(reversed(bases)))
         yield f"of {count} of published systems at ε = {epsilon:g}, {said}"
 
 
 def _better(
     results: Sequence[ProtocolResult],
-    held_against: Mapping[str, Callable[[ProtocolResult], Gain | None]],
-    metric: Metric,
+    bases: Mapping[str, Callable[[ProtocolResult], Gain | None]],
 ) -> str:
     """Say which results are significantly better than which baselines, and than which none is."""
     clauses, beaten = list[str](), set[str]()
     for each in results:
         better = {
-            base: f"{base} ({gained(against, metric)})"
-            for base, held in held_against.items()
+            base: f"{base} ({against.written})"
+            for base, held in bases.items()
             if (against := held(each)) and against.significantly_better
         }
         if better:
             clauses.append(f"`{each.name}` is significantly better than {' and than '.join(better.values())}")
         beaten |= better.keys()
-    if unbeaten := [base for base in held_against if base not in beaten]:
+    if unbeaten := [base for base in bases if base not in beaten]:
         clauses.append(f"none is significantly better than {' or than '.join(unbeaten)}")
     return listed(clauses)
 

@@ -72,10 +72,10 @@ def _row(result: ProtocolResult, metric: Metric) -> Row:
 
 def _figure(result: ProtocolResult, name: str) -> float | str | None:
     """Return what stands for a column of all runs, as tables have it."""
-    kind = column(name).kind
-    if kind == "flag":
-        return result.flag(name)
-    return result.text(name) if kind == "text" else result.value(name)
+    declared = column(name)
+    if declared.kind == "flag":
+        return result.flag(declared)
+    return result.value(declared) if declared.numeric else result.text(declared)
 
 
 def _split(files: ComparisonFiles, result: ProtocolResult) -> str:

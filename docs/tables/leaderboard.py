@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from docs.tables import column_table
 from docs.tables.results import Committed, summary
@@ -13,22 +14,22 @@ from simulation.analysis.columns import (
     SERVER_SEES,
     TRUST,
     ResultColumn,
-    TableColumn,
     accuracy_column,
+    baseline_columns,
     composed_column,
     text_column,
 )
-from simulation.analysis.gains import (
-    Gain,
-    baseline_in_words,
-    gain,
-    gain_digits,
-    nothing_sent,
-    plain_gain,
-    plain_nothing_sent,
+from simulation.analysis.gains import gain_digits
+from simulation.analysis.protocol_results import (
+    BYTES,
+    NETWORK_BYTES,
+    Evaluation,
+    ProtocolResult,
+    by_evaluation,
+    by_protocol,
 )
-from simulation.analysis.protocol_results import Evaluation, ProtocolResult, by_evaluation, by_protocol
 from simulation.analysis.vocabulary import DASH, METRICS, Metric, listed, number
+from simulation.storage.column import Column
 
 _METRICS = {"sign_accuracy": "share of signs that are right"}
 _DATASETS = {
@@ -87,11 +88,11 @@ def _by_budget(results: Sequence[ProtocolResult], metric: Metric) -> str:
     held = {(each.name, each.budget): number(each.mean(metric.column), metric.digits) for each in results}
     budgets = sorted({each.budget for each in results}, key=lambda budget: budget or 0.0)
 
-    def at(budget: float | None) -> TableColumn[str]:
+    def at(budget: float | None) -> Column[str]:
         title = "no budget" if budget is None else f"ε = {budget:g}"
-        return replace(text_column(title, lambda name: held.get((name, budget), "")), numeric=True)
+        return replace(text_column(title, lambda name: held.get((name, budget), "")), holds=float)
 
-    first: TableColumn[str] = text_column(metric.label, "`{}`".format)
+    first: Column[str] = text_column(metric.label, "`{}`".format)
     return column_table([first, *map(at, budgets)], list(by_protocol(results)))
 
 
@@ -117,8 +118,8 @@ def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolRe
         accuracy_column(rounded(metric)),
         *gain_columns(metric, by_evaluation(held.results)[evaluation]),
         *PRICE,
-        replace(LOSSES[1], hint="sum"),
-        replace(composed, title="composed", hint=composed.hint.removeprefix("largest, ")),
+        replace(LOSSES[1], unit="sum"),
+        replace(composed, title="composed", unit=composed.unit.removeprefix("largest, ")),
         ANY_TWO,
         TRUST,
         SERVER_SEES,
@@ -130,41 +131,17 @@ def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolRe
 
 
 def gain_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
-    """Return the columns that hold results against nothing sent, with the interval over users.
-
-    That of lines that know nothing of the items, beside others that do, is a column of its own.
-    """
-    baseline, plain = nothing_sent(results), plain_nothing_sent(results)
-
-    def against(result: ProtocolResult) -> Gain | None:
-        return None if baseline in (None, result) else gain(result, baseline, metric)
-
-    def column(base: ProtocolResult, held: Callable[[ProtocolResult], Gain | None]) -> ResultColumn:
-        def text(result: ProtocolResult) -> str:
-            return DASH if (found := held(result)) is None else gained(found, metric)
-
-        return replace(text_column(f"against {baseline_in_words(base)}", text), numeric=True)
-
-    first = [column(baseline, against)] if baseline else []
-    return [*first, column(plain, plain_gain)] if plain else first
+    """Return the columns that hold results against nothing sent; documents say once what their ± is."""
+    return [replace(column, unit="") for column in baseline_columns(metric, results)]
 
 
-def gained(against: Gain, metric: Metric) -> str:
-    """Return a difference with its direction, and whether it is beyond chance."""
-    digits, width = gain_digits(metric), against.half_width
-    spread = "" if width is None else f" ± {number(width, digits)}"
-    if width is not None and not against.significant:
-        return f"{number(against.mean, digits)}{spread}, not significant"
-    return f"{number(abs(against.mean), digits)}{spread} {'better' if against.mean > 0 else 'worse'}"
-
-
-def _both_ways(title: str, kind: str) -> ResultColumn:
+def _both_ways(title: str, columns: Sequence[Column[Any]]) -> ResultColumn:
     def text(result: ProtocolResult) -> str:
-        ways = [result.mean(f"{way}link_{kind}_mean_per_user") for way in ("up", "down")]
+        ways = [result.mean(way) for way in columns]
         return DASH if ways == [None, None] else " / ".join(number(way, 0) for way in ways)
 
-    return replace(text_column(title, text, "bytes up / down"), numeric=True)
+    return replace(text_column(title, text, "bytes up / down"), holds=float)
 
 
-PRICE = _both_ways("messages", "message"), _both_ways("network", "network")
+PRICE = _both_ways("messages", BYTES), _both_ways("network", NETWORK_BYTES)
 """What a protocol costs a user: the bytes of messages, and what a network carries for them."""

@@ -9,10 +9,11 @@ from docs.tables import column_table, table
 from docs.tables.results import System, papers, systems
 from dprec import load
 from dprec.components import as_in_a_file
-from simulation.analysis.columns import TableColumn, text_column
+from simulation.analysis.columns import text_column
 from simulation.analysis.description import Description, describe
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS
 from simulation.configuration.strict_yaml import at
+from simulation.storage.column import Column
 
 _UNITS = {"rating": "one rating's value", "cell": "one cell, rated or not", "user": "a whole profile"}
 
@@ -26,7 +27,7 @@ def described(preset: str) -> Description:
 def index() -> str:
     """Return one line for each published system, with a link to its page."""
 
-    def column(title: str, said: Callable[[Description], str]) -> TableColumn[System]:
+    def column(title: str, said: Callable[[Description], str]) -> Column[System]:
         return text_column(
             title, lambda system: "; ".join(dict.fromkeys(said(described(each)) for each in system.presets))
         )

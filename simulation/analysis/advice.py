@@ -1,22 +1,15 @@
 """Planning: which protocol of a comparison is the most accurate within a budget of privacy and bytes."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
+from dprec.accounting import Trust
 from dprec.errors import InputError
-from simulation.analysis.answer import (
-    SLACK,
-    Candidate,
-    candidates,
-    guess_in_words,
-    kept_epsilon,
-    preferred,
-    price,
-)
+from simulation.analysis.answer import guess_in_words, price
+from simulation.analysis.decision import RECOVERED, SLACK, Candidate, Limits, candidates, decide
 from simulation.analysis.gains import (
     NOTHING_SENT,
     POPULARITY,
@@ -40,93 +33,36 @@ _AT_MOST_IN_WORDS: dict[Trust, str] = {
 """What a limit of trust asks for; the central model asks for nothing."""
 
 
-_RECOVERED = "recovered_level"
-"""Column of the share of levels that an attack recovers."""
-
-
 @dataclass(frozen=True)
-class AdviceLimits:
-    """What may be spent."""
-
-    epsilon: float
-    """Largest privacy loss of any user."""
-    unit: ComparableUnit
-    """Unit of the loss."""
-    max_bytes: float = math.inf
-    """Largest mean of the bytes of a user's messages, both ways."""
-    trust: Trust = "central"
-    """The most that may be trusted: protocols that need more are left out."""
-    hide_items: bool = False
-    """Leave out protocols that reveal the item set."""
-    claimed: bool = False
-    """Count an epsilon that a paper claims like one that is proved; otherwise it bounds nothing."""
-    delta: float | None = None
-    """Largest delta with which losses per user may be composed; None counts their sum, which needs none."""
-    max_network_bytes: float = math.inf
-    """Largest mean of the bytes that a network carries for a user, both ways."""
-    max_recovered: float = 1.0
-    """Largest share of the levels of ratings that an attack recovers."""
+class AdviceLimits(Limits):
+    """Limits that somebody has typed; raises InputError where they cannot be."""
 
     def __post_init__(self) -> None:
-        above = {"--max-bytes": self.max_bytes, "--max-network-bytes": self.max_network_bytes}
-        for option, value in ({"--epsilon": self.epsilon} | above).items():
+        above = {
+            "--epsilon": self.epsilon,
+            "--max-bytes": self.max_bytes,
+            "--max-network-bytes": self.max_network_bytes,
+        }
+        for option, value in above.items():
             if not value > 0 or (option == "--epsilon" and value == math.inf):
                 raise InputError(option, repr(value), "a number above 0")
         if not 0 < self.max_recovered <= 1:
             raise InputError("--max-recovered", repr(self.max_recovered), "a number above 0, at most 1")
-        if self.delta is None:
-            return
-        if not 0 < self.delta < 1:
+        if self.delta is not None and not 0 < self.delta < 1:
             raise InputError("--delta", repr(self.delta), "a number between 0 and 1")
-        if self.unit != "user":
+        if self.delta is not None and self.unit != "user":
             raise InputError("--delta", f"{self.delta:g}, with --per {self.unit}", "--per user")
-
-    def check_measured(self, results: Sequence[ProtocolResult]) -> None:
-        """Refuse a limit of what is recovered where no attack was performed."""
-        attacked = any(_RECOVERED in row for result in results for row in result.rows)
-        if self.max_recovered < 1 and not attacked:
-            found, accepted = "a comparison without attacks", "one with attacks: [{kind: reconstruction}]"
-            raise InputError("--max-recovered", found, accepted)
-
-    def allow(self, result: ProtocolResult) -> bool:
-        """Return whether a result asks for no more trust, and tells no more of item sets and levels."""
-        trusts_more = LEAST_TRUST_FIRST.index(result.trust) > LEAST_TRUST_FIRST.index(self.trust)
-        # Where an attack finds nothing to look at, nothing is recovered.
-        keeps = (result.mean(_RECOVERED) or 0.0) <= self.max_recovered
-        return not trusts_more and keeps and (result.flag("hides_rated_items") or not self.hide_items)
-
-    def loss(self, result: ProtocolResult) -> float:
-        """Return the loss of a result that counts; infinite without a bound."""
-        kept = kept_epsilon(result, self.unit, self.delta or 0.0)
-        kept = _promised(result, self.unit) if kept is None and self.claimed else kept
-        return math.inf if kept is None else kept
-
-    def with_delta(self, result: ProtocolResult) -> float:
-        """Return the loss if the delta of a result were allowed, where none is; infinite without a bound."""
-        if self.unit != "user" or self.delta is not None or not result.delta:
-            return self.loss(result)
-        return replace(self, delta=result.delta).loss(result)
-
-    def keep(self, result: ProtocolResult) -> bool:
-        """Return whether the loss of a result is within epsilon."""
-        return self.loss(result) <= self.epsilon * SLACK
-
-    def carry(self, result: ProtocolResult) -> bool:
-        """Return whether the bytes of a result are within limits."""
-        spent, carried = result.bytes_per_user, result.network_bytes_per_user
-        network = 0.0 if spent == 0 else math.inf if carried is None else carried
-        return spent is not None and spent <= self.max_bytes and network <= self.max_network_bytes
 
     @property
     def words(self) -> str:
         """What may be spent, and what else is asked for."""
         delta = "" if self.delta is None else f" with δ ≤ {self.delta:g}"
-        said = [f"ε ≤ {self.epsilon:g} per {self.unit}{delta}"]
+        words = [f"ε ≤ {self.epsilon:g} per {self.unit}{delta}"]
         limits = {"of messages": self.max_bytes, "on the network": self.max_network_bytes}
-        said += [f"{most:,.0f} bytes {what}" for what, most in limits.items() if math.isfinite(most)]
-        said += [f"{self.max_recovered:.0%} of levels recovered"] if self.max_recovered < 1 else []
-        said += [_AT_MOST_IN_WORDS[self.trust]] if self.trust in _AT_MOST_IN_WORDS else []
-        return ", ".join([*said, *(["with the item set hidden"] if self.hide_items else [])])
+        words += [f"{most:,.0f} bytes {what}" for what, most in limits.items() if math.isfinite(most)]
+        words += [f"{self.max_recovered:.0%} of levels recovered"] if self.max_recovered < 1 else []
+        words += [_AT_MOST_IN_WORDS[self.trust]] if self.trust in _AT_MOST_IN_WORDS else []
+        return ", ".join([*words, *(["with the item set hidden"] if self.hide_items else [])])
 
 
 _Named = TypeVar("_Named", bound=str)
@@ -137,12 +73,6 @@ def one_of(option: str, name: str, accepted: Sequence[_Named]) -> _Named:
     if named := next((each for each in accepted if each == name), None):
         return named
     raise InputError(option, repr(name), ", ".join(accepted))
-
-
-def _promised(result: ProtocolResult, unit: ComparableUnit) -> float | None:
-    """Return the sum of losses that is proved, or else claimed; None without a bound."""
-    claimed = None if result.status == "proved" else result.claimed(unit)
-    return result.epsilon(unit) if claimed is None else claimed
 
 
 @dataclass(frozen=True)
@@ -170,10 +100,8 @@ class Advice:
 
     @property
     def base(self) -> str:
-        """What is reached with nothing sent, in words; a list of unknown items is then in any order."""
-        against, best = self.best.against, self.best.result
-        base = against.base if against else baseline_in_words(best)
-        return "a random order" if best.lists and base == "nothing sent" else base
+        """What is reached with nothing sent, in words."""
+        return self.best.against.base if self.best.against else baseline_in_words(self.best.result)
 
 
 def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = None) -> Advice:
@@ -201,28 +129,28 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     popular = strongest(comparable, POPULARITY)
     quiet = next((each for each in every if each.result is baseline), None)
     allowed = [each for each in every if each.result.baseline != NOTHING_SENT and limits.allow(each.result)]
-    worthwhile = [each for each in allowed if quiet is None or each.better]
-    inside = [each for each in allowed if limits.keep(each.result) and limits.carry(each.result)]
-    beating = [each for each in inside if quiet is None or each.better]
-    best = next(iter(preferred(beating, chosen)), quiet)
+    inside = decide(allowed, limits)
+    beating = [each for each in inside if each.better]
+    best = next(iter(beating), quiet)
     possible = [each.result for each in allowed]
     if best is None:
         raise InputError(str(directory), f"nothing within {limits.words}", _least_needed(possible, limits))
     names, evaluation = {each.result.name for each in beating}, best.result.evaluation
     # The others of a budget are held against its best by the main metric alone.
     judged = [each.result for each in inside if evaluation and evaluation.metric == chosen]
-    better = [each for each in worthwhile if chosen.better(each.accuracy, best.accuracy)]
-    affordable, kept = ([each for each in better if may(each.result)] for may in (limits.carry, limits.keep))
+    better = [each for each in allowed if each.better and each.rank < best.rank]
     return Advice(
         limits,
         chosen,
         best,
         alike=tuple(not_significant(best.result, judged)),
         not_better=tuple(each for each in inside if each.result.name not in names),
-        claimed_only=_newly_inside(possible, limits, replace(limits, claimed=True)),
-        composed_only=_composed_only(possible, limits),
-        for_epsilon=min(affordable, key=lambda each: _cost(each.result, limits), default=None),
-        for_bytes=min(kept, key=lambda each: each.result.bytes_per_user or 0.0, default=None),
+        claimed_only=_newly_inside(possible, limits, lambda own: replace(limits, claimed=True).keep(own)),
+        composed_only=_newly_inside(possible, limits, limits.keep_with_delta),
+        for_epsilon=min(
+            (each for each in better if limits.carry(each.result)), key=_cost(limits), default=None
+        ),
+        for_bytes=min((each for each in better if limits.keep(each.result)), key=_bytes, default=None),
         course=course_of(courses(results, chosen), best.result),
         popularity=next((each for each in every if each.result is popular), None),
     )
@@ -238,7 +166,9 @@ def _results(
     if files.waiting:
         raise InputError(str(directory), files.waiting, "a comparison that is finished; --resume goes on")
     results = [*files.results, *files.populations]
-    limits.check_measured(results)
+    if limits.max_recovered < 1 and not any(RECOVERED in row for result in results for row in result.rows):
+        accepted = "one with attacks: [{kind: reconstruction}]"
+        raise InputError("--max-recovered", "a comparison without attacks", accepted)
     known = metrics_of(results)
     named = next((metric for metric in known if column in (None, metric.column)), None)
     if named is None:
@@ -246,24 +176,20 @@ def _results(
     return results, named
 
 
-def _cost(result: ProtocolResult, limits: AdviceLimits) -> tuple[float, float]:
-    """Return what a result costs in privacy: an epsilon, or else one with a delta."""
-    return limits.loss(result), limits.with_delta(result)
+def _cost(limits: AdviceLimits) -> Callable[[Candidate], tuple[float, float]]:
+    """Return what says what a candidate costs in privacy: an epsilon, or else one with a delta."""
+    return lambda each: (limits.loss(each.result), limits.with_delta(each.result))
+
+
+def _bytes(each: Candidate) -> float:
+    return each.result.bytes_per_user or 0.0
 
 
 def _newly_inside(
-    results: Iterable[ProtocolResult], limits: AdviceLimits, wider: AdviceLimits
+    results: Iterable[ProtocolResult], limits: AdviceLimits, keep: Callable[[ProtocolResult], bool]
 ) -> tuple[ProtocolResult, ...]:
-    """Return what is within wider limits only."""
-    return tuple(each for each in results if wider.carry(each) and wider.keep(each) and not limits.keep(each))
-
-
-def _composed_only(results: Sequence[ProtocolResult], limits: AdviceLimits) -> tuple[ProtocolResult, ...]:
-    """Return what a delta would bring within the limits."""
-    deltas = [delta for result in results if (delta := result.delta)]
-    if limits.delta is not None or limits.unit != "user" or not deltas:
-        return ()
-    return _newly_inside(results, limits, replace(limits, delta=max(deltas)))
+    """Return what would be within the limits only if losses were counted otherwise."""
+    return tuple(each for each in results if limits.carry(each) and keep(each) and not limits.keep(each))
 
 
 def _least_needed(results: Sequence[ProtocolResult], limits: AdviceLimits) -> str:
@@ -271,11 +197,10 @@ def _least_needed(results: Sequence[ProtocolResult], limits: AdviceLimits) -> st
     private = [result for result in results if math.isfinite(limits.loss(result))]
     by_loss = sorted(private, key=lambda each: (limits.loss(each), each.bytes_per_user or 0.0))
     by_bytes = sorted(private, key=lambda each: each.bytes_per_user or 0.0)
-    affordable, kept = next(filter(limits.carry, by_loss), None), next(filter(limits.keep, by_bytes), None)
     ways = []
-    if affordable:
+    if affordable := next(filter(limits.carry, by_loss), None):
         ways.append(f"with these bytes, ε from {limits.loss(affordable):.4g} ({affordable.name})")
-    if kept:
+    if kept := next(filter(limits.keep, by_bytes), None):
         ways.append(f"with this ε, {price(kept)} ({kept.name})")
     if by_loss and not ways:
         ways.append(f"ε from {limits.loss(by_loss[0]):.4g} with {price(by_loss[0])} ({by_loss[0].name})")
@@ -285,20 +210,19 @@ def _least_needed(results: Sequence[ProtocolResult], limits: AdviceLimits) -> st
 def advice_lines(advice: Advice) -> list[str]:
     """Return advice as lines for the terminal, the answer first."""
     limits, best = advice.limits, advice.best.result
-    answer = ""
-    if best.baseline == NOTHING_SENT:
-        answer = f"send nothing{', which leaves a random order' if advice.base == 'a random order' else ''}: "
-    said = [
+    order = ", which leaves a random order" if best.in_random_order else ""
+    answer = f"send nothing{order}: " if best.baseline == NOTHING_SENT else ""
+    lines = [
         f"within {limits.words}: {answer}{_named(advice.best, advice)}",
         *_against_baseline(advice),
         *_against_popularity(advice),
         f"  {TRUST_IN_WORDS[best.trust]}; the server sees {best.server_sees}",
     ]
     spent, course = limits.loss(best), advice.course
-    said += [f"  {guess_in_words(spent, limits.unit, best)}"] if 0 < spent < math.inf else []
-    said += [f"  users needed to beat {course.base}: {course.users_needed}"] if course else []
-    said += [f"  not significantly worse: {_names(advice.alike)}"] if advice.alike else []
-    return [*said, *_left_out(advice), *_next_better(advice)]
+    lines += [f"  {guess_in_words(spent, limits.unit, best)}"] if 0 < spent < math.inf else []
+    lines += [f"  users needed to beat {course.base}: {course.users_needed}"] if course else []
+    lines += [f"  not significantly worse: {_names(advice.alike)}"] if advice.alike else []
+    return [*lines, *_left_out(advice), *_next_better(advice)]
 
 
 def _names(results: Iterable[ProtocolResult]) -> str:
@@ -356,7 +280,13 @@ def _next_better(advice: Advice) -> Iterator[str]:
         more = _price_in_privacy(privacy.result, limits)
         yield f"next better for ε: {_named(privacy, advice)}: costs {more}"
     if traffic:
-        yield f"next better for bytes: {_named(traffic, advice)}: costs {_more_bytes(traffic.result, limits)}"
+        own = traffic.result
+        more_bytes = {
+            "": (own.bytes_per_user or 0.0) - limits.max_bytes,
+            " on the network": (own.network_bytes_per_user or 0.0) - limits.max_network_bytes,
+        }
+        over = listed(f"{count:,.0f} more bytes{where}" for where, count in more_bytes.items() if count > 0)
+        yield f"next better for bytes: {_named(traffic, advice)}: costs {over or 'no more'}"
     if not (privacy or traffic):
         yield "no protocol of this comparison is more accurate within either limit"
 
@@ -364,22 +294,15 @@ def _next_better(advice: Advice) -> Iterator[str]:
 def _price_in_privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
     spent, composed, delta = limits.loss(result), limits.with_delta(result), f"a δ of {result.delta or 0.0:g}"
     if math.isfinite(spent):
-        instead = f", or {delta}" if composed <= limits.epsilon * SLACK < spent else ""
+        instead = f", or {delta}" if limits.keep_with_delta(result) and spent > limits.epsilon * SLACK else ""
         return f"{spent - limits.epsilon:,.4g} more ε{instead}"
     if result.status in ("claimed", "declared"):
         return f"the proof: its ε is only {result.word}"
     if math.isfinite(composed):
         more = f" and {composed - limits.epsilon:,.4g} more ε"
-        return f"{delta}{more if composed > limits.epsilon * SLACK else ''}"
+        return f"{delta}{'' if limits.keep_with_delta(result) else more}"
     other = limits.unit == "user" and result.epsilon("rating") is not None
     return "any bound per user: its ε is per rating" if other else "giving up privacy"
-
-
-def _more_bytes(result: ProtocolResult, limits: AdviceLimits) -> str:
-    """Say by how much a result exceeds the limits of bytes."""
-    messages, network = result.bytes_per_user or 0.0, result.network_bytes_per_user or 0.0
-    more = {"": messages - limits.max_bytes, " on the network": network - limits.max_network_bytes}
-    return listed(f"{over:,.0f} more bytes{where}" for where, over in more.items() if over > 0) or "no more"
 
 
 def _named(candidate: Candidate, advice: Advice) -> str:
@@ -390,7 +313,7 @@ def _named(candidate: Candidate, advice: Advice) -> str:
 
 def _privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
     """Say what a result loses in the unit of the limits, and in no other."""
-    counted, with_delta = _promised(result, limits.unit), ""
+    counted, with_delta = result.promised(limits.unit), ""
     composes = limits.unit == "user" and result.composed is not None
     # What the sum keeps as well holds without delta.
     smaller = limits.delta is not None and loss(result.composed) != loss(counted)
@@ -398,7 +321,7 @@ def _privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
         counted, with_delta = result.composed, f" with δ = {result.delta or 0.0:g}"
     mark = "" if result.status == "proved" else f" ({result.word}, not proved)"
     if counted is None:
-        bounded = limits.unit == "user" and _promised(result, "rating") is not None
+        bounded = limits.unit == "user" and result.promised("rating") is not None
         return f"with no bound per {limits.unit}{mark}" if bounded else "without privacy"
     compared = result.profiles_compared(counted, " on the ") if limits.unit == "user" else ""
     return f"at ε {loss(counted)} per {limits.unit}{with_delta}{compared}{mark}"

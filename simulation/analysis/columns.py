@@ -1,11 +1,11 @@
-"""The columns of a table of results, each defined once, and the tables of pages, terminal and notebooks."""
+"""The columns of tables of results, and the tables of pages, terminal and notebooks that they make."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter, methodcaller
-from typing import Any, Generic, TypeVar
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from dprec.accounting import ComparableUnit
 from simulation.analysis.gains import (
@@ -13,14 +13,14 @@ from simulation.analysis.gains import (
     Gain,
     baseline_in_words,
     from_best,
-    gain,
     gain_digits,
+    held_against,
     is_best,
-    nothing_sent,
-    plain_gain,
-    plain_nothing_sent,
 )
 from simulation.analysis.protocol_results import (
+    COMPOSED,
+    EPSILON,
+    NETWORK_BYTES,
     ProtocolResult,
     at_reference,
     by_accuracy,
@@ -40,52 +40,38 @@ from simulation.analysis.vocabulary import (
     with_claim,
     with_spread,
 )
-from simulation.storage.columns import ACROSS, FIGURES, figures_of
-from simulation.storage.columns import column as declared_as
+from simulation.storage.column import Column, Line
+from simulation.storage.columns import ACROSS, FIGURES, figure, figures_of
 from simulation.storage.files import Row
+from simulation.storage.summary import DirectionSummary, Summary
 
-Line = TypeVar("Line")
-Other = TypeVar("Other")
 Held = TypeVar("Held")
 
-
-@dataclass(frozen=True)
-class TableColumn(Generic[Line]):
-    """A column of a table: its heading, and what it says of each line."""
-
-    title: str
-    hint: str
-    """Its unit, or how it is counted."""
-    value: Callable[[Line], float | str | None]
-    """What a line is sorted by; None if the column does not apply to it."""
-    text: Callable[[Line], str]
-    """The same, as text for a reader."""
-    numeric: bool = True
-    figures: tuple[str, ...] = ()
-    """The columns of comparison.csv that it shows, of results."""
-
-    def of(self, part: Callable[[Other], Line]) -> TableColumn[Other]:
-        """Return the column of a table whose lines have what it speaks of as a part."""
-
-        def value(line: Other) -> float | str | None:
-            return self.value(part(line))
-
-        return TableColumn(self.title, self.hint, value, lambda line: self.text(part(line)), self.numeric)
-
-
-ResultColumn = TableColumn[ProtocolResult]
+ResultColumn = Column[ProtocolResult]
 """A column of a table with one line per result."""
+
+
+def free_column(
+    title: str,
+    unit: str,
+    value: Callable[[Line], float | str | None],
+    text: Callable[[Line], str],
+    *,
+    numeric: bool = True,
+) -> Column[Line]:
+    """Return a column with a value and a text of its own."""
+    return Column(title, unit, value=value, text=text, holds=float if numeric else str)
 
 
 def _column(
     title: str,
-    hint: str,
+    unit: str,
     held: Callable[[Line], Held | None],
     key: Callable[[Held], float | str],
     written: Callable[[Held], str],
-    *figures: str,
+    *,
     numeric: bool = True,
-) -> TableColumn[Line]:
+) -> Column[Line]:
     """Return a column of what lines hold: what it is sorted by, and how it is written; a dash for None."""
 
     def value(line: Line) -> float | str | None:
@@ -96,61 +82,55 @@ def _column(
         known = held(line)
         return DASH if known is None else written(known)
 
-    return TableColumn(title, hint, value, text, numeric, figures)
+    return free_column(title, unit, value, text, numeric=numeric)
 
 
-def text_column(
-    title: str, text: Callable[[Line], object], hint: str = "", *figures: str
-) -> TableColumn[Line]:
+def text_column(title: str, text: Callable[[Line], object], unit: str = "") -> Column[Line]:
     """Return a column of text; a dash stands for None."""
-    return _column(title, hint, text, str, str, *figures, numeric=False)
+    return _column(title, unit, text, str, str, numeric=False)
 
 
-def figure_column(
-    title: str, hint: str, value: Callable[[Line], float | None], digits: int, *figures: str
-) -> TableColumn[Line]:
+def figure_column(title: str, unit: str, value: Callable[[Line], float | None], digits: int) -> Column[Line]:
     """Return a column of numbers with the given number of decimals."""
-    return written_column(title, value, lambda known: number(known, digits), hint, *figures)
+    return written_column(title, value, lambda known: number(known, digits), unit)
 
 
 def written_column(
-    title: str,
-    value: Callable[[Line], float | None],
-    written: Callable[[float], str],
-    hint: str = "",
-    *figures: str,
-) -> TableColumn[Line]:
+    title: str, value: Callable[[Line], float | None], written: Callable[[float], str], unit: str = ""
+) -> Column[Line]:
     """Return a column of numbers that are written in a way of their own; a dash stands for None."""
-    return _column(title, hint, value, lambda known: known, written, *figures)
+    return _column(title, unit, value, lambda known: known, written)
 
 
-def declared_column(name: str, *, hint: str | None = None) -> ResultColumn:
+def declared_column(declared: Column[Any]) -> ResultColumn:
     """Return a column of comparison.csv as it is declared, averaged over folds and seeds."""
-    declared = declared_as(name)
-    hint = declared.shown.unit if hint is None else hint
-    if declared.kind in ("text", "flag"):
-        return text_column(declared.title, methodcaller("text", name), hint, name)
 
     def written(value: float) -> str:
-        return loss(value) if declared.shown.written == "loss" else number(value, declared.shown.digits)
+        return loss(value) if declared.written == "loss" else number(value, declared.digits)
 
-    return written_column(declared.title, methodcaller("value", name), written, hint, name)
+    figure: ResultColumn = written_column("", lambda each: each.value(declared), written)
+    text: ResultColumn = text_column("", lambda each: each.text(declared))
+    made = figure if declared.numeric else text
+    return replace(declared, value=made.value, text=made.text, figures=(declared.name,))
 
 
 def accuracy_column(metric: Metric, *, direction: bool = False) -> ResultColumn:
     """Return the column of a metric, and whether it says which way is better."""
-    hint, mean = metric.direction if direction else "", methodcaller("mean", metric.column)
-    return figure_column(metric.label, hint, mean, metric.digits, metric.column)
+    unit = metric.direction if direction else ""
+    made: ResultColumn = figure_column(
+        metric.label, unit, lambda each: each.mean(metric.column), metric.digits
+    )
+    return replace(made, figures=(metric.column,))
 
 
 def spread_column(
     metric: Metric, results: Sequence[ProtocolResult], *, direction: bool = False
 ) -> ResultColumn:
-    """Return the column of a metric with its standard deviations, over seeds and folds as the hint says."""
+    """Return the column of a metric with its standard deviations, over seeds and folds as the unit says."""
     averages = [average for result in results if (average := result.average(metric.column))]
     return replace(
         accuracy_column(metric),
-        hint=_hint(metric.direction if direction else "", spread_in_words(averages)),
+        unit=_unit(metric.direction if direction else "", spread_in_words(averages)),
         text=lambda result: with_spread(result.average(metric.column), metric.digits),
     )
 
@@ -166,34 +146,19 @@ def baseline_columns(
 
     That of lines that know nothing of the items, beside others that do, is a column of its own.
     """
-    baseline = nothing_sent(results)
-    if baseline is None:
-        return []
-
-    def gained(result: ProtocolResult) -> Gain | None:
-        return None if result.name == baseline.name else gain(result, baseline, metric)
 
     def in_brief(against: Gain) -> str:
         doubtful = against.low is not None and not against.significant
         return "n.s." if doubtful else f"{against.mean:+.{against.digits}f}"
 
-    if brief:
-        return [_column(GAIN_IN_BRIEF, "", gained, attrgetter("mean"), in_brief)]
-    plain = plain_nothing_sent(results)
-    first = _gain_column(baseline, gained, metric, results)
-    return [first, _gain_column(plain, plain_gain, metric, results)] if plain else [first]
-
-
-def _gain_column(
-    base: ProtocolResult,
-    gained: Callable[[ProtocolResult], Gain | None],
-    metric: Metric,
-    results: Sequence[ProtocolResult],
-) -> ResultColumn:
-    """Return the column that holds results against a baseline, which its title names."""
-    intervals = dict.fromkeys(against.interval for result in results if (against := gained(result)))
-    title, hint = f"against {baseline_in_words(base)}", _hint(metric.label, *intervals)
-    return _column(title, hint, gained, attrgetter("mean"), attrgetter("written"))
+    columns = []
+    for base, gained in held_against(results, metric):
+        if brief:
+            return [_column(GAIN_IN_BRIEF, "", gained, attrgetter("mean"), in_brief)]
+        intervals = dict.fromkeys(against.interval for result in results if (against := gained(result)))
+        title, unit = f"against {baseline_in_words(base)}", _unit(metric.label, *intervals)
+        columns.append(_column(title, unit, gained, attrgetter("mean"), attrgetter("written")))
+    return columns
 
 
 def best_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
@@ -208,33 +173,34 @@ def best_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
         width = f" ± {number(gain.half_width, digits)}" + ("" if gain.significant else ", not significant")
         return "best" if gain is best else number(-gain.mean, digits) + width
 
-    hint = _hint(f"{metric.label}, same budget", *dict.fromkeys(gain.interval for gain in compared))
-    return [_column("behind the best", hint, behind, lambda gain: 0.0 - gain.mean, text)] if compared else []
+    unit = _unit(f"{metric.label}, same budget", *dict.fromkeys(gain.interval for gain in compared))
+    return [_column("behind the best", unit, behind, lambda gain: 0.0 - gain.mean, text)] if compared else []
 
 
-def _hint(first: str, *spreads: str) -> str:
-    """Join a hint with what the ± in its column is."""
+def _unit(first: str, *spreads: str) -> str:
+    """Join a unit with what the ± in its column is."""
     named = " or ".join(spread for spread in spreads if spread)
     return ", ".join(part for part in (first, f"± {named}" if named else "") if part)
 
 
 def composed_column(results: Sequence[ProtocolResult]) -> ResultColumn:
-    """Return the column of losses per user by composition; its hint has the delta with which they hold."""
+    """Return the column of losses per user by composition; its unit has the delta with which they hold."""
     deltas = sorted({delta for result in results if (delta := result.delta) is not None})
-    return _of_profiles("epsilon_composed_max", ", ".join(["largest", *(f"δ={each:g}" for each in deltas)]))
+    unit = ", ".join(["largest", *(f"δ={each:g}" for each in deltas)])
+    return replace(_of_profiles(COMPOSED), unit=unit)
 
 
-def _of_profiles(name: str, hint: str | None = None) -> ResultColumn:
+def _of_profiles(declared: Column[Any]) -> ResultColumn:
     """Return a column of losses per user, with what qualifies them."""
-    plain = declared_column(name, hint=hint)
+    plain = declared_column(declared)
 
     def text(result: ProtocolResult) -> str:
-        return plain.text(result) + result.profiles_compared(result.value(name))
+        return plain.text(result) + result.profiles_compared(result.value(declared))
 
     return replace(plain, text=text)
 
 
-def _loss_column(unit: ComparableUnit, name: str, hint: str) -> ResultColumn:
+def _loss_column(unit: ComparableUnit) -> ResultColumn:
     """Return the column of the largest proved losses in a unit, beside those that are claimed."""
 
     def text(result: ProtocolResult) -> str:
@@ -242,29 +208,31 @@ def _loss_column(unit: ComparableUnit, name: str, hint: str) -> ResultColumn:
         compared = result.profiles_compared(claimed if proved is None else proved) if unit == "user" else ""
         return with_claim(proved, claimed, result.word) + compared
 
-    return replace(declared_column(name, hint=hint), text=text)
+    return replace(declared_column(EPSILON[unit]), text=text)
 
 
-def _bytes_columns(way: str) -> tuple[ResultColumn, ...]:
-    return tuple(declared_column(f"{way}link_message_{each}_per_user") for each in ("mean", "p95", "max"))
+def _bytes_columns(way: Callable[[Summary], DirectionSummary]) -> tuple[ResultColumn, ...]:
+    """Return the columns of the bytes of messages one way: mean, 95th percentile and largest."""
+    return (
+        declared_column(figure(lambda run: way(run).message_mean_per_user)),
+        declared_column(figure(lambda run: way(run).message_p95_per_user)),
+        declared_column(figure(lambda run: way(run).message_max_per_user)),
+    )
 
 
-BUDGET: ResultColumn = written_column("budget", lambda result: result.budget, "{:g}".format, "ε")
-LOSSES = (
-    _loss_column("rating", "epsilon_per_rating", ""),
-    _loss_column("user", "epsilon_per_user_max", "largest"),
-)
-MEDIAN_LOSS = _of_profiles("epsilon_per_user_median")
-ANY_TWO = declared_column("epsilon_any_two")
-BYTES_UP, BYTES_DOWN = _bytes_columns("up"), _bytes_columns("down")
-_NETWORKED = attrgetter("network_bytes_per_user")
-NETWORK: ResultColumn = figure_column(
-    *("network bytes", "per user", _NETWORKED, 0),
-    *("uplink_network_mean_per_user", "downlink_network_mean_per_user"),
+BUDGET: ResultColumn = written_column("budget", attrgetter("budget"), "{:g}".format, "ε")
+LOSSES = (_loss_column("rating"), _loss_column("user"))
+MEDIAN_LOSS = _of_profiles(figure(lambda run: run.privacy.epsilon_per_user.median))
+ANY_TWO = declared_column(figure(lambda run: run.privacy.epsilon_any_two))
+BYTES_UP = _bytes_columns(lambda run: run.traffic.uplink)
+BYTES_DOWN = _bytes_columns(lambda run: run.traffic.downlink)
+NETWORK: ResultColumn = replace(
+    figure_column("network bytes", "per user", attrgetter("network_bytes_per_user"), 0),
+    figures=tuple(each.name for each in NETWORK_BYTES),
 )
 RUNS: ResultColumn = figure_column("runs", "", lambda result: len(result.rows), 0)
-STATUS: ResultColumn = text_column("privacy", attrgetter("status"), "", "status")
-TRUST: ResultColumn = text_column("trust", attrgetter("trust"), "", "trust")
+STATUS: ResultColumn = replace(text_column("privacy", attrgetter("status")), figures=("status",))
+TRUST: ResultColumn = replace(text_column("trust", attrgetter("trust")), figures=("trust",))
 SERVER_SEES: ResultColumn = text_column("server sees", attrgetter("server_sees"))
 
 
@@ -274,11 +242,11 @@ def _and_declared(
     """Return columns, and after them those declared for such tables that none of them shows."""
     known = {name for column in placed for name in column.figures}
     others = [
-        each.name
+        each
         for each in (*FIGURES, *ACROSS)
-        if each.shown.where in shown and each.shown.better is None and each.name not in known
+        if each.where in shown and each.better is None and each.name not in known
     ]
-    return (*placed, *(declared_column(name) for name in others if any(each.has(name) for each in results)))
+    return (*placed, *(declared_column(each) for each in others if any(own.has(each) for own in results)))
 
 
 def every_column(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
@@ -307,9 +275,8 @@ def headline_rows(
     Those that are shown come first, nothing sent always among them, and then the others.
     """
     ordered = by_accuracy(at_reference(results), metric)
-    baselines = [result for result in ordered if result.baseline == NOTHING_SENT]
     others = [result for result in ordered if result.baseline != NOTHING_SENT]
-    left_out = others[MOST_ROWS - len(baselines) :]
+    left_out = others[MOST_ROWS - (len(ordered) - len(others)) :]
     return [result for result in ordered if result not in left_out], left_out
 
 
@@ -317,14 +284,15 @@ def headline_columns(
     results: Sequence[ProtocolResult], metric: Metric, unit: ComparableUnit
 ) -> list[ResultColumn]:
     """Return the columns of the headline, after the name of the protocol."""
+    network = written_column("network", attrgetter("network_bytes_per_user"), size, "per user")
     return [
-        ResultColumn("ε asked", f"per {unit}", _asked, lambda result: _asked_in_words(result, unit)),
+        free_column("ε asked", f"per {unit}", _asked, lambda result: _asked_in_words(result, unit)),
         ANY_TWO,
         replace(composed_column(results), title="ε composed"),
         spread_column(replace(metric, digits=gain_digits(metric)), results),
         *baseline_columns(metric, results),
-        written_column("messages", lambda result: result.bytes_per_user, size, "per user"),
-        written_column("network", _NETWORKED, size, "per user", *NETWORK.figures),
+        written_column("messages", attrgetter("bytes_per_user"), size, "per user"),
+        replace(network, figures=NETWORK.figures),
         SERVER_SEES,
     ]
 
@@ -344,7 +312,7 @@ def _asked_in_words(result: ProtocolResult, unit: ComparableUnit) -> str:
     return f"{asked:g}, {'declared' if result.status == 'declared' else 'claims'} {loss(claimed)}"
 
 
-_ASKED = replace(BUDGET, title="ε asked", hint="")
+_ASKED = replace(BUDGET, title="ε asked", unit="")
 _MAIN_COSTS = (LOSSES[1], NETWORK, SERVER_SEES, BYTES_UP[0], BYTES_DOWN[0])
 
 
@@ -355,9 +323,9 @@ def _brief_loss(result: ProtocolResult) -> str:
 
 
 _BRIEF_COSTS = (
-    replace(declared_column("epsilon_per_user_max", hint=""), text=_brief_loss),
+    replace(LOSSES[1], unit="", text=_brief_loss),
     *(NETWORK, SERVER_SEES),
-    *(replace(each, hint="per user") for each in (BYTES_UP[0], BYTES_DOWN[0])),
+    *(replace(each, unit="per user") for each in (BYTES_UP[0], BYTES_DOWN[0])),
 )
 
 
@@ -405,7 +373,7 @@ def run_lines(summary: Mapping[str, Any]) -> str:
     """Return the table of a run as text, with a line per figure."""
     small = run_table(summary)
     lines = [(small.first, small.results[0].name)]
-    lines += [(f"{each.title} {each.hint}".strip(), each.text(small.results[0])) for each in small.columns]
+    lines += [(f"{each.title} {each.unit}".strip(), each.text(small.results[0])) for each in small.columns]
     width = max(len(label) for label, _ in lines)
     return "\n".join(f"{label:<{width}}  {value}" for label, value in lines)
 

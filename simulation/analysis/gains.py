@@ -11,7 +11,7 @@ better than it is.
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from simulation.analysis.protocol_results import ProtocolResult, by_accuracy, by_protocol
@@ -133,7 +133,30 @@ def baseline_in_words(baseline: ProtocolResult) -> str:
     """Name a baseline: nothing sent, and whether it knows what is public about the items; or its name."""
     if baseline.baseline != NOTHING_SENT:
         return baseline.name
+    if baseline.in_random_order:
+        return "a random order"
     return f"nothing sent{', items known' if baseline.has(PUBLIC) else ''}"
+
+
+def held_against(
+    results: Sequence[ProtocolResult], metric: Metric
+) -> list[tuple[ProtocolResult, Callable[[ProtocolResult], Gain | None]]]:
+    """Return nothing sent and what returns how much better a result is, where it was run.
+
+    Beside it stands the baseline that knows nothing of the items, for results that do not either.
+    """
+    strongest_form, plain = nothing_sent(results), plain_nothing_sent(results)
+
+    def gained(result: ProtocolResult) -> Gain | None:
+        own = strongest_form is None or result.name == strongest_form.name
+        return None if own or strongest_form is None else gain(result, strongest_form, metric)
+
+    def gained_over_plain(result: ProtocolResult) -> Gain | None:
+        own = plain is None or result.baseline == NOTHING_SENT or result.has(PUBLIC)
+        return None if own or plain is None else gain(result, plain, metric)
+
+    pairs = [(strongest_form, gained), (plain, gained_over_plain)]
+    return [(base, gained) for base, gained in pairs if base is not None]
 
 
 def gain_columns(metric: Metric) -> tuple[str, str, str]:
@@ -175,9 +198,12 @@ def _over_users(
 ) -> tuple[float, float] | tuple[None, None]:
     """Return the interval that the table holds against the same baseline, the same in all lines."""
     columns = (AGAINST, *gain_columns(metric)[1:])
-    held = {tuple(row.get(column) for column in columns) for row in result.rows}
-    against, low, high = held.pop()
-    return (None, None) if held or against != baseline.name else _interval(low, high)
+    if result.rows[0].get(PLAIN[0]) == baseline.name:
+        main = result.evaluation
+        columns = (PLAIN[0], *PLAIN[2:]) if main and main.metric.column == metric.column else columns
+    cells = {tuple(row.get(column) for column in columns) for row in result.rows}
+    against, low, high = cells.pop()
+    return (None, None) if cells or against != baseline.name else _interval(low, high)
 
 
 def _interval(low: object, high: object) -> tuple[float, float] | tuple[None, None]:
@@ -221,16 +247,6 @@ def from_best(result: ProtocolResult) -> Gain | None:
     if evaluation is None or not isinstance(behind, float) or low is None or high is None:
         return None
     return Gain(-behind, -high, -low, gain_digits(evaluation.metric), str(row.get(BEST)))
-
-
-def plain_gain(result: ProtocolResult) -> Gain | None:
-    """Return how much better a result is than the baseline that knows nothing either; None where no other."""
-    row, evaluation = result.rows[0], result.evaluation
-    base, mean, *ends = (row.get(column) for column in PLAIN)
-    if evaluation is None or not isinstance(mean, float):
-        return None
-    low, high = _interval(*ends)
-    return Gain(mean, low, high, gain_digits(evaluation.metric), str(base))
 
 
 def is_best(result: ProtocolResult) -> bool:

@@ -16,7 +16,7 @@ from scipy.special import stdtrit
 
 from dprec.errors import InputError
 from simulation.analysis.gains import Gain, gain, shown_from, to_beat
-from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
+from simulation.analysis.protocol_results import REPRESENTS, USERS, ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import Metric, grouped_by, short
 
 _DRAWN = "synthetic"
@@ -102,7 +102,7 @@ def courses(results: Sequence[ProtocolResult], metric: Metric, base: str | None 
         kind = evaluation.dataset if evaluation.dataset == _DRAWN else "given"
         for result in own:
             against = None if result.baseline or result.budget is None else gain(result, baseline, metric)
-            users, accuracy = result.mean("represents") or result.mean("users"), result.mean(metric.column)
+            users, accuracy = result.mean(REPRESENTS) or result.mean(USERS), result.mean(metric.column)
             if against and users and accuracy is not None:
                 key = result.name, result.budget, kind
                 points.append((key, Point(users, result, accuracy, against)))

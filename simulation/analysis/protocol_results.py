@@ -5,7 +5,7 @@ made it.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -15,7 +15,6 @@ from pydantic import ConfigDict, Field
 
 from dprec import formats
 from dprec.accounting import (
-    COMPARABLE_UNITS,
     LEAST_TRUST_FIRST,
     ComparableUnit,
     Status,
@@ -38,7 +37,8 @@ from simulation.analysis.vocabulary import (
 )
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage import directories
-from simulation.storage.columns import column, figures_of, read_rows
+from simulation.storage.column import Column
+from simulation.storage.columns import figure, figures_of, read_rows
 from simulation.storage.directories import check_table
 from simulation.storage.files import Document, Row, parse_document, read_text
 from simulation.storage.summary import NEARLY_ALL, OwnCode, Summary, read_summary
@@ -72,15 +72,57 @@ def distinguishing_words(evaluation: Evaluation, evaluations: Sequence[Evaluatio
     return [own for own, every in zip(described(evaluation), places, strict=True) if len(set(every)) > 1]
 
 
-_EPSILON_COLUMNS: dict[ComparableUnit, str] = {"rating": "epsilon_per_rating", "user": "epsilon_per_user_max"}
-_CLAIM_COLUMNS: dict[ComparableUnit, str] = {unit: f"epsilon_claimed_per_{unit}" for unit in COMPARABLE_UNITS}
-_PARTS = ("protocol", "mechanism", "completion")
-"""Columns with the kinds of components; a gradient report is a mechanism."""
+EPSILON: dict[ComparableUnit, Column[Any]] = {
+    "rating": figure(lambda run: run.privacy.epsilon_per_rating),
+    "user": figure(lambda run: run.privacy.epsilon_per_user.max),
+}
+"""The largest proved losses, by their unit."""
 
+CLAIMED: dict[ComparableUnit, Column[Any]] = {
+    "rating": figure(lambda run: run.privacy.epsilon_claimed.per_rating),
+    "user": figure(lambda run: run.privacy.epsilon_claimed.per_user),
+}
+"""The largest that are claimed or declared and not proved."""
+
+COMPOSED = figure(lambda run: run.privacy.epsilon_composed.max)
+BYTES = (
+    figure(lambda run: run.traffic.uplink.message_mean_per_user),
+    figure(lambda run: run.traffic.downlink.message_mean_per_user),
+)
+NETWORK_BYTES = (
+    figure(lambda run: run.traffic.uplink.network_mean_per_user),
+    figure(lambda run: run.traffic.downlink.network_mean_per_user),
+)
+USERS = figure(lambda run: run.dataset.users)
+REPRESENTS = figure(lambda run: run.dataset.represents)
+
+_STATUS = figure(lambda run: run.privacy.status)
+_ITEMS = figure(lambda run: run.dataset.items)
+_DATASET = figure(lambda run: run.dataset.kind)
+_TRUST = figure(lambda run: run.privacy.trust)
+_TRUSTS_SERVER = figure(lambda run: run.privacy.trusts_server)
+_HIDES = figure(lambda run: run.privacy.hides_rated_items)
+_UNLINKED = figure(lambda run: run.privacy.unlinked)
+_DELTA = figure(lambda run: run.privacy.delta)
+_ANY_TWO = figure(lambda run: run.privacy.epsilon_any_two)
+_NDCG = figure(lambda run: run.accuracy.ndcg_at_10)
+_WHOLE_LISTS = figure(lambda run: run.accuracy.whole_lists)
+_PARTS = (
+    figure(lambda run: run.protocol),
+    figure(lambda run: run.mechanism),
+    figure(lambda run: run.completion),
+)
+"""The kinds of components; a gradient report is a mechanism."""
+
+_NEEDED = ("name", "epsilon", *(each.name for each in (_STATUS, *EPSILON.values(), *BYTES)))
 _WEAKEST_FIRST: tuple[Status, ...] = ("none", "declared", "claimed", "proved")
-_SPENT = ("uplink_message_mean_per_user", "downlink_message_mean_per_user")
-_CARRIED = ("uplink_network_mean_per_user", "downlink_network_mean_per_user")
-_NEEDED = ("name", "epsilon", "status", *_EPSILON_COLUMNS.values(), *_SPENT)
+
+AnyColumn = Column[Any] | str
+"""A column that is declared, or the name of one of which a table alone knows."""
+
+
+def _name(column: AnyColumn) -> str:
+    return column if isinstance(column, str) else column.name
 
 
 @dataclass(frozen=True)
@@ -93,71 +135,91 @@ class ProtocolResult:
     rows: tuple[Row, ...]
     """Its lines of comparison.csv, one per fold and seed."""
 
-    def average(self, column: str) -> Average | None:
+    def average(self, column: AnyColumn) -> Average | None:
         """Return mean of a column, and its spreads over seeds and over folds; None if it does not apply."""
-        return average(self.rows, column)
+        return average(self.rows, _name(column))
 
-    def mean(self, column: str) -> float | None:
+    def mean(self, column: AnyColumn) -> float | None:
         """Return the mean of a column; None if it does not apply."""
         return None if (average := self.average(column)) is None else average.mean
 
-    def flag(self, column: str) -> bool:
+    def value(self, column: Column[Any]) -> float | None:
+        """Return what stands for a column, averaged as is declared; None if it does not apply."""
+        if column.averaged != "largest":
+            return self.mean(column)
+        values = [row.get(column.name) for row in self.rows]
+        known = [float(each) for each in values if _is_finite(each)]
+        return max(known) if known and len(known) == len(values) else None
+
+    def flag(self, column: AnyColumn) -> bool:
         """Return whether a column holds for any of the runs."""
-        return any(str(row.get(column)) == "True" for row in self.rows)
+        return any(str(row.get(_name(column))) == "True" for row in self.rows)
+
+    def has(self, column: AnyColumn) -> bool:
+        """Return whether any of the lines has a value in a column."""
+        return any(row.get(_name(column)) not in (None, "") for row in self.rows)
+
+    def text(self, column: AnyColumn) -> str | None:
+        """Return the texts in a column, each once; None if it is empty."""
+        texts = (str(row[_name(column)]) for row in self.rows if row.get(_name(column)))
+        return ", ".join(dict.fromkeys(texts)) or None
 
     def epsilon(self, unit: ComparableUnit) -> float | None:
         """Return the largest proved loss in a unit, over users and runs; None where there is none."""
-        return self._largest(_EPSILON_COLUMNS[unit])
+        return self._losses[unit]
 
-    @property
-    def composed(self) -> float | None:
-        """The largest loss per user by composition, over users and runs; None where there is none."""
-        return self._largest("epsilon_composed_max")
-
-    @property
-    def delta(self) -> float | None:
-        """The largest delta with which losses were composed; None where there is none."""
-        return self._largest("delta")
+    @cached_property
+    def _losses(self) -> dict[ComparableUnit, float | None]:
+        return {unit: self.value(declared) for unit, declared in EPSILON.items()}
 
     def claimed(self, unit: ComparableUnit) -> float | None:
         """Return the largest loss in a unit that is claimed or declared and not proved; None where none."""
-        return self._largest(_CLAIM_COLUMNS[unit])
+        return self.value(CLAIMED[unit])
+
+    def promised(self, unit: ComparableUnit) -> float | None:
+        """Return the largest loss in a unit that is proved, or else claimed; None without a bound."""
+        claimed = None if self.status == "proved" else self.claimed(unit)
+        return self.epsilon(unit) if claimed is None else claimed
+
+    @cached_property
+    def composed(self) -> float | None:
+        """The largest loss per user by composition, over users and runs; None where there is none."""
+        return self.value(COMPOSED)
+
+    @cached_property
+    def delta(self) -> float | None:
+        """The largest delta with which losses were composed; None where there is none."""
+        return self.value(_DELTA)
 
     @property
     def any_two(self) -> float | None:
         """The largest loss between any two profiles, over users and runs; None where none is proved."""
-        return self._largest("epsilon_any_two")
+        return self.value(_ANY_TWO)
 
-    def value(self, name: str) -> float | None:
-        """Return what stands for a column, averaged as is declared; None if it does not apply."""
-        return self._largest(name) if column(name).shown.averaged == "largest" else self.mean(name)
-
-    def has(self, name: str) -> bool:
-        """Return whether any of the lines has a value in a column."""
-        return any(row.get(name) not in (None, "") for row in self.rows)
-
-    def text(self, name: str) -> str | None:
-        """Return the texts in a column, each once; None if it is empty."""
-        return ", ".join(dict.fromkeys(str(row[name]) for row in self.rows if row.get(name))) or None
-
-    def _largest(self, column: str) -> float | None:
-        known = [float(each) for each in (row.get(column) for row in self.rows) if _is_finite(each)]
-        return max(known) if known and len(known) == len(self.rows) else None
-
-    @property
+    @cached_property
     def status(self) -> Status:
         """How far its promise carries, in the weakest of its runs."""
-        held = {row.get("status") for row in self.rows}
+        held = {row.get(_STATUS.name) for row in self.rows}
         return next((status for status in _WEAKEST_FIRST if status in held), "none")
 
-    @property
+    @cached_property
     def trust(self) -> Trust:
         """The trust model, that with the most trust among its runs; central where nothing is said of it."""
-        held = {row.get("trust") for row in self.rows}
+        held = {row.get(_TRUST.name) for row in self.rows}
         named = [trust for trust in LEAST_TRUST_FIRST if trust in held]
         if named:
             return named[-1]
-        return "local" if self.has("trusts_server") and not self.flag("trusts_server") else "central"
+        return "local" if self.has(_TRUSTS_SERVER) and not self.flag(_TRUSTS_SERVER) else "central"
+
+    @cached_property
+    def hides(self) -> bool:
+        """Whether the item set is hidden."""
+        return self.flag(_HIDES)
+
+    @property
+    def in_random_order(self) -> bool:
+        """Whether it is a list of which nothing is known: nothing is sent, and nothing public read."""
+        return self.lists and self.baseline == "nothing-sent" and not self.has("public_items")
 
     @property
     def falls_short(self) -> bool:
@@ -177,13 +239,12 @@ class ProtocolResult:
     @property
     def baseline(self) -> str | None:
         """Which baseline it is: one of `simulation.protocols.base.BASELINES`; None for a protocol."""
-        return self._text("baseline")
+        return self._of_all("baseline")
 
     @property
     def own(self) -> bool:
         """Whether any part of it is user-defined: named ``module:Class``, or with a loss that it declares."""
-        parts = [str(row.get(column) or "") for row in self.rows for column in _PARTS]
-        return self.status == "declared" or any(":" in part for part in parts)
+        return self.status == "declared" or any(":" in (self.text(part) or "") for part in _PARTS)
 
     @property
     def title(self) -> str:
@@ -197,17 +258,17 @@ class ProtocolResult:
 
     def profiles_compared(self, epsilon: float | None, link: str = ", ") -> str:
         """Return what qualifies one of its losses per user, which goes after the number."""
-        return profiles_compared(epsilon, hides_rated_items=self.flag("hides_rated_items"), link=link)
+        return profiles_compared(epsilon, hides_rated_items=self.hides, link=link)
 
     @property
     def server_sees(self) -> str:
         """What the server learns directly from the devices, in words."""
         return server_sees(
             trust=self.trust,
-            hides_rated_items=self.flag("hides_rated_items"),
-            unlinked=self.flag("unlinked"),
+            hides_rated_items=self.hides,
+            unlinked=self.flag(_UNLINKED),
             declared=self.status == "declared",
-            sends=self.mean(_SPENT[0]) != 0,
+            sends=self.mean(BYTES[0]) != 0,
             spends=0 not in (self.epsilon("rating"), self.epsilon("user")),
             lists=self.lists,
         )
@@ -215,21 +276,21 @@ class ProtocolResult:
     @property
     def lists(self) -> bool:
         """Whether it predicts lists of items, not ratings."""
-        return self.mean("ndcg_at_10") is not None
+        return self.mean(_NDCG) is not None
 
-    @property
+    @cached_property
     def bytes_per_user(self) -> float | None:
         """Mean bytes of a user's messages, both directions together."""
-        return self._sum(*_SPENT)
+        return self._sum(*BYTES)
 
-    @property
+    @cached_property
     def network_bytes_per_user(self) -> float | None:
         """Mean bytes that a network carries for a user, both ways together; None if that is not known."""
-        return self._sum(*_CARRIED)
+        return self._sum(*NETWORK_BYTES)
 
-    def _sum(self, *columns: str) -> float | None:
-        means = [mean for each in columns if (mean := self.mean(each)) is not None]
-        return sum(means) if len(means) == len(columns) else None
+    def _sum(self, up: Column[Any], down: Column[Any]) -> float | None:
+        one, other = self.mean(up), self.mean(down)
+        return None if one is None or other is None else one + other
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -240,16 +301,17 @@ class ProtocolResult:
     @property
     def data(self) -> tuple[str, float | None, str | None, str | None]:
         """Kind of the data set, size of its catalogue, panel and population."""
-        return str(self.rows[0].get("dataset")), self.mean("items"), self._text("panel"), self.population
+        kind = str(self.rows[0].get(_DATASET.name))
+        return kind, self.mean(_ITEMS), self._of_all("panel"), self.population
 
     @property
     def population(self) -> str | None:
         """Of which population it is; None for the comparison's own ratings."""
-        return self._text("population")
+        return self._of_all("population")
 
-    def _text(self, column: str) -> str | None:
+    def _of_all(self, name: str) -> str | None:
         """Return the text in a column that is the same in all lines; None if it is empty."""
-        return str(self.rows[0].get(column) or "") or None
+        return str(self.rows[0].get(name) or "") or None
 
 
 def read_results(path: Path) -> list[ProtocolResult]:
@@ -300,7 +362,7 @@ def metrics_of(results: Sequence[ProtocolResult]) -> list[Metric]:
     Those of the first k items are left out where nearly all users have no more.
     """
     columns = dict.fromkeys(column for result in results for row in result.rows for column in row)
-    shares = [share for result in results if (share := result.mean("whole_lists")) is not None]
+    shares = [share for result in results if (share := result.mean(_WHOLE_LISTS)) is not None]
     if shares and min(shares) >= NEARLY_ALL:
         columns = {name: None for name in columns if not name.endswith("_at_k")}
     known = metrics_in(columns)
@@ -376,10 +438,10 @@ class ComparisonFiles:
 
     def cells(self, result: ProtocolResult) -> list[Path]:
         """Return the existing run directories of a result, in the order of its lines."""
-        folders = [self.directory / directories.CELLS / key for key in _keys(result)]
+        parent = self.directory / directories.CELLS
+        folders = [parent / key for key in _keys(result)]
         # A table may come from anywhere; its names must not lead out of the directory.
-        inside = [folder for folder in folders if folder.parent == self.directory / directories.CELLS]
-        return [folder for folder in inside if (folder / directories.SUMMARY).is_file()]
+        return [each for each in folders if each.parent == parent and (each / directories.SUMMARY).is_file()]
 
     @cached_property
     def summary(self) -> Callable[[Path], Summary]:
@@ -393,45 +455,39 @@ class ComparisonFiles:
         return grouped_by((name, self.summary(cell)) for name, cell in every)
 
     @property
-    def _match(self) -> dict[str, Any]:
-        match = self.config.get("match")
-        return match if isinstance(match, dict) else {}
-
-    @property
     def matched_unit(self) -> ComparableUnit:
         """The unit in which every protocol was given the same epsilon."""
-        return "user" if unit_from_text(self._match.get("epsilon")) == "user" else "rating"
+        return "user" if unit_from_text(self._part("match").get("epsilon")) == "user" else "rating"
+
+    @property
+    def matched_delta(self) -> float | None:
+        """The delta that every protocol was given beside it; None if losses are added up."""
+        delta = self._part("match").get("delta")
+        return delta if isinstance(delta, float) else None
 
     @property
     def epsilons(self) -> list[float]:
         """The budgets that protocols were given unless they had their own."""
         given = self.config.get("epsilons")
-        return [
-            float(each)
-            for each in (given if isinstance(given, list) else ())
-            if isinstance(each, int | float)
-        ]
-
-    @property
-    def matched_delta(self) -> float | None:
-        """The delta that every protocol was given beside it; None if losses are added up."""
-        delta = self._match.get("delta")
-        return delta if isinstance(delta, float) else None
+        return [float(each) for each in given or () if isinstance(each, int | float)]
 
     @property
     def waiting(self) -> str | None:
         """Why there is no answer yet: a protocol has no run. None once each has one."""
-        cells = self.config.get("cells")
-        planned = cells.values() if isinstance(cells, dict) else ()
-        names = {str(cell["name"]) for cell in planned if isinstance(cell, dict) and "name" in cell}
+        cells = self._part("cells").values()
+        names = {str(cell["name"]) for cell in cells if isinstance(cell, dict) and "name" in cell}
         return no_answer_yet(names, {result.name for result in (*self.results, *self.populations)})
 
     @property
     def unfinished(self) -> list[str]:
         """Keys of the cells that the configuration asks for but the table lacks."""
         held = {key for result in (*self.results, *self.populations) for key in _keys(result)}
-        planned = self.config.get("cells")
-        return [str(key) for key in planned if key not in held] if isinstance(planned, dict) else []
+        return [key for key in self._part("cells") if key not in held]
+
+    def _part(self, name: str) -> dict[str, Any]:
+        """Return a mapping of the configuration; a table may lie alone, without one."""
+        part = self.config.get(name)
+        return part if isinstance(part, dict) else {}
 
 
 def no_answer_yet(planned: Collection[str], run: Collection[str]) -> str | None:
@@ -483,37 +539,32 @@ class _AuditBeside(Document):
         return f"the audit {verdict}: {measured}" + (f", and {seen}" if self.holds else "")
 
 
-def _audits_in(directory: Path) -> list[_AuditBeside]:
-    """Return the audits in the folder audits of a directory, by the names of theirs; refuse a damaged one."""
-    files = sorted((directory / directories.AUDITS).glob(f"*/{directories.AUDIT}"))
-    texts = ((str(file), formats.AUDIT.checked(read_text(file), str(file))) for file in files)
-    return [parse_document(_AuditBeside, text, where) for where, text in texts]
+def _declared_in_words(declared_by: Sequence[OwnCode], directory: Path) -> str:
+    """Say on whose word a promise rests, and what audits of that code found that lie in the directory.
 
-
-def _declared_in_words(declared_by: Sequence[OwnCode], audits: Iterable[_AuditBeside]) -> str:
-    """Say on whose word a promise rests, and what audits of that code found."""
+    Raises InputError where one of them is damaged.
+    """
     code = {own.component: own.source for own in declared_by}
-    found = [audit.words for audit in audits if dict(audit.declared_by) == code]
-    beside = (
-        "; ".join(found)
-        if found
-        else f"no audit of this code is in {directories.AUDITS}/, and nothing is proved"
-    )
-    return f"ε is declared by {listed(code)}; {beside}."
+    found = []
+    for file in sorted((directory / directories.AUDITS).glob(f"*/{directories.AUDIT}")):
+        text = formats.AUDIT.checked(read_text(file), str(file))
+        audit = parse_document(_AuditBeside, text, str(file))
+        found += [audit.words] if dict(audit.declared_by) == code else []
+    none = f"no audit of this code is in {directories.AUDITS}/, and nothing is proved"
+    return f"ε is declared by {listed(code)}; {'; '.join(found) or none}."
 
 
 def declared_in_run(summary: Summary, directory: Path) -> tuple[str, ...]:
     """Return what a run's page says of a promise that is declared; nothing of any other."""
     own = summary.privacy.declared_by
-    return (_declared_in_words(own, _audits_in(directory)),) if own else ()
+    return (_declared_in_words(own, directory),) if own else ()
 
 
 def declared_in_comparison(files: ComparisonFiles) -> Iterator[tuple[str, str]]:
     """Yield the protocols whose promise is declared, and what to say of it."""
     declared = [result for result in files.results if result.status == "declared"]
-    audits = _audits_in(files.directory) if declared else []
     yield from dict.fromkeys(
-        (result.name, _declared_in_words(files.summary(cell).privacy.declared_by, audits))
+        (result.name, _declared_in_words(files.summary(cell).privacy.declared_by, files.directory))
         for result in declared
         for cell in files.cells(result)
     )
@@ -526,6 +577,6 @@ def declared_lines(directory: Path) -> list[str]:
 
 def notes_on_delta(delta: float, results: Sequence[ProtocolResult]) -> Iterator[str]:
     """Warn where the delta of a comparison is above one in the number of users of its largest population."""
-    users = [count for result in results if (count := result.mean("users")) is not None]
+    users = [count for result in results if (count := result.mean(USERS)) is not None]
     if users and (note := note_on_delta(delta, round(max(users)))):
         yield note

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from dprec.accounting import PrivacyUnit, Trust
-from simulation.storage.columns import FIGURES, Column, column
+from simulation.storage.column import LOWER, Column
+from simulation.storage.columns import FIGURES, column
 from simulation.storage.files import Row
-from simulation.storage.shown import LOWER
 
 
 class Spread(NamedTuple):
@@ -110,21 +110,21 @@ class Metric:
         return min(values) if self.lower_is_better else max(values)
 
 
-_FAMILIES = {each.name: place for place, each in enumerate(FIGURES) if each.shown.better is not None}
+_FAMILIES = {each.name: place for place, each in enumerate(FIGURES) if each.better is not None}
 """Declared metrics, those of mappings by the names before their keys, the main one of a run first."""
 
 
-def _metric(declared: Column) -> Metric:
-    return Metric(declared.name, declared.title, declared.shown.better == LOWER, declared.shown.digits)
+def _metric(declared: Column[Any]) -> Metric:
+    return Metric(declared.name, declared.title, declared.better == LOWER, declared.digits)
 
 
-METRICS = tuple(_metric(each) for each in FIGURES if each.shown.better and each.keys is None)
+METRICS = tuple(_metric(each) for each in FIGURES if each.better and each.keys is None)
 """The first of these that a protocol has is its main one."""
 
 
 def metrics_in(columns: Iterable[str]) -> list[Metric]:
     """Return the metrics among some columns: those of `METRICS`, then user-defined ones, then rankings."""
-    known = [each for each in map(column, columns) if each.shown.better]
+    known = [each for each in map(column, columns) if each.better]
     return [_metric(each) for each in sorted(known, key=lambda each: _FAMILIES[each.family])]
 
 
@@ -133,7 +133,7 @@ def headlines(metrics: Sequence[Metric]) -> list[Metric]:
     shown: dict[str, Metric] = {}
     for metric in metrics:
         declared = column(metric.column)
-        if declared.shown.where == "everywhere":
+        if declared.where == "everywhere":
             shown.setdefault(declared.family if declared.family.endswith("_at") else metric.column, metric)
     return list(shown.values())
 

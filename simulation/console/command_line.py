@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -519,12 +520,16 @@ def listing(what: str) -> list[tuple[str, str]]:
 
 def print_listing(lines: Sequence[tuple[str, str]]) -> None:
     """Print names and descriptions; without a terminal, each in one line."""
-    from simulation.console.terminal import Column, fitted, table_console, width_of
+    from simulation.analysis.columns import text_column
+    from simulation.console.terminal import fitted, table_console, width_of
+    from simulation.storage.column import Column
 
-    names, descriptions = zip(*lines or [("", "none")], strict=True)
-    columns = [Column("", names, numeric=False), Column("", descriptions, numeric=False, wrapped=True)]
-    console = table_console(sum(max(map(len, each)) + 2 for each in (names, descriptions)))
-    console.print(fitted(columns, width_of(console)).table)
+    def word(place: int) -> Column[tuple[str, str]]:
+        return replace(text_column("", lambda line: line[place]), wrapped=place == 1)
+
+    shown = lines or [("", "none")]
+    console = table_console(sum(max(len(line[at]) + 2 for line in shown) for at in (0, 1)))
+    console.print(fitted([word(0), word(1)], shown, width_of(console)).table)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

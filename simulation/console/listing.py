@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,13 @@ import typer
 
 from dprec.errors import shown
 from simulation.analysis.vocabulary import DASH, number
-from simulation.console.terminal import Column, fitted, print_lines, table_console, width_of
+from simulation.console.terminal import fitted, print_lines, table_console, width_of
+from simulation.storage.column import Column, Line
+from simulation.storage.columns import column
 
 if TYPE_CHECKING:
-    from simulation.comparison.tabulation import Difference, Gain
+    from simulation.analysis.gains import Gain
+    from simulation.comparison.tabulation import Difference, Figure
     from simulation.listing import Found
 
 
@@ -26,17 +30,15 @@ def print_found(found: Sequence[Found], folder: Path, *, as_json: bool) -> None:
     if not found:
         typer.echo(f"no results in {text_of(folder)}")
         return
-    columns = [
-        text_column("", (each.path for each in found)),
-        text_column("kind", (each.kind for each in found), rank=3),
-        text_column("what", (each.what for each in found), rank=4, wrapped=True),
-        text_column(
-            "changed", (each.changed.astimezone().strftime("%Y-%m-%d %H:%M") for each in found), rank=2
-        ),
-        text_column("state", (each.progress for each in found), rank=1),
-        text_column("best", (each.damage or each.best for each in found), wrapped=True),
+    columns: list[Column[Found]] = [
+        text_column("", lambda each: each.path),
+        text_column("kind", lambda each: each.kind, rank=3),
+        text_column("what", lambda each: each.what, rank=4, wrapped=True),
+        text_column("changed", lambda each: each.changed.astimezone().strftime("%Y-%m-%d %H:%M"), rank=2),
+        text_column("state", lambda each: each.progress, rank=1),
+        text_column("best", lambda each: each.damage or each.best, wrapped=True),
     ]
-    print_table(columns)
+    print_table(columns, found)
     if any(each.state == "unfinished" for each in found):
         print_lines(["What is not finished runs, or was interrupted: --resume -o DIR goes on."])
 
@@ -47,35 +49,22 @@ def print_difference(difference: Difference, *, as_json: bool) -> None:
         print_json(difference.values())
         return
     names = text_of(difference.first), text_of(difference.second)
-    if difference.settings:
-        settings = difference.settings.items()
-        print_table(
-            [
-                text_column("setting", (key for key, _ in settings)),
-                *(
-                    text_column(name, (pair[at] for _, pair in settings), wrapped=True)
-                    for at, name in enumerate(names)
-                ),
-            ]
+    if settings := list(difference.settings.items()):
+        first, second = (
+            text_column(name, partial(_setting, place), wrapped=True) for place, name in enumerate(names)
         )
+        print_table([text_column("setting", lambda line: line[0]), first, second], settings)
     else:
         typer.echo("the same settings")
     typer.echo()
     if difference.figures:
-        figures = difference.figures
-        of = (
-            [text_column("protocol", (each.of for each in figures))]
-            if difference.same_ratings is None
-            else []
-        )
-        print_table(
-            [
-                *of,
-                text_column("figure", (each.name for each in figures)),
-                _figures(names[0], [each.first for each in figures]),
-                _figures(names[1], [each.second for each in figures]),
-            ]
-        )
+        columns: list[Column[Figure]] = [
+            text_column("protocol", lambda each: each.of),
+            text_column("figure", lambda each: each.name),
+            Column(names[0], text=lambda each: _figure(each.first)),
+            Column(names[1], text=lambda each: _figure(each.second)),
+        ]
+        print_table(columns[difference.same_ratings is not None :], difference.figures)
     else:
         typer.echo("the same figures")
     print_lines(_last_words(difference, names))
@@ -87,32 +76,32 @@ def _last_words(difference: Difference, names: tuple[str, str]) -> list[str]:
     lines = [f"only in {name}: {', '.join(map(text_of, labels))}" for name, labels in only if labels]
     if difference.same_ratings is False:
         lines.append("other test ratings, so that users cannot be compared")
-    lines += [_gain_in_words(gain, names[1]) for gain in difference.gains]
+    lines += [_gain_in_words(name, gain, names[1]) for name, gain in difference.gains.items()]
     return ["", *lines] if lines else []
 
 
-def _gain_in_words(gain: Gain, second: str) -> str:
-    worse = gain.better_by < 0
+def _gain_in_words(name: str, gain: Gain, second: str) -> str:
+    label, worse = column(name).title, gain.mean < 0
     by, low, high = (
-        (gain.better_by, gain.low, gain.high) if not worse else (-gain.better_by, -gain.high, -gain.low)
+        number(-own if worse and own else own, gain.digits) for own in (gain.mean, gain.low, gain.high)
     )
-    if by == 0:
-        return f"{gain.metric.label}: no difference"
-    words = f"{second} {'worse' if worse else 'better'} by {number(by, gain.metric.digits)}"
-    interval = (
-        f"95 % interval over users {number(low, gain.metric.digits)} to {number(high, gain.metric.digits)}"
-    )
+    if gain.mean == 0:
+        return f"{label}: no difference"
     beyond_chance = "" if gain.significant else ", not significant"
-    return f"{gain.metric.label}: {words}{beyond_chance}; {interval}"
+    words = f"{second} {'worse' if worse else 'better'} by {by}{beyond_chance}"
+    ends = f"{high} to {low}" if worse else f"{low} to {high}"
+    return f"{label}: {words}; 95 % interval over users {ends}"
 
 
-def text_column(heading: str, values: Iterable[object], rank: int = 0, *, wrapped: bool = False) -> Column:
-    """Return a column of words."""
-    return Column(heading, tuple(map(text_of, values)), numeric=False, wrapped=wrapped, rank=rank)
+def text_column(
+    title: str, said: Callable[[Line], object], rank: int = 0, *, wrapped: bool = False
+) -> Column[Line]:
+    """Return a column of words, which are anybody's."""
+    return Column(title, holds=str, text=lambda line: text_of(said(line)), rank=rank, wrapped=wrapped)
 
 
-def _figures(heading: str, values: Sequence[float | str | bool | None]) -> Column:
-    return Column(heading, tuple(map(_figure, values)))
+def _setting(place: int, line: tuple[str, tuple[Any, Any]]) -> Any:
+    return line[1][place]
 
 
 def _figure(value: float | str | bool | None) -> str:
@@ -127,10 +116,11 @@ def text_of(value: object) -> str:
     return shown("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text))
 
 
-def print_table(columns: Sequence[Column]) -> None:
+def print_table(columns: Sequence[Column[Line]], lines: Sequence[Line]) -> None:
     """Print a table as it fits the terminal."""
-    shown_on = table_console(sum(max(map(len, (each.heading, *each.cells))) + 2 for each in columns))
-    shown_on.print(fitted(columns, width_of(shown_on)).table)
+    widths = (max(len(text) for text in (each.title, *map(each.text, lines))) + 2 for each in columns)
+    shown_on = table_console(sum(widths))
+    shown_on.print(fitted(columns, lines, width_of(shown_on)).table)
 
 
 def print_json(values: Any) -> None:

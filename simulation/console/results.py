@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -19,8 +18,10 @@ from simulation.analysis.columns import (
     ResultColumn,
     SmallTable,
     declared_column,
+    figure_column,
     run_table,
     tables_of_comparison,
+    text_column,
 )
 from simulation.analysis.gains import baseline_in_words, nothing_sent, same_figures, worse_than_nothing
 from simulation.analysis.populations import METHOD, Projection
@@ -33,7 +34,8 @@ from simulation.analysis.protocol_results import (
     results_of,
 )
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, main_metric, number
-from simulation.console.terminal import Column, Fitted, console, fitted, print_lines, table_console, width_of
+from simulation.console.terminal import Fitted, console, fitted, print_lines, table_console, width_of
+from simulation.storage.column import Column
 from simulation.storage.columns import FIGURES, column
 from simulation.storage.directories import ATTACK, AUDIT, REPORT, SUMMARY, TABLE
 from simulation.storage.files import Row
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from simulation.comparison.running import ComparisonResult
     from simulation.protocols.base import Finding
     from simulation.result import RunResult
-    from simulation.storage.attacked import AttackSummary
+    from simulation.storage.attacked import AttackSummary, Reached
     from simulation.tuning.running import Trial, Tuned
 
 
@@ -97,44 +99,39 @@ def comparison_notes(result: ComparisonResult) -> Iterator[str]:
 
 def _audit_table(audit: Audit, width: int | None = None) -> Fitted:
     """Return one line per test: the epsilon that is promised, its lower bound, and the verdict."""
-    findings = audit.findings
-    columns = [
-        Column("test", tuple(each.test for each in findings), numeric=False, wrapped=True),
-        Column("promised for a", tuple(each.unit for each in findings), numeric=False, rank=2),
-        _figures("ε promised", [each.promised for each in findings]),
-        _figures("ε charged", [each.charged for each in findings], rank=1),
-        _figures("ε at least", [each.at_least for each in findings]),
-        Column("verdict", tuple(map(_verdict, findings)), numeric=False, wrapped=True),
+
+    def verdict(finding: Finding) -> str:
+        return f"{finding.defect or 'no evidence against it'}; {finding.strength}"
+
+    columns: list[Column[Finding]] = [
+        replace(text_column("test", lambda each: each.test), wrapped=True),
+        replace(text_column("promised for a", lambda each: each.unit), rank=2),
+        figure_column("ε promised", "", lambda each: each.promised, 4),
+        replace(figure_column("ε charged", "", lambda each: each.charged, 4), rank=1),
+        figure_column("ε at least", "", lambda each: each.at_least, 4),
+        replace(text_column("verdict", verdict), wrapped=True),
     ]
     people = f"{audit.trials:,} people per profile"
     caption = f"{people}; all bounds hold together with probability {audit.confidence:g}"
-    return fitted(columns, width, caption=caption)
-
-
-def _verdict(finding: Finding) -> str:
-    return f"{finding.defect or 'no evidence against it'}; {finding.strength}"
-
-
-def _figures(heading: str, values: Iterable[float | None], digits: int = 4, rank: int = 0) -> Column:
-    return Column(heading, tuple(number(value, digits) for value in values), rank=rank)
+    return fitted(columns, audit.findings, width, caption=caption)
 
 
 def _presets_table(presets: Sequence[PresetAudit], width: int | None = None) -> Fitted:
     """Return one line per preset: what its audit found, or why there is none."""
-    columns = [
-        Column("preset", tuple(preset.name for preset in presets), numeric=False),
-        _figures("ε promised", [each.audit.promised if each.audit else None for each in presets]),
-        _figures("ε at least", [each.audit.lower_bound if each.audit else None for each in presets]),
-        _figures("seconds", [each.seconds if each.audit else None for each in presets], 1, rank=1),
-        Column("verdict", tuple(map(_preset_verdict, presets)), numeric=False, wrapped=True),
+
+    def verdict(preset: PresetAudit) -> str:
+        if preset.audit is None:
+            return preset.reason
+        return preset.audit.verdict + (f" (as {preset.same_as})" if preset.same_as else "")
+
+    columns: list[Column[PresetAudit]] = [
+        text_column("preset", lambda each: each.name),
+        figure_column("ε promised", "", lambda each: each.audit.promised if each.audit else None, 4),
+        figure_column("ε at least", "", lambda each: each.audit.lower_bound if each.audit else None, 4),
+        replace(figure_column("seconds", "", lambda each: each.seconds if each.audit else None, 1), rank=1),
+        replace(text_column("verdict", verdict), wrapped=True),
     ]
-    return fitted(columns, width)
-
-
-def _preset_verdict(preset: PresetAudit) -> str:
-    if preset.audit is None:
-        return preset.reason
-    return preset.audit.verdict + (f" (as {preset.same_as})" if preset.same_as else "")
+    return fitted(columns, presets, width)
 
 
 _HEADING = 12
@@ -161,40 +158,34 @@ def _fitted_results(
     *,
     brief: bool,
 ) -> Fitted:
-    titles = (each.title + " *" * ((each.name, each.budget) in marked) for each in small.results)
-    names = Column(small.first, tuple(titles), numeric=False)
-    ordered = [names, *(_of_column(column, small.results, brief=brief) for column in columns)]
-    ranked = [replace(column, rank=place) for place, column in enumerate(ordered)]
-    base = nothing_sent(small.results) if any(column.title == GAIN_IN_BRIEF for column in columns) else None
+    def name(result: ProtocolResult) -> str:
+        return result.title + " *" * ((result.name, result.budget) in marked)
+
+    # What is brief goes on in the next line.
+    ordered = [replace(each, wrapped=brief and not each.numeric) for each in columns]
+    ranked = [
+        replace(each, rank=place) for place, each in enumerate([text_column(small.first, name), *ordered])
+    ]
+    base = nothing_sent(small.results) if any(each.title == GAIN_IN_BRIEF for each in columns) else None
     notes = [f"gain: over {baseline_in_words(base)}; n.s.: not significant"] if brief and base else []
-    notes += ["*: named above"] if any(cell.endswith(" *") for cell in names.cells) else []
-    return fitted(ranked, width, small.title, "; ".join(notes))
-
-
-def _of_column(column: ResultColumn, results: Sequence[ProtocolResult], *, brief: bool) -> Column:
-    """Return a column whose heading is as narrow as its cells; a brief one goes on in the next line."""
-    cells = tuple(map(column.text, results))
-    words = max(map(len, f"{column.title} {column.hint}".split()))
-    wrapped = brief and not column.numeric
-    room = max(1 if brief else _HEADING, words, *([] if wrapped else map(len, cells)))
-    heading = "\n".join([*wrap(column.title, room), *wrap(column.hint, room)])
-    return Column(heading, cells, column.numeric, wrapped)
+    notes += ["*: named above"] if any(name(each).endswith(" *") for each in small.results) else []
+    heading = 1 if brief else _HEADING
+    return fitted(ranked, small.results, width, small.title, "; ".join(notes), heading)
 
 
 def projection_table(
     rows: Sequence[tuple[str, Projection]], population: float, width: int | None = None
 ) -> Fitted:
     """Return the projected traffic of a population, one row per direction or protocol."""
-    projections = [projection for _, projection in rows]
-    columns = [
-        Column("", tuple(label for label, _ in rows), numeric=False),
-        _figures("bytes a day", [each.total for each in projections], 0),
-        _figures("from", [each.low for each in projections], 0, rank=1),
-        _figures("to", [each.high for each in projections], 0, rank=1),
-        _figures("mean Mbit/s", [each.bits_per_second / 1e6 for each in projections], 2),
+    columns: list[Column[tuple[str, Projection]]] = [
+        text_column("", lambda row: row[0]),
+        figure_column("bytes a day", "", lambda row: row[1].total, 0),
+        replace(figure_column("from", "", lambda row: row[1].low, 0), rank=1),
+        replace(figure_column("to", "", lambda row: row[1].high, 0), rank=1),
+        figure_column("mean Mbit/s", "", lambda row: row[1].bits_per_second / 1e6, 2),
     ]
     title = f"traffic of {population:,.0f} users a day, each taking part once"
-    return fitted(columns, width, title, METHOD)
+    return fitted(columns, rows, width, title, METHOD)
 
 
 def print_tables(make: Callable[[int | None], Sequence[Fitted]], everything: str) -> None:
@@ -245,23 +236,21 @@ def print_comparison(result: ComparisonResult, population: float | None) -> None
 
 def _attack_table(summary: AttackSummary, width: int | None = None) -> Fitted:
     """Return one line per figure of the attacks on a run."""
-    reached = summary.reached
-    titles = tuple(column(name).title for name in reached)
-    columns = [
-        Column("", titles, numeric=False),
-        _figures("reached", [each.value for each in reached.values()], 3),
-        _figures("nothing sent", [each.baseline for each in reached.values()], 3),
-        _figures("epsilon allows", [each.bound for each in reached.values()], 3),
+    columns: list[Column[tuple[str, Reached]]] = [
+        text_column("", lambda line: column(line[0]).title),
+        figure_column("reached", "", lambda line: line[1].value, 3),
+        figure_column("nothing sent", "", lambda line: line[1].baseline, 3),
+        figure_column("epsilon allows", "", lambda line: line[1].bound, 3),
     ]
-    return fitted(columns, width)
+    return fitted(columns, list(summary.reached.items()), width)
 
 
 def _attacked_tables(rows: Sequence[Row], width: int | None = None) -> list[Fitted]:
     """Return what attacks reached in a comparison: one line per protocol and epsilon."""
     results = tuple(each for each in results_of(rows) if each.population is None)
-    declared = [each.name for each in FIGURES if (each.key or "").startswith("attacks.")]
-    reached = [name for name in declared if not name.endswith(("_baseline", "_bound"))]
-    shown = [declared_column(name) for name in reached if any(each.has(name) for each in results)]
+    declared = [each for each in FIGURES if (each.key or "").startswith("attacks.")]
+    reached = [each for each in declared if not each.name.endswith(("_baseline", "_bound"))]
+    shown = [declared_column(each) for each in reached if any(own.has(each) for own in results)]
     return [_of_results(SmallTable(None, "protocol", (BUDGET, *shown), results), width)]
 
 
@@ -357,28 +346,23 @@ def print_tuning(tuned: Sequence[Tuned], folder: Path) -> None:
 
 
 def _tuning_table(tuned: Sequence[Tuned], width: int | None) -> Fitted:
-    def values(trials: Iterable[Trial | None]) -> tuple[str, ...]:
-        pairs = zip(tuned, trials, strict=True)
-        return tuple(
-            number(None if trial is None else trial.judgement.value, each.metric.digits)
-            for each, trial in pairs
+    def value(each: Tuned, trial: Trial | None) -> str:
+        return number(None if trial is None else trial.judgement.value, each.metric.digits)
+
+    def settings(each: Tuned) -> str:
+        best = {} if each.best is None else each.best.settings
+        return ", ".join(
+            f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+            for key, value in best.items()
         )
 
-    columns = [
-        Column("configuration", tuple(each.config.name for each in tuned), numeric=False),
-        Column("trials", tuple(str(len(each.trials)) for each in tuned), rank=1),
-        Column("could not run", tuple(str(each.failed) for each in tuned), rank=1),
-        Column("metric", tuple(each.metric.label for each in tuned), numeric=False),
-        Column("as it was", values(each.start for each in tuned)),
-        Column("best", values(each.best for each in tuned)),
-        Column("best settings", tuple(map(_chosen, tuned)), numeric=False, wrapped=True),
+    columns: list[Column[Tuned]] = [
+        text_column("configuration", lambda each: each.config.name),
+        replace(figure_column("trials", "", lambda each: len(each.trials), 0), rank=1),
+        replace(figure_column("could not run", "", lambda each: each.failed, 0), rank=1),
+        text_column("metric", lambda each: each.metric.label),
+        replace(text_column("as it was", lambda each: value(each, each.start)), holds=float),
+        replace(text_column("best", lambda each: value(each, each.best)), holds=float),
+        replace(text_column("best settings", settings), wrapped=True),
     ]
-    return fitted(columns, width)
-
-
-def _chosen(tuned: Tuned) -> str:
-    results = {} if tuned.best is None else tuned.best.settings
-    return ", ".join(
-        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
-        for key, value in results.items()
-    )
+    return fitted(columns, tuned, width)

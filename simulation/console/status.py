@@ -13,6 +13,7 @@ from simulation.console.terminal import print_lines
 
 if TYPE_CHECKING:
     from simulation.deployment.status import InRun, PilotStatus, RunStatus, UserStatus
+    from simulation.storage.column import Column
 
 _LAST_RUNS = 3
 """Runs that have a column each."""
@@ -25,18 +26,17 @@ def print_status(status: PilotStatus, *, as_json: bool) -> None:
         return
     print_lines([_pilot(status), *map(_run, status.runs)])
     typer.echo()
-    users, runs = status.users, status.runs[-_LAST_RUNS:]
-    print_table(
-        [
-            text_column("user", (each.user for each in users)),
-            text_column("device", map(_device, users), rank=1),
-            text_column("last seen", map(_last_seen, users), rank=3),
-            *(
-                text_column(run.name, (_in_run(each.runs.get(run.name)) for each in users), wrapped=True)
-                for run in runs
-            ),
-        ]
-    )
+
+    def of(run: RunStatus) -> Column[UserStatus]:
+        return text_column(run.name, lambda each: _in_run(each.runs.get(run.name)), wrapped=True)
+
+    columns = [
+        text_column("user", lambda each: each.user),
+        text_column("device", _device, rank=1),
+        text_column("last seen", _last_seen, rank=3),
+        *map(of, status.runs[-_LAST_RUNS:]),
+    ]
+    print_table(columns, status.users)
 
 
 def _pilot(status: PilotStatus) -> str:

@@ -1,11 +1,14 @@
 """Output that fits the terminal, and how a command ends: an exit code, and one line for every error."""
 
+from __future__ import annotations
+
 import errno
 import os
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 from click import ClickException
@@ -17,6 +20,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dprec.errors import InputError, RunError, shown
+
+if TYPE_CHECKING:
+    from simulation.storage.column import Column, Line
 
 _USUAL_WIDTH = 80
 
@@ -81,30 +87,6 @@ _NARROWEST_TEXT = 12
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of a table on the terminal."""
-
-    heading: str
-    """Its lines, separated by line breaks."""
-    cells: tuple[str, ...]
-    numeric: bool = True
-    wrapped: bool = False
-    """Whether it holds text that may go on in the next line."""
-    rank: int = 0
-    """Columns of a higher rank are left out first, and of one rank the last."""
-
-    @property
-    def least_width(self) -> int:
-        """The least characters that it needs."""
-        lines = [line for text in (self.heading, *self.cells) for line in text.splitlines()]
-        whole = max(map(cell_len, lines), default=0)
-        if not self.wrapped:
-            return whole
-        words = [cell_len(word) for line in lines for word in line.split()]
-        return min(whole, max(_NARROWEST_TEXT, *words, 0))
-
-
-@dataclass(frozen=True)
 class Fitted:
     """A table that fits."""
 
@@ -116,47 +98,78 @@ class Fitted:
     """Numbers of its columns, and of those among them that found no place."""
 
 
-def _least_width(columns: Sequence[Column]) -> int:
-    """Return the characters that columns need beside each other."""
-    return sum(column.least_width for column in columns) + _GAP * (len(columns) - 1)
+@dataclass(frozen=True)
+class _Placed:
+    """A column with the text of its heading and its cells, and the least characters that it needs."""
+
+    column: Column[Any]
+    heading: str
+    cells: tuple[str, ...]
+    least_width: int
+
+
+def _placed(column: Column[Line], lines: Sequence[Line], heading_width: int | None) -> _Placed:
+    """Return a column whose heading has so many characters a line, or as many as its cells have."""
+    cells, heading = tuple(map(column.text, lines)), f"{column.title} {column.unit}".strip()
+    if heading_width is not None:
+        words = [] if column.wrapped else map(len, cells)
+        room = max(heading_width, *map(len, heading.split()), *words, 1)
+        heading = "\n".join([*textwrap.wrap(column.title, room), *textwrap.wrap(column.unit, room)])
+    parts = [part for text in (heading, *cells) for part in text.splitlines()]
+    width = max(map(cell_len, parts), default=0)
+    if column.wrapped:
+        words = [cell_len(word) for part in parts for word in part.split()]
+        width = min(width, max(_NARROWEST_TEXT, *words, 0))
+    return _Placed(column, heading, cells, width)
 
 
 def fitted(
-    columns: Sequence[Column], width: int | None, title: str | None = None, caption: str = ""
+    columns: Sequence[Column[Line]],
+    lines: Sequence[Line],
+    width: int | None,
+    title: str | None = None,
+    caption: str = "",
+    heading_width: int | None = None,
 ) -> Fitted:
     """Return the columns that fit as a table; the first by rank is always among them.
 
-    ``columns``: not empty, with as many cells each.
+    ``columns``: not empty.
     ``width``: characters that there are; by default, enough.
+    ``heading_width``: characters of a line of a heading, where it goes on in the next one.
     """
-    by_rank = sorted(range(len(columns)), key=lambda place: (columns[place].rank, place))
+    placed = [_placed(column, lines, heading_width) for column in columns]
+    by_rank = sorted(range(len(placed)), key=lambda place: (columns[place].rank, place))
+
+    def needed(kept: int) -> int:
+        return sum(placed[place].least_width for place in by_rank[:kept]) + _GAP * (kept - 1)
+
     kept = len(columns)
-    while kept > 1 and width is not None and _least_width([columns[each] for each in by_rank[:kept]]) > width:
+    while kept > 1 and width is not None and needed(kept) > width:
         kept -= 1
-    shown = [columns[each] for each in sorted(by_rank[:kept])]
     table = Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
         padding=(0, _GAP - 1, 0, 0),
-        show_header=any(column.heading for column in columns),
+        show_header=any(each.heading for each in placed),
         title=None if title is None else Text(title),
         caption=Text(caption) if caption else None,
         title_justify="left",
         caption_justify="left",
     )
-    for column in shown:
-        fits = width is None or column.least_width <= width
+    shown = [placed[place] for place in sorted(by_rank[:kept])]
+    for each in shown:
+        fits = width is None or each.least_width <= width
         table.add_column(
-            Text(column.heading),
-            justify="right" if column.numeric else "left",
-            no_wrap=fits and not column.wrapped,
+            Text(each.heading),
+            justify="right" if each.column.numeric else "left",
+            no_wrap=fits and not each.column.wrapped,
             overflow="fold",
-            min_width=column.least_width if fits else width,
+            min_width=each.least_width if fits else width,
         )
-    for cells in zip(*(column.cells for column in shown), strict=True):
+    for cells in zip(*(each.cells for each in shown), strict=True):
         table.add_row(*map(Text, cells))
-    return Fitted(table, _least_width(shown), len(columns), len(columns) - kept)
+    return Fitted(table, needed(kept), len(columns), len(columns) - kept)
 
 
 _INPUT, _FAILED, _INTERRUPTED = 2, 1, 130

@@ -1,47 +1,55 @@
 """The tables of a comparison: the decision and its grid, the headline, all results, and what papers state."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, product
 from operator import attrgetter
 from typing import Any
 
 from markupsafe import Markup
 
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
-from simulation.analysis.answer import (
-    PROTECTED,
-    Candidate,
-    GridCell,
-    candidates,
-    decision_grid,
-    kept_epsilon,
-    preferred,
-    price,
-)
+from simulation.analysis.answer import PROTECTED, price
 from simulation.analysis.columns import (
     RUNS,
     ResultColumn,
-    TableColumn,
     every_column,
     figure_column,
+    free_column,
     headline_columns,
     headline_rows,
     text_column,
 )
-from simulation.analysis.gains import NOTHING_SENT, baseline_in_words, gain_digits, nothing_sent, to_beat
-from simulation.analysis.populations import Point, course_of, users_needed
+from simulation.analysis.decision import (
+    OWN_DELTA,
+    Candidate,
+    GridCell,
+    Limits,
+    candidates,
+    decide,
+    decision_grid,
+    with_users,
+)
+from simulation.analysis.gains import NOTHING_SENT, PUBLIC, gain_digits, nothing_sent, to_beat
+from simulation.analysis.populations import course_of, users_needed
 from simulation.analysis.protocol_results import (
+    BYTES,
+    REPRESENTS,
+    USERS,
     ComparisonFiles,
     ProtocolResult,
     at_reference,
     reference_budget,
 )
-from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, loss, number
+from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, Metric, loss, number, size
 from simulation.configuration.strict_yaml import at
 from simulation.pages.evaluation_parts import EvaluationPart
 from simulation.pages.looks import SERIES
 from simulation.pages.page import Section, render_template, table
+from simulation.storage.column import Column
+from simulation.storage.columns import PER_DEVICE, figure
 from simulation.storage.directories import FIGURES
 
 
@@ -63,7 +71,7 @@ def _headline_columns(part: EvaluationPart) -> list[ResultColumn]:
         )
         return Markup('<span class="chip look-{}" aria-hidden="true"></span>{}{}').format(look, name, kind)
 
-    name = TableColumn("protocol", "", attrgetter("name"), named, numeric=False)
+    name = free_column("protocol", "", attrgetter("name"), named, numeric=False)
     linked = replace(asked, text=lambda result: part.link(result, asked.text(result)))
     needed: ResultColumn = text_column("users needed", lambda result: users_needed(part.courses, result))
     return [name, linked, *others, *([needed] if part.courses else [])]
@@ -117,15 +125,24 @@ def _timing_columns(files: ComparisonFiles) -> list[ResultColumn]:
     """Return the seconds on devices and server, which come from timing.csv."""
     timings = {(each.name, each.budget): each for each in files.timings if each.population is None}
 
-    def seconds(result: ProtocolResult, name: str, factor: float) -> float | None:
+    def seconds(result: ProtocolResult, column: Column[Any], factor: float) -> float | None:
         timing = timings.get((result.name, result.budget))
-        mean = None if timing is None else timing.mean(name)
+        mean = None if timing is None else timing.mean(column)
         return None if mean is None else factor * mean
 
     return [
-        figure_column("device", "ms per user", lambda each: seconds(each, "device_s_per_user", 1000), 3),
-        figure_column("server", "s", lambda each: seconds(each, "server_s", 1), 2),
+        figure_column("device", "ms per user", lambda each: seconds(each, PER_DEVICE, 1000), 3),
+        figure_column("server", "s", lambda each: seconds(each, _SERVER_SECONDS, 1), 2),
     ]
+
+
+_SERVER_SECONDS = figure(lambda run: run.time.server_s)
+_ROUNDS = figure(lambda run: run.traffic.rounds)
+_BITS = figure(lambda run: run.traffic.payload_bits_per_rating)
+_PAYLOADS = (
+    figure(lambda run: run.traffic.uplink.payload_mean_per_user),
+    figure(lambda run: run.traffic.downlink.payload_mean_per_user),
+)
 
 
 def published_section(files: ComparisonFiles) -> list[Section]:
@@ -135,26 +152,26 @@ def published_section(files: ComparisonFiles) -> list[Section]:
         return []
     results = {result.name: result for result in at_reference(files.results)}
 
-    def stated(title: str, key: str, hint: str = "") -> TableColumn[Any]:
-        return text_column(title, lambda line: at(line, key), hint)
+    def stated(title: str, key: str, unit: str = "") -> Column[Any]:
+        return text_column(title, lambda line: at(line, key), unit)
 
-    def measured(way: str, hint: str, column: str, digits: int = 0) -> TableColumn[Any]:
+    def measured(way: str, unit: str, column: Column[Any], digits: int = 0) -> Column[Any]:
         def a_round(line: Any) -> float | None:
             result = results.get(str(at(line, "label")))
-            spent, rounds = (result.mean(each) if result else None for each in (column, "rounds"))
+            spent, rounds = (result.mean(each) if result else None for each in (column, _ROUNDS))
             return spent / rounds if spent is not None and rounds else None
 
-        return figure_column(f"measured, {way}", hint, a_round, digits)
+        return figure_column(f"measured, {way}", unit, a_round, digits)
 
     columns = [
         stated("protocol", "label"),
         stated("published, up", "up", "as printed"),
-        measured("up", "payload bits per rating", "payload_bits_per_rating", 2),
-        measured("up", "payload bytes per user", "uplink_payload_mean_per_user"),
-        measured("up", "message bytes per user", "uplink_message_mean_per_user"),
+        measured("up", "payload bits per rating", _BITS, 2),
+        measured("up", "payload bytes per user", _PAYLOADS[0]),
+        measured("up", "message bytes per user", BYTES[0]),
         stated("published, down", "down", "as printed"),
-        measured("down", "payload bytes per user", "downlink_payload_mean_per_user"),
-        measured("down", "message bytes per user", "downlink_message_mean_per_user"),
+        measured("down", "payload bytes per user", _PAYLOADS[1]),
+        measured("down", "message bytes per user", BYTES[1]),
         stated("source", "source"),
     ]
     words = "A payload is the encoded report alone; a message is everything that is sent."
@@ -178,108 +195,188 @@ _KEYS: Mapping[tuple[ComparableUnit, bool], str] = {
 """What epsilon is for in the address, by its unit and whether the item set is hidden."""
 
 
-def decision(part: EvaluationPart) -> Markup:
-    """Return the questions of a reader, and the results among which the script chooses."""
-    metric, files = part.metric, part.files
-    competing = [each for each in candidates(part.results, metric) if each.result.baseline is None]
-    if not competing or files.waiting:
-        return Markup("")
-    base, users = nothing_sent(part.results), part.results[0].mean("users")
-    known = "" if base is None else baseline_in_words(base).removeprefix("nothing sent")
-    reached = None if base is None else base.mean(metric.column)
-    offers = [_offer(each, part) for each in preferred(competing, metric)]
-    return render_template(
-        "decision.html",
-        trusts=[(trust, _TRUSTED[trust]) for trust in LEAST_TRUST_FIRST],
-        protects=[(key, PROTECTED[unit][hides]) for (unit, hides), key in _KEYS.items()],
-        names=dict.fromkeys(each["name"] for each in offers),
-        offers={
-            "start": _start(part, offers),
-            "base": "" if base is None or reached is None else f" ({_reached(metric, reached)}{known})",
-            "users": None if users is None else round(users),
-            "offers": offers,
-        },
-    )
+def _obstacle(each: Candidate, limits: Limits, hides: bool) -> str:
+    """Say what keeps a protocol from being taken; empty if nothing does."""
+    result = each.result
+    units: Iterable[ComparableUnit] = ("rating", "user")
+    if all(math.isinf(replace(limits, unit=unit).loss(result)) for unit in units):
+        return "no ε is proved"
+    if result.hides != hides:
+        return "hides the item set, too" if result.hides else "reveals the item set"
+    if not limits.allow(result):
+        return "needs more trust"
+    if not limits.keep(result):
+        proved = math.isfinite(limits.loss(result))
+        return _loss(result, limits) if proved else "no such ε is proved"
+    if not limits.carry(each.run):
+        return "more bytes"
+    return "" if each.better else "not better than nothing sent"
 
 
-def _start(part: EvaluationPart, offers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what is asked first: what the headline answers, if it takes anything."""
-    if part.answer.choices:
-        cell = part.answer.choices[0].cell
-        return {"trust": cell.trust, "protect": _KEYS[cell.unit, cell.hides], "epsilon": cell.epsilon}
-    unit = part.files.matched_unit
-    kept = [key for each in offers for key, loss in each["losses"].items() if loss]
-    asked = _KEYS[unit, unit == "user"]
-    return {
-        "trust": "local",
-        "protect": asked if asked in kept else next(iter(kept), asked),
-        "epsilon": reference_budget(part.results) or 1,
-    }
+def _verdict(
+    part: EvaluationPart, best: Candidate | None, limits: Limits, asked: float | None
+) -> tuple[str, str, str]:
+    """Return what goes before a name, the name, and what goes after it.
 
-
-def _offer(each: Candidate, part: EvaluationPart) -> dict[str, Any]:
-    """Return what the script knows of a result: what it protects, reaches and costs, with how many users.
-
-    Errors on other ratings are no errors on these: for a number of users, offers are sorted by what each
-    gains over what is to be beaten.
+    ``asked``: for how many users; None for those of the comparison.
     """
-    result, delta = each.result, part.files.matched_delta
-    offer: dict[str, Any] = {
-        "row": part.anchors[result.name, result.budget],
-        "name": result.name,
-        "trust": LEAST_TRUST_FIRST.index(result.trust),
-        "hides": each.hides,
-        "losses": {
-            key: _loss(result, unit, delta) for (unit, hides), key in _KEYS.items() if hides == each.hides
-        },
-        "better": each.against is None or each.against.better,
-        **_figures_of(each, part.metric),
-    }
-    course, base = course_of(part.courses, result), to_beat(part.results)
-    reached = None if base is None else base.mean(part.metric.column)
-    if course is not None and reached is not None:
-        points = [
-            {
-                "users": point.users,
-                "of": "" if _data(point.result) == _data(result) else f" ({_data(point.result)})",
-                **_figures_of(point, part.metric),
-                "key": part.metric.sort_key(reached) - point.against.mean,
-            }
-            for point in course.points
-        ]
-        needed = {"crossing": course.crossing, "needed": course.users_needed, "over": course.base}
-        offer |= {"points": points, **needed}
-    return offer
-
-
-def _data(result: ProtocolResult) -> str:
-    return str(result.rows[0].get("dataset"))
-
-
-def _loss(result: ProtocolResult, unit: ComparableUnit, delta: float | None) -> tuple[float, str] | None:
-    """Return what a result is proved to lose at most, and with which delta that holds."""
-    kept, without = kept_epsilon(result, unit, delta), result.epsilon(unit)
-    if kept is None:
-        return None
-    if without is not None and loss(without) == loss(kept):
-        return without, ""
-    return kept, f" with δ = {result.delta or 0:g}"
-
-
-def _figures_of(each: Candidate | Point, metric: Metric) -> dict[str, Any]:
-    """Return what a result reaches and what it costs: to be sorted and limited by, and in words."""
-    against = each.against
+    if best is None:
+        return "", "No protocol", " here is proved to keep these limits."
+    course, against, measured = (
+        course_of(part.courses, best.result),
+        best.against,
+        best.run is not best.result,
+    )
     held = f"against {against.base}: {against.written}" if against else "nothing sent was not run"
-    return {
-        "key": metric.sort_key(each.accuracy),
-        "messages": each.result.bytes_per_user,
-        "network": each.result.network_bytes_per_user,
-        "says": f"{_reached(metric, each.accuracy)} ({held}) for {price(each.result)} a user",
-    }
+    reached = f"{_reached(part.metric, best.accuracy)} ({held}) for {price(best.run)} a user"
+    other = best.run.data[0] != best.result.data[0]
+    users = best.run.mean(REPRESENTS) or best.run.mean(USERS) or 0.0
+    counted = f"{users:,.0f} users{f' ({best.run.data[0]})' if other else ''}"
+    needed = f" To beat {course.base} takes {course.users_needed} users." if course else ""
+    apart = asked not in (None, users) or (measured and other)
+    needs = (f" Measured with {counted}." if apart else "") + needed
+    if best.better:
+        return "Take ", best.result.name, f" at {_loss(best.result, limits)}: {reached}.{needs}"
+    nearest = f": the nearest, {best.result.name}, reaches {reached}."
+    if asked is not None and asked > users:
+        return f"With {counted}, ", "send nothing", f"{nearest} It was not run with more.{needed}"
+    return "", "Send nothing", f"{'' if measured else _base(part)}{nearest}{needs}"
+
+
+def _loss(result: ProtocolResult, limits: Limits) -> str:
+    """Say what a result is proved to lose at most, and with which delta that holds."""
+    kept, without = limits.loss(result), result.epsilon(limits.unit)
+    delta = "" if loss(without) == loss(kept) else f" with δ = {result.delta or 0:g}"
+    return f"ε {loss(kept)}{delta}"
 
 
 def _reached(metric: Metric, accuracy: float) -> str:
     return f"{metric.label} {number(accuracy, gain_digits(metric))}"
+
+
+def _base(part: EvaluationPart) -> str:
+    """Say what nothing sent reaches, and whether it knows the items."""
+    base = nothing_sent(part.results)
+    reached = None if base is None else base.mean(part.metric.column)
+    if base is None or reached is None:
+        return ""
+    return f" ({_reached(part.metric, reached)}{', items known' if base.has(PUBLIC) else ''})"
+
+
+def decision(part: EvaluationPart) -> Markup:
+    """Return the questions that a reader can choose, and the answer to each of them."""
+    competing = [each for each in candidates(part.results, part.metric) if each.result.baseline is None]
+    proved = [each.result for each in competing if each.result.status == "proved"]
+    if not proved or part.files.waiting:
+        return Markup("")
+    delta = OWN_DELTA if part.files.matched_delta is None else part.files.matched_delta
+    losses = {
+        (unit, hides): [Limits(math.inf, unit, delta=delta).loss(own) for own in proved if own.hides == hides]
+        for unit, hides in _KEYS
+    }
+    keys = [key for key, own in losses.items() if any(map(math.isfinite, own))]
+    trusts = [trust for trust in LEAST_TRUST_FIRST if any(own.trust == trust for own in proved)]
+    epsilons, bounds = _epsilons(part, [loss for key in keys for loss in losses[key]]), _bounds(proved)
+    every = _by_users(part, competing)
+    answers: dict[str, int] = {}
+    asked = product(trusts, keys, epsilons, every)
+    limits = (
+        (Limits(epsilon, unit, trust=trust, delta=delta), hides, users)
+        for trust, (unit, hides), epsilon, users in asked
+    )
+    found = _answers(part, every, limits, list(bounds.values()))
+    places = [answers.setdefault(answer, len(answers)) for answer in found]
+    questions = {
+        "trust": ("You trust", {trust: _TRUSTED[trust] for trust in trusts}),
+        "protect": ("You protect", {_KEYS[key]: PROTECTED[key[0]][key[1]] for key in keys}),
+        "epsilon": ("ε, at most", {f"{each:g}": f"{each:g}" for each in epsilons}),
+        "users": ("Users", _users_in_words(part, [*every])),
+        "bytes": ("A user's bytes", {words: words or "any number" for words in bounds}),
+    }
+    start = _start(part, [_KEYS[key] for key in keys])
+    table_of_answers = {"answers": [*map(json.loads, answers)], "places": places}
+    return render_template("decision.html", questions=questions, start=start, **table_of_answers)
+
+
+def _answers(
+    part: EvaluationPart,
+    every: Mapping[float | None, Sequence[Candidate]],
+    asked: Iterable[tuple[Limits, bool, float | None]],
+    bounds: Sequence[tuple[float, float]],
+) -> Iterator[str]:
+    """Yield the answers to questions, each with every bound of bytes, as JSON.
+
+    An answer is the verdict, the row of what is taken, and why the others of the headline are not.
+
+    ``asked``: limits, whether the item set is to be hidden, and for how many users.
+    """
+    rows = {id(own): part.anchors[own.name, own.budget] for own in part.results}
+    marked = {id(own) for own in headline_rows(part.results, part.metric)[0]}
+    verdicts: dict[tuple[object, ...], tuple[str, str, str]] = {}
+    for limits, hides, users in asked:
+        able = decide([each for each in every[users] if each.result.hides == hides], limits)
+        shown = [each for each in every[users] if id(each.result) in marked]
+        for most, network in bounds:
+            within = replace(limits, max_bytes=most, max_network_bytes=network)
+            best = next(iter(decide(able, within)), None)
+            if (key := (id(best), limits.unit, users)) not in verdicts:
+                verdicts[key] = _verdict(part, best, limits, users)
+            reasons = {rows[id(each.result)]: _obstacle(each, within, hides) for each in shown}
+            row = rows[id(best.result)] if best and best.better else None
+            out = {name: reason for name, reason in reasons.items() if reason}
+            yield json.dumps({"verdict": verdicts[key], "row": row, "out": out})
+
+
+def _by_users(part: EvaluationPart, every: Sequence[Candidate]) -> dict[float | None, list[Candidate]]:
+    """Return candidates as they are here, and with each number of users that any was run with."""
+    base, metric = to_beat(part.results), part.metric
+    reached = metric.sort_key((base and base.mean(metric.column)) or 0.0)
+    counts = sorted({point.users for course in part.courses for point in course.points})
+    return {
+        users: [with_users(each, course_of(part.courses, each.result), users, reached) for each in every]
+        for users in (None, *counts)
+    }
+
+
+def _users_in_words(part: EvaluationPart, counts: Sequence[float | None]) -> dict[str, str]:
+    here = part.results[0].mean(USERS)
+    first = "here" if here is None else f"{here:,.0f} here"
+    return {"" if own is None else f"{own:.17g}": first if own is None else f"{own:,.0f}" for own in counts}
+
+
+def _epsilons(part: EvaluationPart, losses: Sequence[float]) -> list[float]:
+    """Return the budgets of a comparison, and beyond them powers of ten up to what its protocols lose."""
+    given = {each.budget for each in part.results if each.budget is not None} | {*part.files.epsilons}
+    most, least = max(filter(math.isfinite, losses), default=0.0), max(given, default=0.1)
+    return sorted(given | {10.0**power for power in range(7) if least < 10**power < 10 * most})
+
+
+def _bounds(results: Sequence[ProtocolResult]) -> dict[str, tuple[float, float]]:
+    """Return limits of bytes in messages and on the network that tell results apart; and first, none."""
+    bounds = {"": (math.inf, math.inf)}
+    for words, network, spent in (
+        ("of messages", False, [each.bytes_per_user for each in results]),
+        ("on the network", True, [each.network_bytes_per_user for each in results]),
+    ):
+        known = [each for each in spent if each]
+        for most in (10.0**power for power in range(12)):
+            if known and min(known) <= most < max(known):
+                bounds[f"{size(most)} {words}"] = (math.inf, most) if network else (most, math.inf)
+    return bounds
+
+
+def _start(part: EvaluationPart, keys: Sequence[str]) -> dict[str, str]:
+    """Return what is asked first: what the headline answers, if it takes anything."""
+    if part.answer.choices:
+        cell = part.answer.choices[0].cell
+        chosen = {"trust": cell.trust, "protect": _KEYS[cell.unit, cell.hides]}
+        return {**chosen, "epsilon": f"{cell.epsilon:g}"}
+    unit = part.files.matched_unit
+    asked = _KEYS[unit, unit == "user"]
+    return {
+        "protect": asked if asked in keys else keys[0],
+        "epsilon": f"{reference_budget(part.results) or 1:g}",
+    }
 
 
 def grids(part: EvaluationPart) -> Markup:
@@ -301,11 +398,12 @@ def _grid(cells: Sequence[GridCell], protected: str, part: EvaluationPart) -> Ma
         return Markup("")
     deltas = {f" with δ = {cell.delta:g}" for cell in cells if cell.delta is not None}
 
-    def chosen(place: int, cell: GridCell) -> TableColumn[list[GridCell]]:
-        title = f"ε {cell.epsilon:g}"
-        return TableColumn(title, "", lambda row: "", lambda row: _cell(row[place], part), numeric=False)
+    def chosen(place: int, cell: GridCell) -> Column[list[GridCell]]:
+        return Column(f"ε {cell.epsilon:g}", holds=str, text=lambda row: _cell(row[place], part))
 
-    trust = TableColumn[list[GridCell]]("trust", "", lambda row: row[0].trust, _trusted, numeric=False)
+    trust: Column[list[GridCell]] = free_column(
+        "trust", "", lambda row: row[0].trust, _trusted, numeric=False
+    )
     columns = [trust, *(chosen(place, cell) for place, cell in enumerate(rows[0]))]
     caption = f"The protocol to take: ε for {protected}{', or'.join(sorted(deltas))}"
     return table(caption, columns, rows, sortable=False, style="grid")

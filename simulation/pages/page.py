@@ -11,10 +11,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from simulation.analysis.columns import Line, TableColumn
+from simulation.analysis.columns import free_column
 from simulation.analysis.vocabulary import DASH, number
 from simulation.pages.drawing import Draw, Plot
 from simulation.pages.looks import COLOURS
+from simulation.storage.column import Column, Line
 
 
 @cache
@@ -56,7 +57,7 @@ def _templates() -> Environment:
 
 def table(
     caption: str,
-    columns: Sequence[TableColumn[Line]],
+    columns: Sequence[Column[Line]],
     lines: Sequence[Line],
     *,
     sortable: bool = True,
@@ -94,13 +95,13 @@ def rows_table(
 ) -> Markup:
     """Return a table of rows of cells; a heading may have a hint, such as a unit."""
 
-    def column(place: int, title: str, hint: str = "") -> TableColumn[Sequence[Cell]]:
+    def column(place: int, title: str, hint: str = "") -> Column[Sequence[Cell]]:
         def parts(row: Sequence[Cell]) -> tuple[float | str | None, str]:
             held = row[place]
             return held if isinstance(held, tuple) else (held, DASH if held is None else held)
 
         numeric = any(isinstance(row[place], tuple) for row in rows)
-        return TableColumn(title, hint, lambda row: parts(row)[0], lambda row: parts(row)[1], numeric)
+        return free_column(title, hint, lambda row: parts(row)[0], lambda row: parts(row)[1], numeric=numeric)
 
     titles = [(each,) if isinstance(each, str) else each for each in headings]
     columns = [column(place, *title) for place, title in enumerate(titles)]

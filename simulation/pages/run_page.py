@@ -165,7 +165,7 @@ def _loss_tiles(result: ProtocolResult) -> Iterator[tuple[str, str, str]]:
 def _tile(column: ResultColumn, result: ProtocolResult) -> tuple[str, str, str]:
     """Return the tile of a column, whose figure is large and what qualifies it is not."""
     figure, _, qualified = column.text(result).partition(", ")
-    detail = NONE_PROVED if figure == DASH else ", ".join(filter(None, (qualified, column.hint)))
+    detail = NONE_PROVED if figure == DASH else ", ".join(filter(None, (qualified, column.unit)))
     return column.title, figure, detail
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
+from simulation.storage.column import Column
 from simulation.storage.files import Document
-from simulation.storage.shown import Shown
 
 _TITLES = {
     r"rounds_level": "levels recovered, all rounds",
@@ -40,13 +40,13 @@ def titled(name: str) -> str:
 class Reached(Document):
     """What an attack reached, beside what it is judged by."""
 
-    value: Annotated[float | None, Shown("{of}", digits=3, where="page")] = Field(
+    value: Annotated[float | None, Column("{of}", digits=3, where="page")] = Field(
         description="Null where there is nothing to look at."
     )
-    baseline: Annotated[float | None, Shown("{of}", "nothing sent", 3, where="files")] = Field(
+    baseline: Annotated[float | None, Column("{of}", "nothing sent", 3, where="files")] = Field(
         description="By the same attack with nothing sent."
     )
-    bound: Annotated[float | None, Shown("{of}", "at most", 3, where="files")] = Field(
+    bound: Annotated[float | None, Column("{of}", "at most", 3, where="files")] = Field(
         description="What is exceeded once in a million under the proved losses; null without a theorem."
     )
 

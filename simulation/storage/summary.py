@@ -16,9 +16,9 @@ from dprec.completion import FittedMixture
 from simulation.configuration.strict_yaml import flatten
 from simulation.protocols.domains import LearnedDomains
 from simulation.storage.attacked import AttackSummary
+from simulation.storage.column import HIGHER, IN_FILES, LOWER, TIMED, Amount, Column, better, loss, on_pages
 from simulation.storage.directories import SUMMARY
 from simulation.storage.files import Count, Document, FileSummary, parse_document, read_text, write_atomically
-from simulation.storage.shown import HIGHER, IN_FILES, LOWER, TIMED, Amount, Shown, better, loss, on_pages
 
 
 class DatasetSummary(Document):
@@ -140,7 +140,7 @@ class Accuracy(Document):
     coverage: Annotated[Amount | None, better("Coverage", HIGHER)] = Field(
         None, description="Share of the catalogue in anybody's first ten."
     )
-    popularity_lift: Annotated[float | None, Shown("popularity lift", digits=4, where="page")] = Field(
+    popularity_lift: Annotated[float | None, Column("popularity lift", digits=4, where="page")] = Field(
         None,
         description="By how much the items of the first ten are more popular in training than users' own "
         "items, as a share of the latter; below 0 is less.",
@@ -204,7 +204,7 @@ class LossSpread(Document):
 
     max: Annotated[Amount | None, loss("{of}", "largest")] = Field(description="Largest loss.")
     mean: Annotated[Amount | None, IN_FILES] = Field(description="Mean loss.")
-    median: Annotated[Amount | None, Shown("{of}", "median", 1, where="page")] = Field(
+    median: Annotated[Amount | None, Column("{of}", "median", 1, where="page")] = Field(
         description="Median loss."
     )
 
@@ -212,10 +212,12 @@ class LossSpread(Document):
 class ClaimedLoss(Document):
     """Privacy loss that is claimed or declared without a proof; None where none is."""
 
-    per_rating: Annotated[Amount | None, IN_FILES] = Field(
+    per_rating: Annotated[Amount | None, Column(averaged="largest", where="files")] = Field(
         description="Largest such loss of one rating, of any user."
     )
-    per_user: Annotated[Amount | None, IN_FILES] = Field(description="Largest such loss of a whole profile.")
+    per_user: Annotated[Amount | None, Column(averaged="largest", where="files")] = Field(
+        description="Largest such loss of a whole profile."
+    )
 
 
 class OwnCode(Document):
@@ -228,13 +230,13 @@ class OwnCode(Document):
 class PrivacySummary(Document):
     """What is promised, and against whom."""
 
-    status: Annotated[Status, Shown("privacy")] = Field(
+    status: Annotated[Status, Column("privacy")] = Field(
         description="How far the promise carries: proved, claimed, declared by a user-defined class, or none."
     )
     declared_by: tuple[OwnCode, ...] = Field(
         (), description="The user-defined classes on whose word the promise rests."
     )
-    trust: Annotated[Trust, Shown("trust")] = Field(
+    trust: Annotated[Trust, Column("trust")] = Field(
         description="Trust model: central, secure-aggregation, shuffle or local."
     )
     epsilon_per_rating: Annotated[Amount | None, loss("ε per rating")] = Field(
@@ -255,7 +257,7 @@ class PrivacySummary(Document):
     epsilon_per_rating_shuffled: Annotated[LossSpread | None, "ε per rating, shuffled"] = Field(
         None, description="Losses of single ratings if reports are shuffled one by one: hold with delta."
     )
-    delta: Annotated[Amount, Shown("δ", written="loss", averaged="largest", where="page")] = Field(
+    delta: Annotated[Amount, Column("δ", written="loss", averaged="largest", where="page")] = Field(
         description="Probability beyond which the composed losses hold."
     )
     composition: Annotated[Literal["sum", "pld"], IN_FILES] = Field(
@@ -264,7 +266,7 @@ class PrivacySummary(Document):
     noise: tuple[float, ...] = Field(
         (), description="Standard deviation of the noise of each sum, for contributions of a norm of 1."
     )
-    tau: Annotated[Amount | None, Shown("τ", "noise per user", written="loss", where="page")] = Field(
+    tau: Annotated[Amount | None, Column("τ", "noise per user", written="loss", where="page")] = Field(
         None,
         description="Standard deviation of the noise of a sum that has the whole budget, over the users, of "
         "whom each contributes a vector of length 1; null where no sum has noise.",
@@ -275,7 +277,7 @@ class PrivacySummary(Document):
     unlinked: Annotated[bool, IN_FILES] = Field(
         False, description="Whether the server cannot tell whose reports it sees, or which are of one user."
     )
-    influence_of_one: Annotated[Amount | None, Shown("influence", "honest users", 1, where="page")] = Field(
+    influence_of_one: Annotated[Amount | None, Column("influence", "honest users", 1, where="page")] = Field(
         None,
         description="Largest evidence about an item in all that one liar can send, in units of the mean "
         "evidence of an honest user who rates it highest; null where nothing bounds it or is known.",
@@ -290,7 +292,7 @@ class DirectionSummary(Document):
     message_bytes: Annotated[Count, IN_FILES] = Field(description="Whole messages, all users.")
     payload_mean_per_user: Annotated[Amount, IN_FILES] = Field(description="Mean payload of a user.")
     payload_max_per_user: Annotated[Count, IN_FILES] = Field(description="Largest payload of any user.")
-    message_mean_per_user: Annotated[Amount, Shown("bytes {of}", "per user, mean")] = Field(
+    message_mean_per_user: Annotated[Amount, Column("bytes {of}", "per user, mean")] = Field(
         description="Mean message bytes of a user."
     )
     message_p95_per_user: Annotated[Amount, on_pages("bytes {of}", "per user, 95th percentile")] = Field(
@@ -302,7 +304,7 @@ class DirectionSummary(Document):
     network_bytes: Annotated[Count | None, IN_FILES] = Field(
         description="What a network would carry this way in a deployment, all users; null if nothing is sent."
     )
-    network_mean_per_user: Annotated[Amount | None, Shown("network {of}", "per user, mean")] = Field(
+    network_mean_per_user: Annotated[Amount | None, Column("network {of}", "per user, mean")] = Field(
         description="Mean network bytes of a user."
     )
     network_max_per_user: Annotated[Count | None, IN_FILES] = Field(
@@ -315,7 +317,7 @@ class TrafficSummary(Document):
 
     rounds: Annotated[Count, on_pages("rounds")] = Field(description="Rounds of the protocol.")
     users: Count = Field(description="Users in the population.")
-    payload_bits_per_rating: Annotated[Amount | None, Shown("bits per rating", "payload up", 2)] = Field(
+    payload_bits_per_rating: Annotated[Amount | None, Column("bits per rating", "payload up", 2)] = Field(
         None, description="Bits of all reports by the number of train ratings; null if that is unknown."
     )
     uplink: Annotated[DirectionSummary, "up"]
@@ -390,7 +392,7 @@ class GroupSummary(Document):
 class Summary(Document):
     """The figures of a run.
 
-    A field that is `Shown` is a column of comparison.csv, or of timing.csv.
+    A field that is marked with a `Column` is one of comparison.csv, or of timing.csv.
     """
 
     schema_version: int = Field(

@@ -137,7 +137,7 @@ def test_the_columns_of_a_comparison(name: str, page: str, compared: Path) -> No
     (documented,) = tables(page, name)
     columns = header(compared / name)
     assert columns == {
-        each for each in columns if f"{column(each).family}{'_N' * bool(column(each).of)}" in documented
+        each for each in columns if f"{column(each).family}{'_N' * bool(column(each).mapping)}" in documented
     }
     derived = [each for each in (ACROSS if name == TABLE else (PER_DEVICE,)) if not of_lists(each.name)]
     # Here no protocol reads what is public about the items.

@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from simulation.analysis.columns import text_column
 from simulation.console.results import comparison_answer, comparison_tables, print_tables
-from simulation.console.terminal import Column, fitted
+from simulation.console.terminal import fitted
+from simulation.storage.column import Column
 from tests.results import row as made_up
 
 
@@ -111,20 +114,20 @@ def test_the_headline_stands_first_and_more_columns_follow_where_there_is_room()
 
 
 def test_words_go_on_below_and_lesser_columns_are_left_out_first() -> None:
-    columns = [
-        Column("name", ("a" * 30,), numeric=False),
-        Column("lesser", ("1,234,567",), rank=1),
-        Column("figure", ("7,654,321",)),
-        Column("verdict", ("words that are many and long",), numeric=False, wrapped=True),
+    columns: list[Column[None]] = [
+        text_column("name", lambda line: "a" * 30),
+        Column("lesser", text=lambda line: "1,234,567", rank=1),
+        Column("figure", text=lambda line: "7,654,321"),
+        replace(text_column("verdict", lambda line: "words that are many and long"), wrapped=True),
     ]
     console = Console(width=62)
     with console.capture() as captured:
-        console.print(fitted(columns, 62).table)
+        console.print(fitted(columns, [None], 62).table)
     lines = captured.get().splitlines()
     assert len(lines) == 4
     assert "7,654,321" in lines[2]
     assert "1,234,567" not in captured.get()
-    assert fitted(columns, 10).left_out == 3
+    assert fitted(columns, [None], 10).left_out == 3
 
 
 def test_what_a_decision_needs_fits_into_80_columns_and_the_answer_is_marked() -> None:

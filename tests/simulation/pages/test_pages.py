@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from dprec.errors import InputError
 from simulation import compare, run
-from simulation.analysis.columns import TableColumn, figure_column
+from simulation.analysis.columns import figure_column
 from simulation.analysis.protocol_results import read_comparison
 from simulation.pages import projected, report
 from simulation.pages.build import in_one_file
@@ -25,6 +25,7 @@ from simulation.pages.drawing import Plot, Rendered, render, to_figure
 from simulation.pages.page import Section, page, table
 from simulation.pages.run_page import run_page
 from simulation.pages.words import merged_notes
+from simulation.storage.column import Column
 from simulation.storage.files import csv_of_rows
 from simulation.storage.run_files import holds_comparison, read_run
 from tests.approved import check, words_of_page
@@ -360,7 +361,9 @@ def test_runs_and_comparisons_leave_pages_that_link_to_each_other(tmp_path: Path
 
 
 def test_tables_name_rows_sort_by_values_and_escape_what_is_not_markup() -> None:
-    named: TableColumn[str] = TableColumn("<b>", "<i>", lambda line: line or None, lambda line: line, False)
+    named: Column[str] = Column(
+        "<b>", "<i>", value=lambda line: line or None, text=lambda line: line, holds=str
+    )
     figures: dict[str, float | None] = {"<u>": None, "y": 1000.0}
     columns = [named, figure_column("b", "", figures.__getitem__, 0)]
     shown = table('"&', columns, list(figures))

@@ -58,7 +58,7 @@ def test_the_figures_of_a_run_are_the_declared_columns_of_its_summary() -> None:
     assert {"RMSE", "NDCG at 2, catalogue", "ε, any two profiles", "network bytes"} <= titles
     shown = every_column(METRICS[0], [ProtocolResult("small", 1.0, (row,))])
     named = {name for each in shown for name in each.figures}
-    assert {each.name for each in FIGURES if each.shown.where == "everywhere" and row.get(each.name)} <= named
+    assert {each.name for each in FIGURES if each.where == "everywhere" and row.get(each.name)} <= named
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,240 @@
+"""Which protocol to take within limits: one rule for the terminal, `dprec advise`, documents and pages.
+
+Of what is within the limits, the most accurate is taken that is better than nothing sent, and of equal ones
+the cheapest. A loss counts if it is proved, an epsilon by composition with the delta that is allowed.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
+from simulation.analysis.gains import Gain, gain, gain_digits, not_significant, nothing_sent, shown_from
+from simulation.analysis.populations import Course, users_needed
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import Metric
+
+SLACK = 1 + 1e-9
+"""Losses add up in floating point, and may exceed what was asked for by its rounding."""
+
+RECOVERED = "recovered_level"
+"""Column of the share of levels that an attack recovers."""
+
+OWN_DELTA = 1.0
+"""As a limit of delta: every loss by composition counts with its own."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What may be spent, and whom one trusts."""
+
+    epsilon: float
+    """Largest privacy loss of any user."""
+    unit: ComparableUnit
+    """Unit of the loss."""
+    max_bytes: float = math.inf
+    """Largest mean of the bytes of a user's messages, both ways."""
+    trust: Trust = "central"
+    """The most that may be trusted: protocols that need more are left out."""
+    hide_items: bool = False
+    """Leave out protocols that reveal the item set."""
+    claimed: bool = False
+    """Count an epsilon that a paper claims like one that is proved; otherwise it bounds nothing."""
+    delta: float | None = None
+    """Largest delta with which losses per user may be composed; None counts their sum, which needs none."""
+    max_network_bytes: float = math.inf
+    """Largest mean of the bytes that a network carries for a user, both ways."""
+    max_recovered: float = 1.0
+    """Largest share of the levels of ratings that an attack recovers."""
+
+    def allow(self, result: ProtocolResult) -> bool:
+        """Return whether a result asks for no more trust, and tells no more of item sets and levels."""
+        trusts_more = LEAST_TRUST_FIRST.index(result.trust) > LEAST_TRUST_FIRST.index(self.trust)
+        # Where an attack finds nothing to look at, nothing is recovered.
+        keeps = self.max_recovered == 1 or (result.mean(RECOVERED) or 0.0) <= self.max_recovered
+        return not trusts_more and keeps and (not self.hide_items or result.hides)
+
+    def loss(self, result: ProtocolResult) -> float:
+        """Return the loss of a result that counts; infinite without a bound."""
+        if result.status != "proved":
+            promised = result.promised(self.unit) if self.claimed else None
+            return math.inf if promised is None else promised
+        losses, needed = [result.epsilon(self.unit)], result.delta
+        if self.unit == "user" and (OWN_DELTA if needed is None else needed) <= (self.delta or 0) * SLACK:
+            losses.append(result.composed)
+        return min((each for each in losses if each is not None), default=math.inf)
+
+    def with_delta(self, result: ProtocolResult) -> float:
+        """Return the loss if the delta of a result were allowed, where none is; infinite without a bound."""
+        if self.unit != "user" or self.delta is not None or not result.delta:
+            return self.loss(result)
+        return replace(self, delta=result.delta).loss(result)
+
+    def keep(self, result: ProtocolResult) -> bool:
+        """Return whether the loss of a result is within epsilon."""
+        return self.loss(result) <= self.epsilon * SLACK
+
+    def keep_with_delta(self, result: ProtocolResult) -> bool:
+        """Return the same if the delta of a result were allowed, where none is."""
+        return self.with_delta(result) <= self.epsilon * SLACK
+
+    def carry(self, result: ProtocolResult) -> bool:
+        """Return whether the bytes of a result are within limits."""
+        spent, carried = result.bytes_per_user, result.network_bytes_per_user
+        network = 0.0 if spent == 0 else math.inf if carried is None else carried
+        messages = math.inf if spent is None else spent
+        return messages <= self.max_bytes and network <= self.max_network_bytes
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A protocol that is compared with others."""
+
+    result: ProtocolResult
+    accuracy: float
+    against: Gain | None
+    """How much better it is than nothing sent; None where that was not run, or not on the same ratings."""
+    better: bool
+    """Whether it counts as better than nothing sent; everything does where that was not run."""
+    rank: float
+    """What candidates are sorted by, the most accurate first."""
+    run: ProtocolResult
+    """What its accuracy and its bytes were measured with: the result, unless with other users."""
+
+
+def candidates(results: Sequence[ProtocolResult], metric: Metric) -> list[Candidate]:
+    """Return the results that have a metric, held against nothing sent."""
+    baseline, every = nothing_sent(results), []
+    for each in results:
+        if (accuracy := each.mean(metric.column)) is not None:
+            against = gain(each, baseline, metric) if baseline and each is not baseline else None
+            better = baseline is None if against is None else against.better
+            every.append(Candidate(each, accuracy, against, better, metric.sort_key(accuracy), each))
+    return every
+
+
+def decide(every: Iterable[Candidate], limits: Limits) -> list[Candidate]:
+    """Return what is within limits, as it is to be taken: what beats nothing sent first."""
+    return preferred(
+        each
+        for each in every
+        if limits.allow(each.result) and limits.keep(each.result) and limits.carry(each.run)
+    )
+
+
+def with_users(candidate: Candidate, course: Course | None, users: float | None, reached: float) -> Candidate:
+    """Return a candidate as it does with so many users: with the most that were run and are not above.
+
+    Errors on other ratings are no errors on these: it is ranked by what it gains over what is to be beaten,
+    whose place in the ranking is ``reached``.
+    """
+    if course is None or users is None:
+        return candidate
+    points = [point for point in course.points if point.users <= users] or [course.points[0]]
+    run, better = points[-1], course.crossing is not None and users >= course.crossing
+    rank = reached - run.against.mean
+    return Candidate(candidate.result, run.accuracy, run.against, better, rank, run.result)
+
+
+def preferred(every: Iterable[Candidate]) -> list[Candidate]:
+    """Return candidates as they are to be taken, whatever the limits."""
+
+    def place(each: Candidate) -> tuple[bool, float, float, float, str]:
+        own, cost = each.result, each.run.bytes_per_user or 0.0
+        return not each.better, each.rank, cost, own.budget or 0.0, own.name
+
+    return sorted(every, key=place)
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """The protocol to take in one trust model, for one thing that is protected, at one epsilon."""
+
+    unit: ComparableUnit
+    """What epsilon is for."""
+    hides: bool
+    """Whether the item set is hidden, so that the whole profile is protected; otherwise values only."""
+    trust: Trust
+    epsilon: float
+    best: ProtocolResult | None = None
+    """The most accurate that is proved to lose no more, of those that beat nothing sent if any does; None if
+    nothing is.
+    """
+    against: Gain | None = None
+    """How much better it is than nothing sent; None where that was not run."""
+    with_less: ProtocolResult | None = None
+    """What needs less trust, protects as much and is as accurate: trusting more buys nothing here."""
+    users_needed: str | None = None
+    """With how many users the best beats nothing sent; None where that was not tried."""
+    alike: tuple[ProtocolResult, ...] = ()
+    """What competes in the same cell, ran at the same budget and is not significantly worse."""
+
+    @property
+    def delta(self) -> float | None:
+        """With which the loss of the best holds; None where it holds without."""
+        if self.best is None or Limits(self.epsilon, self.unit).keep(self.best):
+            return None
+        return self.best.delta
+
+    @property
+    def nothing_sent_wins(self) -> bool:
+        """Whether even the best is not better than nothing sent."""
+        return self.against is not None and not self.against.better
+
+
+def decision_grid(
+    results: Sequence[ProtocolResult],
+    metric: Metric,
+    unit: ComparableUnit,
+    delta: float | None,
+    *,
+    epsilons: Sequence[float] = (),
+    every: Sequence[Course] = (),
+) -> list[GridCell]:
+    """Return a cell for all that is protected, every trust model and every epsilon, in this order.
+
+    Whatever is proved to lose no more than an epsilon competes at it, whatever it was asked for. Protocols
+    that reveal the item set are not compared with those that hide it, nor those of two trust models.
+
+    Of losses per user by composition those count that hold with ``delta``, or each with its own; of epsilons,
+    by default all that any protocol was given. What hides the item set comes first, the least trust, and the
+    smallest epsilon.
+    """
+    competing = [each for each in candidates(results, metric) if each.result.baseline is None]
+    proved = [each for each in competing if each.result.status == "proved"]
+    columns = sorted(epsilons or {each.result.budget for each in proved if each.result.budget is not None})
+    hidden = [hides for hides in (True, False) if any(each.result.hides == hides for each in proved)]
+    models = [trust for trust in LEAST_TRUST_FIRST if any(each.result.trust == trust for each in proved)]
+    allowed = OWN_DELTA if delta is None else delta
+    cells = []
+    for hides, trust, epsilon in product(hidden, models, columns):
+        cell = GridCell(unit, hides, trust, epsilon)
+        inside = decide(competing, Limits(epsilon, unit, trust=trust, delta=allowed))
+        own = [each for each in inside if (each.result.hides, each.result.trust) == (hides, trust)]
+        less = [each for each in inside if each.result.trust != trust and each.result.hides >= hides]
+        cells.append(_filled(cell, own, less, metric, every) if own else cell)
+    return cells
+
+
+def _filled(
+    cell: GridCell,
+    own: Sequence[Candidate],
+    less: Sequence[Candidate],
+    metric: Metric,
+    every: Sequence[Course],
+) -> GridCell:
+    """Return a cell with the first of what competes in it, and the first with less trust if it is as good."""
+    best, with_less = own[0], None
+    if less and less[0].better >= best.better:
+        shown = less[0].rank - best.rank >= shown_from(gain_digits(metric))
+        if not shown or not_significant(best.result, [less[0].result]):
+            with_less = less[0].result
+    return replace(
+        cell,
+        best=best.result,
+        against=best.against,
+        with_less=with_less,
+        users_needed=users_needed(every, best.result),
+        alike=tuple(not_significant(best.result, [each.result for each in own])),
+    )
