@@ -137,11 +137,12 @@ def test_what_has_no_place_on_the_axis_is_named(delta: float | None, missing: st
 
 
 def test_every_unit_has_a_panel_of_its_own() -> None:
-    results, kinds = [result("a", 1, 1)], (EpsilonAxis("rating"), EpsilonAxis("user"))
-    labels = [ax.get_xlabel() for ax in by_epsilon(results, *kinds)]
+    kinds = EpsilonAxis("rating"), EpsilonAxis("user")
+    labels = [ax.get_xlabel() for ax in by_epsilon([result("a", 1, 1)], *kinds)]
     assert labels == ["ε per rating", "ε per user, largest of any user"]
-    results[0].rows[0]["epsilon_per_user_max"] = None
-    assert len(by_epsilon(results, *kinds)) == 1
+    unbounded = result("a", 1, 1)
+    unbounded.rows[0]["epsilon_per_user_max"] = None
+    assert len(by_epsilon([unbounded], *kinds)) == 1
 
 
 def test_at_most_six_lines_are_named_the_unbeaten_ones_first() -> None:
@@ -164,17 +165,21 @@ def test_a_price_that_rounding_alone_makes_lower_names_nothing() -> None:
 
 
 def test_bytes_of_messages_and_of_the_network_have_their_panels_and_frontiers() -> None:
-    results = [result("a", 100, 1.0), result("b", 200, 1.2), result("c", 300, 0.9)]
-    assert len(by_bytes(results)) == 1
-    for each, network in zip(results, (9e3, 5e3, 8e3), strict=True):
-        each.rows[0].update(uplink_network_mean_per_user=network, downlink_network_mean_per_user=0.0)
+    assert len(by_bytes([result("a", 100, 1.0)])) == 1
+    network = {"a": 9e3, "b": 5e3, "c": 8e3}
+    results = [
+        result(
+            name, spent, rmse, uplink_network_mean_per_user=network[name], downlink_network_mean_per_user=0.0
+        )
+        for name, spent, rmse in (("a", 100, 1.0), ("b", 200, 1.2), ("c", 300, 0.9))
+    ]
     steps = [curves(ax, MUTED)[0] for ax in by_bytes(results)]
     assert steps[0][0][:-1] == [100, 200, 300]
     assert steps[0][1] == [1.0, 1.0, 0.9, 0.9]
     assert steps[1][0][:-1] == [5e3, 8e3, 9e3]
     assert steps[1][1] == [1.2, 0.9, 0.9, 0.9]
-    results[0].rows[0]["uplink_message_mean_per_user"] = math.inf
-    assert bytes_plot(results[:1], RMSE, looks_of(results), "") is None
+    unknown = [result("a", math.inf, 1.0)]
+    assert bytes_plot(unknown, RMSE, looks_of(unknown), "") is None
 
 
 def test_names_beside_points_cover_nothing_and_points_in_one_place_share_one() -> None:
