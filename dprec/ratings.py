@@ -131,7 +131,7 @@ class RatingRows:
         InputError
             When there is a duplicate and duplicates are refused.
         """
-        order = np.argsort(cells, kind="stable")
+        order = _stable_order(cells)
         repeated = np.flatnonzero(np.diff(cells[order]) == 0)
         if not repeated.size:
             return order
@@ -156,6 +156,19 @@ def _placed(identifiers: AnyArray, space: AnyArray | None, where: str) -> tuple[
         stranger = identifiers[int(np.argmin(known))]
         raise InputError(where, f"unknown identifier {stranger}", f"the {space.size} known ones")
     return space, places
+
+
+def _stable_order(numbers: Ints) -> Ints:
+    """Return the positions of numbers from 0 on in ascending order, those of equal ones as they come."""
+    bits = numbers.size.bit_length()
+    if numbers.size and int(numbers.max()) >= 1 << (62 - bits):
+        return np.argsort(numbers, kind="stable")
+    # Sorting numbers with their positions behind them takes a quarter of the time.
+    order = numbers << bits
+    order |= np.arange(numbers.size)
+    order.sort()
+    order &= (1 << bits) - 1
+    return order
 
 
 def _distinct(identifiers: AnyArray) -> tuple[AnyArray, Ints]:

@@ -66,9 +66,8 @@ def ratings(
 def table(values: ArrayLike, scale: RatingScale = STARS) -> Ratings:
     """Return ratings of a table, users x items, in which NaN is what nobody rated."""
     dense = np.asarray(values, dtype=float)
-    users, items = np.nonzero(~np.isnan(dense))
-    spaces = {"user_ids": np.arange(dense.shape[0]), "item_ids": np.arange(dense.shape[1])}
-    return Ratings.from_triples(users, items, dense[users, items], scale, **spaces)
+    cells = ~np.isnan(dense)
+    return rated(cells, dense[cells], scale)
 
 
 def rated(cells: ArrayLike, values: ArrayLike = 3.0, scale: RatingScale = STARS) -> Ratings:
@@ -81,9 +80,8 @@ def rated(cells: ArrayLike, values: ArrayLike = 3.0, scale: RatingScale = STARS)
     values : array_like of float
         By user, items ascending, shape (ratings,); or one of all.
     """
-    users, items = np.nonzero(cells)
-    shape = np.shape(cells)
-    spaces = {"user_ids": np.arange(shape[0]), "item_ids": np.arange(shape[1])}
+    users, items = np.nonzero(np.asarray(cells))
+    spaces: dict[str, Any] = dict(zip(("user_ids", "item_ids"), map(np.arange, np.shape(cells)), strict=True))
     return Ratings.from_triples(users, items, np.broadcast_to(values, users.size), scale, **spaces)
 
 
@@ -104,7 +102,7 @@ def synthetic(users: int, items: int, count: int, without: Collection[int] = (),
 
 def as_sets(cells: ArrayLike) -> Ratings:
     """Return the positive interactions of a table of bool, users x items."""
-    users, items = np.nonzero(cells)
+    users, items = np.nonzero(np.asarray(cells))
     shape = np.shape(cells)
     return Ratings.from_pairs(users, items, user_ids=np.arange(shape[0]), item_ids=np.arange(shape[1]))
 

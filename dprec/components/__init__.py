@@ -14,6 +14,7 @@ __all__ = [
     "as_values",
     "deviations",
     "fill",
+    "first_error",
     "group_of",
     "import_folders",
     "import_from",

@@ -26,7 +26,7 @@ from pydantic import (
     create_model,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, ErrorDetails, PydanticKnownError, core_schema
+from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 from pydantic_core.core_schema import DefinitionsSchema
 
 from dprec.components.user_defined import declares_kind, imported, is_ours, redefined, reference_of
@@ -123,10 +123,6 @@ class Options:
     papers: ClassVar[tuple[str, ...]] = ()
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True
-    )
-
     def __post_init__(self) -> None:
         names = [field.name for field in dataclasses.fields(self)]
         # mypy confuses the hash of the class with that of its instances.
@@ -156,7 +152,7 @@ class Options:
             return value
         if not of_a_file(info):
             raise PydanticKnownError("is_instance_of", {"class": cls.__name__})
-        return read(cls, value)
+        return made(cls, value)
 
     @classmethod
     def declares_loss(cls) -> bool:
@@ -201,6 +197,13 @@ def as_values(value: Any) -> Any:
     return value
 
 
+def as_written(value: Any) -> str:
+    """Return a value for a message as a file has it."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return shown(repr(as_values(value)))
+
+
 def user_defined_classes(value: Any) -> list[type[Options]]:
     """Return the user-defined classes that settings consist of."""
     if not isinstance(value, Options):
@@ -214,6 +217,15 @@ def user_defined_classes(value: Any) -> list[type[Options]]:
 def _is_named_by_its_class(options: type[Options]) -> bool:
     """Return whether a user-defined class declares no kind, so that its reference is its name."""
     return not is_ours(options) and not declares_kind(options)
+
+
+_STRICT = ConfigDict(
+    extra="forbid",
+    strict=True,
+    allow_inf_nan=False,
+    arbitrary_types_allowed=True,
+    protected_namespaces=(),
+)
 
 
 @functools.cache
@@ -231,8 +243,7 @@ def _model_of(options: type[Options]) -> type[BaseModel]:
     fields: dict[str, Any] = {
         field.name: (types[field.name], _declared(field)) for field in dataclasses.fields(options)
     }
-    config = ConfigDict(**options.__pydantic_config__, protected_namespaces=())
-    return create_model(options.__name__, __config__=config, __doc__=options.__doc__, **fields)
+    return create_model(options.__name__, __config__=_STRICT, __doc__=options.__doc__, **fields)
 
 
 def _declared(field: dataclasses.Field[Any]) -> Any:
@@ -275,7 +286,11 @@ def read(group: type[GroupT], values: Any) -> GroupT:
     Raises SettingError when one is invalid; it names the first key at fault as written, or no key for the
     whole.
     """
-    values = _as_in_a_file(values)
+    return made(group, _as_in_a_file(values))
+
+
+def made(group: type[GroupT], values: Any) -> GroupT:
+    """Make settings of plain values and components; otherwise like `read`."""
     if not isinstance(values, dict):
         raise SettingError("", as_written(values), MAPPING)
     if issubclass(group, BaseModel):
@@ -329,14 +344,15 @@ def _validated(
         )
         return checked
     except ValidationError as error:
-        errors = error.errors()
-    raise _first_error(errors, model, as_written if context else lambda value: shown(repr(value)))
+        in_words = as_written if context else lambda value: shown(repr(value))
+        raise first_error(error, model, in_words) from None
 
 
-def _first_error(
-    errors: Sequence[ErrorDetails], model: type[BaseModel], in_words: Callable[[Any], str]
+def first_error(
+    error: ValidationError, model: type[BaseModel], in_words: Callable[[Any], str] = as_written
 ) -> SettingError:
-    """Return the first error, under the key at fault, with everything that is accepted there."""
+    """Return the first error of a model, under the key at fault, with everything that is accepted there."""
+    errors = error.errors()
     first = errors[0]
     key, group = _place(first["loc"], model)
     name = key.rpartition(".")[2]
@@ -344,7 +360,8 @@ def _first_error(
         case "extra_forbidden":
             return SettingError(key, "an unknown key", listed(list(_fields(group)), name))
         case "missing":
-            return SettingError(key, "missing", _fields(group)[name].description or "a value")
+            field = _fields(group).get(name)
+            return SettingError(key, "missing", (field and field.description) or "a value")
         case "value_error" if isinstance(raised := first["ctx"]["error"], SettingError):
             # A component refuses its settings itself, and names the one at fault.
             return SettingError(f"{key}.{raised.key}".strip("."), raised.found, raised.accepted)
@@ -380,13 +397,6 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
         return annotation
     inner = (_model_in(argument) for argument in get_args(annotation))
     return next((model for model in inner if model is not None), None)
-
-
-def as_written(value: Any) -> str:
-    """Return a value for a message as a file has it."""
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    return shown(repr(as_values(value)))
 
 
 OptionsT = TypeVar("OptionsT", bound=Options)

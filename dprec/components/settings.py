@@ -31,9 +31,9 @@ from dprec.components.options import (
     as_values,
     as_written,
     kind_of,
+    made,
     of_a_file,
     published_of,
-    read,
     schema_of,
 )
 from dprec.components.user_defined import check_class, is_ours, reference_of
@@ -199,7 +199,7 @@ class _Component:
         if not isinstance(value, Mapping):
             raise SettingError("", as_written(value), MAPPING)
         component = self._class_of(value)
-        return read(component, value) if is_ours(component) else _read_own(component, value)
+        return made(component, value) if is_ours(component) else _read_own(component, value)
 
     def _class_of(self, values: Mapping[str, Any]) -> type[Options]:
         """Return the class that values name."""
@@ -222,7 +222,7 @@ def _read_own(component: type[Options], values: Mapping[str, Any]) -> Options:
     if component.__dataclass_fields__["kind"].default is MISSING:
         settings["kind"] = reference_of(component)
     try:
-        return read(component, settings)
+        return made(component, settings)
     except InputError:
         raise
     except Exception as error:

@@ -17,6 +17,18 @@ app = typer.Typer(
 )
 
 
+def _option(metavar: str, help_: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help_, **more)
+
+
+def _argument(metavar: str, help_: str) -> Any:
+    return typer.Argument(metavar=metavar, help=help_)
+
+
+def _flag(name: str, help_: str) -> Any:
+    return typer.Option(name, help=help_)
+
+
 def _print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"dprec-pilot {dprec.__version__}")
@@ -55,36 +67,32 @@ def _next_steps(*, devices: bool, **where: object) -> str:
     return text.format(**where)
 
 
-_Server = Annotated[Path, typer.Argument(metavar="SERVER", help="The server's folder: DIR/server.")]
-_Control = Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the SuperLink is.")]
+_Server = Annotated[Path, _argument("SERVER", "The server's folder: DIR/server.")]
+_Control = Annotated[str, _option("HOST:PORT", "Where the SuperLink is.")]
 
 
 @app.command(cls=PlainHelp)
 def prepare(
     config: ConfigPath,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory.")],
+    folder: Annotated[Path, _argument("DIR", "A new directory.")],
     devices: Annotated[
         int | None,
         typer.Option(
             metavar="N", parser=integer, help="Devices; by default one for every user; 0 where all join."
         ),
     ] = None,
-    host: Annotated[
-        str, typer.Option(metavar="H", help="Name or address under which devices reach the server.")
-    ] = "localhost",
-    port: Annotated[int, typer.Option(metavar="P", help="Port of the SuperLink.")] = 8000,
-    days: Annotated[int, typer.Option(metavar="D", help="How long the server's certificate is valid.")] = 365,
-    authority_days: Annotated[
-        int, typer.Option(metavar="D", help="How long its authority is, which devices trust.")
-    ] = 3650,
-    runs: Annotated[int, typer.Option(metavar="R", help="Runs that a device pays for, ever.")] = 1,
-    deadline: Annotated[float, typer.Option(metavar="S", help="Seconds after which a round ends.")] = 600.0,
+    host: Annotated[str, _option("H", "Name or address under which devices reach the server.")] = "localhost",
+    port: Annotated[int, _option("P", "Port of the SuperLink.")] = 8000,
+    days: Annotated[int, _option("D", "How long the server's certificate is valid.")] = 365,
+    authority_days: Annotated[int, _option("D", "How long its authority is, which devices trust.")] = 3650,
+    runs: Annotated[int, _option("R", "Runs that a device pays for, ever.")] = 1,
+    deadline: Annotated[float, _option("S", "Seconds after which a round ends.")] = 600.0,
     quorum: Annotated[
         float,
-        typer.Option(metavar="Q", help="Share, or number, of devices with which a round may end before."),
+        _option("Q", "Share, or number, of devices with which a round may end before."),
     ] = 1.0,
     seeded: Annotated[
-        bool, typer.Option("--seeded", help="Devices and server draw from the seed: for tests alone.")
+        bool, _flag("--seeded", "Devices and server draw from the seed: for tests alone.")
     ] = False,
     set_: Overrides = None,
     quiet: Quiet = False,
@@ -110,11 +118,8 @@ def prepare(
 
 
 @app.command("app", cls=PlainHelp)
-def write_app(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory.")]) -> None:
-    """Write the app that Flower runs to DIR: flwr run DIR.
-
-    In Flower's simulation it plays a pilot of made-up people; on the SuperLink of a pilot it is its server.
-    """
+def write_app(folder: Annotated[Path, _argument("DIR", "A new directory.")]) -> None:
+    """Write the app that the SuperLink of a pilot runs to DIR: flwr run DIR."""
     from dprec_pilot.server import superlink
 
     superlink.write_app(folder)
@@ -135,12 +140,8 @@ def enrol(
         typer.echo(f"{enrolled} {'device is' if enrolled == 1 else 'devices are'} enrolled")
 
 
-_App = Annotated[
-    Path | None, typer.Option(metavar="APP", help="The app to send; by default the one of this dprec.")
-]
-_SuperLink = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="Where the SuperLink is; by default as prepared.")
-]
+_App = Annotated[Path | None, _option("APP", "The app to send; by default the one of this dprec.")]
+_SuperLink = Annotated[str | None, _option("HOST:PORT", "Where the SuperLink is; by default as prepared.")]
 
 
 @app.command(cls=PlainHelp)
@@ -152,7 +153,7 @@ def run(
     ] = None,
     app: _App = None,
     superlink: _SuperLink = None,
-    no_page: Annotated[bool, typer.Option("--no-page", help="Do not draw report.html.")] = False,
+    no_page: Annotated[bool, _flag("--no-page", "Do not draw report.html.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Start a run of a pilot, on its SuperLink; the log in its directory says how it goes."""
@@ -166,14 +167,14 @@ def run(
 @app.command(cls=PlainHelp)
 def resume(
     server: _Server,
-    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The directory of the run.")],
+    output: Annotated[Path, _argument("OUTPUT", "The directory of the run.")],
     forget: Annotated[
         bool,
-        typer.Option("--forget", help="Delete what a complete run has for devices that were away instead."),
+        _flag("--forget", "Delete what a complete run has for devices that were away instead."),
     ] = False,
     app: _App = None,
     superlink: _SuperLink = None,
-    no_page: Annotated[bool, typer.Option("--no-page", help="Do not draw report.html.")] = False,
+    no_page: Annotated[bool, _flag("--no-page", "Do not draw report.html.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Go on with a run that was cut off: nobody who has answered is asked again, and nobody pays twice.
@@ -197,12 +198,12 @@ def renew(
     server: _Server,
     host: Annotated[
         list[str] | None,
-        typer.Option(metavar="H", help="Name or address of the server, each time one; by default as before."),
+        _option("H", "Name or address of the server, each time one; by default as before."),
     ] = None,
-    days: Annotated[int, typer.Option(metavar="D", help="How long the new certificate is valid.")] = 365,
+    days: Annotated[int, _option("D", "How long the new certificate is valid.")] = 365,
     authority: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The folder with ca.key; by default authority/ beside SERVER."),
+        _option("DIR", "The folder with ca.key; by default authority/ beside SERVER."),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -220,11 +221,11 @@ def renew(
 def status(
     server: _Server,
     superlink: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="The SuperLink, to see which devices are online.")
+        str | None, _option("HOST:PORT", "The SuperLink, to see which devices are online.")
     ] = None,
     run: Annotated[
         list[Path] | None,
-        typer.Option(metavar="DIR", help="A run that is not in SERVER/runs; as often as there are some."),
+        _option("DIR", "A run that is not in SERVER/runs; as often as there are some."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -274,9 +275,7 @@ def clean(
 @app.command(cls=PlainHelp)
 def invite(
     server: _Server,
-    names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="Names of users, as the operator knows them.")
-    ],
+    names: Annotated[list[str], _argument("NAME...", "Names of users, as the operator knows them.")],
 ) -> None:
     """Give users numbers; with SERVER/invitation.json, which is for everybody, they can join.
 
@@ -294,10 +293,7 @@ def admit(
     server: _Server,
     line: Annotated[
         str,
-        typer.Argument(
-            metavar="LINE",
-            help="What dprec-pilot join or rotate printed; - reads such lines, one for each device.",
-        ),
+        _argument("LINE", "What dprec-pilot join or rotate printed; - reads such lines."),
     ],
     quiet: Quiet = False,
 ) -> None:
@@ -322,7 +318,7 @@ def _typed() -> list[tuple[str, str]]:
 @app.command(cls=PlainHelp)
 def remove(
     server: _Server,
-    user: Annotated[str, typer.Argument(metavar="NAME", help="As in SERVER/enrolment.csv.")],
+    user: Annotated[str, _argument("NAME", "As in SERVER/enrolment.csv.")],
     superlink: _Control,
     quiet: Quiet = False,
 ) -> None:
@@ -337,18 +333,16 @@ def remove(
 
 @app.command(cls=PlainHelp)
 def device(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Folders of devices, or folders of such folders.")
-    ],
-    superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help="The server.")],
-    ca: Annotated[Path, typer.Option(metavar="FILE", help="Certificate of the server's authority, as PEM.")],
-    interval: Annotated[float, typer.Option(metavar="S", help="Seconds from one visit to the next.")] = 30.0,
+    folders: Annotated[list[Path], _argument("DIR...", "Folders of devices, or folders of such folders.")],
+    superlink: Annotated[str, _option("HOST:PORT", "The server.")],
+    ca: Annotated[Path, _option("FILE", "Certificate of the server's authority, as PEM.")],
+    interval: Annotated[float, _option("S", "Seconds from one visit to the next.")] = 30.0,
     answer_after: Annotated[
-        float | None, typer.Option(metavar="S", help="Seconds from a question to its answer, always.")
+        float | None, _option("S", "Seconds from a question to its answer, always.")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Answer what waits, and leave.")] = False,
+    once: Annotated[bool, _flag("--once", "Answer what waits, and leave.")] = False,
     seeded: Annotated[
-        bool, typer.Option("--seeded", help="For tests: noise that follows from the seed in seeded.json.")
+        bool, _flag("--seeded", "For tests: noise that follows from the seed in seeded.json.")
     ] = False,
 ) -> None:
     """Serve one device or many: answer the server within each user's limits, and fetch predictions."""
@@ -362,16 +356,12 @@ _MOST_USERS = 2**31 - 1
 
 @app.command(cls=PlainHelp)
 def join(
-    invitation: Annotated[
-        Path, typer.Argument(metavar="INVITATION", help="invitation.json, from whoever runs the server.")
-    ],
+    invitation: Annotated[Path, _argument("INVITATION", "invitation.json, from whoever runs the server.")],
     ratings: Annotated[
         Path,
-        typer.Argument(
-            metavar="RATINGS", help="A table of one's own ratings, whose first line names its columns."
-        ),
+        _argument("RATINGS", "A table of one's own ratings, whose first line names its columns."),
     ],
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the device.")],
+    folder: Annotated[Path, _argument("DIR", "The folder of the device.")],
     user: Annotated[
         int,
         typer.Option(
@@ -402,7 +392,7 @@ def join(
 
 @app.command(cls=PlainHelp)
 def rotate(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the device.")],
+    folder: Annotated[Path, _argument("DIR", "The folder of the device.")],
 ) -> None:
     """Make the next key by which the server is to know a device; print what the server is told."""
     from dprec_pilot.device import joining

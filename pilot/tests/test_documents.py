@@ -30,6 +30,13 @@ def test_links_and_paths_lead_somewhere(page: Path) -> None:
         assert (ROOT / path).exists(), path
 
 
+def test_what_a_device_installs_is_what_was_tested() -> None:
+    locked = (ROOT / "requirements" / "run.txt").read_text(encoding="utf-8").lower().replace("_", "-")
+    lines = (ROOT / "pilot" / "operating" / "device.txt").read_text(encoding="utf-8").splitlines()
+    needed = [line.lower().replace("_", "-") for line in lines if not line.startswith("#")]
+    assert [line for line in needed if f"\n{line} " not in locked] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_that_a_page_shows_is_one(page: Path) -> None:
     """Options and numbers of arguments are those of the command line."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from simulation.analysis.gains import (
     NOTHING_SENT,
     PLAIN,
     PUBLIC,
+    Gain,
     Pairs,
     gain_columns,
     nothing_sent,
@@ -38,7 +39,7 @@ from simulation.storage.columns import PER_DEVICE, figures_of
 from simulation.storage.directories import CONFIG, SUMMARY, ComparisonDirectory, cell_key
 from simulation.storage.files import Columns, Row
 from simulation.storage.run_files import RANK, holds_comparison, read_predictions, read_users
-from simulation.storage.summary import Summary, read_summary
+from simulation.storage.summary import read_summary
 
 
 def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
@@ -327,23 +328,6 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Gain:
-    """By how much the second of two runs predicts better than the first."""
-
-    metric: Metric
-    better_by: float
-    """Negative if it predicts worse."""
-    low: float
-    high: float
-    """Ends of the 95 % interval over users."""
-
-    @property
-    def significant(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return self.low > 0 or self.high < 0
-
-
-@dataclass(frozen=True)
 class Difference:
     """In what two runs or comparisons differ."""
 
@@ -352,27 +336,21 @@ class Difference:
     settings: dict[str, tuple[Any, Any]]
     """Both values of every setting that differs, by dotted key; None where it is not set."""
     figures: tuple[Figure, ...]
-    only_first: tuple[str, ...]
-    only_second: tuple[str, ...]
+    only_first: tuple[str, ...] = ()
+    only_second: tuple[str, ...] = ()
     """Protocols at budgets that only one of two comparisons has."""
-    gains: tuple[Gain, ...]
-    """Of two runs on the same test ratings, by metric."""
-    same_ratings: bool | None
+    gains: dict[str, Gain] = field(default_factory=dict)
+    """How much better the second of two runs on the same test ratings predicts, by the metric's column."""
+    same_ratings: bool | None = None
     """Whether two runs have the same test ratings; None for comparisons."""
 
     def values(self) -> dict[str, Any]:
         """Return it as values of JSON."""
         gains = {
-            gain.metric.column: {
-                "better_by": gain.better_by,
-                "low": gain.low,
-                "high": gain.high,
-                "significant": gain.significant,
-            }
-            for gain in self.gains
+            name: {"better_by": own.mean, "low": own.low, "high": own.high, "significant": own.significant}
+            for name, own in self.gains.items()
         }
-        plain = {"first": str(self.first), "second": str(self.second), "gains": gains}
-        return {**asdict(self), **plain}
+        return {**asdict(self), "first": str(self.first), "second": str(self.second), "gains": gains}
 
 
 def differences(first: Path, second: Path) -> Difference:
@@ -386,55 +364,42 @@ def differences(first: Path, second: Path) -> Difference:
 
 def _of_runs(first: Path, second: Path) -> Difference:
     summaries = read_summary(first), read_summary(second)
-    one, other = (figures_of(summary.as_json()) for summary in summaries)
-    gains = _gains_of_runs((first, summaries[0]), (second, summaries[1]))
+    figures = _unequal(*(figures_of(summary.as_json()) for summary in summaries))
+    one, other = read_predictions(first, summaries[0]), read_predictions(second, summaries[1])
+    same = all(np.array_equal(one[name], other[name]) for name in ("user", "item"))
+    same = same and np.array_equal(one["rating"], other["rating"], equal_nan=True)
+    gains = {}
+    if same:
+        drawn = DrawnUsers.of({"first": UserErrors.of(one), "second": UserErrors.of(other)})
+        measured = [summary.accuracy.metrics() for summary in summaries]
+        for metric in METRICS:
+            name, both = metric.column, [own.get(metric.column) for own in measured]
+            if name in METRICS_OF_USERS and None not in both:
+                gain = drawn.better_by(metric, [("second", "first")], np.ones(1))
+                gains[name] = Gain(*gain, metric.digits, str(first))
     return Difference(
         first,
         second,
         _settings(read_yaml(first / CONFIG), read_yaml(second / CONFIG)),
-        tuple(Figure("", name, *both) for name, both in _unequal(one, other).items()),
-        (),
-        (),
-        gains or (),
-        gains is not None,
+        tuple(Figure("", name, *both) for name, both in figures.items()),
+        gains=gains,
+        same_ratings=same,
     )
-
-
-def _gains_of_runs(*runs: tuple[Path, Summary]) -> tuple[Gain, ...] | None:
-    """Return by how much the second run predicts better than the first; None on other test ratings."""
-    one, other = (read_predictions(directory, summary) for directory, summary in runs)
-    if any(not np.array_equal(one[name], other[name]) for name in ("user", "item")) or not np.array_equal(
-        one["rating"], other["rating"], equal_nan=True
-    ):
-        return None
-    drawn = DrawnUsers.of({"first": UserErrors.of(one), "second": UserErrors.of(other)})
-    measured = [summary.accuracy.metrics() for _, summary in runs]
-    shared = [
-        metric
-        for metric in METRICS
-        if metric.column in METRICS_OF_USERS and all(own.get(metric.column) is not None for own in measured)
-    ]
-    return tuple(Gain(each, *drawn.better_by(each, [("second", "first")], np.ones(1))) for each in shared)
 
 
 def _of_comparisons(first: Path, second: Path) -> Difference:
     files = read_comparison(first), read_comparison(second)
     one, other = ({_label(each): each for each in [*own.results, *own.populations]} for own in files)
-    return Difference(
-        first,
-        second,
-        _settings(*(own.config for own in files)),
-        tuple(
-            Figure(label, name, *both)
-            for label in one
-            if label in other
-            for name, both in _unequal(_compared(one[label]), _compared(other[label])).items()
-        ),
-        tuple(label for label in one if label not in other),
-        tuple(label for label in other if label not in one),
-        (),
-        None,
-    )
+    figures = [
+        Figure(label, name, *both)
+        for label in one
+        if label in other
+        for name, both in _unequal(_means(one[label]), _means(other[label])).items()
+    ]
+    settings = _settings(*(own.config for own in files))
+    only_first = tuple(label for label in one if label not in other)
+    only_second = tuple(label for label in other if label not in one)
+    return Difference(first, second, settings, tuple(figures), only_first, only_second)
 
 
 def _label(result: ProtocolResult) -> str:
@@ -442,7 +407,7 @@ def _label(result: ProtocolResult) -> str:
     return f"{result.name}{budget}" + ("" if result.population is None else f", {result.population} users")
 
 
-def _compared(result: ProtocolResult) -> dict[str, float | str | bool | None]:
+def _means(result: ProtocolResult) -> dict[str, float | str | bool | None]:
     """Return the means of a result that two comparisons are compared by."""
     evaluation = result.evaluation
     measured = {} if evaluation is None else {evaluation.metric.column: result.mean(evaluation.metric.column)}

@@ -168,7 +168,7 @@ def _worst_shown(values: Mapping[str, Sequence[float]]) -> float:
 
 
 def _draw(
-    ax: Axes, title: str, series: Sequence[Series], metric: Metric, looks: Looks,
+    ax: Axes, title: str, x: str, series: Sequence[Series], metric: Metric, looks: Looks,
     handles: Sequence[Artist] = (), *, faint: bool = True,
 ) -> None:  # fmt: skip
     """Draw at most six named lines, the others thin and grey, and baselines behind them.
@@ -180,7 +180,7 @@ def _draw(
     values: dict[str, list[float]] = {}
     for each in series:
         values.setdefault(each.label, []).extend(each.y.tolist())
-    titled(ax, title, *scale_accuracy(ax, metric, values, ends[np.isfinite(ends)].tolist()))
+    titled(ax, title, *scale_accuracy(ax, metric, values, ends[np.isfinite(ends)].tolist()), x=x)
     protocols = {each.name: each for each in series if not each.baseline}
     # What lies across has no price.
     prices = {
@@ -321,9 +321,8 @@ def draw_accuracy_against_epsilon(
         )
     ]
     log_axis(ax.xaxis, np.concatenate([curve.x for curve in curves]), at_values=True)
-    ax.set_xlabel(axis.label)
     across = _across([result for result in results if result.baseline or result.reference], metric, ax)
-    _draw(ax, f"{metric.heading}, by {axis.name}", [*across, *curves], metric, looks)
+    _draw(ax, f"{metric.heading}, by {axis.name}", axis.label, [*across, *curves], metric, looks)
 
 
 def draw_accuracy_by_round(
@@ -331,9 +330,10 @@ def draw_accuracy_by_round(
 ) -> None:
     """Draw iterative protocols as lines over their rounds, one-shot protocols as points, baselines across."""
     log_axis(ax.xaxis, np.concatenate([trace.x for trace in traces]), size)
-    ax.set_xlabel("bytes of messages per user so far, both ways")
     across = _across([result for result in results if result.baseline], metric, ax)
-    _draw(ax, metric.heading, [*across, *traces], metric, looks)
+    _draw(
+        ax, metric.heading, "bytes of messages per user so far, both ways", [*across, *traces], metric, looks
+    )
 
 
 SPENT = {"messages": "bytes_per_user", "the network": "network_bytes_per_user"}
@@ -357,14 +357,14 @@ def draw_accuracy_against_bytes(
         )
     ]
     _, right = log_axis(ax.xaxis, [point.x[0] for point in points], size)
-    ax.set_xlabel("bytes per user, both ways")
     ordered = sorted((point.x[0], metric.sort_key(point.y[0])) for point in points)
     spent, keys = np.array(ordered).T
     best = np.minimum.accumulate(keys) * (1 if metric.lower_is_better else -1)
     ax.step([*spent, right], [*best, best[-1]], where="post", color=MUTED, linewidth=1.1)
     across = _across([result for result in results if result.baseline], metric, ax)
     steps = entry("the best for as few bytes", Look(MUTED), linewidth=1.1)
-    _draw(ax, f"{metric.heading}, by bytes of {what}", [*across, *points], metric, looks, [steps])
+    title = f"{metric.heading}, by bytes of {what}"
+    _draw(ax, title, "bytes per user, both ways", [*across, *points], metric, looks, [steps])
 
 
 def draw_accuracy_against_tau(
@@ -384,10 +384,9 @@ def draw_accuracy_against_tau(
         points = [(1 / tau, each) for each in own if (tau := each.mean("tau"))]
         curves += _series(shortened(name), points, metric)
     log_axis(ax.xaxis, np.concatenate([curve.x for curve in curves]))
-    ax.set_xlabel("1 / τ: users over the noise of a sum")
     held = [each for each in across if each.baseline != NOTHING_SENT or each is beaten]
     lines = [*_across(held, metric, ax, beaten), *curves]
-    _draw(ax, metric.heading, lines, metric, looks, faint=False)
+    _draw(ax, metric.heading, "1 / τ: users over the noise of a sum", lines, metric, looks, faint=False)
 
 
 def draw_accuracy_against_users(ax: Axes, courses: Sequence[Course], metric: Metric, looks: Looks) -> None:
@@ -402,11 +401,10 @@ def draw_accuracy_against_users(ax: Axes, courses: Sequence[Course], metric: Met
         points = [(point.users, point.result) for point in course.points]
         lines += _series(shortened(course.name), points, metric)
     log_axis(ax.xaxis, users, at_values=True)
-    ax.set_xlabel("users")
     ring: dict[str, Any] = {"markersize": 11, "markerfacecolor": "none"}
     crossings = [course.crossing for course in courses if course.crossing]
     handles = [entry(f"begins to beat {base}", Look(INK, "o"), line=False, **ring)] if crossings else []
-    _draw(ax, metric.heading, lines, metric, looks, handles)
+    _draw(ax, metric.heading, "users", lines, metric, looks, handles)
     at = np.interp(np.log(crossings), np.log(users), reached) if crossings else []
     ax.plot(crossings, at, color=INK, linestyle="none", marker="o", **ring)
 

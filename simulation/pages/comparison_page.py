@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from operator import attrgetter
 
 from markupsafe import Markup
 
 from simulation.analysis import attacks
 from simulation.analysis.answer import answer_sentences
-from simulation.analysis.columns import free_column, text_column, written_column
 from simulation.analysis.gains import POPULARITY, SETS_ONLY, same_figures
 from simulation.analysis.groups import read_groups
-from simulation.analysis.populations import Course, Point, courses, population_sentence
+from simulation.analysis.populations import Point, courses, population_sentence
 from simulation.analysis.protocol_results import (
     ComparisonFiles,
     at_reference,
@@ -49,10 +47,9 @@ from simulation.pages.evaluation_parts import EvaluationPart, evaluation_parts
 from simulation.pages.groups import groups_section
 from simulation.pages.looks import looks_of
 from simulation.pages.noise import noise_of_comparison
-from simulation.pages.page import Section, bullets, figures, page, render_template, table
+from simulation.pages.page import Cell, Section, bullets, cell, figures, page, render_template, rows_table
 from simulation.pages.users import users_section
 from simulation.pages.words import comparison_in_words, data_in_words, merged_notes
-from simulation.storage.column import Column
 
 _UNPROVED = "the ε is {} and not proved; tables hold what is proved, and figures have a †."
 
@@ -196,34 +193,30 @@ def _populations_table(part: EvaluationPart) -> Markup:
     names = dict.fromkeys(each.name for each in results if each.baseline == POPULARITY)
     beaten = dict.fromkeys(dict.fromkeys(course.base for course in lines), lines)
     beaten |= {name: courses(results, metric, name) for name in names if name not in beaten}
-
-    def needed(base: str) -> Column[Course]:
-        known = {(each.name, each.budget, each.ratings): each.users_needed for each in beaten[base]}
-        return text_column(
-            f"beats {base}", lambda course: known.get((course.name, course.budget, course.ratings)), "users"
-        )
-
-    def reached(users: float) -> Column[Course]:
-        def point(course: Course) -> Point | None:
-            return next((each for each in course.points if each.users == users), None)
-
-        def text(course: Course) -> str:
-            if (at := point(course)) is None:
-                return DASH
-            sent = at.result.mean("uplink_message_mean_per_user")
-            words = ["" if sent is None else size(sent), "by τ" if at.result.mean("represents") else ""]
-            small = ", ".join(filter(None, words))
-            return Markup("{}<br><small>{}</small>").format(number(at.accuracy, metric.digits - 1), small)
-
-        return free_column(
-            f"{users:,.0f}", "users", lambda course: getattr(point(course), "accuracy", None), text
-        )
-
-    columns: list[Column[Course]] = [
-        text_column("protocol", attrgetter("name")),
-        written_column("ε", attrgetter("budget"), loss),
-        text_column("trust", lambda course: TRUST_IN_WORDS[course.points[0].result.trust]),
-        *map(needed, beaten),
-        *map(reached, sorted({point.users for course in lines for point in course.points})),
+    needed = [
+        {(each.name, each.budget, each.ratings): each.users_needed for each in every}
+        for every in beaten.values()
     ]
-    return table(f"From how many users on: {metric.label}, and bytes of messages up", columns, lines)
+
+    def reached(point: Point | None) -> tuple[float | None, str]:
+        if point is None:
+            return None, DASH
+        sent = point.result.mean("uplink_message_mean_per_user")
+        words = ["" if sent is None else size(sent), "by τ" if point.result.mean("represents") else ""]
+        written = number(point.accuracy, metric.digits - 1), ", ".join(filter(None, words))
+        return point.accuracy, Markup("{}<br><small>{}</small>").format(*written)
+
+    counts = sorted({point.users for course in lines for point in course.points})
+    rows: list[Sequence[Cell]] = [
+        (
+            course.name,
+            cell(course.budget, loss),
+            TRUST_IN_WORDS[course.points[0].result.trust],
+            *(each.get((course.name, course.budget, course.ratings)) for each in needed),
+            *map(reached, map({point.users: point for point in course.points}.get, counts)),
+        )
+        for course in lines
+    ]
+    users = [(f"beats {base}", "users") for base in beaten] + [(f"{each:,.0f}", "users") for each in counts]
+    caption = f"From how many users on: {metric.label}, and bytes of messages up"
+    return rows_table(caption, ["protocol", "ε", "trust", *users], rows)

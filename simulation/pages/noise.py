@@ -24,7 +24,7 @@ from simulation.analysis.protocol_results import (
     reference_budget,
 )
 from simulation.analysis.vocabulary import grouped_by
-from simulation.pages.drawing import Panel, Plot, entry, legend, log_axis, point, titled
+from simulation.pages.drawing import Panel, Plot, curve, entry, legend, log_axis, point, titled
 from simulation.pages.looks import (
     DASHED,
     DASHES,
@@ -85,8 +85,7 @@ def draw_expected(ax: Axes, mechanisms: Sequence[tuple[str, Look, DeviceChannel]
         handles[float(noise.expected[-1]) + place * 1e-9] = entry(named, Look(colour, look.marker, dashes))
     if inputs.size <= 6:
         ax.set_xticks(inputs, [f"{rating:g}" for rating in inputs])
-    titled(ax, "Mean of what the server reads, E[r*|r]")
-    ax.set_xlabel("true rating, r")
+    titled(ax, "Mean of what the server reads, E[r*|r]", x="true rating, r")
     legend(ax, [handles[at] for at in sorted(handles, reverse=True)])
 
 
@@ -109,8 +108,7 @@ def _draw_densities(ax: Axes, channel: Channel) -> None:
                 style: dict[str, Any] = {"ha": "center", "color": colour, "textcoords": "offset points"}
                 ax.annotate(f"{density[end] * step:.0%}", at, (0, 4), fontsize=10, **style)
     ax.set_ylim(bottom=0)
-    titled(ax, "What the server reads")
-    ax.set(xlabel="what the server reads, r*", ylabel="density, by true rating r")
+    titled(ax, "What the server reads", x="what the server reads, r*", y="density, by true rating r")
     legend(ax, handles, columns=4)
 
 
@@ -132,8 +130,12 @@ def _draw_matrix(ax: Axes, channel: Channel) -> None:
     ax.set_xticks(range(channel.symbols), sent)
     ax.set_yticks(range(levels.size), _ticks(channel.inputs[levels]))
     ax.grid(visible=False)
-    titled(ax, "Probability of each symbol")
-    ax.set(xlabel="symbol sent: what the server reads for it, r*", ylabel="true rating, r")
+    titled(
+        ax,
+        "Probability of each symbol",
+        x="symbol sent: what the server reads for it, r*",
+        y="true rating, r",
+    )
 
 
 def _shown(rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -196,8 +198,7 @@ def _draw_sampled_noise(ax: Axes, noises: Sequence[SampledNoise]) -> None:
         label = shortened(f"{noise.protocol}, {noise.mechanism}", _LONGEST)
         handles.append(entry(label, Look(colour, "", dashes)))
     ax.set_xlim(_window(noises))
-    titled(ax, "Noise: samples filled, theory as a line")
-    ax.set(xlabel="noise r* − r", ylabel="density")
+    titled(ax, "Noise: samples filled, theory as a line", x="noise r* − r", y="density")
     legend(ax, handles, columns=1)
 
 
@@ -258,10 +259,8 @@ def _draw_distances(ax: Axes, results: Sequence[ProtocolResult]) -> None:
             said = [
                 f"{shortened(name)}, ε {loss:.3g}: {words} {value:.3g}" for loss, value in drawn[name, column]
             ]
-            ax.plot(x, y, color=colour, linestyle=dashes)
-            point(ax, x, y, colour, said, markersize=5)
-    titled(ax, "Root mean square per cell, in rating units")
-    ax.set_xlabel("ε per cell, rated or not")
+            curve(ax, x, y, Look(colour, "o", dashes), "", said, markersize=5)
+    titled(ax, "Root mean square per cell, in rating units", x="ε per cell, rated or not")
     handles = [entry(shortened(name), Look(colour, "o")) for name, colour in colours.items()]
     legend(ax, [*handles, *(entry(words, Look(INK, "", dashes)) for _, words, dashes in _LINES)])
 
@@ -284,8 +283,7 @@ def mixture_plots(mixture: FittedMixture) -> list[Plot]:
 
 def _draw_likelihood(ax: Axes, trace: Sequence[float]) -> None:
     ax.plot(range(1, len(trace) + 1), trace, color=SERIES[0], marker="o", markersize=4)
-    titled(ax, "Log-likelihood by step")
-    ax.set_xlabel("step")
+    titled(ax, "Log-likelihood by step", x="step")
 
 
 def _draw_mixture(ax: Axes, mixture: FittedMixture) -> None:
@@ -302,8 +300,7 @@ def _draw_mixture(ax: Axes, mixture: FittedMixture) -> None:
         words = f"π {mixture.pi[place]:.2f}, σ {mixture.sigma[place]:.2f}"
         handles.append(entry(words, Look(colour, "", dashes)))
     ax.set_ylim(bottom=0)
-    titled(ax, "Noise estimated by the mixture")
-    ax.set(xlabel="residual, in rating units", ylabel="density")
+    titled(ax, "Noise estimated by the mixture", x="residual, in rating units", y="density")
     legend(ax, handles)
 
 
@@ -347,8 +344,7 @@ def _draw_rated(
     ax.set_yticks(rows, [shortened(name) for name, _ in rated])
     ax.set_ylim(len(rated) - 0.4, -0.6)
     ax.grid(visible=False)
-    titled(ax, title)
-    ax.set_xlabel("rating" if total <= len(rated) else f"rating; {total - len(rated)} more not shown")
+    titled(ax, title, x="rating" if total <= len(rated) else f"rating; {total - len(rated)} more not shown")
 
 
 def noise_of_comparison(files: ComparisonFiles, looks: Looks) -> list[Plot]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from simulation.pages.deployment import Traffic
 from simulation.pages.drawing import (
     Panel,
     Plot,
+    curve,
     entry,
     legend,
     log_axis,
@@ -55,6 +56,7 @@ from simulation.storage.summary import PrivacySummary
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 
@@ -83,8 +85,7 @@ def _histogram(ax: Axes, title: str, values: Floats, colour: str, unit: str, lab
     marked = ((median, "median", SOLID), (p95, "95th percentile", DASHED))
     for value, _, dashes in marked:
         ax.axvline(value, color=INK, linewidth=1.1, linestyle=dashes)
-    titled(ax, title)
-    ax.set(xlabel=label, ylabel="share of users")
+    titled(ax, title, x=label, y="share of users")
     percent(ax.yaxis)
     legend(
         ax,
@@ -193,7 +194,7 @@ def draw_rounds(ax: Axes, run: RunFiles, metric: Metric, title: str, baseline: f
     rounds = evaluated_rounds(run.rounds, metric)
     spent = np.array([total for _, total, _ in rounds]) / run.summary.traffic.users
     values = np.array([value for *_, value in rounds])
-    handles = [entry(f"rounds {rounds[0][0]} to {rounds[-1][0]}", Look(_colour(run), "o"))]
+    handles = []
     if baseline is not None and metric.column in HELD_AGAINST:
         handles.append(
             entry(f"nothing sent: {number(baseline, metric.digits - 1)}", Look(INK), linewidth=1.2)
@@ -206,16 +207,22 @@ def draw_rounds(ax: Axes, run: RunFiles, metric: Metric, title: str, baseline: f
     else:
         ax.set_xlim(0, 1.05 * spent.max())
         ax.xaxis.set_major_formatter(lambda value, _: size(value))
-    if len(handles) > 1:
+    if handles:
         shade(ax, np.array(ax.get_xlim()), np.full(2, baseline), metric)
     words = [
         f"round {place}: {metric.label} {value:.{metric.digits}f}, {size(at)} per user so far"
         for at, (place, _, value) in zip(spent, rounds, strict=True)
     ]
-    ax.plot(spent, values[: spent.size], color=_colour(run))
-    point(ax, spent, values[: spent.size], _colour(run), words, markersize=5)
-    titled(ax, title, *_worse(metric, rounds[-1][2], baseline))
-    ax.set(xlabel="bytes per user so far, both ways", ylabel=metric.heading)
+    named = f"rounds {rounds[0][0]} to {rounds[-1][0]}"
+    look = Look(_colour(run), "o")
+    handles.insert(0, curve(ax, spent, values[: spent.size], look, named, words, markersize=5))
+    titled(
+        ax,
+        title,
+        *_worse(metric, rounds[-1][2], baseline),
+        x="bytes per user so far, both ways",
+        y=metric.heading,
+    )
     legend(ax, handles)
 
 
@@ -223,13 +230,11 @@ def _draw_ranks(ax: Axes, title: str, ranks: Floats, colour: str) -> None:
     """Draw which share of the test items is among the first of the lists."""
     lengths = np.arange(1, LONGEST_LIST + 1)
     shares = np.array([np.mean(ranks <= length) for length in lengths])
-    ax.plot(lengths, shares, color=colour)
     ax.set_ylim(0, max(float(shares[-1]), 0.01) * 1.05)
     words = [f"{share:.1%} among the first {length}" for length, share in zip(lengths, shares, strict=True)]
-    point(ax, lengths, shares, colour, words, markersize=5)
+    curve(ax, lengths, shares, Look(colour, "o"), "", words, markersize=5)
     percent(ax.yaxis)
-    titled(ax, title)
-    ax.set(xlabel="length of the lists", ylabel="share of test items")
+    titled(ax, title, x="length of the lists", y="share of test items")
 
 
 def _draw_losses(ax: Axes, run: RunFiles) -> None:
@@ -308,22 +313,24 @@ def draw_periods(ax: Axes, run: RunFiles, metric: Metric, title: str) -> None:
     for key, label, colour, dashes in (*_PERIODS, (metric.column, "users present", SERIES[0], SOLID)):
         figures = _by_period(run, key)
         if np.isfinite(figures).any():
-            _draw_period(ax, figures, label, colour, dashes)
-            handles.append(entry(label, Look(colour, "", dashes)))
-    titled(ax, title)
+            handles.append(_draw_period(ax, figures, label, Look(colour, "o", dashes)))
     days = run.config["schedule"]["days"]
-    ax.set(xlabel=f"period of {days:g} days", ylabel=metric.heading)
+    titled(ax, title, x=f"period of {days:g} days", y=metric.heading)
     legend(ax, handles[::-1])
 
 
 def draw_averaging(ax: Axes, run: RunFiles) -> None:
     """Draw how many ratings whoever reads all reports comes to know."""
     ax.set_ylim(0.5, 1.0)
-    _draw_period(ax, _by_period(run, _RECOVERED), "recovered", SERIES[0], SOLID)
+    _draw_period(ax, _by_period(run, _RECOVERED), "recovered", Look(SERIES[0], "o"))
     percent(ax.yaxis)
-    titled(ax, "Ratings that all reports so far tell")
     days = run.config["schedule"]["days"]
-    ax.set(xlabel=f"period of {days:g} days", ylabel="share of the reported ratings")
+    titled(
+        ax,
+        "Ratings that all reports so far tell",
+        x=f"period of {days:g} days",
+        y="share of the reported ratings",
+    )
 
 
 def periods_panels(run: RunFiles, metric: Metric) -> list[Panel]:
@@ -343,13 +350,10 @@ def _by_period(run: RunFiles, key: str) -> Floats:
     return np.array([np.nan if figure is None else figure for figure in figures], dtype=np.float64)
 
 
-def _draw_period(ax: Axes, figures: Floats, label: str, colour: str, dashes: Any) -> None:
-    periods = np.arange(1, figures.size + 1)
-    ax.plot(periods, figures, color=colour, linestyle=dashes)
-    words = [
-        f"period {place}: {label} {figure:.4g}" for place, figure in enumerate(figures.tolist(), start=1)
-    ]
-    point(ax, periods, figures, colour, words, markersize=4)
+def _draw_period(ax: Axes, figures: Floats, label: str, look: Look) -> Artist:
+    periods = range(1, figures.size + 1)
+    words = [f"period {place}: {label} {figure:.4g}" for place, figure in zip(periods, figures, strict=True)]
+    return curve(ax, periods, figures, look, label, words, markersize=4)
 
 
 SPREAD_QUANTILES = (0, 5, 25, 50, 75, 95, 100)

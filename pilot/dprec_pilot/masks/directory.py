@@ -15,17 +15,22 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    ECDSA,
+    SECP384R1,
+    EllipticCurvePrivateKey,
+    EllipticCurvePublicKey,
+)
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA384
+from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 
 from dprec.secure_aggregation.messages import KEYS_BYTES, SIGNATURE_BYTES
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ec import (
-        ECDSA,
-        EllipticCurvePrivateKey,
-        EllipticCurvePublicKey,
-    )
-
+_ALGORITHM = ECDSA(SHA384(), deterministic_signing=True)
 _NUMBER_BYTES = SIGNATURE_BYTES // 2
 
 _SUM = "dprec secure sum"
@@ -62,27 +67,18 @@ class Directory:
 
     def has_signed(self, user: int, message: bytes, signature: bytes) -> bool:
         """Return whether a signature is that of a user's device under a message."""
-        from cryptography.exceptions import InvalidSignature
-        from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
-
         verifying = self._verifying(user)
         if verifying is None or len(signature) != SIGNATURE_BYTES:
             return False
-        r, s = (
-            int.from_bytes(part, "big") for part in (signature[:_NUMBER_BYTES], signature[_NUMBER_BYTES:])
-        )
+        r, s = (int.from_bytes(signature[at:][:_NUMBER_BYTES], "big") for at in (0, _NUMBER_BYTES))
         try:
-            verifying.verify(encode_dss_signature(r, s), message, _algorithm())
+            verifying.verify(encode_dss_signature(r, s), message, _ALGORITHM)
         except InvalidSignature:
             return False
         return True
 
     def _verifying(self, user: int) -> EllipticCurvePublicKey | None:
         """Return the public key of a user's device; None if it has none that signs."""
-        from cryptography.exceptions import UnsupportedAlgorithm
-        from cryptography.hazmat.primitives.asymmetric.ec import SECP384R1, EllipticCurvePublicKey
-        from cryptography.hazmat.primitives.serialization import load_ssh_public_key
-
         try:
             key = load_ssh_public_key(self.keys[user].encode())
         except (ValueError, UnsupportedAlgorithm):
@@ -126,14 +122,5 @@ class SigningParty(SumParties):
 
     def signed(self, keys: bytes, user: int, round_index: int) -> bytes:
         """Return the device's public keys of the sum of a round with their signature."""
-        from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-
-        r, s = decode_dss_signature(self.key.sign(self._message(keys, user, round_index), _algorithm()))
+        r, s = decode_dss_signature(self.key.sign(self._message(keys, user, round_index), _ALGORITHM))
         return keys + b"".join(number.to_bytes(_NUMBER_BYTES, "big") for number in (r, s))
-
-
-def _algorithm() -> ECDSA:
-    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
-    from cryptography.hazmat.primitives.hashes import SHA384
-
-    return ECDSA(SHA384(), deterministic_signing=True)

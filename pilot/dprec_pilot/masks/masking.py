@@ -3,6 +3,19 @@
 Device u sends x_u + PRG(b_u) + sum over its neighbours v of +-PRG(s_uv), modulo a power of two. Of two
 neighbours the lower one adds and the other subtracts, so that both masks vanish from the total. The messages
 are those of `dprec.secure_aggregation.messages`.
+
+The secrets behind masks: key pairs, shared seeds, and secrets cut into shares (Shamir [shamir1979]).
+
+A secret is `ELEMENTS` numbers modulo a prime, 154 bits. Each is the constant of a polynomial of its own, of
+which the other coefficients are uniform; the holder at point x > 0 has the values there.
+
+The mask key yields the private key behind a device's masks with its neighbours; the self seed yields the mask
+of its own. Neighbours reveal shares of the one if it drops out and of the other if it does not, never of
+both: with both, its masked vector could be read.
+
+Whoever puts a secret together can tell whether a share was wrong, however few there are. A mask key has a
+public key. The last number of a self seed is a hash of the others, which are 124 bits. A wrong share moves
+the numbers by what depends on no secret, so it is not noticed with a probability of 2**-31.
 """
 
 from __future__ import annotations
@@ -13,6 +26,7 @@ from typing import Self
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from numpy.typing import NDArray
 
@@ -21,7 +35,149 @@ from dprec.secure_aggregation import GraphSize, MaskGraph, SumContext, pack_vect
 from dprec.secure_aggregation.encoding import word_type
 from dprec.secure_aggregation.messages import KEYS_BYTES, PUBLIC_BYTES, SEALED_BYTES, SECRET_BYTES
 from dprec.secure_aggregation.streams import derived_key, stream
-from dprec_pilot.masks import secrets
+
+PRIME = 2**31 - 1
+"""Products of two numbers below it fit into 62 bits."""
+
+ELEMENTS = 5
+"""Numbers of a secret."""
+
+_ELEMENT, _WORD = np.dtype("<u4"), np.dtype("<u8")
+
+
+def field_elements(random_words: Uint64s) -> Uint64s:
+    """Map pairs of words to numbers modulo the prime, within 1 + 2**-96 of equally likely, shape (...)."""
+    # Words modulo a prime p: 2**64 = 4 (mod 2**31 - 1), since 2**62 = 1.
+    high, low = random_words[..., 0] % PRIME, random_words[..., 1] % PRIME
+    elements: Uint64s = (4 * high + low) % PRIME
+    return elements
+
+
+def shares(polynomials: Uint64s, points: int) -> Uint64s:
+    """Return the shares of secrets at 1, 2, ..., by Horner's rule, shape (secrets, points, elements).
+
+    ``polynomials``, shape (secrets, threshold, elements): the secret first, then the uniform coefficients of
+    higher powers.
+    """
+    x = np.arange(1, points + 1, dtype=np.uint64)[:, None]
+    values = np.zeros((len(polynomials), points, polynomials.shape[2]), dtype=np.uint64)
+    for power in range(polynomials.shape[1] - 1, -1, -1):
+        values = (values * x + polynomials[:, None, power]) % PRIME
+    return values
+
+
+def put_together(points: AnyInts, held: Uint64s) -> Uint64s:
+    """Put secrets together: the polynomials' values at 0 (Lagrange), shape (secrets, elements).
+
+    ``points``, shape (secrets, threshold), are distinct; ``held``, shape (secrets, threshold, elements).
+    """
+    x = points.astype(np.uint64)
+    above, below = np.ones_like(x), np.ones_like(x)
+    for other in range(x.shape[1]):
+        factor = x[:, other, None]
+        difference = (factor + PRIME - x) % PRIME
+        itself = np.arange(x.shape[1]) == other
+        above = np.where(itself, above, above * factor % PRIME)
+        below = np.where(itself, below, below * difference % PRIME)
+    weights = above * _inverses(below) % PRIME
+    # Sums of fewer than 2**33 products, each reduced before it is added.
+    whole: Uint64s = (weights[:, :, None] * held % PRIME).sum(axis=1, dtype=np.uint64) % PRIME
+    return whole
+
+
+def as_bytes(elements: Uint64s) -> list[bytes]:
+    """Return secrets or shares as bytes, from shape (count, elements)."""
+    return [row.tobytes() for row in elements.astype(_ELEMENT)]
+
+
+def from_bytes(data: bytes) -> Uint64s:
+    """Read secrets or shares that stand one after the other, shape (count, elements), or raise ValueError."""
+    if len(data) % SECRET_BYTES:
+        raise ValueError(f"{len(data)} bytes of shares, which have {SECRET_BYTES} each")
+    elements = np.frombuffer(data, dtype=_ELEMENT).astype(np.uint64).reshape(-1, ELEMENTS)
+    if (elements >= PRIME).any():
+        raise ValueError("a share outside its field")
+    return elements
+
+
+def _inverses(values: Uint64s) -> Uint64s:
+    """Return values ** (PRIME - 2), modulo the prime."""
+    result, power, exponent = np.ones_like(values), values, PRIME - 2
+    while exponent:
+        if exponent & 1:
+            result = result * power % PRIME
+        power = power * power % PRIME
+        exponent >>= 1
+    return result
+
+
+def public_key(private: bytes) -> bytes:
+    """Return the public key of a private one."""
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def agreed_key(private: bytes, other: bytes, purpose: str, context: bytes) -> bytes:
+    """Return the key of two devices for a purpose and context, from one's private and the other's public key.
+
+    Raises ValueError when the public key is none that X25519 accepts.
+    """
+    known = X25519PrivateKey.from_private_bytes(private)
+    return derived_key(known.exchange(X25519PublicKey.from_public_bytes(other)), purpose, context)
+
+
+def is_public_key(data: bytes) -> bool:
+    """Return whether X25519 agrees on a key with whoever has this public one."""
+    try:
+        agreed_key(bytes(PUBLIC_BYTES), data, "trial", b"")
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class SharedSecrets:
+    """The secrets of some devices as polynomials, of which neighbours are given values."""
+
+    mask_keys: Uint64s
+    self_seeds: Uint64s
+    """The secrets are the constants; shape (users, threshold, elements)."""
+
+    @classmethod
+    def of(cls, keys: Sequence[bytes], threshold: int) -> Self:
+        """Draw the secrets from the devices' keys of a sum."""
+        size = 2 * threshold * ELEMENTS * 2
+        words = [stream(derived_key(key, "polynomials"), size, _WORD) for key in keys]
+        shape = (len(keys), 2, threshold, ELEMENTS, 2)
+        elements = field_elements(np.concatenate(words).astype(np.uint64).reshape(shape))
+        elements[:, 1, 0, -1] = _hashes(elements[:, 1, 0, :-1])
+        return cls(elements[:, 0], elements[:, 1])
+
+    def private_keys(self) -> list[bytes]:
+        """Return the private keys behind the masks with neighbours."""
+        return mask_private_keys(self.mask_keys[:, 0])
+
+    def seeds(self) -> list[bytes]:
+        """Return the seeds of the devices' own masks."""
+        return as_bytes(self.self_seeds[:, 0])
+
+
+def are_seeds(elements: Uint64s) -> Bools:
+    """Return which secrets are those of a device's own mask, shape (count,), from shape (count, elements)."""
+    whole: Bools = elements[:, -1] == _hashes(elements[:, :-1])
+    return whole
+
+
+def _hashes(numbers: Uint64s) -> Uint64s:
+    """Return a number for those of each secret, shape (count,)."""
+    hashed = [derived_key(row, "check of a seed") for row in as_bytes(numbers)]
+    words = np.frombuffer(b"".join(hashed), dtype=_WORD).astype(np.uint64)
+    return field_elements(words.reshape(len(hashed), -1)[:, :2])
+
+
+def mask_private_keys(mask_keys: Uint64s) -> list[bytes]:
+    """Return the private keys that mask keys yield, from shape (users, elements)."""
+    return [derived_key(secret, "mask key") for secret in as_bytes(mask_keys)]
+
 
 Words = NDArray[np.unsignedinteger]
 """Integers modulo a power of two; bits above those of the modulus have no meaning until they are cut."""
@@ -39,7 +195,7 @@ def self_mask(context: SumContext, seed: bytes) -> Words:
 
 def pair_mask(context: SumContext, private: bytes, public: bytes) -> Words:
     """Return the mask that two devices share, from one's private and the other's public key."""
-    key = secrets.agreed_key(private, public, "pair mask", context.identity)
+    key = agreed_key(private, public, "pair mask", context.identity)
     return stream(key, context.size, word_type(context.bits))
 
 
@@ -72,30 +228,28 @@ def masked_vector(
     return masked
 
 
-@dataclass(frozen=True, eq=False)
-class RevealedShares:
-    """What neighbours reveal of each device: of its seed if it is there, else of its mask key."""
+Shares = tuple[Ints, Uint64s]
+"""Of each device, what neighbours reveal: of its seed if it is there, else of its mask key.
 
-    points: Ints
-    """Where the neighbours' shares are, from 1; shape (users, threshold)."""
-    held: Uint64s
-    """Shape (users, threshold, elements)."""
+Where the neighbours' shares are, from 1, shape (users, threshold); the shares, shape (users, threshold,
+elements).
+"""
 
-    @classmethod
-    def among(cls, revealed: Uint64s, known: Bools, threshold: int) -> Self:
-        """Choose as many shares as the threshold, the first of those that are known.
 
-        ``revealed``, shape (users, degree, elements); ``known``, shape (users, degree).
-        """
-        first = np.argsort(~known, axis=1, kind="stable")[:, :threshold]
-        return cls(first + 1, np.take_along_axis(revealed, first[:, :, None], axis=1))
+def first_shares(revealed: Uint64s, known: Bools, threshold: int) -> Shares:
+    """Choose as many shares as the threshold, the first of those that are known.
+
+    ``revealed``, shape (users, degree, elements); ``known``, shape (users, degree).
+    """
+    first = np.argsort(~known, axis=1, kind="stable")[:, :threshold]
+    return first + 1, np.take_along_axis(revealed, first[:, :, None], axis=1)
 
 
 def unmasked_total(
     masked: Words,
     masking: Bools,
     present: Bools,
-    revealed: RevealedShares,
+    revealed: Shares,
     graph: MaskGraph,
     public: Sequence[bytes],
     context: SumContext,
@@ -106,16 +260,16 @@ def unmasked_total(
     the mask keys of all these. Raises SpoiledSharesError when a secret that was put together is another one
     than its device had.
     """
-    whole = secrets.secrets(revealed.points, revealed.held)
-    spoiled = np.flatnonzero(present & ~secrets.are_seeds(whole))
+    whole = put_together(*revealed)
+    spoiled = np.flatnonzero(present & ~are_seeds(whole))
     if spoiled.size:
         raise SpoiledSharesError(f"shares of device {spoiled[0]} that are not those of its seed")
     total = masked.astype(word_type(context.bits))
-    for seed in secrets.as_bytes(whole[present]):
+    for seed in as_bytes(whole[present]):
         total -= self_mask(context, seed)
     gone = np.flatnonzero(masking & ~present)
-    for user, private in zip(gone.tolist(), secrets.mask_private_keys(whole[gone]), strict=True):
-        if secrets.public_key(private) != public[user]:
+    for user, private in zip(gone.tolist(), mask_private_keys(whole[gone]), strict=True):
+        if public_key(private) != public[user]:
             raise SpoiledSharesError(f"shares of device {user} that are not those of its mask key")
         left = graph.neighbours[user][present[graph.neighbours[user]]]
         # Its own masks with those who are left would have cancelled theirs.
@@ -150,7 +304,7 @@ class MaskingDevice:
     """What one device says in one sum. Whoever asks it keeps to the order of the steps.
 
     It has no memory: its secrets follow from ``key``, its key of this sum from
-    `dprec.secure_aggregation.secrets.device_keys`, and what neighbours have said is given to it again in each
+    `dprec.secure_aggregation.device_keys`, and what neighbours have said is given to it again in each
     step. ``user``: its own number in the sum; ``identity``: see `SumContext`.
 
     A neighbour that has said nothing stands in messages as zeros. Every step raises ValueError for a message
@@ -162,19 +316,19 @@ class MaskingDevice:
     ) -> None:
         self._user, self._neighbours = user, neighbours
         self._size, self._identity = graph_size, identity
-        self._channel = secrets.channel_private_key(key)
-        self._secrets = secrets.SharedSecrets.of([key], graph_size.threshold)
+        self._channel = derived_key(key, "channel key")
+        self._secrets = SharedSecrets.of([key], graph_size.threshold)
         self._private = self._secrets.private_keys()[0]
 
     def advertise(self) -> bytes:
         """Return the public keys: of its masks, and of its channel."""
-        return secrets.public_key(self._private) + secrets.public_key(self._channel)
+        return public_key(self._private) + public_key(self._channel)
 
     def share(self, keys_of_neighbours: bytes) -> bytes:
         """Return shares of its two secrets for every neighbour with keys, encrypted for it."""
         keys = self._enough(pieces(keys_of_neighbours, self._size.degree, KEYS_BYTES))
         given = [
-            secrets.as_bytes(secrets.shares(polynomials, self._size.degree)[0])
+            as_bytes(shares(polynomials, self._size.degree)[0])
             for polynomials in (self._secrets.mask_keys, self._secrets.self_seeds)
         ]
         sealed = [
@@ -238,9 +392,6 @@ class MaskingDevice:
 
     def _cipher(self, keys_of_neighbour: bytes, sender: int) -> ChaCha20Poly1305:
         """Return the cipher for shares between this device and a neighbour, in one direction."""
-        identity, public = (
-            self._identity + sender.to_bytes(8, "little"),
-            keys_of_neighbour[PUBLIC_BYTES:],
-        )
+        identity, public = self._identity + sender.to_bytes(8, "little"), keys_of_neighbour[PUBLIC_BYTES:]
         # A key of its own for either direction and every sum: the nonce need not change.
-        return ChaCha20Poly1305(secrets.agreed_key(self._channel, public, "share channel", identity))
+        return ChaCha20Poly1305(agreed_key(self._channel, public, "share channel", identity))

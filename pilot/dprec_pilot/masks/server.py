@@ -25,13 +25,15 @@ from dprec.secure_aggregation.messages import PUBLIC_BYTES, SEALED_BYTES, SECRET
 from dprec.sums import Layout, SecureAggregation
 from dprec_pilot.masks.directory import SumParties
 from dprec_pilot.masks.masking import (
-    RevealedShares,
+    ELEMENTS,
     SpoiledSharesError,
+    first_shares,
+    from_bytes,
+    is_public_key,
     pack_presence,
     pieces,
     unmasked_total,
 )
-from dprec_pilot.masks.secrets import ELEMENTS, from_bytes, is_public_key
 from strategies.releases import Release, ReleaseExchange
 from strategies.rounds import RoundAccount, request_content
 
@@ -84,7 +86,7 @@ class MaskedExchange(ReleaseExchange):
         masking = _flags(self._sealed, present.size)
         if (known[masking].sum(axis=1) < threshold).any():
             return None
-        shares = RevealedShares.among(revealed, known, threshold)
+        shares = first_shares(revealed, known, threshold)
         public = [self._keys.get(user, b"")[:PUBLIC_BYTES] for user in range(present.size)]
         context = self.aggregation.sum_of(self.parties.identity(release.round_index), layout, multiplier)
         masked = total.total.astype(np.uint64)

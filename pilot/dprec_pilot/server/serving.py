@@ -14,8 +14,7 @@ from flwr.serverapp import Grid, ServerApp
 from threadpoolctl import threadpool_limits
 
 from dprec.errors import InputError, within
-from dprec_pilot.server.deliveries import deliver, keep_deliveries
-from dprec_pilot.server.journal import JOURNAL, Begun, Journal, JournalGrid
+from dprec_pilot.server.journal import JOURNAL, Begun, Journal, JournalGrid, deliver, keep_deliveries
 from dprec_pilot.server.run_log import LOG, FollowedGrid, RunLog, followed, said_aloud
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, check_new
 from simulation.protocols.base import with_declared_losses
@@ -46,20 +45,14 @@ _CONTENTS_SECONDS = 10.0
 
 
 def server_app() -> ServerApp:
-    """Return the app that a SuperLink runs; its run configuration is that of `deployment/`."""
+    """Return the app that a SuperLink runs; its run configuration is that of `app/`."""
     app = ServerApp()
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
-        from flwr.superlink.grid import InMemoryGrid
-
-        from dprec_pilot.server.simulated_pilot import serve_made_up
         from simulation.pages import report
 
         given = context.run_config
-        if isinstance(grid, InMemoryGrid):  # Flower simulates
-            serve_made_up(grid, given)
-            return
         folder, output = _places(given, context.run_id)
         with said_aloud(), bounded_pulls(_CONTENTS_SECONDS):
             if given.get("resume", False):

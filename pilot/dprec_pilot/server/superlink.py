@@ -34,7 +34,7 @@ from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 from dprec.errors import InputError, RunError, one_line
 from dprec_pilot.device.fleet import certificate_error
 from dprec_pilot.files import check_address, read_text, unusable
-from dprec_pilot.server import deliveries
+from dprec_pilot.server import journal
 from dprec_pilot.server.server_folder import ServerFolder, check_new
 from simulation.storage.directories import CONFIG, SUMMARY
 
@@ -248,7 +248,7 @@ def forget(output: Path) -> int:
     """
     if not (output / SUMMARY).exists():
         raise InputError(str(output), "no complete run", "the directory of a run that has ended")
-    return deliveries.forget(output)
+    return journal.forget(output)
 
 
 def _started(folder: ServerFolder, settings: Settings, app: Path | None, superlink: str | None) -> int:

@@ -1,7 +1,6 @@
-"""The app of `deployment/` in Flower's own runtimes: it plays a pilot in one, and refuses in the other."""
+"""The app on a SuperNode of Flower: it refuses."""
 
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -10,13 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pilot.tests.deployed.kills import listens
 from pilot.tests.deployed.wire import PROGRAMS, free_port
-from simulation import run
-from simulation.storage.run_files import read_run
 from tests.paths import ROOT
 from tests.waiting import PATIENCE_SECONDS, wait_until
 
@@ -109,27 +105,9 @@ def flower(tmp_path: Path) -> Iterator[Flower]:
         process.wait()
 
 
-def test_it_plays_a_pilot_in_the_simulation_runtime(flower: Flower, tmp_path: Path) -> None:
-    flower.start(f"{SUPERLINK} --simulation")
-    settings = f'output="{tmp_path / "out"}" page=false'
-    log = flower.run(APP, "--federation-config", NODES, "--run-config", settings)
-    told = re.search(r"```\n(400 made-up people.*?)```", (APP / "README.md").read_text(), re.DOTALL)
-    assert told is not None
-    for line in told[1].replace("10 nodes", "3 nodes").splitlines():
-        assert line in log.splitlines(), log
-    played = read_run(tmp_path / "out")
-    made_up = {"kind": "synthetic", "users": 400, "items": 300, "ratings": 30_000}
-    here = ["simulation.backend=local"]
-    simulated = run("one-bit-on-device", dataset=made_up, overrides=here, page=False)
-    assert np.array_equal(played.predictions["prediction"], simulated.predictions["prediction"])
-    for column in ("uplink_message_bytes", "downlink_message_bytes", "epsilon_per_user"):
-        assert np.array_equal(played.traffic[column], simulated.traffic[column])
-
-
 def test_a_supernode_that_runs_it_refuses(flower: Flower, tmp_path: Path) -> None:
-    """Although whoever started it calls it a partition, and the run has no folder, as in a simulation."""
     asking = shutil.copytree(APP, tmp_path / "asking")
-    (asking / "dprec_pilot" / "server_app.py").write_text(ASKING)
+    (asking / "dprec_pilot_app" / "server_app.py").write_text(ASKING)
     flower.start(SUPERLINK)
     flower.start(
         "flower-supernode --insecure --superlink 127.0.0.1:{port} --port {own} "

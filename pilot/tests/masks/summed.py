@@ -7,8 +7,8 @@ import numpy as np
 from dprec.arrays import AnyInts, Bools, Ints, Uint64s
 from dprec.secure_aggregation import GraphSize, MaskGraph, SumContext, reduced
 from dprec.secure_aggregation.encoding import word_type
-from dprec_pilot.masks import secrets
-from dprec_pilot.masks.masking import RevealedShares, Words, masked_vector, unmasked_total
+from dprec_pilot.masks import masking as secrets
+from dprec_pilot.masks.masking import Shares, Words, first_shares, masked_vector, unmasked_total
 
 
 class TooFewSharesError(Exception):
@@ -17,13 +17,13 @@ class TooFewSharesError(Exception):
 
 def of_one_secret(
     of_seeds: Uint64s, of_keys: Uint64s, graph: MaskGraph, threshold: int, present: Bools
-) -> RevealedShares:
+) -> Shares:
     """Choose as many shares as the threshold, of the first neighbours that are present.
 
     ``of_seeds``, ``of_keys``, shape (users, degree, elements): all shares that neighbours hold.
     """
     of_one = np.where(present[:, None, None], of_seeds, of_keys)
-    return RevealedShares.among(of_one, present[graph.neighbours], threshold)
+    return first_shares(of_one, present[graph.neighbours], threshold)
 
 
 def check_threshold(graph: MaskGraph, threshold: int, present: Bools) -> None:
@@ -43,7 +43,7 @@ class MaskedSum:
         self._threshold, self._context = graph_size.threshold, context
         self._secrets = secrets.SharedSecrets.of(keys, graph_size.threshold)
         self._private, self._seeds = self._secrets.private_keys(), self._secrets.seeds()
-        self._public = secrets.public_keys(self._private)
+        self._public = list(map(secrets.public_key, self._private))
 
     def masked(self, user: int, vector: AnyInts) -> Words:
         """Return what a device sends in place of its vector, modulo the modulus, shape (size,)."""

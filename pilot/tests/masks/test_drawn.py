@@ -5,8 +5,7 @@ import numpy as np
 from dprec.arrays import AnyInts
 from dprec.secure_aggregation import SumContext
 from dprec.secure_aggregation.streams import derived_key
-from dprec_pilot.masks.masking import pair_mask, self_mask
-from dprec_pilot.masks.secrets import ELEMENTS, PRIME, SharedSecrets, public_key, shares
+from dprec_pilot.masks.masking import ELEMENTS, PRIME, SharedSecrets, pair_mask, public_key, self_mask, shares
 from tests.distributions import check_counts, check_independent
 
 CONTEXT = SumContext(b"a sum", 40_000, 16)

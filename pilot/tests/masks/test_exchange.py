@@ -21,26 +21,24 @@ from dprec.secure_aggregation import (
 )
 from dprec.secure_aggregation.messages import KEYS_BYTES, SEALED_BYTES, SIGNATURE_BYTES
 from dprec.secure_aggregation.streams import KEY_BYTES, derived_key
-from dprec_pilot.masks import secrets as shamir
+from dprec_pilot.masks import masking as shamir
 from dprec_pilot.masks.masking import (
-    MaskingDevice,
-    RevealedShares,
-    SpoiledSharesError,
-    pack_presence,
-    pair_mask,
-    self_mask,
-    unmasked_total,
-    unpack_presence,
-)
-from dprec_pilot.masks.secrets import (
     ELEMENTS,
     PRIME,
+    MaskingDevice,
+    SpoiledSharesError,
     as_bytes,
     field_elements,
+    first_shares,
     from_bytes,
+    pack_presence,
+    pair_mask,
     public_key,
-    secrets,
+    put_together,
+    self_mask,
     shares,
+    unmasked_total,
+    unpack_presence,
 )
 from pilot.tests.masks.summed import MaskedSum, TooFewSharesError, of_one_secret, plain_total
 from tests.drawn import recording
@@ -192,7 +190,7 @@ def test_neighbours_who_have_said_nothing_are_zeros_and_share_no_masks() -> None
         answer = devices[user].unmask(*known, pack_presence(present[graph.neighbours[user]]))
         held[user] = shamir.from_bytes(answer)
     revealed = held[graph.neighbours, graph.reverse]
-    shares_of = RevealedShares.among(revealed, revealed.any(axis=2), size.threshold)
+    shares_of = first_shares(revealed, revealed.any(axis=2), size.threshold)
     masking = np.isin(np.arange(USERS), sharing)
     public = [keys.get(user, b"")[: KEYS_BYTES // 2] for user in range(USERS)]
     total = unmasked_total(masked, masking, present, shares_of, graph, public, context)
@@ -208,7 +206,7 @@ def test_a_wrong_share_is_noticed_where_there_are_no_others(spoiled: int, place:
     held = np.zeros((USERS, SIZE.degree, shamir.ELEMENTS), dtype=np.uint64)
     for user, answer in exchange.revealed(present).items():
         held[user] = shamir.from_bytes(answer)
-    shares_of = RevealedShares.among(
+    shares_of = first_shares(
         revealed := held[GRAPH.neighbours, GRAPH.reverse], revealed.any(axis=2), SIZE.threshold
     )
     public = [keys[: KEYS_BYTES // 2] for keys in exchange.keys]
@@ -273,9 +271,9 @@ def test_of_each_device_one_secret_is_revealed() -> None:
     seeds, mask_keys = np.zeros((8, 4, 1), dtype=np.uint64), np.ones((8, 4, 1), dtype=np.uint64)
     present = np.array([True, False, True, True, True, False, True, True])
     revealed = of_one_secret(seeds, mask_keys, graph, 2, present)
-    assert (revealed.held[present] == 0).all()
-    assert (revealed.held[~present] == 1).all()
-    answering = np.take_along_axis(graph.neighbours, revealed.points - 1, axis=1)
+    assert (revealed[1][present] == 0).all()
+    assert (revealed[1][~present] == 1).all()
+    answering = np.take_along_axis(graph.neighbours, revealed[0] - 1, axis=1)
     assert present[answering].all()
 
 
@@ -323,7 +321,7 @@ def test_any_holders_as_many_as_the_threshold_put_secrets_together(threshold: in
     random = np.random.default_rng(2)
     chosen = np.argsort(random.random((30, points)), axis=1)[:, :threshold]
     held = np.take_along_axis(shares(drawn, points), chosen[:, :, None], axis=1)
-    np.testing.assert_array_equal(secrets(chosen + 1, held), drawn[:, 0])
+    np.testing.assert_array_equal(put_together(chosen + 1, held), drawn[:, 0])
 
 
 def test_a_share_is_the_polynomial_at_its_point() -> None:

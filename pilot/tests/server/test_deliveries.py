@@ -10,7 +10,7 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from dprec_pilot.server import deadline_grid
-from dprec_pilot.server.deliveries import UNDELIVERED, forget
+from dprec_pilot.server.journal import UNDELIVERED, forget
 from dprec_pilot.server.server_folder import ServerFolder
 from dprec_pilot.server.serving import resume, serve
 from pilot.tests.server.pilots import BLP, PG, USERS, grid_of, pilot
