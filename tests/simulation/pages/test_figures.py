@@ -257,7 +257,7 @@ HOSTILE = ["<script>alert(1)</script>", '" onload="x', "&amp;", "]]>", "#1b2530"
 
 def test_text_inside_a_figure_stays_text_and_follows_the_theme() -> None:
     def draw(ax: Axes) -> None:
-        titled(ax, "Title\ufffe", x="\x07 \ud800")
+        titled(ax, "Title\ufffe", "A\N{NO-BREAK SPACE}note", x="\x07 \ud800")
         ax.plot([0, 1], [0, 1], color=INK)
         for place, words in enumerate(HOSTILE):
             ax.text(0, place / 6, words)
@@ -269,8 +269,8 @@ def test_text_inside_a_figure_stays_text_and_follows_the_theme() -> None:
     assert drawn.png is not None
     assert drawn.png.startswith(b"\x89PNG")
     inside, file = fromstring(f"<div>{drawn.inline}</div>"), fromstring(drawn.svg)
-    assert {*HOSTILE, "Title·", "· ·"} <= {each.text for each in inside.iter("text")}
-    assert {*HOSTILE, "Title·", "· ·"} <= {each.text for each in file.iter(f"{SVG}text")}
+    assert {*HOSTILE, "Title·", "A note", "· ·"} <= {each.text for each in inside.iter("text")}
+    assert {*HOSTILE, "Title·", "A note", "· ·"} <= {each.text for each in file.iter(f"{SVG}text")}
     assert [each.text for each in inside.iter("title")] == HOSTILE
     assert [each.text for each in file.iter(f"{SVG}title")] == HOSTILE
     held = [(key, value) for each in inside.iter() for key, value in each.attrib.items()]

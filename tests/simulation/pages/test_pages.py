@@ -26,6 +26,7 @@ from simulation.pages.page import Section, page, table
 from simulation.pages.run_page import run_page
 from simulation.pages.words import merged_notes
 from simulation.storage.column import Column
+from simulation.storage.files import csv_of_rows
 from simulation.storage.run_files import holds_comparison, read_run
 from tests.approved import check, words_of_page
 from tests.refusals import refused_at
@@ -179,12 +180,17 @@ def test_hostile_comparisons_are_text(comparison_directory: Directories) -> None
 
 
 def _claims(directory: Path) -> Path:
-    """Make a protocol of a comparison one that only claims, and a run of it one that is not finished."""
+    """Make a protocol of a comparison one that only claims, leave a run unfinished, and sample noise."""
     table = directory / "comparison.csv"
     table.write_text(re.sub(r"(?m)^(two,.*),proved,", r"\1,claimed,", table.read_text()))
     planned = yaml.safe_load((directory / "comparison.yaml").read_text())
     planned["cells"]["lost-eps1-seed9"] = {}
     (directory / "comparison.yaml").write_text(yaml.safe_dump(planned))
+    intervals = ((-2.0, -1.0, 0.2, 0.25), (-1.0, 1.0, 0.55, 0.5), (1.0, 2.0, 0.25, 0.25))
+    names = ("low", "high", "sampled_share", "theoretical_probability")
+    noise = {"protocol": "one", "mechanism": "laplace", "epsilon": 1.0}
+    rows = [{**noise, **dict(zip(names, each, strict=True))} for each in intervals]
+    (directory / "noise.csv").write_text("".join(csv_of_rows(rows)))
     return directory
 
 
