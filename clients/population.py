@@ -77,8 +77,7 @@ class Brought:
         """Return the setup that was brought; raises InputError without one, or without a class of it."""
         if self.setup is None:
             raise InputError(f"{where}, setup", "none", "a setup, unless the run's messages bring it")
-        setup: Setup = components.unpacked(self.setup, "setup")
-        return setup
+        return components.unpacked(self.setup, "setup")
 
 
 NOTHING = Brought()
