@@ -60,17 +60,9 @@ class Installer:
         users, represents = train.n_users, self.config.dataset.represented(train.n_users)
         lying = 0 if liars is None else liars.users
         setup = setup if represents is None else setup.represented()
-        group = self.session.install(
-            held,
-            users_per_node=self._users_per_node(users),
-            keys=keys.installed,
-            faults=self.config.simulation.faults,
-            setup=setup.chosen_by(train, self.config.seed, lying),
-            absent=absent,
-            attendance=self.attendance,
-            individual_reports=bool(self.config.attacks),
-            crafting=liars if liars is not None and liars.crafted else None,
-        )
+        setup = setup.chosen_by(train, self.config.seed, lying)
+        hosted = self._users_per_node(users)
+        group = self._install(held, hosted, setup, keys, absent, liars)
         return Task(
             train=train,
             judged=judged,
@@ -81,7 +73,7 @@ class Installer:
             server_seed=keys.server,
             public_seed=keys.installed.public_seed,
             group=group,
-            roster=replace(self.session.roster(users, self._users_per_node(users)), present=present),
+            roster=replace(self.session.roster(users, hosted), present=present),
             progress=self.progress,
             metric=metric,
             checkpoints=checkpoints,
@@ -91,6 +83,28 @@ class Installer:
             attacked=bool(self.config.attacks),
             liars=lying,
             never_asked=None if self.attendance is None else self.attendance.never_asked,
+        )
+
+    def _install(
+        self,
+        held: Ratings,
+        users_per_node: int,
+        setup: Setup,
+        keys: RunKeys,
+        absent: Bools | None,
+        liars: Liars | None,
+    ) -> str:
+        """Give the devices what they hold, and return the run key; see `task`."""
+        return self.session.install(
+            held,
+            users_per_node=users_per_node,
+            keys=keys.installed,
+            faults=self.config.simulation.faults,
+            setup=setup,
+            absent=absent,
+            attendance=self.attendance,
+            individual_reports=bool(self.config.attacks),
+            crafting=liars if liars is not None and liars.crafted else None,
         )
 
     def _users_per_node(self, users: int) -> int:
