@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from simulation.analysis.protocol_results import ProtocolResult, by_protocol, read_results
 from simulation.analysis.vocabulary import DASH, METRICS
-from simulation.pages.figures.looks import INK
+from simulation.pages.looks import INK
 
 RMSE = METRICS[0]
 

@@ -5,8 +5,6 @@ it fails. A list may be any, and a table is checked on what is public of it; one
 Only once the reply has left is anything computed from the table and the user's clean ratings.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +32,7 @@ from dprec.ratings import Ratings
 from dprec.wire import ItemListCodec, ItemTable
 
 
-def receive_lists(partition: Partition, delivery: exchange.Recommendations) -> ReceivedLists:
+def receive_lists(partition: Partition, delivery: exchange.Recommendations) -> "ReceivedLists":
     """Return the lists of a partition's users; raises Refusal for malformed ones, or those of another."""
     if len(delivery.lists) != partition.size:
         raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "lists of another partition")

@@ -9,8 +9,6 @@ from the process that started the run, through the channel by which it starts wo
 or Ray.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -58,7 +56,7 @@ class Brought:
     """What is installed on the devices, packed, where it cannot be told by names and settings."""
 
     @classmethod
-    def for_setup(cls, setup: Setup) -> Brought:
+    def for_setup(cls, setup: Setup) -> "Brought":
         """Return what has to be brought for a setup; raises InputError for a component that cannot travel."""
         own = components.user_defined_classes(setup)
         names = [components.reference_of(component) for component in own]
@@ -79,8 +77,7 @@ class Brought:
         """Return the setup that was brought; raises InputError without one, or without a class of it."""
         if self.setup is None:
             raise InputError(f"{where}, setup", "none", "a setup, unless the run's messages bring it")
-        setup: Setup = components.unpacked(self.setup, "setup")
-        return setup
+        return components.unpacked(self.setup, "setup")
 
 
 NOTHING = Brought()
@@ -194,7 +191,7 @@ class Population:
             raise Refusal(RefusalCode.NOT_SET_UP, what)
         return self.setup
 
-    def partition(self, partition_id: int) -> Partition:
+    def partition(self, partition_id: int) -> "Partition":
         """Return the users that the node of a partition hosts."""
         start = min(partition_id * self.users_per_node, self.n_users)
         return Partition(self, start, min(start + self.users_per_node, self.n_users))
@@ -254,7 +251,7 @@ class Partition:
         return refuses if absent is None else refuses | absent[self.start : self.stop]
 
     @property
-    def parts_that_lie(self) -> tuple[tuple[Partition, bool], ...]:
+    def parts_that_lie(self) -> "tuple[tuple[Partition, bool], ...]":
         """The users whose reports are drawn, and then those who choose them, as far as there are any."""
         if not self.population.crafted:
             return ((self, False),)

@@ -1,10 +1,8 @@
-"""Ratings in shards: files of consecutive users, and an index with the size and digest of each.
+"""Ratings in shards: files of consecutive users, and an index with the size of each.
 
 Where the shards are cut depends on the ratings alone, so any run with the same ratings can use them, however
 it divides the users into partitions. A worker holds the few shards that it reads at the moment.
 """
-
-from __future__ import annotations
 
 import hashlib
 import platform
@@ -12,9 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
+from pydantic import Field
 
 from clients.places import READABLE_BY_ALL, place_of, write_whole
 from dprec import formats
@@ -33,23 +32,15 @@ _OPEN_SHARDS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shard(Options):
-    """A file of consecutive users."""
-
-    name: str = option("Name of the file.")
-    users: int = option("Users in it.", ge=1, le=2**31 - 1)
-    size: int = option("Bytes.", ge=1)
-    sha256: str = option("Digest of the bytes, in hexadecimal digits.")
-
-
-@dataclass(frozen=True, kw_only=True)
 class ShardIndex(Options):
     """The contents of ratings.json: what ratings these are, and the shards in the order of the users."""
 
     scale: tuple[float, ...] = option("Levels of the rating scale, ascending.")
     continuous: bool = option("Whether true ratings lie between the levels.")
     n_items: int = option("Items of the catalogue.", ge=1)
-    shards: tuple[Shard, ...] = option("The files.")
+    digest: str = option("SHA-256 of all shards, one after the other, in hexadecimal digits.")
+    users: tuple[Annotated[int, Field(ge=1)], ...] = option("Users in each file.")
+    sizes: tuple[int, ...] = option("Bytes of each file.")
 
     @property
     def fingerprint(self) -> str:
@@ -74,7 +65,7 @@ class StoredProfiles:
     def _indptr(self) -> Ints:
         return offsets(self.counts)
 
-    def part(self, start: int, stop: int) -> StoredProfiles:
+    def part(self, start: int, stop: int) -> "StoredProfiles":
         """Return some of the users."""
         rows = slice(int(self._indptr[start]), int(self._indptr[stop]))
         exact = None if self.exact is None else self.exact[rows]
@@ -109,7 +100,7 @@ class ShardedRatings:
     index: ShardIndex
 
     @classmethod
-    def open(cls, folder: Path) -> ShardedRatings:
+    def open(cls, folder: Path) -> "ShardedRatings":
         """Read the index of a folder; raises InputError when it is missing, damaged or of another format."""
         path = folder / INDEX
         text = formats.body(contents_of(path).decode(errors="replace"), str(path))
@@ -123,7 +114,7 @@ class ShardedRatings:
     @cached_property
     def _starts(self) -> Ints:
         """First user of each shard, and the number of users."""
-        return offsets(np.array([shard.users for shard in self.index.shards], dtype=np.int64))
+        return offsets(np.array(self.index.users, dtype=np.int64))
 
     @property
     def n_users(self) -> int:
@@ -145,7 +136,7 @@ class ShardedRatings:
         parts = []
         for number in range(first, last + 1):
             begin, end = self._starts[number], self._starts[number + 1]
-            whole = _opened(str(self.folder), self.index.shards[number])
+            whole = _opened(str(self.folder), number, self.index.sizes[number])
             parts.append(whole.part(max(start, begin) - begin, min(stop, end) - begin))
         return parts[0] if len(parts) == 1 else _joined(parts)
 
@@ -169,19 +160,21 @@ def write_shards(folder: Path, ratings: Ratings) -> ShardIndex:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         present = (folder / INDEX).exists()
-        shards = []
+        digest, held, sizes = hashlib.sha256(), [], []
         for number, users in enumerate(blocks(ratings.counts, _RATINGS_PER_SHARD)):
             contents = _encoded(ratings, users)
-            digest = hashlib.sha256(contents).hexdigest()
-            name = f"shard-{number:05d}.npy"
-            shards.append(Shard(name=name, users=users.stop - users.start, size=len(contents), sha256=digest))
+            digest.update(contents)
+            held.append(users.stop - users.start)
+            sizes.append(len(contents))
             if not present:
-                write_whole(folder / name, contents)
+                write_whole(_shard(folder, number), contents)
         index = ShardIndex(
             scale=tuple(ratings.scale.values.tolist()),
             continuous=ratings.scale.continuous,
             n_items=ratings.n_items,
-            shards=tuple(shards),
+            digest=digest.hexdigest(),
+            users=tuple(held),
+            sizes=tuple(sizes),
         )
         if present:
             _check_present(folder, index)
@@ -198,11 +191,15 @@ def _check_present(folder: Path, index: ShardIndex) -> None:
     if there != index:
         found = f"the population of another run ({there.fingerprint}, not {index.fingerprint})"
         raise InputError(str(folder), found, "a new directory, or one that was written from these ratings")
-    for shard in index.shards:
-        path = folder / shard.name
+    for number, size in enumerate(index.sizes):
+        path = _shard(folder, number)
         if not path.exists():
-            raise InputError(str(path), "missing", f"the {shard.size} bytes that {INDEX} lists")
-        _check_size(path, path.stat().st_size, shard)
+            raise InputError(str(path), "missing", f"the {size} bytes that {INDEX} lists")
+        _check_size(path, path.stat().st_size, size)
+
+
+def _shard(folder: Path, number: int) -> Path:
+    return folder / f"shard-{number:05d}.npy"
 
 
 def _encoded(ratings: Ratings, users: slice) -> bytes:
@@ -218,30 +215,23 @@ def _encoded(ratings: Ratings, users: slice) -> bytes:
 
 
 @lru_cache(maxsize=_OPEN_SHARDS)
-def _opened(folder: str, shard: Shard) -> StoredProfiles:
-    """Return the users of a shard, after checking that it is whole."""
-    path = place_of(folder) / shard.name
+def _opened(folder: str, number: int, size: int) -> StoredProfiles:
+    """Return the users of a shard, which has so many bytes."""
+    path = _shard(place_of(folder), number)
     contents = contents_of(path)
-    _check_size(path, len(contents), shard)
-    if hashlib.sha256(contents).hexdigest() != shard.sha256:
-        raise InputError(str(path), "changed since it was written", f"the SHA-256 that {INDEX} lists")
+    _check_size(path, len(contents), size)
     file = BytesIO(contents)
     try:
         counts, items, levels = np.load(file).astype(np.int64), np.load(file), np.load(file)
         exact = np.load(file) if file.tell() < len(contents) else None
     except (ValueError, EOFError, MemoryError) as error:
         raise InputError(str(path), f"no arrays ({error})", "a file that dprec has written") from None
-    columns = (items, levels) if exact is None else (items, levels, exact)
-    sizes = {(int(counts.sum()),), *(column.shape for column in columns)}
-    if counts.shape != (shard.users,) or len(sizes) > 1:
-        found = f"arrays of {counts.size} users and {items.size} ratings"
-        raise InputError(str(path), found, f"the {shard.users} users that {INDEX} lists, and their ratings")
     return StoredProfiles(counts, items, levels, exact)
 
 
-def _check_size(path: Path, size: int, shard: Shard) -> None:
-    if size != shard.size:
-        raise InputError(str(path), f"{size} bytes", f"the {shard.size} bytes that {INDEX} lists")
+def _check_size(path: Path, size: int, expected: int) -> None:
+    if size != expected:
+        raise InputError(str(path), f"{size} bytes", f"the {expected} bytes that {INDEX} lists")
 
 
 def _joined(parts: list[StoredProfiles]) -> StoredProfiles:

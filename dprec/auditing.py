@@ -50,15 +50,13 @@ class LogisticRegression:
 
     def scores(self, features: NDArray[np.floating]) -> Floats:
         """Return the log odds of the class True, shape (people,)."""
-        scores: Floats = features @ self.weights + self.intercept
-        return scores
+        return features @ self.weights + self.intercept
 
 
 Scores = tuple[Floats, Floats]
 """Evidence for the first of two profiles: of the people with the first, and of those with the second."""
 
 _PARTS = 4
-_LEARNERS = 4000
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +100,7 @@ def bounding(values: AnyArray) -> AnyArray:
 
 def class_edges(values: AnyArray, classes: int) -> Floats:
     """Return where classes with equal shares of the values meet, shape (classes - 1, ...)."""
-    edges: Floats = np.quantile(values, np.linspace(0, 1, classes + 1)[1:-1], axis=0)
-    return edges
+    return np.quantile(values, np.linspace(0, 1, classes + 1)[1:-1], axis=0)
 
 
 def scores_of(one: Sent, other: Sent) -> Iterator[Scores]:
@@ -143,7 +140,7 @@ def _sum_of_ratios(one: Sequence[Ints], other: Sequence[Ints]) -> Scores:
 
 
 def _classified(one: NDArray[np.float32], other: NDArray[np.float32]) -> Scores:
-    learners = [learning(side)[:_LEARNERS] for side in (one, other)]
+    learners = [learning(side)[:4000] for side in (one, other)]
     labels = np.repeat([True, False], [len(side) for side in learners])
     learned = LogisticRegression.fit(np.concatenate(learners), labels)
     return learned.scores(one), learned.scores(other)
@@ -151,7 +148,6 @@ def _classified(one: NDArray[np.float32], other: NDArray[np.float32]) -> Scores:
 
 _THRESHOLDS = 2000
 
-_CURVE = 16
 _ONE_DEVIATION = 0.16
 """Events by which the power is judged, and how likely each bound of their probabilities fails."""
 
@@ -229,7 +225,7 @@ def _promising(speaking: Floats, against: Floats, failure: float, delta: float) 
 
 def _curve(scores: Scores) -> Floats:
     """Return bounds of the probabilities that the evidence is beyond each of some thresholds."""
-    thresholds = _thinned(np.unique(np.concatenate([choosing(side) for side in scores])), _CURVE)
+    thresholds = _thinned(np.unique(np.concatenate([choosing(side) for side in scores])), 16)
     one, other = (np.sort(bounding(side)) for side in scores)
     above = [side.size - np.searchsorted(side, thresholds) for side in (one, other)]
     low = proportion_below(above[0], one.size, _ONE_DEVIATION)
@@ -253,7 +249,6 @@ def _log_ratio(
 
 
 _REST = 1e-6
-_MOST_COUNTS = 100
 
 
 def power_of(curve: Floats, trials: int, promised: float, failure: float, delta: float = 0.0) -> float:
@@ -287,7 +282,7 @@ def detection(
     if trials == 0 or one <= other:
         return 0.0
     low, high = binom.ppf([_REST, 1 - _REST], trials, other)
-    edges = np.unique(np.linspace(low, high + 1, _MOST_COUNTS).astype(np.int64))
+    edges = np.unique(np.linspace(low, high + 1, 100).astype(np.int64))
     shares = np.diff(binom.cdf(edges - 1, trials, other))
     # Of counts that are taken together, the largest is the hardest to beat.
     counts = edges[1:] - 1

@@ -178,8 +178,7 @@ class Channel:
     def _moment(self, order: int) -> Floats:
         shown = ~np.isnan(self.values)
         shares = self.probabilities[:, shown]
-        moments: Floats = shares @ self.values[shown] ** order / shares.sum(axis=1)
-        return moments
+        return shares @ self.values[shown] ** order / shares.sum(axis=1)
 
 
 def rounded_to_draws(probabilities: Floats, epsilon: float) -> Ints:

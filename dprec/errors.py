@@ -30,15 +30,12 @@ class InputError(ValueError):
 
     def __init__(self, where: str, found: str, accepted: str) -> None:
         self.where, self.found, self.accepted = where, found, accepted
-        line = f"{where}: {_cut(found)}; accepted: {accepted}"
+        shortened = found if len(found) <= _LONGEST_FOUND else f"{found[:_LONGEST_FOUND]}..."
+        line = f"{where}: {shortened}; accepted: {accepted}"
         super().__init__(_printable(line))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
         return type(self), (self.where, self.found, self.accepted)
-
-
-def _cut(found: str) -> str:
-    return found if len(found) <= _LONGEST_FOUND else f"{found[:_LONGEST_FOUND]}..."
 
 
 def _printable(text: str) -> str:
@@ -119,8 +116,6 @@ MAPPING = "a mapping of keys to values"
 ACCEPTED = {
     "bool_parsing": "True, False",
     "bool_type": "true or false",
-    "dataclass_exact_type": "an instance of {class_name}",
-    "dataclass_type": MAPPING,
     "dict_type": MAPPING,
     "finite_number": "a finite number",
     "float_parsing": "a number",
@@ -157,7 +152,10 @@ def accepted_by(error: ErrorDetails) -> str:
         return error["msg"]
     context: Mapping[str, Any] = error.get("ctx", {})
     length = context.get("min_length", context.get("max_length"))
-    words = {name: _number(value) for name, value in context.items()}
+    words = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in context.items()
+    }
     return ACCEPTED[error["type"]].format(**words, plural="" if length == 1 else "s")
 
 
@@ -171,7 +169,3 @@ def listed(names: Sequence[str], given: object) -> str:
     nearest = get_close_matches(str(given), names, n=1)
     meant = f"; did you mean {nearest[0]}?" if nearest else ""
     return ", ".join(names) + meant
-
-
-def _number(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value

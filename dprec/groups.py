@@ -43,7 +43,10 @@ class Grouping:
         and greatest number. Raises SettingError, under no key, for more texts.
         """
         if values.dtype.kind == "U":
-            return cls._of_texts(values)
+            names, members = np.unique(values, return_inverse=True)
+            if names.size > _MOST_TEXTS:
+                raise SettingError("", f"{names.size:,} different texts", f"at most {_MOST_TEXTS}")
+            return cls(tuple(name or UNKNOWN for name in names.tolist()), members)
         known = values[~np.isnan(values)]
         distinct = np.unique(known)
         if distinct.size <= _MOST_NUMBERS:
@@ -51,7 +54,9 @@ class Grouping:
         cuts = np.unique(np.quantile(known, [0.25, 0.5, 0.75], method="inverted_cdf"))
         places = np.searchsorted(cuts, values)
         quarters = [known[np.searchsorted(cuts, known) == place] for place in range(cuts.size + 1)]
-        return cls._named(places, [_reach(own) for own in quarters], values)
+        # Each is named by its least and greatest number.
+        ends = [[f"{end:.10g}" for end in (own.min(), own.max())] if own.size else [""] for own in quarters]
+        return cls._named(places, [" to ".join(dict.fromkeys(own)) for own in ends], values)
 
     @classmethod
     def of_all(cls, users: int) -> Self:
@@ -70,23 +75,10 @@ class Grouping:
                 yield name, members
 
     @classmethod
-    def _of_texts(cls, values: AnyArray) -> Self:
-        names, members = np.unique(values, return_inverse=True)
-        if names.size > _MOST_TEXTS:
-            raise SettingError("", f"{names.size:,} different texts", f"at most {_MOST_TEXTS}")
-        return cls(tuple(name or UNKNOWN for name in names.tolist()), members)
-
-    @classmethod
     def _named(cls, places: Ints, names: Sequence[str], values: Floats) -> Self:
         unknown = np.isnan(values)
         every = [*names, UNKNOWN] if unknown.any() else [*names]
         return cls(tuple(every), np.where(unknown, len(names), places))
-
-
-def _reach(values: Floats) -> str:
-    """Return the least and the greatest of some numbers, in words."""
-    ends = [f"{value:.10g}" for value in (values.min(), values.max())] if values.size else [""]
-    return " to ".join(dict.fromkeys(ends))
 
 
 SUMS = ("test_ratings", "squared_errors", "absolute_errors", "squared_errors_alone", "squared_differences")

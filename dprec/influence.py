@@ -5,8 +5,6 @@ One that is not drawn is not quiet: a liar sends the symbols that are read as mo
 Gong [cao2021]), so the smaller epsilon is, the more honest users it outweighs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from dprec.arrays import Floats, Ints

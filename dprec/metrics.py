@@ -67,8 +67,7 @@ class Hits:
         """
         gains = 1 / np.log2(np.arange(2, cutoff + 2))
         ideal = np.cumsum(gains)[np.minimum(self.relevant, cutoff) - 1]
-        ndcg: Floats = self.hits[:, :cutoff] @ gains[: self.length] / ideal
-        return ndcg
+        return self.hits[:, :cutoff] @ gains[: self.length] / ideal
 
     def hit_rate(self, cutoff: int) -> Floats:
         """Return 1 for each user with a relevant item among the first ones, else 0."""
@@ -83,13 +82,11 @@ class Hits:
 
     def recall(self, cutoff: int) -> Floats:
         """Return the share of each user's relevant items that are among the first ones."""
-        recall: Floats = self._hits_until(cutoff) / self.relevant
-        return recall
+        return self._hits_until(cutoff) / self.relevant
 
     def precision(self, cutoff: int) -> Floats:
         """Return the share of each user's first places that a relevant item fills."""
-        precision: Floats = self._hits_until(cutoff) / cutoff
-        return precision
+        return self._hits_until(cutoff) / cutoff
 
     def average_precision(self, cutoff: int) -> Floats:
         """Return each user's average precision, shape (users,): its mean over users is MAP.
@@ -99,12 +96,10 @@ class Hits:
         """
         hits = self.hits[:, :cutoff]
         at_ranks = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
-        precision: Floats = (at_ranks * hits).sum(axis=1) / self.relevant
-        return precision
+        return (at_ranks * hits).sum(axis=1) / self.relevant
 
     def _hits_until(self, cutoff: int) -> Ints:
-        hits: Ints = self.hits[:, :cutoff].sum(axis=1, dtype=np.int64)
-        return hits
+        return self.hits[:, :cutoff].sum(axis=1, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,8 +351,7 @@ def _relevant(test: Ratings, train: Ratings, relevant_from: float | None) -> Boo
     if relevant_from is not None:
         return test.values >= relevant_from
     tested = np.flatnonzero(test.counts)
-    relevant: Bools = test.values >= np.repeat(train.user_means(tested), test.counts[tested])
-    return relevant
+    return test.values >= np.repeat(train.user_means(tested), test.counts[tested])
 
 
 def _ranking(hits: AnyArray, recommended: AnyArray, wanted: AnyArray) -> RankingAccuracy:

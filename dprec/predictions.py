@@ -114,7 +114,9 @@ class Sampled:
         drawable = self.unrated(users)
         drawable[cells_of(self.tested, users)] = False
         n_items = drawable.shape[1]
-        words = _words_of_rows(self.seed, users, n_items)
+        # Public words of all items of some users, shape (users, items).
+        cells = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
+        words = public_words(self.seed, *cells).reshape(users.size, n_items)
         draws = np.where(drawable, words >> np.uint64(1), _LAST)
         last = min(self.negatives, n_items) - 1
         chosen: Bools = draws <= np.partition(draws, last, axis=1)[:, last : last + 1]
@@ -145,12 +147,6 @@ _LAST = np.uint64((1 << 64) - 1)
 
 _TIES = 1 << 64
 """Seed of the order of equal predictions, which is no seed of a sample."""
-
-
-def _words_of_rows(seed: int, users: AnyInts, n_items: int) -> Uint64s:
-    """Return public words of all items of some users, shape (users, items)."""
-    cells = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
-    return public_words(seed, *cells).reshape(users.size, n_items)
 
 
 def cells_of(ratings: Ratings, users: AnyInts) -> tuple[Ints, AnyInts]:

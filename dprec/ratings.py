@@ -8,7 +8,6 @@ them and used in every file that is written. Memory is proportional to the numbe
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -132,7 +131,7 @@ class RatingRows:
         InputError
             When there is a duplicate and duplicates are refused.
         """
-        order = np.argsort(cells, kind="stable")
+        order = _stable_order(cells)
         repeated = np.flatnonzero(np.diff(cells[order]) == 0)
         if not repeated.size:
             return order
@@ -149,16 +148,44 @@ class RatingRows:
 def _placed(identifiers: AnyArray, space: AnyArray | None, where: str) -> tuple[AnyArray, Ints]:
     if space is None:
         try:
-            distinct, places = np.unique(identifiers, return_inverse=True)
+            return _distinct(identifiers)
         except TypeError as error:
             raise InputError(where, "identifiers of different types", "all numbers or all strings") from error
-        return distinct, places.astype(np.int64)
     places, known = find(space, identifiers)
     if not known.all():
         stranger = identifiers[int(np.argmin(known))]
         raise InputError(where, f"unknown identifier {stranger}", f"the {space.size} known ones")
     return space, places
 
+
+def _stable_order(numbers: Ints) -> Ints:
+    """Return the positions of numbers from 0 on in ascending order, those of equal ones as they come."""
+    bits = numbers.size.bit_length()
+    if numbers.size and int(numbers.max()) >= 1 << (62 - bits):
+        return np.argsort(numbers, kind="stable")
+    # Sorting numbers with their positions behind them takes a quarter of the time.
+    order = numbers << bits
+    order |= np.arange(numbers.size)
+    order.sort()
+    order &= (1 << bits) - 1
+    return order
+
+
+def _distinct(identifiers: AnyArray) -> tuple[AnyArray, Ints]:
+    """Return the different identifiers, ascending, and the place of each in them."""
+    if identifiers.dtype == np.int64 and identifiers.size:
+        least = identifiers.min()
+        if int(identifiers.max()) - int(least) < _FEW_GAPS * identifiers.size:
+            # Integers that are near each other need no sorting.
+            numbers = identifiers - least
+            counts = np.bincount(numbers)
+            return np.flatnonzero(counts) + least, (np.cumsum(counts > 0) - 1)[numbers]
+    distinct, places = np.unique(identifiers, return_inverse=True)
+    return distinct, places.astype(np.int64)
+
+
+_FEW_GAPS = 4
+"""Integers in the span of some, for each of these, up to which they are counted rather than sorted."""
 
 MAX_LEVELS = 255
 """Levels are stored in one byte, and 0 means "not rated"."""
@@ -424,11 +451,9 @@ class Ratings:
 
     def to_csv(self, path: str | Path) -> None:
         """Write one row (user, item, rating) per rating, with a header; implicit data have no rating."""
-        columns = self._columns()
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+        import polars as pl
+
+        pl.DataFrame(self._columns()).write_csv(path)
 
     def _columns(self) -> dict[str, AnyArray]:
         pairs = {"user": self.user_ids[self.users], "item": self.item_ids[self.items]}

@@ -24,9 +24,6 @@ State = Literal["finished", "unfinished", "damaged"]
 _DEPTH = 3
 """Levels of folders that are searched; what is in a result is part of it."""
 
-_LARGEST = 1 << 28
-"""Bytes of the largest file that is read for a line of a list."""
-
 
 @dataclass(frozen=True)
 class Found:
@@ -101,16 +98,8 @@ def _described(folder: Path, kind: Kind, marker: str, read: Callable[[Found], Fo
 
 
 def _written(path: Path) -> float:
-    """Return when a file was written, 0 if there is none.
-
-    Raises InputError when it is too large to be read.
-    """
-    if not path.is_file():
-        return 0.0
-    status = path.stat()
-    if status.st_size > _LARGEST:
-        raise InputError(str(path), f"{status.st_size:,} bytes", f"{_LARGEST:,} at most")
-    return status.st_mtime
+    """Return when a file was written, 0 if there is none."""
+    return path.stat().st_mtime if path.is_file() else 0.0
 
 
 def _run(found: Found) -> Found:

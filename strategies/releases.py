@@ -4,8 +4,6 @@ Masks cancel in the total, so a simulation leaves them out, and what devices and
 Devices that stand by themselves say it; their server has a `ReleaseExchange` of its own.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass

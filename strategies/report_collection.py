@@ -7,8 +7,6 @@ The exchange of candidates for AlterEgos, X-Map's second round.
 This is a single query, not a training round, so no Flower `Strategy` is involved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -202,18 +200,18 @@ class ReplacementExchange:
         record = account.record(REPLACEMENT_ROUND, asked=int(asked.sum()), accepted=int(accepted.sum()))
         return Exchanged(egos, needs.counts, sent, accepted, record)
 
-    def _needs(self, observed: Observations, n_users: int) -> _Needs:
+    def _needs(self, observed: Observations, n_users: int) -> "_Needs":
         places, known = find(self.candidates.items, observed.items)
         counts = np.bincount(observed.users[known], minlength=n_users)
         return _Needs(counts, offsets(counts), places[known], self.rows.rows(self.candidates))
 
-    def _charge_requests(self, account: RoundAccount, needs: _Needs) -> None:
+    def _charge_requests(self, account: RoundAccount, needs: "_Needs") -> None:
         row_sizes = needs.rows.sizes[needs.places]
         payloads = self.rows.packed_sizes(needs.indptr, self.candidates.items[needs.places], row_sizes)
         asked = np.flatnonzero(needs.counts)
         account.charge_requests(asked, payloads[asked], self._content)
 
-    def _contents(self, roster: Roster, needs: _Needs) -> Iterator[dict[int, RecordDict]]:
+    def _contents(self, roster: Roster, needs: "_Needs") -> Iterator[dict[int, RecordDict]]:
         """Yield the contents of the requests by partition, in batches, in the order of the partitions."""
         codes = self.ratings.encode(self.means)
         batch: dict[int, RecordDict] = {}

@@ -1,7 +1,5 @@
 """Which node hosts which users, how the server asks them, and what arrives: reports, or their sums."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -115,7 +113,7 @@ class Roster:
         answers = {partitions.get(reply.metadata.src_node_id, -1): reply for reply in replies}
         return {partition_id: answers[partition_id] for partition_id in sorted(answers) if partition_id >= 0}
 
-    def arrivals(self, answers: dict[int, Message], asked: Bools) -> Iterator[Arrivals]:
+    def arrivals(self, answers: dict[int, Message], asked: Bools) -> "Iterator[Arrivals]":
         """Yield the reports of each partition, except partitions whose answer cannot be used; see `read`."""
         return self.read(answers, asked, arrivals_of)
 
@@ -269,7 +267,9 @@ class ReadSums:
     """
 
     @classmethod
-    def of_gradients(cls, gradient: GradientReport, shape: tuple[int, int], users_per_node: int) -> ReadSums:
+    def of_gradients(
+        cls, gradient: GradientReport, shape: tuple[int, int], users_per_node: int
+    ) -> "ReadSums":
         """Return what reads gradient reports about so many items and factors."""
         return cls(
             partial(gradient.decode, shape=shape),

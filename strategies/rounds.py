@@ -5,8 +5,6 @@ payload if it were alone on its node. The identifiers that Flower draws at rando
 so that sizes do not change from run to run.
 """
 
-from __future__ import annotations
-
 import time
 from abc import abstractmethod
 from collections import Counter
@@ -72,11 +70,11 @@ class RoundAccount:
         self._before = traffic_totals(self.traffic)
         self.kind = self.kind or self.message_type
 
-    def of_further(self, message_type: str) -> RoundAccount:
+    def of_further(self, message_type: str) -> "RoundAccount":
         """Return the account of what is exchanged in the same round around its reports."""
         return RoundAccount(message_type, self.group, self.traffic, kind=FURTHER)
 
-    def note_causes(self, further: RoundAccount, used: int) -> None:
+    def note_causes(self, further: "RoundAccount", used: int) -> None:
         """Note why answers failed in a further exchange, of which so many are used."""
         self._causes += further._causes + Counter(malformed=further._punctual - used)
 

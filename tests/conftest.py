@@ -47,7 +47,6 @@ THOROUGH_MODULES = {
     "test_drawing.py",
     "test_gate.py",
     "test_interrupts.py",
-    "test_iterative_runs.py",
     "test_page_in_browser.py",
     "test_pages.py",
     "test_processors.py",

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dprec.accounting import PrivacyBudget
-from dprec.channel import Channel
 from dprec.completion import Profiles
 from dprec.datasets import Synthetic
 from dprec.observations import Observations, SymbolReports
@@ -67,9 +66,8 @@ def ratings(
 def table(values: ArrayLike, scale: RatingScale = STARS) -> Ratings:
     """Return ratings of a table, users x items, in which NaN is what nobody rated."""
     dense = np.asarray(values, dtype=float)
-    users, items = np.nonzero(~np.isnan(dense))
-    spaces = {"user_ids": np.arange(dense.shape[0]), "item_ids": np.arange(dense.shape[1])}
-    return Ratings.from_triples(users, items, dense[users, items], scale, **spaces)
+    cells = ~np.isnan(dense)
+    return rated(cells, dense[cells], scale)
 
 
 def rated(cells: ArrayLike, values: ArrayLike = 3.0, scale: RatingScale = STARS) -> Ratings:
@@ -82,9 +80,8 @@ def rated(cells: ArrayLike, values: ArrayLike = 3.0, scale: RatingScale = STARS)
     values : array_like of float
         By user, items ascending, shape (ratings,); or one of all.
     """
-    users, items = np.nonzero(cells)
-    shape = np.shape(cells)
-    spaces = {"user_ids": np.arange(shape[0]), "item_ids": np.arange(shape[1])}
+    users, items = np.nonzero(np.asarray(cells))
+    spaces: dict[str, Any] = dict(zip(("user_ids", "item_ids"), map(np.arange, np.shape(cells)), strict=True))
     return Ratings.from_triples(users, items, np.broadcast_to(values, users.size), scale, **spaces)
 
 
@@ -105,7 +102,7 @@ def synthetic(users: int, items: int, count: int, without: Collection[int] = (),
 
 def as_sets(cells: ArrayLike) -> Ratings:
     """Return the positive interactions of a table of bool, users x items."""
-    users, items = np.nonzero(cells)
+    users, items = np.nonzero(np.asarray(cells))
     shape = np.shape(cells)
     return Ratings.from_pairs(users, items, user_ids=np.arange(shape[0]), item_ids=np.arange(shape[1]))
 
@@ -150,10 +147,8 @@ def observations(
 ) -> Observations:
     """Return cells, by user, that a server has observed; see `Observations` for the rest."""
     columns = np.asarray(users, dtype=np.int32), np.asarray(items, dtype=np.int32)
-    seen = np.asarray(values, dtype=float)
-    return Observations.of(
-        *columns, seen if seen.ndim else np.full(columns[0].size, seen), shape, scale, **more
-    )
+    seen = np.broadcast_to(np.asarray(values, dtype=float), columns[0].shape)
+    return Observations.of(*columns, seen, shape, scale, **more)
 
 
 def observed(of: Ratings, **more: Any) -> Observations:
@@ -166,33 +161,11 @@ def nothing_observed(users: int, items: int, scale: RatingScale = STARS) -> Obse
     return observations([], [], [], (users, items), scale)
 
 
-def planted(
-    shape: tuple[int, int] = (40, 30),
-    share: float = 0.5,
-    noise: float = 0.0,
-    rank: int = 3,
-    seed: int = 0,
-) -> tuple[Observations, NDArray[np.float64]]:
-    """Return a share of the cells of a table of some rank, with normal noise, and the whole table."""
-    random = np.random.default_rng(seed)
-    truth = random.normal(size=(shape[0], rank)) @ random.normal(size=(shape[1], rank)).T
-    users, items = np.nonzero(random.random(shape) < share)
-    return observations(
-        users, items, truth[users, items] + noise * random.normal(size=users.size), shape
-    ), truth
-
-
-def answers(levels: ArrayLike, channel: Channel, seed: int = 0) -> NDArray[np.int64]:
-    """Return a symbol of a channel for each level, from 1, drawn at random."""
-    given = np.asarray(levels, dtype=np.uint8)
-    words = np.random.default_rng(seed).integers(0, 2**64, given.size, dtype=np.uint64)
-    return channel.sample(given, words).astype(np.int64)
-
-
 def reported(of: Ratings, mechanism: "Mechanism", epsilon: float, seed: int = 0) -> Observations:
     """Return what a server reads of ratings through a mechanism of one-shot reports, with its evidence."""
     channel = mechanism.channel(of.scale, epsilon)
-    symbols = answers(of.levels, channel, seed)
+    words = np.random.default_rng(seed).integers(0, 2**64, of.count, dtype=np.uint64)
+    symbols = channel.sample(of.levels, words).astype(np.int64)
     evidence = SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols))
     shape = of.n_users, of.n_items
     return observations(of.users, of.items, channel.values[symbols], shape, of.scale, evidence=evidence)

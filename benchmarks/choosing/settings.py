@@ -20,7 +20,7 @@ from validation import Parts, arguments, best_of, measured, new_to_the_target, r
 
 from dprec.datasets import Synthetic
 from dprec.ratings import Ratings
-from dprec.secret_sets.settings import split_at
+from dprec.secret_sets.method import split_at
 from dprec.splits import Holdout
 from dprec.sums import TrustedAggregation
 from simulation import load

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
 
 from docs.tables import column_table
-from docs.tables.leaderboard import PRICE, gain_columns, gained, rounded
+from docs.tables.leaderboard import PRICE, gain_columns, rounded
 from docs.tables.results import Committed, summary
-from dprec.accounting import Trust
 from simulation.analysis.columns import ANY_TWO, accuracy_column, text_column
-from simulation.analysis.decision import decision_grid
+from simulation.analysis.decision import GridCell, decision_grid
 from simulation.analysis.gains import (
     SETS_ONLY,
     Gain,
@@ -27,13 +27,10 @@ from simulation.storage.column import Column
 _HIDES = {"revealed": (False,), "hidden": (True,), "either": (False, True)}
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """What to take where the item set may be revealed or not, under a trust model, for an epsilon."""
 
-    hides: bool
-    trust: Trust
-    epsilon: float
+    cell: GridCell
     take: ProtocolResult
 
 
@@ -44,10 +41,10 @@ def choices(name: str, item_set: str, *budgets: str) -> str:
     """
     held = summary(name)
     evaluation, results = next(iter(by_evaluation(held.results).items()))
-    when: list[Column[Choice]] = [
-        text_column("item set", lambda choice: "hidden" if choice.hides else "revealed"),
-        text_column("trust", lambda choice: TRUST_IN_WORDS[choice.trust].removesuffix(" model")),
-        text_column("ε", lambda choice: f"{choice.epsilon:g}"),
+    when: list[Column[GridCell]] = [
+        text_column("item set", lambda cell: "hidden" if cell.hides else "revealed"),
+        text_column("trust", lambda cell: TRUST_IN_WORDS[cell.trust].removesuffix(" model")),
+        text_column("ε", lambda cell: f"{cell.epsilon:g}"),
     ]
     taken: list[Column[ProtocolResult]] = [
         text_column("take", lambda each: baseline_in_words(each) if each.baseline else f"`{each.name}`"),
@@ -56,7 +53,8 @@ def choices(name: str, item_set: str, *budgets: str) -> str:
         ANY_TWO,
         *PRICE,
     ]
-    columns = [*when[item_set != "either" :], *(each.of(lambda choice: choice.take) for each in taken)]
+    columns = [each.of(attrgetter("cell")) for each in when[item_set != "either" :]]
+    columns += [each.of(attrgetter("take")) for each in taken]
     epsilons = [float(budget) for budget in budgets]
     lines = list(chosen(held, results, evaluation.metric, _HIDES[item_set], epsilons))
     notes = "; ".join(references(held, results, evaluation.metric, max(epsilons)))
@@ -75,8 +73,7 @@ def chosen(
     assert baseline is not None  # every comparison holds it
     for cell in decision_grid(results, metric, held.made.unit, None, epsilons=epsilons):
         if cell.best and cell.hides in hides:
-            best = baseline if cell.nothing_sent_wins else cell.best
-            yield Choice(cell.hides, cell.trust, cell.epsilon, best)
+            yield Choice(cell, baseline if cell.nothing_sent_wins else cell.best)
 
 
 def references(
@@ -100,20 +97,19 @@ def references(
     if published:
         count = plural(len(published), "preset")
         bases = [(baseline_in_words(base), gained) for base, gained in held_against(results, metric)]
-        said = _better(published, dict(reversed(bases)), metric)
+        said = _better(published, dict(reversed(bases)))
         yield f"of {count} of published systems at ε = {epsilon:g}, {said}"
 
 
 def _better(
     results: Sequence[ProtocolResult],
     bases: Mapping[str, Callable[[ProtocolResult], Gain | None]],
-    metric: Metric,
 ) -> str:
     """Say which results are significantly better than which baselines, and than which none is."""
     clauses, beaten = list[str](), set[str]()
     for each in results:
         better = {
-            base: f"{base} ({gained(against, metric)})"
+            base: f"{base} ({against.written})"
             for base, held in bases.items()
             if (against := held(each)) and against.significantly_better
         }

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from docs.tables.results import RESULTS, summary
 from simulation.analysis.protocol_results import by_evaluation
-from simulation.pages.comparison_plots import bytes_plot, epsilon_plot
-from simulation.pages.figures.accuracy import EpsilonAxis
-from simulation.pages.figures.drawing import render
-from simulation.pages.figures.looks import looks_of
+from simulation.pages.accuracy import EpsilonAxis, bytes_plot, epsilon_plot
+from simulation.pages.drawing import render
+from simulation.pages.looks import looks_of
 
 DRAWN = "ml-100k-u1", "ml-100k-per-user"
 """The summaries that have figures."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,15 +15,11 @@ from simulation.analysis.columns import (
     TRUST,
     ResultColumn,
     accuracy_column,
+    baseline_columns,
     composed_column,
     text_column,
 )
-from simulation.analysis.gains import (
-    Gain,
-    baseline_in_words,
-    gain_digits,
-    held_against,
-)
+from simulation.analysis.gains import gain_digits
 from simulation.analysis.protocol_results import (
     BYTES,
     NETWORK_BYTES,
@@ -135,27 +131,8 @@ def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolRe
 
 
 def gain_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
-    """Return the columns that hold results against nothing sent, with the interval over users.
-
-    That of lines that know nothing of the items, beside others that do, is a column of its own.
-    """
-
-    def column(base: ProtocolResult, held: Callable[[ProtocolResult], Gain | None]) -> ResultColumn:
-        def text(result: ProtocolResult) -> str:
-            return DASH if (found := held(result)) is None else gained(found, metric)
-
-        return replace(text_column(f"against {baseline_in_words(base)}", text), holds=float)
-
-    return [column(*pair) for pair in held_against(results, metric)]
-
-
-def gained(against: Gain, metric: Metric) -> str:
-    """Return a difference with its direction, and whether it is beyond chance."""
-    digits, width = gain_digits(metric), against.half_width
-    spread = "" if width is None else f" ± {number(width, digits)}"
-    if width is not None and not against.significant:
-        return f"{number(against.mean, digits)}{spread}, not significant"
-    return f"{number(abs(against.mean), digits)}{spread} {'better' if against.mean > 0 else 'worse'}"
+    """Return the columns that hold results against nothing sent; documents say once what their ± is."""
+    return [replace(column, unit="") for column in baseline_columns(metric, results)]
 
 
 def _both_ways(title: str, columns: Sequence[Column[Any]]) -> ResultColumn:

@@ -50,12 +50,10 @@ UNITS_IN_WORDS: dict[PrivacyUnit, str] = {
     "user": "for everything that a user sends",
 }
 
-_SPELLINGS = {"per-rating": "rating", "per-user": "user"}
-
 
 def unit_from_text(text: Any) -> Any:
     """Return a unit by its usual name, or as "per-rating" or "per-user"; anything else as it is."""
-    return _SPELLINGS.get(text, text) if isinstance(text, str) else text
+    return {"per-rating": "rating", "per-user": "user"}.get(text, text) if isinstance(text, str) else text
 
 
 LARGEST_CELL_EPSILON = 20.0

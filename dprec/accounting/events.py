@@ -1,11 +1,10 @@
 """Events: what was released about whom, by which mechanism, and how events of a kind compose.
 
-What sums with noise cost: Gaussian DP, and Skellam noise by Renyi divergences.
-
-A release whose Gaussian noise has ``m`` times its sensitivity as standard deviation is as easy to tell
-apart as two normal distributions whose means are ``mu = 1 / m`` deviations apart. Releases that are chosen
-one after the other, each from what came before, compose exactly: ``mu^2`` is the sum of theirs (Dong, Roth
-and Su [dong2022], Corollary 3.3).
+Sums with noise cost what Gaussian DP says, or, with Skellam noise, Renyi divergences. A release whose
+Gaussian noise has ``m`` times its sensitivity as standard deviation is as easy to tell apart as two normal
+distributions whose means are ``mu = 1 / m`` deviations apart. Releases that are chosen one after the other,
+each from what came before, compose exactly: ``mu^2`` is the sum of theirs (Dong, Roth and Su [dong2022],
+Corollary 3.3).
 
 A contribution to a sum with Skellam noise is a vector of integers of L2 norm at most D; whoever takes part
 changes the sum by so much. Noise of variance v per number bounds the Renyi divergence of every integer
@@ -18,8 +17,6 @@ D^2. With noise multiplier m = sqrt(v) / D, the last terms are at most ((2 a - 1
 and 3 / (2 m^2). As a sum of m_t^-4 is at most the square of that of m_t^-2, several releases cost no more
 than one with the multiplier (sum of m_t^-2)^-1/2.
 """
-
-from __future__ import annotations
 
 import hashlib
 import math
@@ -176,7 +173,7 @@ class EventMechanism(ABC):
     def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
         """Return each user's epsilon at a delta for a group's events in order, shape (users,)."""
 
-    def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> EventMechanism:
+    def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> "EventMechanism":
         """Return the mechanism with its reports shuffled; by default nothing of it is reports."""
         return self
 

@@ -29,8 +29,6 @@ it is to r rising counts alone.
 Shufflers and server see who takes part.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -6,7 +6,6 @@ something about tastes, which no epsilon covers.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,14 +17,13 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     StringConstraints,
-    TypeAdapter,
     ValidatorFunctionWrapHandler,
 )
 from pydantic_core import CoreSchema, core_schema
 
 from dprec.accounting.accountant import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.arrays import AnyArray, Floats, Ints, Uint8s
-from dprec.components import Options, as_tuple, as_values, option, parse_json
+from dprec.components import Options, as_tuple, as_values, option, read, schema_of
 from dprec.errors import SettingError, shown
 from dprec.randomness import generator
 
@@ -286,17 +284,17 @@ class _SharesOrOne:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        others = (handler(TypeAdapter(written).core_schema) for written in (_Written, _Named))
+        others = (handler(schema_of(written)["schema"]) for written in (_Written, _Named))
         return {"anyOf": [handler(schema), *others]}
 
 
 def _read(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
     epsilon = value.get("epsilon") if isinstance(value, Mapping) else None
     if isinstance(epsilon, str) and _NUMBER.fullmatch(epsilon) is None:
-        return ColumnBudgets.named(parse_json(_Named, json.dumps(dict(value))).epsilon)
+        return ColumnBudgets.named(read(_Named, value).epsilon)
     if not isinstance(epsilon, Mapping):
         return validate(value)
-    written = parse_json(_Written, json.dumps(dict(value)))
+    written = read(_Written, value)
     return OwnBudgets.of(written.epsilon, choice=written.choice, sampled_at=written.sampled_at)
 
 

@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.arrays import Floats, Ints, Uint64s
 from dprec.channel import Channel
@@ -51,7 +50,23 @@ class PrivacyLossDistribution:
         """
         step = step or channel.epsilon / POINTS
         points = points_up_to(channel.epsilon, step)
-        return cls.with_divergences(step, _divergences(channel, step, points))
+        # H at a = exp(j step) for j from 0 to points; see `PrivacyLossDistribution.of`.
+        rows = channel.probabilities[:, channel.weights.max(axis=0) > 0]
+        logs, inputs, width = np.log(rows), len(rows), points + 2
+        ratios = np.exp(step * np.arange(points + 1))
+        first = 1 + width * np.arange(inputs)[:, None]
+        largest = np.zeros(points + 1)
+        for row, log in zip(rows, logs, strict=True):
+            # Symbols with a loss below 0 count at none of the points; they are put before the first.
+            places = (np.clip(np.floor((log - logs) / step), -1, points).astype(np.int64) + first).ravel()
+            own, other = (
+                np.bincount(places, weights=side.ravel(), minlength=inputs * width).reshape(inputs, width)
+                for side in (np.broadcast_to(row, rows.shape), rows)
+            )
+            own, other = (side[:, :0:-1].cumsum(axis=1)[:, ::-1] for side in (own, other))
+            largest = np.maximum(largest, (own - ratios * other).max(axis=0))
+        largest[-1] = 0.0
+        return cls.with_divergences(step, largest)
 
     @classmethod
     def with_divergences(cls, step: float, divergences: Floats) -> Self:
@@ -130,26 +145,6 @@ class PrivacyLossDistribution:
 def points_up_to(epsilon: float, step: float) -> int:
     """Return how many steps reach epsilon, at least 1."""
     return max(1, math.ceil(epsilon / step * (1 - 1e-12)))
-
-
-def _divergences(channel: Channel, step: float, points: int) -> Floats:
-    """Return h at a = exp(j step) for j from 0 to ``points``; see `PrivacyLossDistribution.of`."""
-    rows = channel.probabilities[:, channel.weights.max(axis=0) > 0]
-    logs, inputs, width = np.log(rows), len(rows), points + 2
-    ratios = np.exp(step * np.arange(points + 1))
-    first = 1 + width * np.arange(inputs)[:, None]
-    largest = np.zeros(points + 1)
-    for row, log in zip(rows, logs, strict=True):
-        # Symbols with a loss below 0 count at none of the points; they are put before the first.
-        places = (np.clip(np.floor((log - logs) / step), -1, points).astype(np.int64) + first).ravel()
-        own, other = (
-            np.bincount(places, weights=side.ravel(), minlength=inputs * width).reshape(inputs, width)
-            for side in (np.broadcast_to(row, rows.shape), rows)
-        )
-        own, other = (side[:, :0:-1].cumsum(axis=1)[:, ::-1] for side in (own, other))
-        largest = np.maximum(largest, (own - ratios * other).max(axis=0))
-    largest[-1] = 0.0
-    return largest
 
 
 def pairwise_losses(weights: Uint64s) -> Floats:
@@ -253,13 +248,7 @@ def compose(draws: Sequence[tuple[PrivacyLossDistribution, int]]) -> ComposedLos
     points = sum(times * one.points for one, times in draws)
     first, last = _window(draws, points)
     length = next_fast_len(last - first + 1, real=True)
-    masses = irfft(_spectrum(draws, length), length)
-    infinite = -math.expm1(sum(times * math.log1p(-one.infinite) for one, times in draws))
-    return ComposedLoss.of_transform(masses, step, first, sum(times for _, times in draws), points, infinite)
-
-
-def _spectrum(draws: Sequence[tuple[PrivacyLossDistribution, int]], length: int) -> NDArray[np.complex128]:
-    """Return the Fourier transform of the sum: the product of those of the draws."""
+    # The Fourier transform of the sum is the product of those of the draws.
     log_moduli, angles = (
         np.sum([times * one.spectrum(length)[part] for one, times in draws], axis=0) for part in (0, 1)
     )
@@ -267,7 +256,9 @@ def _spectrum(draws: Sequence[tuple[PrivacyLossDistribution, int]], length: int)
     # Nearly all of it is too small to count beside the rounding errors.
     seen = log_moduli > _NEGLIGIBLE
     product[seen] = np.exp(log_moduli[seen] + 1j * angles[seen])
-    return product
+    masses = irfft(product, length)
+    infinite = -math.expm1(sum(times * math.log1p(-one.infinite) for one, times in draws))
+    return ComposedLoss.of_transform(masses, step, first, sum(times for _, times in draws), points, infinite)
 
 
 def _window(draws: Sequence[tuple[PrivacyLossDistribution, int]], points: int) -> tuple[int, int]:
@@ -320,19 +311,16 @@ def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: f
         moduli, angles = (np.array([spectrum[part] for spectrum in spectra]) for part in (0, 1))
         same = np.flatnonzero(lengths == length)
         for block in np.array_split(same, -(-same.size * length // _AT_ONCE)):
-            masses = irfft(_products(times[block], moduli, angles), length)
+            # The transform of a user's sum is the product of those of the draws.
+            logs = times[block] @ np.maximum(moduli, 2 * _NEGLIGIBLE)
+            turns = np.exp(np.maximum(logs, _NEGLIGIBLE) + 1j * (times[block] @ angles))
+            masses = irfft(np.where(logs > _NEGLIGIBLE, turns, 0.0), length)
             for row, user in enumerate(block.tolist()):
                 total = ComposedLoss.of_transform(
                     masses[row], kinds[0].step, int(first[user]), int(times[user].sum()), int(points[user])
                 )
                 epsilons[drawn[user]] = total.epsilon(delta)
     return epsilons
-
-
-def _products(times: Ints, moduli: Floats, angles: Floats) -> NDArray[np.complex128]:
-    """Return the Fourier transforms of the users' sums: products of those of the draws."""
-    logs = times @ np.maximum(moduli, 2 * _NEGLIGIBLE)
-    return np.where(logs > _NEGLIGIBLE, np.exp(np.maximum(logs, _NEGLIGIBLE) + 1j * (times @ angles)), 0.0)
 
 
 def _windows(kinds: Sequence[PrivacyLossDistribution], times: Ints, points: Ints) -> tuple[Ints, Ints]:
@@ -354,8 +342,6 @@ def _windows(kinds: Sequence[PrivacyLossDistribution], times: Ints, points: Ints
 _UNSPENT = 1e-3
 """Share of the budget that may stay unspent."""
 
-_MOST_SEARCHED = 50
-
 
 def largest_share(
     channel: Callable[[float], Channel],
@@ -373,11 +359,13 @@ def largest_share(
     arguments, so that device and server find the same.
     """
     low, high = min(epsilon / draws, most), math.inf
-    tail, deviation = _of_normal_sum(epsilon, delta)
+    # Where the tail of a normal sum begins, in deviations, and the deviation that spends epsilon.
+    tail = math.sqrt(-2 * math.log(delta))
+    deviation = math.sqrt(tail**2 + 2 * epsilon) - tail
     share = min(max(low, guess or 2 * deviation / math.sqrt(draws)), most)
     wanted = math.log(epsilon * (1 - _UNSPENT / 2))
     before: tuple[float, float] | None = None
-    for _ in range(_MOST_SEARCHED):
+    for _ in range(50):
         spent = _spent(channel(share), draws, delta)
         low, high = (share, high) if spent <= epsilon else (low, share)
         if low == most or high <= low * (1 + _UNSPENT / 10) or 0 <= 1 - spent / epsilon <= _UNSPENT:
@@ -392,12 +380,6 @@ def largest_share(
         if not low < share < high:
             share = math.sqrt(low * high)
     return low
-
-
-def _of_normal_sum(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return where the tail of a normal sum begins, in deviations, and the deviation that spends epsilon."""
-    tail = math.sqrt(-2 * math.log(delta))
-    return tail, math.sqrt(tail**2 + 2 * epsilon) - tail
 
 
 def _spent(channel: Channel, draws: int, delta: float) -> float:

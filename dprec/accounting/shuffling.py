@@ -12,8 +12,6 @@ of clones of x among all reports is then all that the shuffled reports tell (Fel
 [feldman2021]).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -66,7 +64,7 @@ class _Draw:
         """Return log E[exp(t X)] for one exponent."""
         return float(self.log_moments(np.array([exponent]))[0])
 
-    def tilted(self, exponent: float) -> _Draw:
+    def tilted(self, exponent: float) -> "_Draw":
         """Return the draw with masses in proportion to exp(t X)."""
         powers = exponent * self.values
         masses = self.masses * np.exp(powers - powers.max())
@@ -91,7 +89,7 @@ class _Draw:
             exponent = max(0.0, exponent - tilted.mean / variance) if variance > 0 else exponent
         return exponent if self.log_moment(exponent) <= 0 else 0.0
 
-    def on_grid(self, step: float) -> _Draw:
+    def on_grid(self, step: float) -> "_Draw":
         """Return a draw on the multiples of ``step``, each value divided between its two neighbours.
 
         The mean of every value is kept, so that E[f(sum)] does not fall for any convex f.
@@ -350,7 +348,7 @@ class ShuffledChannel:
     _losses: dict[tuple[int, float], PrivacyLossDistribution] = field(default_factory=dict, init=False)
 
     @classmethod
-    def known(cls, channel: Channel) -> ShuffledChannel:
+    def known(cls, channel: Channel) -> "ShuffledChannel":
         """Return the one that was computed for such a channel before in this process, if any."""
         key = repr(channel.weights.shape).encode() + channel.weights.tobytes()
         if key not in _KNOWN:
@@ -385,19 +383,18 @@ class ShuffledChannel:
         the last one down to 0 at the channel's epsilon, are not below them.
         """
         if (reports, step) not in self._losses:
-            self._losses[reports, step] = self._dominating(reports, step)
+            points = points_up_to(self.channel.epsilon, step)
+            end = min(points, points_up_to(self.epsilon(reports, _LEAST_DELTA), step))
+            corners = np.unique(np.rint(np.linspace(0, end, _CORNERS)).astype(np.int64))
+            deltas = [self.delta(step * corner, reports) for corner in corners.tolist()]
+            if end < points:
+                corners, deltas = np.append(corners, points), [*deltas, 0.0]
+            deltas[-1] = 0.0
+            ratios = np.exp(step * np.arange(points + 1))
+            self._losses[reports, step] = PrivacyLossDistribution.with_divergences(
+                step, np.interp(ratios, ratios[corners], deltas)
+            )
         return self._losses[reports, step]
-
-    def _dominating(self, reports: int, step: float) -> PrivacyLossDistribution:
-        points = points_up_to(self.channel.epsilon, step)
-        end = min(points, points_up_to(self.epsilon(reports, _LEAST_DELTA), step))
-        corners = np.unique(np.rint(np.linspace(0, end, _CORNERS)).astype(np.int64))
-        deltas = [self.delta(step * corner, reports) for corner in corners.tolist()]
-        if end < points:
-            corners, deltas = np.append(corners, points), [*deltas, 0.0]
-        deltas[-1] = 0.0
-        ratios = np.exp(step * np.arange(points + 1))
-        return PrivacyLossDistribution.with_divergences(step, np.interp(ratios, ratios[corners], deltas))
 
 
 _KNOWN: dict[bytes, ShuffledChannel] = {}

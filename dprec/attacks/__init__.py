@@ -2,7 +2,6 @@
 
 from dprec.attacks.attributes import Attributes
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
-from dprec.attacks.broadcasts import Broadcast
 from dprec.attacks.damage import Damage
 from dprec.attacks.liars import Liars
 from dprec.attacks.linkage import Linkage
@@ -12,8 +11,7 @@ from dprec.attacks.reconstruction import Reconstruction
 from dprec.attacks.rounds import Rounds
 from dprec.attacks.shadow import ShadowModels
 from dprec.attacks.sums import SumsMembership
-from dprec.attacks.transcript import ReleasedSum, Transcript
-from dprec.attacks.uploads import Answered, Upload
+from dprec.attacks.transcript import Answered, Broadcast, ReleasedSum, Transcript, Upload
 from dprec.components import Registry
 
 ATTACKS: Registry[Attack] = Registry(

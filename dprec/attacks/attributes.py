@@ -12,8 +12,6 @@ more than one of them counts for what chance adds to their mean. Where nothing i
 are guessed alike, and chance adds nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -121,7 +119,7 @@ class Attributes(Attack):
                 yield name, table.column(name)
 
     def _guessed(
-        self, seen: Floats, attribute: Attribute, random: np.random.Generator
+        self, seen: Floats, attribute: "Attribute", random: np.random.Generator
     ) -> tuple[float, float]:
         """Return the mean area under the folds' curves, and the share of right guesses."""
         features, labels = seen[attribute.known], attribute.labels[attribute.known]
@@ -155,7 +153,12 @@ class Attribute:
         """Return the high numbers of a column, or its most frequent text against all others."""
         if values.dtype.kind == "f":
             known = ~np.isnan(values)
-            least = _even(values[known]) if above is None else above
+            least = above
+            if least is None:
+                # What as nearly as possible half of the known values reach.
+                numbers, counts = np.unique(values[known], return_counts=True)
+                reach = known.sum() - np.cumsum(counts) + counts
+                least = float(numbers[np.abs(2 * reach - known.sum()).argmin()]) if numbers.size else 0.0
             return cls(known & (np.nan_to_num(values) >= least), known, f"{least:g} or more")
         texts, counts = np.unique(values[values != ""], return_counts=True)
         most = str(texts[counts.argmax()]) if texts.size else ""
@@ -196,13 +199,6 @@ class Attribute:
         )
 
 
-def _even(values: Floats) -> float:
-    """Return the number that as nearly as possible half of some values reach."""
-    numbers, counts = np.unique(values, return_counts=True)
-    reach = values.size - np.cumsum(counts) + counts
-    return float(numbers[np.abs(2 * reach - values.size).argmin()]) if values.size else 0.0
-
-
 def learned(features: Floats, labels: Bools) -> Floats:
     """Return the weights of a logistic regression, the intercept last; shape (features + 1,).
 
@@ -235,20 +231,16 @@ def _components(
     """Return what was seen of some users in numbers, shape (users, numbers); none if nothing was."""
     parts = [np.zeros((rows.size, 0))]
     if seen is not None:
-        parts.append(principal(_rated(seen, rows), random))
+        # How likely some users rated each of the most popular items, shape (users, items).
+        items = np.argsort(-seen.background.popularity, kind="stable")[:_MOST_ITEMS]
+        rated = np.empty((rows.size, items.size), dtype=np.float32)
+        for weighed in seen.weighed():
+            own = slice(*np.searchsorted(rows, [weighed.users.start, weighed.users.stop]))
+            rated[own] = weighed.rated[np.ix_(rows[own] - weighed.users.start, items)]
+        parts.append(principal(rated, random))
     if vectors is not None:
         parts.append(principal(vectors[rows], random))
     return np.hstack(parts)
-
-
-def _rated(seen: Seen, rows: Ints) -> Float32s:
-    """Return how likely some users rated each of the most popular items, shape (users, items)."""
-    items = np.argsort(-seen.background.popularity, kind="stable")[:_MOST_ITEMS]
-    rated = np.empty((rows.size, items.size), dtype=np.float32)
-    for weighed in seen.weighed():
-        own = slice(*np.searchsorted(rows, [weighed.users.start, weighed.users.stop]))
-        rated[own] = weighed.rated[np.ix_(rows[own] - weighed.users.start, items)]
-    return rated
 
 
 def principal(seen: sp.csr_array | Floats | Float32s, random: np.random.Generator) -> Floats:
@@ -278,5 +270,4 @@ def principal(seen: sp.csr_array | Floats | Float32s, random: np.random.Generato
     turned, values, _ = np.linalg.svd(back(left).T, full_matrices=False)
     components = left @ (turned * values)
     size = math.sqrt(max(float(spread.sum()), np.finfo(float).tiny))
-    scaled: Floats = components[:, :_COMPONENTS] / size
-    return scaled
+    return components[:, :_COMPONENTS] / size

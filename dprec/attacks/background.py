@@ -5,8 +5,6 @@ to a factor. A posterior over a and b on a grid, whose prior is fitted to all it
 maximisation, says what the other ratings of an item tell of one, and what the other reports of a user do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
@@ -60,8 +58,7 @@ class Tilts:
         ``shares``, ``likelihoods``, shape (ratings, levels): of each level, before the way is known, and of
         what is said given each.
         """
-        told: Floats = np.log((shares * likelihoods) @ self.factors.T) - np.log(shares @ self.factors.T)
-        return told
+        return np.log((shares * likelihoods) @ self.factors.T) - np.log(shares @ self.factors.T)
 
     def fitted(self, evidence: Floats) -> Self:
         """Return the ways with the weights that fit everything said of each who rates, shape (some, ways)."""
@@ -78,8 +75,7 @@ class Tilts:
         """
         weights = softmax(evidence + self.log_weights, axis=1)
         tilted = shares * ((weights / (shares @ self.factors.T)) @ self.factors)
-        normalised: Floats = tilted / tilted.sum(axis=1, keepdims=True)
-        return normalised
+        return tilted / tilted.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +128,7 @@ class Background:
 
         ``items``, ``levels``: of the ratings that are left out; levels from 1.
         """
-        shares: Floats = self.among_others[items, levels.astype(np.int64) - 1]
-        return shares
+        return self.among_others[items, levels.astype(np.int64) - 1]
 
 
 def _ways_of_users(ratings: Ratings, among_others: Floats, overall: Floats) -> Tilts:

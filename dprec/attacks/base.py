@@ -6,8 +6,6 @@ is for judging alone. It returns figures, each beside what the same attack reach
 beside what epsilon allows where that is proved (`dprec.attacks.bounds`).
 """
 
-from __future__ import annotations
-
 import typing
 from abc import abstractmethod
 from collections.abc import Mapping

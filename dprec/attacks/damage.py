@@ -4,8 +4,6 @@ They claim to have rated as many items as the most active users, drawn by popula
 raters do not: lowest where its mean is above that of all ratings, and highest where it is below.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

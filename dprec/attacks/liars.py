@@ -6,8 +6,6 @@ makes a device draw them (maximal gain; Cao, Jia and Gong [cao2021]). The profil
 fillers that make it look like one or that make the most of the targets.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -92,7 +90,7 @@ class Background:
     """Ratings of each honest user, shape (users,)."""
 
     @classmethod
-    def of(cls, honest: Ratings) -> Background:
+    def of(cls, honest: Ratings) -> "Background":
         """Count the ratings of honest users."""
         n_items, levels = honest.n_items, honest.scale.levels
         cells = honest.items.astype(np.int64) * levels + honest.levels - 1
@@ -180,8 +178,7 @@ class FakeProfiles:
         shares, levels = self.background.shares, np.arange(self.background.scale_levels)
         means = shares @ levels
         variances = shares @ levels**2 - means**2
-        liked: Floats = means - 2 * np.sqrt(variances / np.maximum(self.background.raters, 1))
-        return liked
+        return means - 2 * np.sqrt(variances / np.maximum(self.background.raters, 1))
 
     def _levels(self, chosen: Bools, generator: np.random.Generator) -> Uint8s:
         """Return levels of the fillers, and 0 elsewhere, shape (liars, items)."""

@@ -5,8 +5,6 @@ An attacker that knows k ratings of a person looks for the report they fit best 
 share of users whom k items single out is their unicity (de Montjoye et al. [demontjoye2013]).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
@@ -25,8 +23,6 @@ from dprec.ratings import Ratings
 
 _EQUAL = 1e-9
 """Log likelihoods that differ by less are equal but for rounding."""
-
-_PAIRS_AT_ONCE = 1 << 22
 
 _THRESHOLDS = 64
 """Of which the best is taken for a bound."""
@@ -191,7 +187,7 @@ def _unique(shown: Answers, known: Known, n_items: int) -> float:
     by_item = sp.coo_array((np.ones(users.size), (shown.items, users)), shape=(n_items, n_users)).tocsr()
     by_item.data[:] = 1.0
     wanted, single = known.at(None, n_items), 0
-    for people in blocks(np.full(known.people.size, n_users), _PAIRS_AT_ONCE):
+    for people in blocks(np.full(known.people.size, n_users), 1 << 22):
         common = (wanted[people] @ by_item).tocoo()
         rows, users = (each[common.data == number] for each in common.coords)
         holders = np.bincount(rows, minlength=known.people[people].size)

@@ -18,8 +18,6 @@ From lists that were delivered, an item that most users are shown and one is not
 one: lists leave out what their users know.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -49,8 +47,6 @@ _LARGEST, _FINEST = 60.0, 1e-4
 
 _RANGE = -_LARGEST, 0.0
 """Of log likelihoods."""
-
-_MOST_LISTED = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +89,7 @@ class Popularity:
             weight = fit[:, None] / (1 + chance * further)
             rated += weight * chance
             whole += weight
-        given: Floats = logit(np.clip(rated / whole, 1e-15, 1 - 1e-15))
-        return given
+        return logit(np.clip(rated / whole, 1e-15, 1 - 1e-15))
 
 
 class _Ranking:
@@ -144,8 +139,12 @@ class Membership(Attack):
         for rated, odds in _weighed(seen, truth, users):
             for ranking, own in zip(rankings, odds, strict=True):
                 ranking.add(own, rated)
-        epsilon, others = _proved(game, seen), users * truth.n_items - asked
-        allowed = {} if epsilon is None else allowed_by_reports(epsilon, asked, others)
+        allowed: dict[str, tuple[float, float]] = {}
+        if seen is not None and seen.hides_items and seen.of_everybody:
+            # The loss of a cell, where everybody reports all cells through one channel with a loss.
+            losses = game.accountant.get_epsilon(0.0, "rating")
+            if (losses == losses[:1]).all() and math.isfinite(losses[0]):
+                allowed = allowed_by_reports(float(losses[0]), asked, users * truth.n_items - asked)
         reached, start = Roc.of_scores(*both.classes), Roc.of_scores(*public.classes)
         for end, of in _ENDS.items():
             name, bound = f"membership_{end}", allowed.get(f"membership_{end}", (0.0, None))[1]
@@ -160,13 +159,6 @@ _ENDS: dict[str, Callable[[Roc], float]] = {
     "auc": lambda roc: roc.auc,
     "tpr": lambda roc: float(roc.at(_FALSE_POSITIVES)),
 }
-
-
-def _proved(game: Game, seen: Seen | None) -> float | None:
-    """Return the loss of a cell, where everybody reports all cells through one channel with a loss."""
-    losses = game.accountant.get_epsilon(0.0, "rating")
-    alike = bool((losses == losses[:1]).all()) and math.isfinite(losses[0])
-    return float(losses[0]) if alike and seen and seen.hides_items and seen.of_everybody else None
 
 
 def allowed_by_reports(epsilon: float, rated: int, others: int) -> dict[str, tuple[float, float]]:
@@ -237,7 +229,7 @@ def omission(lists: Ints | None, truth: Ratings) -> Figure:
     if lists is None or not (lists >= 0).any():
         return Figure(None)
     listed = np.bincount(lists[lists >= 0], minlength=truth.n_items)
-    most = np.argsort(-listed, kind="stable")[: min(_MOST_LISTED, np.count_nonzero(listed))]
+    most = np.argsort(-listed, kind="stable")[: min(10, np.count_nonzero(listed))]
     # Beyond the last item, whatever is negative: the end of a list.
     place = np.full(truth.n_items + 1, -1)
     place[most] = np.arange(most.size)

@@ -4,8 +4,6 @@ Targets are drawn among items that about as many users have rated as the median 
 them, and are judged by honest users who have not.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
@@ -99,7 +97,7 @@ class Promotion(Attack):
             figures |= zip(_by_share(share), held, strict=True)
         return Attacked(figures, notes)
 
-    def _ways(self, honest: Ratings) -> tuple[Way, ...]:
+    def _ways(self, honest: Ratings) -> "tuple[Way, ...]":
         """Return the ways to lie that are tried, of those that settings leave open."""
         own = () if self.fillers == "strongest" else (self.fillers,)
         fillers: tuple[Fillers, ...] = own or (_TRIED_IN_SETS if honest.scale.implicit else _TRIED)
@@ -108,7 +106,7 @@ class Promotion(Attack):
         drawn = own or ("contrast",)
         return (*(Way(each, True) for each in fillers), *(Way(each, False) for each in drawn))
 
-    def _lied(self, game: Game, background: Background, targets: Ints, way: Way, share: float) -> Shown:
+    def _lied(self, game: Game, background: Background, targets: Ints, way: "Way", share: float) -> Shown:
         """Return what honest users are shown beside liars who lie in some way."""
         honest = game.truth
         level = honest.scale.levels if self.goal == "promote" else 1
@@ -174,5 +172,4 @@ def _ranks(scores: Floats, target: int, ties: Uint64s) -> Ints:
     """Return the rank of a target for each user, shape (users,)."""
     own = scores[:, target, None]
     before: Bools = (scores > own) | ((scores == own) & (ties < ties[target]))
-    ranks: Ints = 1 + before.sum(axis=1)
-    return ranks
+    return 1 + before.sum(axis=1)

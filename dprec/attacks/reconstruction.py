@@ -6,24 +6,120 @@ may also read what the user's other reports say of how the user rates. There is 
 says nothing of what is known of a rating without the report on it, and that may be everything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Literal
 
 import numpy as np
+from scipy.special import ndtr
 
-from dprec.arrays import Bools, Floats, Ints
+from dprec.arrays import Bools, Floats, Ints, find
 from dprec.attacks.background import Background, parts_by_user
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.readings import readings
+from dprec.attacks.seen import answers_of
+from dprec.attacks.transcript import Transcript
 from dprec.components import option
-from dprec.ratings import RatingScale
+from dprec.observations import Evidence, Observations, ResidualReports, SymbolReports
+from dprec.ratings import Ratings, RatingScale
+
+_IMPOSSIBLE = -700.0
+"""Log likelihood of what cannot be."""
+
+_NEAREST = 0.3
+"""Standard deviation of values whose noise is not known, in distances of two levels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What some reports say of ratings."""
+
+    ratings: Ints
+    """Places of the ratings that they are about, ascending; shape (reports,)."""
+    kinds: Ints
+    """What each report says, as a row of the table; shape (reports,)."""
+    table: Floats
+    """Log likelihood given each level; shape (kinds, levels)."""
+
+    def likelihoods(self, part: slice) -> Floats:
+        """Return the likelihood of what is said of consecutive ratings, the largest being 1, by level."""
+        first, last = np.searchsorted(self.ratings, [part.start, part.stop])
+        own, kinds = self.ratings[first:last] - part.start, self.kinds[first:last]
+        logs = np.stack(
+            [np.bincount(own, level[kinds], part.stop - part.start) for level in self.table.T], axis=1
+        )
+        return np.exp(logs - logs.max(axis=1, keepdims=True))
+
+
+def readings(transcript: Transcript, truth: Ratings) -> list[Reading]:
+    """Return what the reports of all rounds say of the ratings; whatever else they say is left out."""
+    parts: list[Reading] = []
+    for observed in transcript.reports:
+        if observed.shape == (truth.n_users, truth.n_items):
+            parts += _read(observed.evidence, observed, truth)
+    return parts
+
+
+def places_among(observed: Observations, truth: Ratings) -> tuple[Ints, Bools]:
+    """Return the place of each observed cell among the ratings, and whether it is one."""
+    return find(truth.cells, observed.users.astype(np.int64) * truth.n_items + observed.items)
+
+
+@singledispatch
+def _read(evidence: Evidence | None, observed: Observations, truth: Ratings) -> Iterator[Reading]:
+    """Yield what values say, without symbols: that the level is near, unless all values are the same."""
+    scale = truth.scale
+    kept, present = places_among(observed, truth)
+    if not observed.items.size or (evidence is not None and not evidence.has_values):
+        return
+    values, kinds = np.unique(observed.values, return_inverse=True)
+    if values.size < 2:
+        return
+    known = observed.noise_variance or 0.0
+    variance = known + (_NEAREST * float(np.diff(scale.values).min())) ** 2
+    table = -((values[:, None] - scale.values) ** 2) / (2 * variance)
+    yield Reading(kept[present], kinds[present], np.maximum(table, _IMPOSSIBLE))
+
+
+@_read.register
+def _of_symbols(reports: SymbolReports, observed: Observations, truth: Ratings) -> Iterator[Reading]:
+    """Yield what symbols say, and that there is none of a rating in a report on all items."""
+    answers = answers_of(reports, observed)
+    assert answers is not None
+    kept, present = places_among(observed, truth)
+    table = np.maximum(answers.log_likelihoods[1:].T, _IMPOSSIBLE)
+    yield Reading(kept[present], answers.codes[present], table)
+    unlisted = ~answers.silent[truth.users]
+    unlisted[kept[present]] = False
+    if answers.hides_items:
+        places = np.flatnonzero(unlisted)
+        yield Reading(places, np.zeros_like(places), table)
+
+
+@_read.register
+def _of_sides(reports: ResidualReports, observed: Observations, truth: Ratings) -> Iterator[Reading]:
+    """Yield what answers say on the side of the user's mean, which is guessed from the rated items."""
+    values, users = truth.scale.values, observed.users
+    counts, of_items = np.bincount(users, minlength=truth.n_users), Background.of(truth).of_items @ values
+    means = np.bincount(users, of_items[observed.items], truth.n_users) / np.maximum(counts, 1)
+    spread = float(np.std(truth.user_means() - means)) + 1e-9
+    kept, present = places_among(observed, truth)
+    answered = reports.cells[present[reports.cells]]
+    above = ndtr((values - means[users[answered], None]) / spread)
+    chosen = present[reports.cells]
+    lies = reports.lies[chosen][:, None]
+    yes = lies + (1 - 2 * lies) * above
+    table = _logs(np.where(reports.above[chosen][:, None], yes, 1 - yes))
+    yield Reading(kept[answered], np.arange(answered.size), table)
+
+
+def _logs(likelihoods: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(likelihoods), _IMPOSSIBLE)
+
 
 TRUSTED = "The server is given the ratings as they are."
 _LEAST = 1e-300
-_NO_LEVELS = "There are no levels to recover."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +141,15 @@ class Reconstruction(Attack):
         """Guess all ratings; see `Attack`."""
         truth, trusted = game.truth, game.transcript.trusted
         if truth.scale.levels < 2 or not truth.count:
-            return Attacked({name: Figure(None) for name in self.figures()}, (_NO_LEVELS,))
+            nothing = "There are no levels to recover."
+            return Attacked({name: Figure(None) for name in self.figures()}, (nothing,))
         sides = above_the_middle(truth.scale)
+        # What adds up the shares of levels, of each by itself and of both sides.
+        merging = np.eye(sides.size), np.stack([~sides, sides], axis=1).astype(np.float64)
         tally = np.zeros((2, 2))
         for part, before, known, likelihoods in self._known(game):
             levels = truth.levels[part].astype(np.int64) - 1
-            for place, merged in enumerate((np.eye(sides.size), _merging(sides))):
+            for place, merged in enumerate(merging):
                 right, after = merged.argmax(axis=1)[levels], (known * likelihoods) @ merged
                 tally[:, place] += _right(before @ merged, right), _right(after, right)
         baselines, reached = tally / truth.count
@@ -81,11 +180,6 @@ class Reconstruction(Attack):
 def _right(shares: Floats, truth: Ints) -> int:
     """Return how many inputs are guessed right."""
     return int((shares.argmax(axis=1) == truth).sum())
-
-
-def _merging(high: Bools) -> Floats:
-    """Return what adds up the shares of levels on both sides, shape (levels, 2)."""
-    return np.stack([~high, high], axis=1).astype(np.float64)
 
 
 def above_the_middle(scale: RatingScale) -> Bools:

@@ -12,8 +12,6 @@ who differ in an item may differ in all. What chance adds is of users, however m
 about (`pairs_of`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -27,8 +25,7 @@ from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import FAILURE, between_users, on_bounds
 from dprec.attacks.reconstruction import Reconstruction
 from dprec.attacks.seen import ItemShares
-from dprec.attacks.transcript import Transcript
-from dprec.attacks.uploads import Upload
+from dprec.attacks.transcript import Transcript, Upload
 from dprec.completion import Profiles
 from dprec.components import option
 from dprec.errors import InputError

@@ -6,8 +6,6 @@ the user seems to have rated. It is supposed to know of every item how many user
 worst case, since this is what private protocols estimate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import singledispatch
@@ -185,7 +183,12 @@ class Seen:
         if transcript.trusted:
             parts = [Answers.of_ratings(truth)]
         else:
-            read = [_of_users(seen, transcript.n_users) for seen in _reports(transcript)]
+            reports = transcript.reports
+            symbols = [each.symbols for each in reports if each.symbols and each.symbols.of_single_ratings]
+            if len(symbols) >= max(2, len(reports)) and all(each.counts is None for each in symbols):
+                # Several rounds about single ratings are read together, each of them on some of these.
+                reports = (transcript.read_together(Observations.joined(reports)),)
+            read = [_of_users(seen, transcript.n_users) for seen in reports]
             parts = [part.covering(truth.count) for part in read if part is not None]
         return cls(tuple(parts), ItemShares.of(truth)) if parts else None
 
@@ -213,8 +216,7 @@ class Seen:
     def log_likelihoods(self, users: slice) -> Floats:
         """Return those of what is seen of the cells of some users, shape (1 + levels, users, items)."""
         n_items = self.background.popularity.size
-        logs: Floats = np.sum([part.of_users(users, n_items) for part in self.parts], axis=0)
-        return logs
+        return np.sum([part.of_users(users, n_items) for part in self.parts], axis=0)
 
     def _weigh(self, users: slice, logs: Floats) -> Weighed:
         """Hold what is seen against what the items, and how active each user seems, let expect.
@@ -235,15 +237,6 @@ class Seen:
         before = expit(odds + shifts[:, None])
         expected = if_not + before * further
         return Weighed(users, logs - most - np.log(expected), before * if_rated / expected)
-
-
-def _reports(transcript: Transcript) -> tuple[Observations, ...]:
-    """Return all reports; those of several rounds about single ratings together, each on some of these."""
-    reports = transcript.reports
-    symbols = [each.symbols for each in reports if each.symbols and each.symbols.of_single_ratings]
-    if len(symbols) < max(2, len(reports)) or any(each.counts is not None for each in symbols):
-        return reports
-    return (transcript.read_together(Observations.joined(reports)),)
 
 
 def _of_users(seen: Observations, n_users: int) -> Answers | None:

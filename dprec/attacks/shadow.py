@@ -14,8 +14,6 @@ ten pairs chance leaves nothing to say; and who is in one run of a pair is out o
 of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -23,10 +21,8 @@ import numpy as np
 
 from dprec.arrays import Bools, Floats
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.bounds import Roc
-from dprec.attacks.estimates import Estimate, on_confidence
+from dprec.attacks.bounds import Estimate, Roc, on_confidence
 from dprec.attacks.traces import Targets
-from dprec.attacks.transcript import Transcript
 from dprec.components import option
 from dprec.randomness import integer_weights, words
 
@@ -65,7 +61,7 @@ class ShadowModels(Attack):
         """Run the protocol again, and judge the evidence; see `Attack.perform`."""
         targets = Targets.drawn(game.truth, self.users, game.seed)
         nothing = {name: Figure(None) for name in self.figures()}
-        if not _tells(game.transcript):
+        if game.transcript.of_items is None and not game.transcript.parted_sums:
             return Attacked(nothing, (_NOTHING,))
         if np.count_nonzero(game.truth.counts) < _FEWEST:
             return Attacked(nothing, (f"With fewer than {_FEWEST} users, half of them may be nobody.",))
@@ -83,11 +79,6 @@ class ShadowModels(Attack):
         measured = ", ".join(each.in_words(name) for name, each in estimates.items())
         notes = f"{measured}. {on_confidence(own.size)}", *(() if game.hides_item_sets else (_SETS_SEEN,))
         return Attacked(figures, notes)
-
-
-def _tells(transcript: Transcript) -> bool:
-    """Return whether there is anything to look at."""
-    return transcript.of_items is not None or bool(transcript.parted_sums)
 
 
 def halves(users: int, pairs: int, seed: int) -> Bools:

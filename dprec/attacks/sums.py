@@ -17,8 +17,6 @@ of their own, and a few runs say little of what chance does. What noise leaves t
 exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -28,8 +26,7 @@ from scipy.special import ndtr
 
 from dprec.arrays import Bools, Floats, Ints, blocks
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.bounds import Roc
-from dprec.attacks.estimates import Estimate, on_confidence
+from dprec.attacks.bounds import Estimate, Roc, on_confidence
 from dprec.attacks.traces import held
 from dprec.attacks.transcript import ReleasedSum
 from dprec.completion import Profiles
@@ -49,8 +46,6 @@ _LEAST_DEVIATION = 1e-6
 _THRESHOLDS, _FARTHEST = 400, 4.0
 """Points of an exact curve, and how many deviations of the noise it reaches."""
 
-_NO_SUMS = "No sum is released of which devices' parts could be told."
-
 
 @dataclass(frozen=True, kw_only=True)
 class SumsMembership(Attack):
@@ -67,7 +62,8 @@ class SumsMembership(Attack):
     def perform(self, game: Game) -> Attacked:
         """Rank ratings, there or not, by the sums of all runs; see `Attack.perform`."""
         if not (game.transcript.parted_sums and game.truth.count):
-            return Attacked({name: Figure(None) for name in self.figures()}, (_NO_SUMS,))
+            nothing = "No sum is released of which devices' parts could be told."
+            return Attacked({name: Figure(None) for name in self.figures()}, (nothing,))
         random, everybody = (
             generator(game.seed, "ratings that are asked about in sums"),
             game.truth.counts >= 0,

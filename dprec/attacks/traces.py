@@ -10,8 +10,6 @@ other users move it.
     sums        the inner product of a user's contribution and what a sum exceeds its expectation by.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -79,14 +77,12 @@ class Targets:
         spreads = np.sqrt(self.raters @ embeddings**2 / max(int(self.raters.sum()), 1))
         even = embeddings / np.where(spreads > _NOTHING, spreads, np.inf)
         of_user, alone = self._sets @ even, self._sets @ (even**2).sum(axis=1)
-        close: Floats = (of_user**2).sum(axis=1) - alone
-        return close
+        return (of_user**2).sum(axis=1) - alone
 
     def _weighed(self, weights: Floats) -> Floats:
         """Return what the items of each user say of each other."""
         said = self._sets.multiply(self._sets @ weights).sum(axis=1)
-        others: Floats = said - self._sets @ np.diag(weights)
-        return others
+        return said - self._sets @ np.diag(weights)
 
     def _along(self, summed: ReleasedSum) -> Floats:
         """Return what a sum says of who contributed to it, of whom half are expected."""
@@ -110,8 +106,7 @@ class Targets:
         system = LinearOperator(
             (users, users), lambda given: given + scaled @ (back @ given), dtype=np.float64
         )
-        likely: Floats = cg(system, scaled @ numbers, rtol=_LEAST_CHANGE, maxiter=_STEPS)[0]
-        return likely
+        return cg(system, scaled @ numbers, rtol=_LEAST_CHANGE, maxiter=_STEPS)[0]
 
     @cached_property
     def _sets(self) -> sp.csr_array:
@@ -153,8 +148,7 @@ class Targets:
         """The kind of each rating: its level, and how often its item is rated; shape (ratings,)."""
         doublings = np.floor(np.log2(np.maximum(self.raters, 1))).astype(np.int64)
         levels = self.profiles.levels.astype(np.int64)
-        kinds: Ints = levels * (doublings.max(initial=0) + 1) + doublings[self.profiles.items]
-        return kinds
+        return levels * (doublings.max(initial=0) + 1) + doublings[self.profiles.items]
 
     @cached_property
     def _rated_alike(self) -> Ints:

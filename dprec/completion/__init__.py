@@ -1,48 +1,19 @@
 """Completion of the rating matrix from what the server received."""
 
-from dprec.completion.base import (
-    Averages,
-    Completed,
-    Completion,
-    FittedMixture,
-    ItemAverage,
-    UserAverage,
-    one_mean_per_user,
-    own_averages,
-)
-from dprec.completion.calibrated.biases import ItemBiases, ItemBiasesModel, SymbolTables
-from dprec.completion.calibrated.completion import Calibrated, CalibratedModel
-from dprec.completion.calibrated.embedding import embedded, prior_biases
+from dprec.completion.base import *
+from dprec.completion.calibrated.biases import *
+from dprec.completion.calibrated.completion import *
+from dprec.completion.calibrated.embedding import *
 from dprec.completion.calibrated.guarding import Guard
 from dprec.completion.calibrated.regressions import Regressed
-from dprec.completion.factors import (
-    Profiles,
-    confident_user_factors,
-    inner_products,
-    packed_outer,
-    predicted_rows,
-    products_of_rows,
-    solve_user_factors,
-    unpack,
-)
-from dprec.completion.gradient_descent import (
-    SgdMatrixFactorization,
-    Start,
-    StepOptions,
-    initial_item_factors,
-    step_item_factors,
-)
+from dprec.completion.factors import *
+from dprec.completion.gradient_descent import *
 from dprec.completion.matrix_factorization import MatrixFactorization, check_rank
-from dprec.completion.mixtures import MogMatrixFactorization, VariationalMogMatrixFactorization
-from dprec.completion.one_bit.completion import Biases, HiddenMatrix, OneBit, cold_notes
-from dprec.completion.one_bit.perturbation import (
-    PERTURBATIONS,
-    CalibratedNoise,
-    OutputPerturbation,
-    Perturbation,
-)
+from dprec.completion.mixtures import *
+from dprec.completion.one_bit.completion import *
+from dprec.completion.one_bit.perturbation import *
 from dprec.completion.one_bit.projections import Domain
-from dprec.completion.one_bit.solver import Link, LinkKind, SignLikelihood, levels_of, link_of, slope_channel
+from dprec.completion.one_bit.solver import *
 from dprec.completion.spectral import NuclearNorm, TruncatedSvd
 from dprec.components import Registry
 from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations

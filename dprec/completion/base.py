@@ -217,8 +217,7 @@ class Averages(Completed):
 
     def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the ratings of the given cells, shape (cells,)."""
-        predictions: Floats = self.means[items if self.by_item else users]
-        return predictions
+        return self.means[items if self.by_item else users]
 
     def predict_rows(self, users: AnyInts, n_items: int) -> Floats:
         """Predict the ratings of all items by some users, shape (users, items)."""
@@ -235,7 +234,7 @@ class ItemAverage(Completion):
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> Averages:
         """Complete the matrix; see `Completion.fit`."""
-        means, unseen = _means(observations, observations.items, observations.shape[1])
+        means, unseen = means_of(observations, observations.items, observations.shape[1])
         progress("completing", 1, 1)
         return Averages(means, True, diagnostics={"items_without_ratings": unseen})
 
@@ -248,12 +247,13 @@ class UserAverage(Completion):
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> Averages:
         """Complete the matrix; see `Completion.fit`."""
-        means, unseen = _means(observations, observations.users, observations.shape[0])
+        means, unseen = means_of(observations, observations.users, observations.shape[0])
         progress("completing", 1, 1)
         return Averages(means, False, diagnostics={"users_without_ratings": unseen})
 
 
-def _means(observations: Observations, owners: Int32s, size: int) -> tuple[Floats, int]:
+def means_of(observations: Observations, owners: Int32s, size: int) -> tuple[Floats, int]:
+    """Return the mean value of every user or item, the overall mean without any, and how many have none."""
     counts = np.bincount(owners, minlength=size)
     sums = np.bincount(owners, weights=observations.values, minlength=size)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), observations.mean)

@@ -77,8 +77,7 @@ def inner_products(left: Floats, right: Floats, rows: AnyInts, columns: AnyInts)
 def packed_outer(vectors: Floats) -> Floats:
     """Return the upper triangle of x x^T for every row x, shape (rows, k (k + 1) / 2)."""
     upper, lower = np.triu_indices(vectors.shape[1])
-    products: Floats = vectors[:, upper] * vectors[:, lower]
-    return products
+    return vectors[:, upper] * vectors[:, lower]
 
 
 def unpack(packed: NDArray[FloatT]) -> NDArray[FloatT]:

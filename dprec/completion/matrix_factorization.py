@@ -194,8 +194,7 @@ class Side:
         """The mean of E[x x^T] over the entities, shape (1 + rank, 1 + rank)."""
         sums = self.map(lambda rows: self.moments(rows).sum(axis=0))
         total = np.sum(sums, axis=0, keepdims=True)[:, 1 + self.means.shape[1] :]
-        mean: Floats = factors.unpack(total / len(self.means))[0]
-        return mean
+        return factors.unpack(total / len(self.means))[0]
 
     def divergence(self) -> float:
         """Return the Kullback-Leibler divergence of the posterior from the prior, over all entities."""
@@ -360,8 +359,7 @@ class PrincipalAxes:
     def explained_variances(self, users: Side, items: Side) -> Floats:
         """Return the variance, in squared ratings, that each axis adds to all cells, shape (rank,)."""
         along = users.means[:, 1:] @ self.of_users.T, items.means[:, 1:] @ self.of_items.T
-        variances: Floats = np.mean(along[0] ** 2, axis=0) * np.mean(along[1] ** 2, axis=0)
-        return variances
+        return np.mean(along[0] ** 2, axis=0) * np.mean(along[1] ** 2, axis=0)
 
     def kept(self, kept: Bools, users: Side, items: Side) -> tuple[Side, Side]:
         """Return both sides along some of the axes, as if the factors along the others were known to be 0."""
@@ -425,7 +423,12 @@ class MatrixFactorization(Completion):
             users, items = users.with_learned_covariance(), items.with_learned_covariance()
             done = sweep + 1
             if done >= _SWEEPS_BEFORE_DROPPING:
-                users, items, explained = _without_vanished(users, items, noise, explained)
+                # A learned prior shrinks axes that have vanished to nothing, faster and faster.
+                axes, before = PrincipalAxes.between(users, items), explained
+                explained = axes.explained_variances(users, items)
+                kept = (explained >= _NEGLIGIBLE * noise) | (explained >= before)
+                if not kept.all():
+                    users, items, explained = *axes.kept(kept, users, items), explained[kept]
             progress("completing", done, self.iterations)
             calm = calm + 1 if abs(previous - noise) <= self.tolerance * previous else 0
             if calm >= _CALM_SWEEPS and done >= _FEWEST_SWEEPS:
@@ -442,13 +445,3 @@ class MatrixFactorization(Completion):
                 "ridge_factors": (noise / PrincipalAxes.between(users, items).variances).tolist(),
             },
         )
-
-
-def _without_vanished(users: Side, items: Side, noise: float, before: Floats) -> tuple[Side, Side, Floats]:
-    """Drop the axes that have vanished, which a learned prior shrinks to nothing, faster and faster."""
-    axes = PrincipalAxes.between(users, items)
-    explained = axes.explained_variances(users, items)
-    kept = (explained >= _NEGLIGIBLE * noise) | (explained >= before)
-    if not kept.all():
-        users, items = axes.kept(kept, users, items)
-    return users, items, explained[kept]

@@ -10,12 +10,9 @@ The paper gives no rank, threshold or limit of steps, and does not say which cha
 threshold; here it is that of the log-likelihood. Each M-step sweeps over users and items once. Without a
 ridge the likelihood has no bound: from some starts, a component shrinks onto cells that are fitted exactly.
 
-MoG-MF with user and item biases, learned priors and uncertain factors: our form of it.
-
-The steps are those of Neera et al. [neera2023], Section 4.3 (`dprec.completion.mixtures`),
-but the factors are solved as in `dprec.completion.matrix_factorization`, so that residuals include the
-uncertainty of the factors; otherwise the smallest component would shrink onto cells that the factors have
-overfitted.
+Our form has user and item biases, learned priors and uncertain factors. The steps are the same, but the
+factors are solved as in `dprec.completion.matrix_factorization`, so that residuals include the uncertainty of
+the factors; otherwise the smallest component would shrink onto cells that the factors have overfitted.
 """
 
 from __future__ import annotations
@@ -107,8 +104,7 @@ class GaussianMixture:
 
     def precisions(self, gamma: Floats) -> Floats:
         """Return sum_k gamma_k / sigma_k^2 per cell, shape (cells,); half of it weighs Eq. (10)'s squares."""
-        precisions: Floats = np.einsum("k,kc->c", 1 / self.variances, gamma)
-        return precisions
+        return np.einsum("k,kc->c", 1 / self.variances, gamma)
 
     def fitted(self, log_likelihood: list[float]) -> FittedMixture:
         """Return what the expectation maximisation learned."""
@@ -232,7 +228,11 @@ class VariationalMogMatrixFactorization(Completion):
         mean, size = observations.mean, observations.values.size
         residuals = observations.values - mean
         spread = max(float(residuals.var()) if size else 1.0, SMALLEST_VARIANCE)
-        users, items = self._first_sides(observations.shape, spread, seed)
+        users = Side.at_zero(observations.shape[0], self.rank, spread, sharing=self.rank)
+        items = Side.at_random(observations.shape[1], self.rank, spread, sharing=self.rank, seed=seed)
+        if self.ridge is not None:
+            prior = np.eye(1 + self.rank) / self.ridge
+            users, items = replace(users, prior=prior), replace(items, prior=prior)
         mixture = GaussianMixture.around(spread, self.components)
         weight_spread = 0.0
         trace: list[float] = []
@@ -264,12 +264,3 @@ class VariationalMogMatrixFactorization(Completion):
             mixture=mixture.fitted(trace),
             notes=mixture.notes(weight_spread) if size else (),
         )
-
-    def _first_sides(self, shape: tuple[int, int], spread: float, seed: int) -> tuple[Side, Side]:
-        """Return the initial users and items; with a fixed ridge, under the prior that it implies."""
-        users = Side.at_zero(shape[0], self.rank, spread, sharing=self.rank)
-        items = Side.at_random(shape[1], self.rank, spread, sharing=self.rank, seed=seed)
-        if self.ridge is None:
-            return users, items
-        prior = np.eye(1 + self.rank) / self.ridge
-        return replace(users, prior=prior), replace(items, prior=prior)

@@ -1,21 +1,20 @@
-"""Singular value decompositions of matrices that are sparse plus low rank, and the completion by one.
+"""Completion by singular values: matrices that are sparse plus low rank, decomposed, cut or shrunk.
 
-Small matrices are decomposed exactly, through the symmetric eigenproblem of their shorter side;
-large ones by Lanczos iteration, which only multiplies the matrix by vectors.
+**Decompositions.** Small matrices are decomposed exactly, through the symmetric eigenproblem of their shorter
+side; large ones by Lanczos iteration, which only multiplies the matrix by vectors.
 
-The textbook decoder (Sarwar et al. [sarwar2000]), with which Neera et al. [neera2023] compare in
-Figs. 3 and 4: unrated cells are filled with the mean of their item, users' means are subtracted, and the
-resulting matrix is cut to its leading singular values.
+**Truncation** is the textbook decoder (Sarwar et al. [sarwar2000]), with which Neera et al. [neera2023]
+compare in Figs. 3 and 4: unrated cells are filled with the mean of their item, users' means are subtracted,
+and the resulting matrix is cut to its leading singular values.
 
-Completion by the least nuclear norm within a distance of the data (Zheng [zheng2016], Eq. 4).
-
-The problem is min ||M||_* subject to ||P(M - Z)||_F <= rho over the observed cells. Let A have the data Z
-in the observed cells and some M' in the others. As ||P(M - Z)|| <= ||M - A||, with equality where M is M'
-outside of the observed cells, the matrix of the least nuclear norm within rho of A meets the constraint,
-its norm is not above that of an M' that meets it, and only a solution stays where it is. That matrix is A
-with its singular values lowered by a multiplier, at most to 0: Soft-Impute (Mazumder et al. [mazumder2010])
-with the multiplier that follows from rho. Steps are accelerated (Toh and Yun [toh2010]) until they turn back
-(O'Donoghue and Candès [odonoghue2015]).
+**The least nuclear norm** within a distance of the data (Zheng [zheng2016], Eq. 4). The problem is min
+||M||_* subject to ||P(M - Z)||_F <= rho over the observed cells. Let A have the data Z in the observed cells
+and some M' in the others. As ||P(M - Z)|| <= ||M - A||, with equality where M is M' outside of the observed
+cells, the matrix of the least nuclear norm within rho of A meets the constraint, its norm is not above that
+of an M' that meets it, and only a solution stays where it is. That matrix is A with its singular values
+lowered by a multiplier, at most to 0: Soft-Impute (Mazumder et al. [mazumder2010]) with the multiplier that
+follows from rho. Steps are accelerated (Toh and Yun [toh2010]) until they turn back (O'Donoghue and Candès
+[odonoghue2015]).
 
 The singular vectors of a step start from those of the last one and are refined by one subspace iteration
 (Halko et al. [halko2011]), which costs a fraction of a decomposition. They only lead the way: where they
@@ -30,8 +29,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Floats, Int32s
-from dprec.completion.base import Completion
+from dprec.arrays import AnyInts, Floats
+from dprec.completion.base import Completion, means_of
 from dprec.completion.factors import BiasedFactors, inner_products
 from dprec.completion.matrix_factorization import check_rank, naming_iteration
 from dprec.components import option
@@ -105,8 +104,7 @@ class LowRank:
         """Return the entries at the given cells, shape (cells,)."""
         scaled = self.left * self.values
         if len(self.left) * len(self.right) <= DENSE_CELLS:
-            entries: Floats = (scaled @ self.right.T)[rows, columns]
-            return entries
+            return (scaled @ self.right.T)[rows, columns]
         return inner_products(scaled, self.right, rows, columns)
 
 
@@ -123,7 +121,14 @@ class SparsePlusLowRank:
         if self.small:
             sides = min(self.sparse.shape)
             return self._exact([sides - count, sides - 1])
-        return self._truncated(count, seed)
+        from scipy.sparse.linalg import ArpackError, svds
+
+        start = generator(seed, "lanczos").standard_normal(min(self.sparse.shape))
+        try:
+            left, values, right = svds(self._operator, k=count, v0=start)
+        except ArpackError as error:
+            raise np.linalg.LinAlgError(f"Lanczos iteration failed: {error}") from error
+        return LowRank(left[:, ::-1], values[::-1], right[::-1].T)
 
     def refined(self, right: Floats) -> LowRank:
         """Return about as many leading singular values and vectors as there are approximate right vectors.
@@ -153,12 +158,10 @@ class SparsePlusLowRank:
         transposed = self.sparse.T.tocsr()
 
         def times(vectors: Floats) -> Floats:
-            product: Floats = self.sparse @ vectors + self.left @ (self.right.T @ vectors)
-            return product
+            return self.sparse @ vectors + self.left @ (self.right.T @ vectors)
 
         def transposed_times(vectors: Floats) -> Floats:
-            product: Floats = transposed @ vectors + self.right @ (self.left.T @ vectors)
-            return product
+            return transposed @ vectors + self.right @ (self.left.T @ vectors)
 
         ahead, back = (
             {"matvec": times, "matmat": times},
@@ -181,16 +184,6 @@ class SparsePlusLowRank:
 
         near = scipy.linalg.eigh(self._gram, driver="evr", subset_by_index=places)[1]
         return spanned(self._dense, near[:, ::-1])
-
-    def _truncated(self, count: int, seed: int) -> LowRank:
-        from scipy.sparse.linalg import ArpackError, svds
-
-        start = generator(seed, "lanczos").standard_normal(min(self.sparse.shape))
-        try:
-            left, values, right = svds(self._operator, k=count, v0=start)
-        except ArpackError as error:
-            raise np.linalg.LinAlgError(f"Lanczos iteration failed: {error}") from error
-        return LowRank(left[:, ::-1], values[::-1], right[::-1].T)
 
 
 def refined(matrix: Floats | LinearOperator, right: Floats) -> LowRank:
@@ -249,8 +242,8 @@ class TruncatedSvd(Completion):
         import scipy.sparse as sp
 
         users, items = observations.shape
-        user_means = _means(observations.users, observations, users)
-        item_means = _means(observations.items, observations, items)
+        user_means, _ = means_of(observations, observations.users, users)
+        item_means, _ = means_of(observations, observations.items, items)
         by_user = observations.by_user
         deviations = (observations.values - item_means[observations.items])[by_user.data]
         # Deviations from the overall mean on both sides keep the decomposed matrix small.
@@ -270,13 +263,6 @@ class TruncatedSvd(Completion):
             leading.right,
             diagnostics={"singular_values": leading.values.tolist()},
         )
-
-
-def _means(entities: Int32s, observations: Observations, count: int) -> Floats:
-    """Return the mean value of every user or item; the overall mean for one without values."""
-    seen = np.bincount(entities, minlength=count)
-    sums = np.bincount(entities, weights=observations.values, minlength=count)
-    return np.where(seen > 0, sums / np.maximum(seen, 1), observations.mean)
 
 
 _FINE = 1e-2
@@ -332,7 +318,9 @@ class NuclearNorm(Completion):
 
         Raises InputError when no matrix up to ``max_rank`` is within rho of the data.
         """
-        center = self._center(observations)
+        scale = observations.scale
+        middle = (scale.low + scale.high) / 2
+        center = {"mean": observations.mean, "middle": middle, "none": 0.0}[self.center]
         residuals = observations.values - center
         norm = float(np.linalg.norm(residuals))
         if not np.isfinite(norm):
@@ -364,9 +352,10 @@ class NuclearNorm(Completion):
     def _notes(self, steps: int, norm: float, distance: float, rho: float) -> tuple[str, ...]:
         """Note if the constraint is not binding, or was not met in time."""
         if norm <= rho * (1 + _MET):
+            center = {"none": "0", "middle": "the middle of the scale", "mean": "their mean"}[self.center]
             return (
-                f"nuclear-norm completion: the data deviate from {self._center_in_words} by {norm:.4g}, no "
-                f"more than rho = {rho:.4g} allows, so that is predicted everywhere.",
+                f"nuclear-norm completion: the data deviate from {center} by {norm:.4g}, no more than "
+                f"rho = {rho:.4g} allows, so that is predicted everywhere.",
             )
         if steps < self.iterations:
             return ()
@@ -374,16 +363,6 @@ class NuclearNorm(Completion):
             f"nuclear-norm completion stopped after {steps} steps at a distance of "
             f"{distance:.4g} from the data; rho is {rho:.4g}.",
         )
-
-    def _center(self, observations: Observations) -> float:
-        if self.center == "mean":
-            return observations.mean
-        scale = observations.scale
-        return (scale.low + scale.high) / 2 if self.center == "middle" else 0.0
-
-    @property
-    def _center_in_words(self) -> str:
-        return {"none": "0", "middle": "the middle of the scale", "mean": "their mean"}[self.center]
 
     def _distance(self, observations: Observations) -> float:
         if self.rho is not None:

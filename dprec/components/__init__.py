@@ -6,7 +6,6 @@ from dprec.components.user_defined import *
 
 __all__ = [
     "Deviation",
-    "Instances",
     "Options",
     "Registry",
     "Values",
@@ -14,6 +13,8 @@ __all__ = [
     "as_tuple",
     "as_values",
     "deviations",
+    "fill",
+    "first_error",
     "group_of",
     "import_folders",
     "import_from",
@@ -31,8 +32,10 @@ __all__ = [
     "parse_json",
     "plain",
     "published_of",
+    "read",
     "redefined",
     "reference_of",
+    "schema_of",
     "sources_of",
     "sources_of_functions",
     "summary_of",

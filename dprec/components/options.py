@@ -7,16 +7,30 @@ same declarations, so no default and no bound is written twice.
 
 import dataclasses
 import functools
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
-from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
+from typing import Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    SerializationInfo,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, PydanticKnownError, core_schema
+from pydantic_core.core_schema import DefinitionsSchema
 
 from dprec.components.user_defined import declares_kind, imported, is_ours, redefined, reference_of
-from dprec.errors import InputError, SettingError, accepted_by, listed, shown
+from dprec.errors import MAPPING, InputError, SettingError, accepted_by, listed, shown
 
 _BOUNDS = {"gt", "ge", "lt", "le"}
 
@@ -109,22 +123,36 @@ class Options:
     papers: ClassVar[tuple[str, ...]] = ()
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True
-    )
-
     def __post_init__(self) -> None:
         names = [field.name for field in dataclasses.fields(self)]
-        try:
-            # mypy confuses the hash of the class with that of its instances.
-            model = _model_of(type(self))  # type: ignore[arg-type]
-            checked = model.model_validate({name: plain(getattr(self, name)) for name in names})
-        except ValidationError as error:
-            raise _first_error(error) from None
+        # mypy confuses the hash of the class with that of its instances.
+        model = _model_of(type(self))  # type: ignore[arg-type]
+        checked = _validated(model, {name: plain(getattr(self, name)) for name in names})
         for name in names:
             object.__setattr__(self, name, getattr(checked, name))
         if "kind" in names and _is_named_by_its_class(type(self)):
             object.__setattr__(self, "kind", reference_of(type(self)))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        written = core_schema.plain_serializer_function_ser_schema(_written, info_arg=True, when_used="json")
+        return core_schema.with_info_plain_validator_function(
+            cls._instance, ref=_reference(cls), serialization=written
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return handler(schema_of(cls))
+
+    @classmethod
+    def _instance(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, cls):
+            return value
+        if not of_a_file(info):
+            raise PydanticKnownError("is_instance_of", {"class": cls.__name__})
+        return made(cls, value)
 
     @classmethod
     def declares_loss(cls) -> bool:
@@ -139,6 +167,30 @@ class Options:
         return values
 
 
+def _written(settings: Options, info: SerializationInfo) -> dict[str, Any]:
+    return {
+        key: _written(value, info)
+        if isinstance(value, Options) and not hasattr(value, "kind")
+        else as_values(value)
+        for key, value in settings.entries().items()
+        if value is not None or not info.exclude_none
+    }
+
+
+def schema_of(options: type[Options]) -> DefinitionsSchema:
+    """Return pydantic's schema of the settings of a class as a file has them."""
+    schema: Any = _model_of(options).__pydantic_core_schema__  # type: ignore[arg-type]
+    parts = schema if schema["type"] == "definitions" else {"schema": schema, "definitions": []}
+    return core_schema.definitions_schema(
+        {**parts["schema"], "ref": _reference(options)}, parts["definitions"]
+    )
+
+
+def _reference(options: type[Options]) -> str:
+    """Return a name that no other class has, which ends as its definitions in a JSON Schema are called."""
+    return f"{options.__module__}.{options.__qualname__}:{id(options)}"
+
+
 def as_values(value: Any) -> Any:
     """Return settings, and what they consist of, as what a file would hold."""
     if isinstance(value, Options):
@@ -148,6 +200,13 @@ def as_values(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: as_values(item) for key, item in value.items()}
     return value
+
+
+def as_written(value: Any) -> str:
+    """Return a value for a message as a file has it."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return shown(repr(as_values(value)))
 
 
 def user_defined_classes(value: Any) -> list[type[Options]]:
@@ -165,6 +224,15 @@ def _is_named_by_its_class(options: type[Options]) -> bool:
     return not is_ours(options) and not declares_kind(options)
 
 
+_STRICT = ConfigDict(
+    extra="forbid",
+    strict=True,
+    allow_inf_nan=False,
+    arbitrary_types_allowed=True,
+    protected_namespaces=(),
+)
+
+
 @functools.cache
 def _model_of(options: type[Options]) -> type[BaseModel]:
     """Return a model with the fields of a class, which checks what the dataclass itself does not."""
@@ -178,23 +246,162 @@ def _model_of(options: type[Options]) -> type[BaseModel]:
     if "kind" in types and _is_named_by_its_class(options):
         types["kind"] = str
     fields: dict[str, Any] = {
-        field.name: (types[field.name], Field(**_without_paper(field)))
-        for field in dataclasses.fields(options)
+        field.name: (types[field.name], _declared(field)) for field in dataclasses.fields(options)
     }
-    config = ConfigDict(**options.__pydantic_config__, protected_namespaces=())
-    return create_model(options.__name__, __config__=config, **fields)
+    return create_model(options.__name__, __config__=_STRICT, __doc__=options.__doc__, **fields)
 
 
-def _without_paper(field: dataclasses.Field[Any]) -> dict[str, Any]:
-    return {key: value for key, value in field.metadata.items() if key != _PAPER}
+def _declared(field: dataclasses.Field[Any]) -> Any:
+    """Return a field as pydantic takes it."""
+    declared = {key: value for key, value in field.metadata.items() if key != _PAPER}
+    return Field(**declared) if field.default is dataclasses.MISSING else Field(field.default, **declared)
 
 
-def _first_error(error: ValidationError) -> SettingError:
-    """Return the error of the first field that has one, with everything that the field accepts."""
+_OF_A_FILE = "of a file"
+"""Context of a validation in which mappings stand for settings, and lists for tuples."""
+
+
+def of_a_file(info: ValidationInfo) -> bool:
+    """Return whether values are validated as they are in a file, where a mapping stands for settings."""
+    return info.mode == "json" or info.context == _OF_A_FILE
+
+
+GroupT = TypeVar("GroupT", bound=BaseModel | Options)
+
+
+def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
+    """Read settings from JSON; raises SettingError as `read` does."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        held = text.decode(errors="replace") if isinstance(text, bytes) else text
+        raise SettingError("", shown(repr(held)), "JSON") from None
+    return read(group, values)
+
+
+def fill(whole: BaseModel, values: Mapping[str, Any]) -> None:
+    """Give a model that is being made its values, as `read` reads them."""
+    _validated(type(whole), _as_in_a_file(values), _OF_A_FILE, whole)
+
+
+def read(group: type[GroupT], values: Any) -> GroupT:
+    """Read settings from values as a file has them, among which there may be components.
+
+    ``group``: the class that declares them.
+    Raises SettingError when one is invalid; it names the first key at fault as written, or no key for the
+    whole.
+    """
+    return made(group, _as_in_a_file(values))
+
+
+def made(group: type[GroupT], values: Any) -> GroupT:
+    """Make settings of plain values and components; otherwise like `read`."""
+    if not isinstance(values, dict):
+        raise SettingError("", as_written(values), MAPPING)
+    if issubclass(group, BaseModel):
+        return _validated(group, values, _OF_A_FILE)
+    model = _model_of(group)  # type: ignore[arg-type]
+    checked = _validated(model, {key: _as_tuples(value) for key, value in values.items()}, _OF_A_FILE)
+    return group(**{name: getattr(checked, name) for name in checked.model_fields_set})
+
+
+_DEEPEST = 50
+"""Deepest nesting of mappings and lists; no configuration reaches ten."""
+
+
+def _as_in_a_file(value: Any, depth: int = 0) -> Any:
+    """Return a value with texts as keys and in place of what no file can hold, such as a date; or refuse it.
+
+    In Python, numbers and arrays may be NumPy's.
+    """
+    if depth > _DEEPEST:
+        raise SettingError("", "values nested too deeply", f"at most {_DEEPEST} levels")
+    value = value.tolist() if isinstance(value, np.ndarray) else plain(value)
+    if isinstance(value, Mapping):
+        return {_text(key): _as_in_a_file(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_in_a_file(inner, depth + 1) for inner in value]
+    return value if isinstance(value, Options | int | float | None) else _text(value)
+
+
+def _text(value: Any) -> str:
+    text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise SettingError("", "an unpaired Unicode surrogate", "valid Unicode text") from None
+    return text
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+
+
+_ModelT = TypeVar("_ModelT", bound=BaseModel)
+
+
+def _validated(
+    model: type[_ModelT], values: dict[str, Any], context: str | None = None, made: _ModelT | None = None
+) -> _ModelT:
+    try:
+        checked: _ModelT = model.__pydantic_validator__.validate_python(
+            values, context=context, self_instance=made
+        )
+        return checked
+    except ValidationError as error:
+        in_words = as_written if context else lambda value: shown(repr(value))
+        raise first_error(error, model, in_words) from None
+
+
+def first_error(
+    error: ValidationError, model: type[BaseModel], in_words: Callable[[Any], str] = as_written
+) -> SettingError:
+    """Return the first error of a model, under the key at fault, with everything that is accepted there."""
     errors = error.errors()
-    key = str(errors[0]["loc"][0])
-    accepted = [accepted_by(other) for other in errors if other["loc"][0] == key]
-    return SettingError(key, shown(repr(errors[0]["input"])), ", or ".join(dict.fromkeys(accepted)))
+    first = errors[0]
+    key, group = _place(first["loc"], model)
+    name = key.rpartition(".")[2]
+    match first["type"]:
+        case "extra_forbidden":
+            return SettingError(key, "an unknown key", listed(list(_fields(group)), name))
+        case "missing":
+            field = _fields(group).get(name)
+            return SettingError(key, "missing", (field and field.description) or "a value")
+        case "value_error" if isinstance(raised := first["ctx"]["error"], SettingError):
+            # A component refuses its settings itself, and names the one at fault.
+            return SettingError(f"{key}.{raised.key}".strip("."), raised.found, raised.accepted)
+    # A key with several types has an error for each; its value may be whatever any of them accepts.
+    alike = [accepted_by(other) for other in errors if _place(other["loc"], model)[0] == key]
+    return SettingError(key, in_words(first["input"]), ", or ".join(dict.fromkeys(alike)))
+
+
+def _place(location: Sequence[str | int], model: type[BaseModel]) -> tuple[str, type[BaseModel]]:
+    """Return the dotted key that the location of an error means, and the model that its last part is of.
+
+    Between keys, a location also names the alternatives of a type.
+    """
+    key, group = "", model
+    inner: type[BaseModel] | None = model
+    for part in location:
+        if isinstance(part, int):
+            key += f"[{part}]"
+        elif inner is not None:
+            key, group = f"{key}.{part}" if key else part, inner
+            inner = _model_in(_fields(group)[part].annotation) if part in _fields(group) else None
+    return key, group
+
+
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a model by the keys that are written."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """Return the model that a type consists of; None if there is none."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = (_model_in(argument) for argument in get_args(annotation))
+    return next((model for model in inner if model is not None), None)
 
 
 OptionsT = TypeVar("OptionsT", bound=Options)

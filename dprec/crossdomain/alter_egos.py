@@ -4,10 +4,9 @@ A row holds the candidates for one source item. A message to a device packs the 
 it rated: a byte for the width of the rows' lengths, the item set, the lengths, the items' means if they
 are needed, and the rows.
 
-Private replacement selection (PRS): which target item replaces a source item.
-
-X-Sim values are sent as integers of steps, and the probabilities of the exponential mechanism are
-held as integer weights out of 2**60: the device compares a random word with their cumulative sum, and
+Which target item replaces a source item is drawn on the device (private replacement selection, PRS). X-Sim
+values are sent as integers of steps, and the probabilities of the exponential mechanism are held as integer
+weights out of 2**60: the device compares a random word with their cumulative sum, and
 `ReplacementDraws.channel_beside` derives the exact privacy loss from the same integers.
 """
 
@@ -195,15 +194,11 @@ class ReplacementDraws:
         beyond = ~listed
         surplus = draws[beyond] - (sums[last] - base)[beyond]
         order = (surplus // self.unlisted_weight[rows[beyond]]).astype(np.int64)
-        targets[beyond] = self._unlisted(rows[beyond], order)
+        # The target item at a place among those that a row does not list.
+        start, stop = first[beyond], last[beyond]
+        passed = _search(lambda at: table.targets[at] - (at - start) > order, start, stop) - start
+        targets[beyond] = order + passed
         return targets
-
-    def _unlisted(self, rows: Ints, order: Ints) -> Ints:
-        """Return the target item at a given place among those that a row does not list."""
-        table = self.candidates
-        first, last = table.indptr[:-1][rows], table.indptr[1:][rows]
-        passed = _search(lambda at: table.targets[at] - (at - first) > order, first, last) - first
-        return order + passed
 
     def _draws(self, row: int) -> Uint64s:
         cells = slice(self.candidates.indptr[row], self.candidates.indptr[row + 1])

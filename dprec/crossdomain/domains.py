@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprec.arrays import Bools
 from dprec.errors import InputError
@@ -52,7 +51,10 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
     users = [domain.user_ids[domain.users] for domain in (source, target)]
     if users[0].dtype.kind != users[1].dtype.kind:
         users = [identifiers.astype(np.str_) for identifiers in users]
-    items = [_tagged(name, domain) for name, domain in zip(names, (source, target), strict=True)]
+    items = [
+        np.char.add(name + SEPARATOR, domain.item_ids.astype(np.str_))[domain.items]
+        for name, domain in zip(names, (source, target), strict=True)
+    ]
     whole = Ratings.from_triples(
         np.concatenate(users),
         np.concatenate(items),
@@ -75,11 +77,6 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
         target_start=start,
         target_stop=start + int(in_target.sum()),
     )
-
-
-def _tagged(name: str, domain: Ratings) -> NDArray[np.str_]:
-    identifiers: NDArray[np.str_] = np.char.add(name + SEPARATOR, domain.item_ids.astype(np.str_))
-    return identifiers[domain.items]
 
 
 def _check(source: Ratings, target: Ratings, names: tuple[str, str]) -> None:

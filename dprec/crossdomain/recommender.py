@@ -33,8 +33,7 @@ def item_based(bases: Floats, weights: Floats, deviations: Floats, shrinkage: Fl
     """
     totals = np.abs(weights).sum(axis=1) + shrinkage
     moves = (weights * deviations).sum(axis=1)
-    predictions: Floats = bases + np.divide(moves, totals, out=np.zeros_like(moves), where=totals > 0)
-    return predictions
+    return bases + np.divide(moves, totals, out=np.zeros_like(moves), where=totals > 0)
 
 
 def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float, failure: float) -> float:

@@ -22,7 +22,7 @@ from dprec.arrays import AnyArray, Floats
 from dprec.datasets.base import WHITESPACE, Layout, times_of
 from dprec.datasets.columns import column_place, split_line
 from dprec.datasets.held import texts_of
-from dprec.errors import InputError
+from dprec.errors import InputError, shown
 from dprec.ratings import RatingRows
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ _WITHOUT_TEXTS = (
 )
 """What leaves out texts of several lines, such as reviews."""
 
+MOST_COLUMNS = 10_000
 _CELL_BYTES = 255
 _BLANKS = " \t\r"
 _WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?$"
@@ -183,6 +184,8 @@ def read_columns(path: Path, layout: Layout, wanted: Sequence[tuple[str | int, C
     width = layout.width or len(first)
     if width == 1:
         raise _unseparated(first[0], path, layout)
+    if width > MOST_COLUMNS:
+        raise InputError(f"{path}, line 1", f"{width} columns", f"at most {MOST_COLUMNS}, one row per line")
     places = [_position(column, first, width, layout.header, str(path)) for column, _ in wanted]
     with readable(path):
         table = _cells(path, layout, width).select(map(str, sorted(set(places)))).collect()
@@ -221,8 +224,12 @@ def _cells(path: Path, layout: Layout, width: int) -> pl.LazyFrame:
         rows = _checked(path, layout, lines, parts.list.len(), width)
         divided = lines.head(rows).select(parts.alias("parts"))
         return divided.select(pl.col("parts").list.get(place).alias(str(place)) for place in range(width))
+    skipped, odd = int(layout.header), line.str.count_matches(mark, literal=True) + 1 != width
+    quotes = line.str.contains('"', literal=True)
+    if not any(lines.select((odd | pl.col("zero").is_not_null()).any(), quote=quotes.any()).collect().row(0)):
+        return _scanned(path, mark, None, width, skipped)
     source: Path | bytes = path
-    with_quotes = lines.filter(line.str.contains('"', literal=True))
+    with_quotes = lines.filter(quotes)
     # Elsewhere in a cell, a quote is a character as any other.
     quoted = with_quotes.select(line.str.contains(f'(?:^|{re.escape(mark)})[ \t]*"').any()).collect().item()
     bare = line
@@ -233,10 +240,9 @@ def _cells(path: Path, layout: Layout, width: int) -> pl.LazyFrame:
         sound = line.str.contains(f"^(?:{cell}{re.escape(mark)})*{cell}$")
         if not with_quotes.select(sound.all()).collect().item():
             lines = lines.with_columns(_usually_quoted(line, mark)).collect().lazy()
-            source = "\n".join(lines.collect()["line"]).encode()
+            source, skipped = "\n".join(lines.collect()["line"]).encode(), 0
         bare = pl.when(sound).then(line.str.replace_all(r'"[^"]*"', ""))
     rows = _checked(path, layout, lines, bare.str.count_matches(mark, literal=True) + 1, width)
-    skipped = int(layout.header) if source is path else 0
     return _scanned(source, mark, '"' if quoted else None, width, skipped).head(rows)
 
 
@@ -310,7 +316,7 @@ class _Column:
             if wrong.len():
                 text = cells[int(wrong[0])]
                 point = ", with a point before the decimals" if "," in text else ""
-                raise self._error(int(wrong[0]), repr(text), f"a finite number{point}")
+                raise self._error(int(wrong[0]), shown(repr(text)), f"a finite number{point}")
         return numbers.fill_null(np.nan).to_numpy()
 
     def _times(self) -> Floats:
@@ -324,15 +330,13 @@ class _Column:
         if numbers is not None:
             return numbers
         cells = self._trimmed()
-        without = cells.filter(~cells.is_in(["nan", "NaN"]))
-        if without.str.contains(_WHOLE).all():
-            missing = cells.is_in(["nan", "NaN"]).arg_true()
-            if missing.len() and without.len():
-                row = int(missing[0])
-                raise self._error(row, repr(cells[row]), "an identifier in every line")
-            if without.len():
-                # 7.0 is 7, as a program writes it that took identifiers for measurements.
-                cells = cells.str.replace(r"\.0+$", "")
+        missing = cells.is_in(["nan", "NaN"])
+        if not missing.all() and cells.filter(~missing).str.contains(_WHOLE).all():
+            if missing.any():
+                row = int(missing.arg_true()[0])
+                raise self._error(row, shown(repr(cells[row])), "an identifier in every line")
+            # 7.0 is 7, as a program writes it that took identifiers for measurements.
+            cells = cells.str.replace(r"\.0+$", "")
         numbers = _integers(cells)
         return self._texts() if numbers is None else numbers
 

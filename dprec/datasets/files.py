@@ -52,7 +52,13 @@ class UserColumns(Options):
         first = first_cells(path, layout.separator)
         names = [name.strip() if self.has_header else str(n) for n, name in enumerate(first, 1)]
         source = f"{path}, line 1"
-        user = self._users_place(names, source)
+        if self.user_column is not None:
+            user = column_place(self.user_column, names, source)
+        elif (place := find_column("user", names) if self.has_header else 0) is None:
+            found = f"{source}: no column of users' identifiers by its name"
+            raise SettingError("user_column", found, "the name of a column, or its position from 1")
+        else:
+            user = place
         if self.columns:
             chosen = [column_place(column, names, source) for column in self.columns]
         else:
@@ -65,16 +71,6 @@ class UserColumns(Options):
             accepted = f"1 to {_MOST_COLUMNS} beside the users', such as users.columns=[age, gender]"
             raise InputError(source, f"{len(chosen)} columns", accepted)
         return users_of(path, layout, user + 1, {names[place]: place + 1 for place in chosen})
-
-    def _users_place(self, names: list[str], source: str) -> int:
-        """Return the position of the users' column, from 0."""
-        if self.user_column is not None:
-            return column_place(self.user_column, names, source)
-        place = find_column("user", names) if self.has_header else 0
-        if place is None:
-            found = f"{source}: no column of users' identifiers by its name"
-            raise SettingError("user_column", found, "the name of a column, or its position from 1")
-        return place
 
 
 def users_of(path: Path, layout: Layout, user: int, columns: dict[str, int]) -> UserRows:

@@ -125,5 +125,5 @@ def _listed_rows(file: Path) -> RatingRows:
         items += cells[1:]
     if not items:
         raise InputError(str(file), "no pairs", "lines of a user and its items")
-    columns = (np.array(column).astype(np.int64) for column in (users, items))
-    return RatingRows(*columns, np.full(len(items), np.nan), str(file))
+    of_users, of_items = (np.array(column).astype(np.int64) for column in (users, items))
+    return RatingRows(of_users, of_items, np.full(len(items), np.nan), str(file))

@@ -24,7 +24,15 @@ from dprec.datasets.columns import (
     scale_of_counts,
     split_line,
 )
-from dprec.datasets.delimited import Cells, first_lines, is_parquet, read_columns, read_rows, readable
+from dprec.datasets.delimited import (
+    MOST_COLUMNS,
+    Cells,
+    first_lines,
+    is_parquet,
+    read_columns,
+    read_rows,
+    readable,
+)
 from dprec.datasets.files import Columns, FileDataset
 from dprec.datasets.held import present, table_rows
 from dprec.errors import InputError, SettingError, within
@@ -196,7 +204,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
         rows = [split_line(line, layout.separator) for line in lines if line.strip()]
         if rows and re.fullmatch(r"\d+:", lines[0]):
             raise InputError(start, f"{lines[0]!r}, with the ratings of a film below it", _LISTED)
-        if not rows or len(rows[0]) < 2:
+        if not rows or not 1 < len(rows[0]) <= MOST_COLUMNS:
             return layout
         first, settings = rows[0], {*self._columns, self.low, self.high}
         if settings == {None} and {find_column(role, first) for role in ROLES[1:]} == {None}:

@@ -534,8 +534,7 @@ def _sizes(record: Record, asked: int) -> Ints:
     places = _array(record, "size_of", _place_type(len(sizes)))
     if places.size != asked or (places >= len(sizes)).any():
         raise ValueError(f"sizes of {places.size} reports, of {asked} users")
-    of_user: Ints = np.array(sizes, dtype=np.int64)[places]
-    return of_user
+    return np.array(sizes, dtype=np.int64)[places]
 
 
 def _place_type(places: int) -> np.dtype[Any]:

@@ -208,8 +208,7 @@ class OwnBudgetsSetup(OneShotSetup):
 
     def refuses(self, start: int, stop: int) -> Bools:
         """Return which of some consecutive users have chosen 0."""
-        refused: Bools = np.array(self.privacy.epsilons)[self.numbers(start, stop)] == 0
-        return refused
+        return np.array(self.privacy.epsilons)[self.numbers(start, stop)] == 0
 
 
 def _memory_of_answers(setup: OneShotSetup, scale: RatingScale) -> str:

@@ -141,13 +141,11 @@ class UpdateCode:
         rows = np.concatenate([each.reshape(len(each), -1) for each in updates], axis=1)
         rows = np.where(np.isfinite(rows).all(axis=1)[:, None], rows, 0.0)
         longest = np.maximum(np.linalg.norm(rows, axis=1), self.clip)
-        scaled: Floats = rows * (unit / longest)[:, None]
-        return scaled
+        return rows * (unit / longest)[:, None]
 
     def _steps(self, updates: Parameters) -> Floats:
         # Rounded towards 0, no update becomes longer.
-        steps: Floats = np.trunc(self.scaled(updates, _WITHIN * STEPS))
-        return steps
+        return np.trunc(self.scaled(updates, _WITHIN * STEPS))
 
     def decode(self, reports: Sequence[bytes]) -> tuple[Bools, Aggregate]:
         """Validate and add up reports; see `dprec.gradients.GradientReport.decode`."""

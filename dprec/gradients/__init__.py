@@ -7,13 +7,7 @@ from dprec.gradients.one_bit import OneBitGradient, ReducedOneBitGradient, Sampl
 GRADIENTS: Registry[GradientReport] = Registry(
     "gradient",
     GradientReport,
-    [
-        OneBitGradient,
-        ReducedOneBitGradient,
-        SampledSigns,
-        SampledSignsOfSets,
-        FullGradient,
-    ],
+    [OneBitGradient, ReducedOneBitGradient, SampledSigns, SampledSignsOfSets, FullGradient],
 )
 
 __all__ = [

@@ -5,8 +5,6 @@ item factor (i, f) is -2 u_uf (r_ui - u_u . v_i). A kind of report defines how a
 that gradient, how the server reads it, and what one report costs in privacy.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -55,7 +53,7 @@ class Aggregate:
     users: int
     """Number of accepted reports."""
 
-    def __add__(self, other: Aggregate) -> Aggregate:
+    def __add__(self, other: "Aggregate") -> "Aggregate":
         raters = None if self.raters is None or other.raters is None else self.raters + other.raters
         return Aggregate(self.total + other.total, raters, self.users + other.users)
 

@@ -6,8 +6,6 @@ item, or says so, the weight of hundreds in that item's number; where sets count
 least, it has the weight of a few.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -51,12 +49,12 @@ class SetLayout(Layout):
 
     @property
     def width(self) -> int:
-        """One."""
+        """One number."""
         return 1
 
     @property
     def signed(self) -> bool:
-        """No."""
+        """False: no number is negative."""
         return False
 
     @property
@@ -211,13 +209,11 @@ class PairLayout(SetLayout):
     def _weights(self, counts: Ints) -> Floats:
         """Return what sets of so many items add to each of their pairs."""
         counted = np.maximum(counts, self.fewest)
-        weights: Floats = 1 / np.sqrt(DIAGONAL**2 * counted + counted * (counted - 1) / 2)
-        return weights
+        return 1 / np.sqrt(DIAGONAL**2 * counted + counted * (counted - 1) / 2)
 
     def honest(self, counts: Ints) -> Floats:
         """Return what each pair is given, or a single item with itself; see `Layout.honest`."""
-        lengths: Floats = self._weights(counts) * np.where(counts > 1, 1.0, DIAGONAL)
-        return lengths
+        return self._weights(counts) * np.where(counts > 1, 1.0, DIAGONAL)
 
     def about(self, items: AnyInts) -> Bools:
         """Return the pairs that one of them is in; see `SetLayout.about`."""
@@ -278,8 +274,7 @@ class ProductLayout(SetLayout):
 
     def honest(self, counts: Ints) -> Floats:
         """Return how long the features of an item are, beside others that have any; see `Layout.honest`."""
-        lengths: Floats = (counts > 1) / np.sqrt(np.maximum(counts, self.fewest))
-        return lengths
+        return (counts > 1) / np.sqrt(np.maximum(counts, self.fewest))
 
     def about(self, items: AnyInts) -> Bools:
         """Return the features of those that take part; see `SetLayout.about`."""
@@ -287,5 +282,4 @@ class ProductLayout(SetLayout):
 
     def sizes(self, counts: Ints) -> Ints:
         """Return the numbers, if all items take part; see `SetLayout.sizes`."""
-        numbers: Ints = counts * self.features.shape[1]
-        return numbers
+        return counts * self.features.shape[1]

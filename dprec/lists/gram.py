@@ -6,7 +6,7 @@ noise alone explains, in steps that need the table and the noise's deviation onl
 
 1. cells are expected to be in proportion to the product of their items' popularities;
 2. each cell is the mean of what it may be, given that expectation and the noisy cell
-   (`dprec.lists.shrinkage`): pairs that stand out by themselves are kept, and none is negative;
+   (`posterior_means`): pairs that stand out by themselves are kept, and none is negative;
 3. of what is left, eigenvalues that stand above those of noise are added, shrunk: what many cells show
    together although none of them does alone.
 
@@ -23,16 +23,12 @@ import numpy as np
 
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.lists.contributions import DIAGONAL
-from dprec.lists.shrinkage import posterior_means
 
 if TYPE_CHECKING:
     from scipy import sparse
 
 _LEAST = 0.1
 """Least part of what popularity alone would make of a cell."""
-
-_FACTOR_STEPS = 20
-"""Of the fit of popularity to pairs."""
 
 _NOISY_TAU = 6e-4
 """Noise above which few cells stand out by themselves."""
@@ -128,7 +124,7 @@ def joined_popularity(known: Floats, known_deviation: float, noisy: Floats, devi
     rows, columns = np.triu_indices(known.size)
     table = _symmetric(noisy[rows != columns], known.size)
     factor = known * math.sqrt(max(float(known @ table @ known), 1e-12)) / float(known @ known)
-    for _ in range(_FACTOR_STEPS):
+    for _ in range(20):
         others = factor @ factor - factor**2
         fitted = table @ factor / np.maximum(others, 1e-12)
         factor = np.maximum((factor + fitted) / 2, _LEAST * factor.mean())
@@ -143,8 +139,7 @@ def joined(known: Floats, known_deviation: float, other: Floats, variances: Floa
     """
     unexplained = (other - known) ** 2 - variances - known_deviation**2
     variances = variances + max(float(unexplained.sum()) / float(other @ other), 0.0) * other**2
-    result: Floats = known + (other - known) / (1 + variances / known_deviation**2)
-    return result
+    return known + (other - known) / (1 + variances / known_deviation**2)
 
 
 def popular_items(popularity: Floats, count: int) -> Ints:
@@ -199,8 +194,7 @@ def above_noise(table: Floats, deviation: float) -> Floats:
     edge = 2 * deviation * np.sqrt(len(table))
     shrunk = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
     kept = shrunk != 0
-    result: Floats = (vectors[:, kept] * shrunk[kept]) @ vectors[:, kept].T
-    return result
+    return (vectors[:, kept] * shrunk[kept]) @ vectors[:, kept].T
 
 
 def ridge_of(noisy: Floats, deviation: float, users: int) -> float:
@@ -233,8 +227,7 @@ def standardised(scores: Floats) -> Floats:
     """Return each row with mean 0 and standard deviation 1, or of zeros where all are equal."""
     centred = scores - scores.mean(axis=1, keepdims=True)
     deviations = np.sqrt((centred**2).mean(axis=1, keepdims=True))
-    result: Floats = centred / np.maximum(deviations, 1e-12)
-    return result
+    return centred / np.maximum(deviations, 1e-12)
 
 
 def scores(sets: sparse.csr_array, items: AnyInts, weights: Floats, expected: Floats, share: float) -> Floats:
@@ -255,3 +248,64 @@ def scores(sets: sparse.csr_array, items: AnyInts, weights: Floats, expected: Fl
     result: Floats = np.tile(expected, (sets.shape[0], 1)) if expected.ndim == 1 else expected.copy()
     result[:, items] += share * standardised(sets[:, items] @ weights)
     return result
+
+
+_RATIOS = np.concatenate([[0.0], np.geomspace(0.02, 200.0, 33)])
+"""Ratios to the base that the prior weighs, 0 and eight in each power of ten."""
+
+_WIDTHS = np.maximum(0.14 * _RATIOS, 0.01)
+"""Standard deviation of each ratio's component: half the step between two."""
+
+_STEPS = 60
+"""Steps of expectation and maximization."""
+
+_BLOCK = 1 << 15
+"""Numbers that are worked on at once: 34 ratios of so many are 9 MB."""
+
+
+def posterior_means(noisy: Floats, deviation: float, base: Floats) -> Floats:
+    """Return the means of nonnegative numbers given their noisy values, shape (numbers,).
+
+    A number is its base times a ratio, whose prior is the mixture, the same for all, under which the noisy
+    values are most likely: a nonparametric maximum likelihood estimate (Kiefer and Wolfowitz [kiefer1956];
+    the algorithm and its use for empirical Bayes as in Jiang and Zhang [jiang2009]). It is on ratios because
+    counts spread over orders of magnitude and are never negative. Where noise is small beside a number, the
+    mean is the noisy value itself.
+
+    Parameters
+    ----------
+    noisy : ndarray, shape (numbers,)
+        Numbers with independent Gaussian noise.
+    deviation : float
+        The noise's standard deviation, above 0.
+    base : ndarray, shape (numbers,)
+        Above 0.
+    """
+    prior = np.full(_RATIOS.size, 1 / _RATIOS.size)
+    blocks = [slice(start, start + _BLOCK) for start in range(0, noisy.size, _BLOCK)]
+    likelihoods = [_likelihoods(noisy[block], deviation, base[block]) for block in blocks]
+    for _ in range(_STEPS):
+        members = np.zeros(_RATIOS.size)
+        for likelihood in likelihoods:
+            members += (1 / (likelihood @ prior)) @ likelihood
+        prior = prior * members / max(noisy.size, 1)
+    means = np.empty(noisy.size)
+    for block, likelihood in zip(blocks, likelihoods, strict=True):
+        centres, variances = _components(base[block])
+        within = centres + variances / (variances + deviation**2) * (noisy[block, None] - centres)
+        weights = likelihood * prior
+        means[block] = (weights * within).sum(axis=1) / weights.sum(axis=1)
+    return np.maximum(means, 0.0)
+
+
+def _components(base: Floats) -> tuple[Floats, Floats]:
+    centres = base[:, None] * _RATIOS
+    return centres, (base[:, None] * _WIDTHS) ** 2
+
+
+def _likelihoods(noisy: Floats, deviation: float, base: Floats) -> Floats:
+    """Return how likely each number is under each component, the likeliest 1, shape (numbers, ratios)."""
+    centres, variances = _components(base)
+    total = variances + deviation**2
+    logarithms = -0.5 * ((noisy[:, None] - centres) ** 2 / total + np.log(total))
+    return np.exp(logarithms - logarithms.max(axis=1, keepdims=True))

@@ -60,8 +60,7 @@ def ials(sets: sp.csr_array, options: ImplicitOptions, progress: Progress = sile
 def first_factors(n_items: int, options: ImplicitOptions) -> Floats:
     """Return the item factors that sweeps begin with, shape (items, rank)."""
     drawn = generator(options.seed, "ials").standard_normal((n_items, options.rank))
-    first: Floats = drawn * (options.deviation / np.sqrt(options.rank))
-    return first
+    return drawn * (options.deviation / np.sqrt(options.rank))
 
 
 def fold_in(sets: sp.csr_array, factors: Floats, options: ImplicitOptions) -> Floats:

@@ -1,7 +1,5 @@
 """Lists from sums: devices contribute item sets, the server learns how items go together, devices rank."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -40,8 +38,6 @@ from dprec.sums import LEAST_SHARE, Contributions, DeviceHalf, Layout, Learner, 
 from dprec.wire import decode_item_sets, encode_item_sets
 
 FEWEST = "Items that every set counts as having at least, which bounds what one user adds to a number."
-
-_SAMPLED_COHERENT_SHARE = 0.5
 
 _UNKNOWN_SHARE = 0.1
 """Any share will do where the sizes of a population are not known: all compose to the same."""
@@ -100,7 +96,7 @@ class TableOptions(Options):
             ruled = min(ruled, (math.isqrt(8 * most_pairs + 1) - 1) // 2)
         coherent = self.coherent_share
         if most_pairs is not None and coherent is None:
-            coherent = _SAMPLED_COHERENT_SHARE
+            coherent = 0.5
         items = min(ruled if self.items is None else self.items, n_items)
         share = self.popularity_share
         if share is None:
@@ -157,7 +153,7 @@ class ListMethod(SummedMethod):
         with within("options"):
             self.options.check_bounded()
 
-    def device(self, received: bytes, n_items: int, scale: RatingScale) -> ListDevice:
+    def device(self, received: bytes, n_items: int, scale: RatingScale) -> "ListDevice":
         """Read what was sent, a table's items or all that was learned; see `SummedMethod.device`."""
         kind, rest = received[:1], received[1:]
         if self.of_features:
@@ -170,7 +166,14 @@ class ListMethod(SummedMethod):
         if kind == _NOTHING and not rest:
             return ListDevice(self.options, n_items, self.options.first_items(n_items), None)
         if kind == _ITEMS:
-            return ListDevice(self.options, n_items, _read_items(rest, n_items, self.options), None)
+            valid, _, items, ends = decode_item_sets(Pieces.of([rest]), n_items)
+            if (
+                not valid.all()
+                or ends[0] != len(rest)
+                or items.size != self.options.first_items(n_items).size
+            ):
+                raise ValueError(f"{len(rest)} bytes that are no set of {self.options.items} items")
+            return ListDevice(self.options, n_items, items, None)
         if kind == _LEARNED:
             return ListDevice(self.options, n_items, _NO_ITEMS, ListModel.decode(rest, n_items))
         raise ValueError(f"{len(received)} bytes that are neither items nor a list model")
@@ -189,7 +192,7 @@ class ListMethod(SummedMethod):
             for round_index in range(1, self.rounds + 1)
         )
 
-    def learner(self, releases: Releases, catalogue: Catalogue | None, seed: int) -> ListLearner:
+    def learner(self, releases: Releases, catalogue: Catalogue | None, seed: int) -> "ListLearner":
         """Return the server's half; see `SummedMethod.learner`."""
         known = catalogue if self.options.content else None
         return (TasteLearner if self.of_features else ListLearner)(self.options, releases, known)
@@ -207,18 +210,11 @@ class ListMethod(SummedMethod):
 _NOTHING, _ITEMS, _LEARNED, _TASTES = b"\0", b"\1", b"\2", b"\3"
 _NO_ITEMS = np.zeros(0, dtype=np.int32)
 _USERS, _CATALOGUE = 48, 64
-"""Of whom an audit sees how long their contributions are."""
+"""Users and items of an audit of how long contributions are."""
 
 
 def _asks_table(options: TableOptions, round_index: int) -> bool:
     return options.items != 0 and round_index == len(options.shares)
-
-
-def _read_items(data: bytes, n_items: int, options: TableOptions) -> Int32s:
-    valid, _, items, ends = decode_item_sets(Pieces.of([data]), n_items)
-    if not valid.all() or ends[0] != len(data) or items.size != options.first_items(n_items).size:
-        raise ValueError(f"{len(data)} bytes that are no set of {options.items} items")
-    return items
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,7 +52,12 @@ class PublicKernels:
         norms = np.sqrt(np.maximum(categories.sum(axis=1, keepdims=True), 1.0))
         parts = [np.sqrt(by_categories) * categories / norms]
         if len(bins):
-            parts.extend(np.sqrt(by_numbers / len(bins)) * _near()[own] for own in bins)
+            # Features of the bins whose products are their likeness.
+            apart = np.abs(np.subtract.outer(np.arange(BINS), np.arange(BINS)))
+            values, vectors = np.linalg.eigh(np.exp(-apart / (_REACH * BINS)))
+            kept = values > 1e-2 * values[-1]
+            near = vectors[:, kept] * np.sqrt(values[kept])
+            parts.extend(np.sqrt(by_numbers / len(bins)) * near[own] for own in bins)
         features, shares = np.hstack(parts), popularity / popularity.sum()
         centred = features - shares @ features
         _, roots, axes = np.linalg.svd(np.sqrt(shares)[:, None] * centred, full_matrices=False)
@@ -61,17 +66,7 @@ class PublicKernels:
     def scores(self, sets: sparse.csr_array) -> Floats:
         """Return f of all items for each set, shape (users, items)."""
         sizes = np.diff(sets.indptr)[:, None]
-        scores: Floats = ((sets @ self.features) / (1 + sizes * self.variances)) @ self.features.T
-        return scores
-
-
-def _near() -> Floats:
-    """Return features of the bins whose products are their likeness, shape (bins, features)."""
-    places = np.arange(BINS)
-    values, vectors = np.linalg.eigh(np.exp(-np.abs(np.subtract.outer(places, places)) / (_REACH * BINS)))
-    kept = values > 1e-2 * values[-1]
-    features: Floats = vectors[:, kept] * np.sqrt(values[kept])
-    return features
+        return ((sets @ self.features) / (1 + sizes * self.variances)) @ self.features.T
 
 
 def popularity_bins(numbers: Floats, popularity: Floats) -> Uint8s:

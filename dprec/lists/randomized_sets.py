@@ -5,8 +5,6 @@ popular items first. Item-item weights from randomised sets, applied on the devi
 al. [gao2020]; the table is denoised as that of `dprec.lists.gram`, which is ours.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -38,9 +36,6 @@ _BESIDE_CONTENT = 0.5
 
 _LEAST_VARIANCE = 1e-12
 """Where nothing is randomised."""
-
-_LEAST_ITEMS = 2
-"""Of a table."""
 
 _USERS_AT_ONCE = 1 << 12
 """Whose answers are unpacked together: sums of so many are exact in single precision."""
@@ -91,8 +86,7 @@ def unbiased_pairs(reports: SetReports, said: Floats) -> Floats:
     """
     users, base = len(reports.bits), reports.not_had
     own = np.diag(said)
-    pairs: Floats = (said - base * np.add.outer(own, own) + users * base**2) / (reports.had - base) ** 2
-    return pairs
+    return (said - base * np.add.outer(own, own) + users * base**2) / (reports.had - base) ** 2
 
 
 def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: int | None) -> ListModel:
@@ -109,7 +103,7 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     settings = GramSettings.of(tau, n_items, content=catalogue is not None)
     wanted = min(settings.table_items, _MOST_ITEMS) if table_items is None else table_items
     items = popular_items(popularity, min(wanted, n_items))
-    if items.size < _LEAST_ITEMS:
+    if items.size < 2:
         return ListModel.of(popularity, catalogue, ItemTable.nothing())
     pairs = unbiased_pairs(reports, counted(reports, items))
     pairs[np.diag_indices(items.size)] = DIAGONAL * popularity[items]

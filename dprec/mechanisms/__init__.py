@@ -4,30 +4,11 @@ from dprec.channel import Channel
 from dprec.components import Registry
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.fisher_optimal import FisherOptimal
-from dprec.mechanisms.laplace import (
-    BoundedLaplace,
-    ClampedLaplace,
-    Laplace,
-    ZhengLaplace,
-    ZhengRandomizedResponse,
-)
+from dprec.mechanisms.laplace import *
 from dprec.mechanisms.layers import BucketBits, LayeredMechanism, LocalHashing, TwoLayers
-from dprec.mechanisms.randomized_response import (
-    BinaryFlip,
-    RandomizedResponse,
-    RandomizedSet,
-    Raw,
-    SampledNegatives,
-    SetOnly,
-)
+from dprec.mechanisms.randomized_response import *
 from dprec.mechanisms.steps import Duchi, Hybrid, Piecewise, SquareWave, Staircase
-from dprec.mechanisms.thresholds import (
-    BitsAndCounts,
-    HiddenThreshold,
-    ResidualBits,
-    ThresholdBit,
-    UserLevelBit,
-)
+from dprec.mechanisms.thresholds import *
 
 MECHANISMS: Registry[Mechanism] = Registry(
     "mechanism",

@@ -67,8 +67,7 @@ def _best(shares: tuple[float, ...], variance: float, epsilon: float) -> Floats:
     used = columns[:, solution.x > _UNUSED]
     # The solver keeps the sums to 1e-7 only; the columns in use determine their weights exactly.
     weights = np.linalg.lstsq(used, np.ones(len(shares)), rcond=None)[0]
-    best: Floats = used * weights
-    return best
+    return used * weights
 
 
 def patterns(levels: int) -> Bools:
@@ -92,5 +91,4 @@ def information(columns: Floats, shares: tuple[float, ...], variance: float) -> 
     """
     nodes, masses = np.polynomial.hermite_e.hermegauss(_NODES)
     probabilities, slopes = level_probabilities(nodes * np.sqrt(variance), cut_points(shares, variance))
-    gains: Floats = (masses / masses.sum()) @ ((slopes @ columns) ** 2 / (probabilities @ columns))
-    return gains
+    return (masses / masses.sum()) @ ((slopes @ columns) ** 2 / (probabilities @ columns))

@@ -24,8 +24,7 @@ from dprec.reports.cells import RATING_NOISE
 def normalisation(ratings: ArrayLike, low: float, high: float, b: float) -> Floats:
     """Return C(r), the mass that Laplace(r, b) has on [low, high] (Neera et al. [neera2023], Lemma 1)."""
     r = np.asarray(ratings, dtype=np.float64)
-    mass: Floats = -(np.expm1(-(r - low) / b) + np.expm1(-(high - r) / b)) / 2
-    return mass
+    return -(np.expm1(-(r - low) / b) + np.expm1(-(high - r) / b)) / 2
 
 
 def normalisation_ratio(low: float, high: float, b: float, sensitivity: float) -> float:
@@ -68,22 +67,15 @@ def interval_probabilities(
     printed under these equations lack the scale inside the exponent and the distance from the rating; here
     they are integrals of the density of Definition 5.
     """
-    r, weights = _mixture(ratings, shares, low, high)
-    n = np.clip(np.asarray(edges, dtype=np.float64)[:, None], low - r, high - r)
-    # The integral of the density from 0 to n, for n of either sign.
-    integral = -np.sign(n) * np.expm1(-np.abs(n) / b) / (2 * normalisation(r, low, high, b))
-    probabilities: Floats = np.diff(integral, axis=0) @ weights
-    return probabilities
-
-
-def _mixture(ratings: ArrayLike, shares: ArrayLike, low: float, high: float) -> tuple[Floats, Floats]:
-    r = np.asarray(ratings, dtype=np.float64)
-    weights = np.asarray(shares, dtype=np.float64)
+    r, weights = (np.asarray(given, dtype=np.float64) for given in (ratings, shares))
     if np.any((r < low) | (r > high)):
         raise InputError("ratings", f"{r.min():g} to {r.max():g}", f"{low:g} to {high:g}")
     if r.shape != weights.shape or np.any(weights < 0) or not weights.sum() > 0:
         raise InputError("shares", str(weights.tolist()), "one non-negative share per rating")
-    return r, weights / weights.sum()
+    n = np.clip(np.asarray(edges, dtype=np.float64)[:, None], low - r, high - r)
+    # The integral of the density from 0 to n, for n of either sign.
+    integral = -np.sign(n) * np.expm1(-np.abs(n) / b) / (2 * normalisation(r, low, high, b))
+    return np.diff(integral, axis=0) @ (weights / weights.sum())
 
 
 def modified_laplace_bound(
@@ -159,8 +151,7 @@ def cell_probabilities(edges: Floats, centres: ArrayLike, b: float) -> Floats:
     # two cumulative probabilities, so that the ratios between rows keep full precision.
     below = np.exp(np.minimum(right, 0.0)) * -np.expm1(np.minimum(left, 0.0) - np.minimum(right, 0.0))
     above = np.exp(-np.maximum(left, 0.0)) * -np.expm1(np.maximum(left, 0.0) - np.maximum(right, 0.0))
-    probabilities: Floats = (below + above) / 2
-    return probabilities
+    return (below + above) / 2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,6 @@ rating is a channel of its own: how often each symbol was reported, in whatever 
 since they are independent given the answer. However many there are, they say no more than the answer does.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -34,8 +32,7 @@ def response(epsilon: float, answers: int) -> Floats:
     """Return randomised response over some answers: e^(epsilon [x = z]) / (e^epsilon + answers - 1)."""
     # Scaled by e^-epsilon, so that a large budget does not overflow.
     weights = np.where(np.eye(answers) > 0, 1.0, math.exp(-epsilon))
-    rows: Floats = weights / weights.sum(axis=1, keepdims=True)
-    return rows
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def instantaneous_epsilon(epsilon: float, first: float) -> float:
@@ -107,8 +104,7 @@ class Layers:
     @property
     def first(self) -> Floats:
         """Pr(symbol | level) of a report by itself; shape (levels, symbols)."""
-        rows: Floats = self.permanent @ self.instantaneous
-        return rows
+        return self.permanent @ self.instantaneous
 
     def said(self, reports: int) -> Ints:
         """Return what so many reports can say: how often each symbol was sent, shape (sayings, symbols).
@@ -134,8 +130,7 @@ class Layers:
         of_answers = xlogy(counts[:, None, :], self.instantaneous).sum(axis=2)
         with np.errstate(divide="ignore"):
             permanent = np.log(self.permanent)
-        result: Floats = logsumexp(permanent + of_answers[:, None, :], axis=2)
-        return result
+        return logsumexp(permanent + of_answers[:, None, :], axis=2)
 
     def repeated(self, reports: int) -> Floats:
         """Return Pr(saying | level) of so many reports, in the order of `said`; shape (levels, sayings)."""
@@ -144,8 +139,7 @@ class Layers:
         counts = self.said(reports)
         orders = gammaln(reports + 1) - gammaln(counts + 1).sum(axis=1)
         rows = np.exp(self.log_likelihood(counts) + orders[:, None]).T
-        normalised: Floats = rows / rows.sum(axis=1, keepdims=True)
-        return normalised
+        return rows / rows.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, kw_only=True)

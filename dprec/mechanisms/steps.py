@@ -27,8 +27,7 @@ def edges_of(*places: Floats) -> Floats:
     """Return all places in ascending order, those that differ by rounding only once."""
     edges = np.unique(np.concatenate([np.ravel(place) for place in places]))
     apart = np.diff(edges) > _SAME * (edges[-1] - edges[0])
-    kept: Floats = edges[np.append(True, apart)]
-    return kept
+    return edges[np.append(True, apart)]
 
 
 def wave(left: Floats, right: Floats, low: float, high: float, epsilon: float) -> tuple[Floats, Floats]:
@@ -50,14 +49,12 @@ def wave(left: Floats, right: Floats, low: float, high: float, epsilon: float) -
 def on_interval(scale: RatingScale, low: float, high: float) -> Floats:
     """Map the levels of a scale to an interval, linearly, shape (levels,)."""
     shares = (scale.values - scale.low) / (scale.high - scale.low)
-    mapped: Floats = low + (high - low) * shares
-    return mapped
+    return low + (high - low) * shares
 
 
 def on_scale(scale: RatingScale, values: Floats, low: float, high: float) -> Floats:
     """Map values from an interval back to a scale; the inverse of `on_interval`, also beyond its ends."""
-    mapped: Floats = scale.low + (scale.high - scale.low) * (values - low) / (high - low)
-    return mapped
+    return scale.low + (scale.high - scale.low) * (values - low) / (high - low)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,8 +228,7 @@ class Steps:
         """Return the density; a = (1 - e^-epsilon) / (2 width (gamma + e^-epsilon (1 - gamma)))."""
         fall, gamma = math.exp(-self.epsilon), self.inner_share
         a = -math.expm1(-self.epsilon) / (2 * self.width * (gamma + fall * (1 - gamma)))
-        density: Floats = a * np.exp(-self.epsilon * self._step(noise))
-        return density
+        return a * np.exp(-self.epsilon * self._step(noise))
 
     def tail(self, start: Floats) -> Floats:
         """Return the probability of noise above a number, which is at least 0."""

@@ -1,9 +1,9 @@
-"""Whether a rating reaches a threshold, by randomised response; also over "not rated".
+"""Bits about ratings, by randomised response: whether each reaches a threshold, or more than a user's mean.
 
-Mechanisms with a budget per user: bits about a few residuals, and answers about the whole profile.
-
-A bit compares a rating with the whole profile, so only a promise per user is possible. Each answer gets an
-even share of the user's budget; which ratings bits are about is drawn whatever their values.
+A bit may also say that an item is not rated. With a budget per user, bits are about a few residuals, or
+answers about the whole profile. A bit that compares a rating with the whole profile allows only a promise per
+user. Each answer gets an even share of the user's budget; which ratings bits are about is drawn whatever
+their values.
 """
 
 import math
@@ -96,8 +96,7 @@ def fixed_threshold(scale: RatingScale, threshold: float | Literal["middle"]) ->
 
 def sent(true: Bools, epsilon: float) -> Floats:
     """Return the probability that an answer is given: e^epsilon / (1 + e^epsilon) if it is true."""
-    probabilities: Floats = 1 / (1 + np.exp(np.where(true, -epsilon, epsilon)))
-    return probabilities
+    return 1 / (1 + np.exp(np.where(true, -epsilon, epsilon)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,9 +205,6 @@ class ResidualBits(Mechanism):
 _BUDGET_OF_AN_ANSWER, _MOST_ANSWERS = 4.0, 64
 """Of the budget per user, an answer gets at most so much; `choose_user_level_bit` of benchmarks/choosing."""
 
-_MANY_ITEMS = 1 << 14
-"""A catalogue for which a channel stands that is asked for without one."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class UserLevelBit(Mechanism):
@@ -239,4 +235,4 @@ class UserLevelBit(Mechanism):
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel between two profiles of a large catalogue with nothing in common."""
-        return self.code(_MANY_ITEMS, epsilon).channel(scale)
+        return self.code(1 << 14, epsilon).channel(scale)

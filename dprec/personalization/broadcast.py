@@ -136,19 +136,6 @@ def calibrated_broadcast(model: completion.CalibratedModel, rated: RatedSets | R
     )
 
 
-def _item_biases_broadcast(model: completion.ItemBiasesModel) -> ItemTable:
-    """Return what is known of the items; of no user anything is."""
-    biases = model.biases
-    return ItemTable(
-        model.cuts,
-        biases.biases,
-        np.sqrt(biases.variances),
-        model.embedding.items,
-        np.zeros((len(biases.means), 0)),
-        *_public_columns(model.embedding.popularity, model.catalogue),
-    )
-
-
 def leanings(embeddings: Floats, rated: RatedSets | Ratings, expected: Floats) -> Floats:
     """Return what the mean embedding of a user's items says of its level and factors; see `ItemTable`.
 
@@ -163,8 +150,7 @@ def leanings(embeddings: Floats, rated: RatedSets | Ratings, expected: Floats) -
     by_user = sp.csr_array((np.ones(rated.items.size), (rated.users, rated.items)), shape=shape)
     sizes = np.bincount(rated.users, minlength=len(expected))
     means = (by_user @ embeddings) / (sizes + SHRINKAGE)[:, None]
-    found: Floats = np.linalg.lstsq(means, expected, rcond=_LEAST_SPREAD)[0]
-    return found
+    return np.linalg.lstsq(means, expected, rcond=_LEAST_SPREAD)[0]
 
 
 def broadcast_of(
@@ -174,5 +160,14 @@ def broadcast_of(
     if isinstance(completed, completion.CalibratedModel):
         return calibrated_broadcast(completed, observations.item_sets)
     if isinstance(completed, completion.ItemBiasesModel):
-        return _item_biases_broadcast(completed)
+        # What is known of the items; of no user anything is.
+        biases = completed.biases
+        return ItemTable(
+            completed.cuts,
+            biases.biases,
+            np.sqrt(biases.variances),
+            completed.embedding.items,
+            np.zeros((len(biases.means), 0)),
+            *_public_columns(completed.embedding.popularity, completed.catalogue),
+        )
     return derived_broadcast(completed, observations, options, seed)

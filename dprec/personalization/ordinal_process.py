@@ -29,9 +29,6 @@ from dprec.wire import ItemTable
 _MULTIPLE = 16
 """Padded sizes are multiples of this; a user's depends on its own size alone."""
 
-_NUMBERS = 1 << 18
-"""Numbers that the matrices of a batch may have."""
-
 
 def thinned(ratings: Ratings, most: int) -> Ratings:
     """Return the profiles with at most so many ratings each, taken evenly from longer ones."""
@@ -63,7 +60,7 @@ def batches(ratings: Ratings, users: AnyInts) -> Iterator[_Batch]:
     sizes = np.column_stack([_padded(lengths), _padded(counts)])
     for size in np.unique(sizes, axis=0):
         members = np.flatnonzero((sizes == size).all(axis=1))
-        step = max(1, _NUMBERS // int(size[0] * (size[0] + 2 * size[1])))
+        step = max(1, (1 << 18) // int(size[0] * (size[0] + 2 * size[1])))
         for start in range(0, members.size, step):
             chunk = members[start : start + step]
             rated, is_rating = _grid(begin[chunk], lengths[chunk], int(size[0]))
@@ -72,8 +69,7 @@ def batches(ratings: Ratings, users: AnyInts) -> Iterator[_Batch]:
 
 
 def _padded(sizes: AnyInts) -> Ints:
-    padded: Ints = np.maximum(-(-sizes // _MULTIPLE), 1) * _MULTIPLE
-    return padded
+    return np.maximum(-(-sizes // _MULTIPLE), 1) * _MULTIPLE
 
 
 def _grid(starts: AnyInts, lengths: AnyInts, width: int) -> tuple[Ints, Bools]:
@@ -180,7 +176,10 @@ class Devices:
         covariance = self._covariance(rated, rated)
         diagonal = np.arange(rated.shape[1])
         covariance[:, diagonal, diagonal] += self.table.deviations[rated] ** 2
-        priors, symbols = self._priors(rated, batch.is_rating), levels.astype(np.int64) - 1
+        # What users' items say about their levels and factors, shape (batch, 1, 1 + factors).
+        sums = batch.is_rating[:, None, :].astype(np.float64) @ self._leanings[rated]
+        priors = sums / (batch.is_rating.sum(axis=1) + SHRINKAGE)[:, None, None]
+        symbols = levels.astype(np.int64) - 1
         prior = self._prior(priors, rated)
         posterior = Posterior.of(covariance, prior, symbols, batch.is_rating, self._tables)
         moved, explained = posterior.at(self._covariance(asked, rated))
@@ -196,20 +195,12 @@ class Devices:
         table = self.table
         if not len(table.leanings):
             return np.zeros((len(table.means), 1 + table.item_factors.shape[1]))
-        leanings: Floats = table.embeddings @ table.leanings
-        return leanings
-
-    def _priors(self, rated: AnyInts, is_rating: Bools) -> Floats:
-        """Return what users' items say about their levels and factors, shape (batch, 1, 1 + factors)."""
-        sums = is_rating[:, None, :].astype(np.float64) @ self._leanings[rated]
-        priors: Floats = sums / (is_rating.sum(axis=1) + SHRINKAGE)[:, None, None]
-        return priors
+        return table.embeddings @ table.leanings
 
     def _prior(self, priors: Floats, items: AnyInts) -> Floats:
         """Return the means of latent ratings before any rating is read, shape (batch, items)."""
         through_factors = self.table.item_factors[items] @ priors[:, 0, 1:, None]
-        prior: Floats = self.table.means[items] + priors[:, 0, :1] + through_factors[:, :, 0]
-        return prior
+        return self.table.means[items] + priors[:, 0, :1] + through_factors[:, :, 0]
 
     def _covariance(self, rows: AnyInts, columns: AnyInts) -> Floats:
         """Return the covariance of levels and preferences, shape (batch, rows, columns)."""
@@ -231,8 +222,7 @@ class Devices:
     def _variances(self) -> Floats:
         """Variances of level and preference at every item, shape (items,)."""
         linear = (self._weighted**2).sum(axis=1)
-        variances: Floats = linear + self.process.nearness
-        return variances
+        return linear + self.process.nearness
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,7 +264,9 @@ class Posterior:
         """Return how far other latent ratings are moved, and how much of their variance is explained."""
         moved = (across @ self.pull[:, :, None])[:, :, 0]
         scaled = across * self.root[:, None, :]
-        _solve_by_factors(self.factor, scaled)
+        # Each row b becomes the x of R^T x = b, for the factors R of `_factor_and_solve`.
+        for factor, rows in zip(self.factor, scaled, strict=True):
+            dtrtrs(factor.T, rows.T, lower=True, overwrite_b=True)
         return moved, np.einsum("bqn,bqn->bq", scaled, scaled)
 
 
@@ -288,12 +280,3 @@ def _factor_and_solve(systems: Floats, sides: Floats) -> None:
         # LAPACK writes in place, as each is contiguous; a transposed lower triangle is an upper one.
         if dposv(system.T, side, lower=True, overwrite_a=True, overwrite_b=True)[2]:
             raise np.linalg.LinAlgError("not positive definite")
-
-
-def _solve_by_factors(factors: Floats, sides: Floats) -> None:
-    """Replace each row b of some sides by the x of R^T x = b, for the factors R of `_factor_and_solve`.
-
-    ``factors``, shape (batch, n, n); ``sides``, shape (batch, rows, n), contiguous.
-    """
-    for factor, rows in zip(factors, sides, strict=True):
-        dtrtrs(factor.T, rows.T, lower=True, overwrite_b=True)

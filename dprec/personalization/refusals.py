@@ -116,8 +116,7 @@ def _scores(shares: Floats) -> Floats:
 
     ends = ndtri(np.clip(np.concatenate([[0.0], np.cumsum(shares)]), 0, 1))
     densities = INVERSE_SQRT_2_PI * np.exp(-(ends**2) / 2)
-    scores: Floats = -np.diff(densities) / np.where(shares > 0, shares, 1.0)
-    return scores
+    return -np.diff(densities) / np.where(shares > 0, shares, 1.0)
 
 
 def _likelihood(reports: SymbolReports, cells: Ints) -> Floats:

@@ -4,15 +4,12 @@ A device fits its user's level and factors to all its ratings, for itself and fo
 see are sums with noise; what a device predicts from its own ratings, it alone sees, so the privacy is joint:
 of each user against all the others (Chien et al. [chien2021], section 2).
 
-Which statistics of the items are summed over the users, and how they lie in one vector of integers.
-
-A user with factors x and clipped target t for item j contributes w x x^T to the Gram matrix of the item and
-w t x to its right-hand side. The weight is w = a_j b_u, where a_j is public and b_u keeps the sum of a user's
-squared weights at most 1. Both parts are scaled so that whatever a user has rated, the L2 norm of its whole
-contribution is at most 1.
+Statistics of the items are summed over the users, and lie in one vector of integers. A user with factors x
+and clipped target t for item j contributes w x x^T to the Gram matrix of the item and w t x to its right-hand
+side. The weight is w = a_j b_u, where a_j is public and b_u keeps the sum of a user's squared weights at most
+1. Both parts are scaled so that whatever a user has rated, the L2 norm of its whole contribution is at most
+1.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Sequence
@@ -33,7 +30,6 @@ from dprec.wire import decode_cautions, decode_item_sets, encode_cautions, encod
 WEIGHT_BITS, TARGET_BITS, FACTOR_BITS = 8, 12, 16
 """Binary digits of an item's weight, of a target and of a factor, whose product is in whole units."""
 
-_MATRIX_BITS = TARGET_BITS + FACTOR_BITS
 UNIT_WEIGHT = 1 << WEIGHT_BITS
 """The largest weight of an item, in its own units."""
 
@@ -81,18 +77,12 @@ class StatisticsLayout(Layout):
         """Return how long the part of an item is, of equal weights; see `Layout.honest`."""
         counted = np.maximum(counts, self.fewest)
         counted = counted if self.limit is None else np.full(counts.size, self.limit)
-        lengths: Floats = np.sqrt(self.item_share / counted)
-        return lengths
+        return np.sqrt(self.item_share / counted)
 
     @property
     def item_share(self) -> float:
         """Share of a contribution's squared norm that belongs to the items."""
         return 1.0
-
-    @property
-    def largest_weight(self) -> float:
-        """What one rating counts at most."""
-        return 1 / math.sqrt(self.limit or self.fewest)
 
     @property
     def columns(self) -> int:
@@ -173,8 +163,7 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
             heaviest = np.zeros(self.n_users, dtype=np.int64)
             np.maximum.at(heaviest, rows_of(np.diff(self.indptr)), layout.weights[self.items])
             squares = np.maximum(squares, layout.fewest * heaviest**2)
-        weights: Floats = UNIT_WEIGHT * np.sqrt(layout.item_share) / np.sqrt(np.maximum(squares, 1))
-        return weights
+        return UNIT_WEIGHT * np.sqrt(layout.item_share) / np.sqrt(np.maximum(squares, 1))
 
     def scaled(self, layout: StatisticsLayout) -> tuple[Ints, Ints]:
         """Return every user's part of its numbers, rounded towards 0, which makes no contribution longer."""
@@ -185,7 +174,7 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
         sides = np.trunc(factors * side).astype(np.int64)
         if not layout.matrix_width:
             return np.zeros((self.n_users, 0), dtype=np.int64), sides
-        matrix = weights / scales[: layout.matrix_width] * 2.0**_MATRIX_BITS
+        matrix = weights / scales[: layout.matrix_width] * 2.0 ** (TARGET_BITS + FACTOR_BITS)
         return np.trunc(packed_outer(factors) * matrix).astype(np.int64), sides
 
     def numbers(self, layout: StatisticsLayout) -> Ints:
@@ -193,8 +182,7 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
         matrices, sides = self.scaled(layout)
         users = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
         cells = np.hstack([matrices[users], sides[users] * self.targets[:, None]])
-        numbers: Ints = cells * layout.weights[self.items][:, None]
-        return numbers
+        return cells * layout.weights[self.items][:, None]
 
     def vectors(self, layout: StatisticsLayout) -> Vectors:
         """Return the numbers of every chosen item; see `Contributions.vectors`."""
@@ -464,7 +452,11 @@ def contributions_of(
         candidates, positions = np.ones(users.size, dtype=np.bool_), np.arange(profiles.n_items)
         factors = np.ones((profiles.n_users, 1), dtype=np.float32)
         # The first round estimates the mean, so it takes ratings as they are.
-        levels = _own_levels(profiles, residuals, options) if round_index > 1 else np.zeros(profiles.n_users)
+        levels = np.zeros(profiles.n_users)
+        if round_index > 1:
+            # How far each user rates above the item biases, shrunk.
+            sums = np.bincount(users, residuals, minlength=profiles.n_users)
+            levels = sums / (np.diff(profiles.indptr) + options.level_ridge)
         residuals = residuals + model.biases[profiles.items]
     else:
         candidates, positions = model.popular[profiles.items], np.cumsum(model.popular) - 1
@@ -496,13 +488,6 @@ def chosen_ratings(
     times = -np.log1p(-uniforms(random_words[cells])) / np.maximum(weights[cells], 1)
     order = cells[np.lexsort((times, users[cells]))]
     return np.sort(order[places_of(counts) < limit])
-
-
-def _own_levels(profiles: Profiles, residuals: Floats, options: FactorizationOptions) -> Floats:
-    """Return how far each user rates above the item biases, shrunk, shape (users,)."""
-    sums = np.bincount(profiles.users, residuals, minlength=profiles.n_users)
-    levels: Floats = sums / (np.diff(profiles.indptr) + options.level_ridge)
-    return levels
 
 
 def own_factors(

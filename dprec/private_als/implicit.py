@@ -13,8 +13,6 @@ The published method (Chien et al. [chien2021], Algorithm 1, for sets with the w
 An item that takes no part has no factors, so its score is 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -81,8 +79,7 @@ class ImplicitAlsOptions(Options):
 
     def normal(self, gramian: Floats) -> Floats:
         """Return what a user or an item adds to its own normal equations, shape (rank, rank)."""
-        matrix: Floats = self.unobserved * gramian + self.ridge * np.eye(self.rank)
-        return matrix
+        return self.unobserved * gramian + self.ridge * np.eye(self.rank)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +280,15 @@ class ImplicitLearner(Learner):
         if round_index == 1:
             self._begin(released[:, 0] * np.sqrt(self.options.pairs))
         elif isinstance(layout, ImplicitLayout):
-            self._solve(released, layout)
+            # Solve for the items' factors; statistics are of user factors as shares of the clip.
+            options, width = self.options, layout.matrix_width
+            weight = np.sqrt(options.pairs / layout.item_share)
+            everybody = np.sqrt(layout.matrix_share / layout.gramian_share)
+            matrices = _semidefinite(unpack(released[:-1, :width])) * (weight * options.clip**2)
+            (gramian,) = _semidefinite(unpack(released[-1:, :width])) * (everybody * options.clip**2)
+            sides = released[:-1, width:] * (weight * options.clip)
+            factors = np.linalg.solve(matrices + options.normal(gramian), sides[:, :, None])[:, :, 0]
+            self.model = replace(self.model, factors=factors)
 
     def _begin(self, counts: Floats) -> None:
         size = max(1, int(self.options.item_share * self.n_items))
@@ -294,23 +299,11 @@ class ImplicitLearner(Learner):
         start = generator(self.seed, "first factors of items").standard_normal((size, self.options.rank))
         self.model = ImplicitModel(weights, start * self.options.deviation)
 
-    def _solve(self, released: Floats, layout: ImplicitLayout) -> None:
-        """Solve for the items' factors; statistics are of user factors as shares of the clip."""
-        options, width = self.options, layout.matrix_width
-        weight = np.sqrt(options.pairs / layout.item_share)
-        everybody = np.sqrt(layout.matrix_share / layout.gramian_share)
-        matrices = _semidefinite(unpack(released[:-1, :width])) * (weight * options.clip**2)
-        (gramian,) = _semidefinite(unpack(released[-1:, :width])) * (everybody * options.clip**2)
-        sides = released[:-1, width:] * (weight * options.clip)
-        factors = np.linalg.solve(matrices + options.normal(gramian), sides[:, :, None])[:, :, 0]
-        self.model = replace(self.model, factors=factors)
-
 
 def _semidefinite(matrices: Floats) -> Floats:
     """Return the nearest positive semidefinite matrices to symmetric ones, of the same shape."""
     values, vectors = np.linalg.eigh(matrices)
-    projected: Floats = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
-    return projected
+    return (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
 
 
 @dataclass(frozen=True, kw_only=True)

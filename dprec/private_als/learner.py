@@ -22,8 +22,7 @@ def shrunken_biases(
     """
     n = np.maximum(counts, 0.0)
     below = n**2 + count_noise**2 + (noise**2 + residual * n) / prior
-    biases: Floats = np.divide(n * sums, below, out=np.zeros_like(n), where=below > 0)
-    return biases
+    return np.divide(n * sums, below, out=np.zeros_like(n), where=below > 0)
 
 
 def shrunken_factors(
@@ -48,15 +47,13 @@ def shrunken_factors(
     below = values**2 + matrix_noise**2 + (noise**2 + residual[:, None] * values) / prior
     along = np.einsum("npq,np->nq", vectors, sides)
     gains = np.divide(values, below, out=np.zeros_like(values), where=below > 0)
-    factors: Floats = np.einsum("npq,nq->np", vectors, gains * along)
-    return factors
+    return np.einsum("npq,nq->np", vectors, gains * along)
 
 
 def root_of_moment(moment: Floats, least: float) -> Floats:
     """Return L with L L^T the nearest matrix to a symmetric one whose eigenvalues are ``least`` to 1."""
     values, vectors = np.linalg.eigh((moment + moment.T) / 2)
-    root: Floats = vectors * np.sqrt(np.clip(values, least, 1.0))
-    return root
+    return vectors * np.sqrt(np.clip(values, least, 1.0))
 
 
 def orthogonal(factors: Floats, weights: Floats, least: float) -> Floats:
@@ -67,8 +64,7 @@ def orthogonal(factors: Floats, weights: Floats, least: float) -> Floats:
     moment = (factors * weights[:, None]).T @ factors / weights.sum()
     values, vectors = np.linalg.eigh(moment)
     largest = max(float(values[-1]), np.finfo(float).tiny)
-    spread: Floats = factors @ vectors / np.sqrt(np.maximum(values, least * largest))
-    return spread
+    return factors @ vectors / np.sqrt(np.maximum(values, least * largest))
 
 
 _SMALLEST_MOMENT = 0.02
@@ -136,7 +132,26 @@ class ItemLearner(Learner):
         else:
             self._learn_factors(released, layout, noise)
         if round_index == self.options.bias_rounds and self.options.rank:
-            self._begin_factors()
+            counts, options = self._counts, self.options
+            popular = counts > max(options.popular_from * self._count_noise, 0.0)
+            popular[np.argmax(counts)] = True
+            least = max(2 * self._count_noise, _SMALLEST_COUNT * float(counts.max()), np.finfo(float).tiny)
+            floored = np.maximum(counts, least)
+            shares = (floored / floored[popular].min()) ** -options.exponent * UNIT_WEIGHT
+            weights = np.where(popular, np.clip(np.rint(shares), 1, UNIT_WEIGHT), 0).astype(np.int64)
+            start = generator(self.seed, "initial item factors").standard_normal(
+                (int(popular.sum()), options.rank)
+            )
+            self._floored = floored[popular]
+            # What factors of chance have in a fit to so many ratings, which is all that is fitted at first.
+            ratings = max(self._floored.sum() / self._mean_weight / max(self._users, 1), 1.0)
+            spread = (
+                options.noise * self.span * np.sqrt(options.rank * ratings) / (ratings + options.search_ridge)
+            )
+            self.model = replace(
+                self.model, weights=weights, factors=start, gain=float(options.length / spread)
+            )
+            self.learned = replace(self.model, factors=np.zeros_like(start))
 
     def _begin(self, released: Floats, noise: Floats, users: int) -> None:
         self._count_noise, self._users = float(noise[0]), users
@@ -181,7 +196,7 @@ class ItemLearner(Learner):
         count are taken off as well: else items that nobody knows would come before those that lose something.
         """
         options, counts = self.options, np.maximum(self._counts, 0.0)
-        weight = self.liars * self.model.layout(options, 1, self.span).largest_weight
+        weight = self.liars * self.model.layout(options, 1, self.span).largest
         target = max(options.rating_clip * self.span - self._offset, options.residual_clip * self.span)
         deviation, fewest = options.bias_deviation * self.span, np.maximum(counts - weight, 0.0)
         peak = np.sqrt(self._count_noise**2 + (self._sum_noise / deviation) ** 2)
@@ -190,8 +205,7 @@ class ItemLearner(Learner):
         for at in (fewest, np.clip(peak, fewest, counts), counts):
             least = np.minimum(least, self._shrunken(at, sums))
         shares = weight / np.maximum(counts, weight)
-        lowered: Floats = np.maximum(self.learned.biases - least, 0.0) + shares * deviation
-        return lowered
+        return np.maximum(self.learned.biases - least, 0.0) + shares * deviation
 
     @property
     def _residual(self) -> float:
@@ -205,32 +219,16 @@ class ItemLearner(Learner):
         # Weights of users with n ratings are 1 / sqrt(n), so the counts sum to that of sqrt(n).
         return float(min(1.0, self._users / max(self._counts.sum(), 1.0)))
 
-    def _begin_factors(self) -> None:
-        counts, options = self._counts, self.options
-        popular = counts > max(options.popular_from * self._count_noise, 0.0)
-        popular[np.argmax(counts)] = True
-        least = max(2 * self._count_noise, _SMALLEST_COUNT * float(counts.max()), np.finfo(float).tiny)
-        floored = np.maximum(counts, least)
-        shares = (floored / floored[popular].min()) ** -options.exponent * UNIT_WEIGHT
-        weights = np.where(popular, np.clip(np.rint(shares), 1, UNIT_WEIGHT), 0).astype(np.int64)
-        start = generator(self.seed, "initial item factors").standard_normal(
-            (int(popular.sum()), options.rank)
-        )
-        self._floored = floored[popular]
-        # What factors of chance have in a fit to so many ratings, which is all that is fitted at first.
-        ratings = max(self._floored.sum() / self._mean_weight / max(self._users, 1), 1.0)
-        spread = (
-            options.noise * self.span * np.sqrt(options.rank * ratings) / (ratings + options.search_ridge)
-        )
-        self.model = replace(self.model, weights=weights, factors=start, gain=float(options.length / spread))
-        self.learned = replace(self.model, factors=np.zeros_like(start))
-
     def _learn_factors(self, released: Floats, layout: StatisticsLayout, noise: Floats) -> None:
         """Solve for the factors in coordinates in which those of the users have a mean square of 1."""
         options, width = self.options, layout.matrix_width
         matrices, sides = unpack(released[:, :width]), released[:, width:]
         weights = layout.weights / UNIT_WEIGHT
-        of_users = self._mean_user_weight(weights)
+        # About b_u, the part of a weight that keeps the squares of a user's weights at most 1.
+        of_users = self._mean_weight
+        if options.weights != "uniform":
+            square = float((self._floored * weights**2).sum() / self._floored.sum())
+            of_users = float(of_users / np.sqrt(square))
         total = float((self._floored * weights).sum()) * of_users / self._mean_weight
         least = max(float(noise[0]) * np.sqrt(layout.n_rows) / total, _SMALLEST_MOMENT)
         root = root_of_moment(matrices.sum(axis=0) / total, min(least, 1.0))
@@ -251,10 +249,3 @@ class ItemLearner(Learner):
             factors=orthogonal(white, self._floored, _SMALLEST_DIRECTION),
             gain=float(self.model.gain * options.length / np.sqrt((root**2).sum())),
         )
-
-    def _mean_user_weight(self, weights: Floats) -> float:
-        """About b_u, the part of a weight that keeps the squares of a user's weights at most 1."""
-        if self.options.weights == "uniform":
-            return self._mean_weight
-        square = float((self._floored * weights**2).sum() / self._floored.sum())
-        return float(self._mean_weight / np.sqrt(square))

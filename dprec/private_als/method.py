@@ -1,7 +1,5 @@
 """The method of private alternating least squares: both halves, and what an audit looks at."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal

@@ -1,21 +1,19 @@
 """Random draws of the experiment, the server and the network, and the privacy losses of such draws.
 
-Philox is keyed by the seed, the purpose of the draws and the round; the counter is the global index of what
-the draw belongs to, so any division of the work gives the same bits.
+**Words.** Philox is keyed by the seed, the purpose of the draws and the round; the counter is the global
+index of what the draw belongs to, so any division of the work gives the same bits.
 
-This module also turns words into other random values (a number below a limit, a coin, a subset). If privacy
-depends on a probability, it is an integer of `DRAWS`, with which the word itself is compared.
+Words become other random values: a number below a limit, a coin, a subset.
 
-A probability that protects is an integer of `DRAWS`, so the loss is the logarithm of a
-ratio of two integers: irrational, unless it is 0. What is reported is the next number above it, and
-what is drawn follows from the next one below, so no loss is ever larger than the one asked for.
+**Probabilities that protect** are integers of `DRAWS`, with which the word itself is compared. So the loss is
+the logarithm of a ratio of two integers: irrational, unless it is 0. What is reported is the next number
+above it, and what is drawn follows from the next one below, so no loss is ever larger than the one asked for.
 
-Laplace noise in integers, for a server that adds noise to what it releases.
-
-Noise drawn in floating point has gaps that depend on what it is added to, and they can reveal it
-(Mironov [mironov2012]). Here a value is rounded to a grid, the noise is an integer of the grid's steps,
-drawn exactly (Canonne, Kamath and Steinke [canonne2020]), and their sum is an integer too: what
-becomes of it afterwards cannot reveal more. The sampler compares integers only.
+**Noise in integers**, for a server that adds noise to what it releases. Noise drawn in floating point has
+gaps that depend on what it is added to, and they can reveal it (Mironov [mironov2012]). Here a value is
+rounded to a grid, the noise is an integer of the grid's steps, drawn exactly (Canonne, Kamath and Steinke
+[canonne2020]), and their sum is an integer too: what becomes of it afterwards cannot reveal more. The sampler
+compares integers only.
 
 Normal noise in integers is rounded, which hides its last bits and not its gaps: where neighbouring
 deviates in floating point are more than a step apart, in the tails and at large deviations, some integers
@@ -23,8 +21,6 @@ are never drawn, and a sum tells which contributions it cannot have. So deviates
 they lie (`fine_deviates`), or a small second one closes the gaps (`normal_steps`), as a sum of several does
 (Holohan and Braghin [holohan2021]).
 """
-
-from __future__ import annotations
 
 import hashlib
 import math
@@ -43,8 +39,6 @@ DRAW_BITS = 60
 DRAWS = 1 << DRAW_BITS
 """Number of equally likely draws; a probability is an integer of them."""
 
-_WORDS_PER_BLOCK = 4
-
 
 def words(seed: int, purpose: str, start: int, count: int, *, round_index: int = 0) -> Uint64s:
     """Return the random words of ``count`` global indices from ``start`` on, shape (count,).
@@ -53,7 +47,7 @@ def words(seed: int, purpose: str, start: int, count: int, *, round_index: int =
     the server or the network; see `dprec.randomness.keys`. ``purpose``: what the draws are for; different
     purposes have independent draws.
     """
-    block, skipped = divmod(start, _WORDS_PER_BLOCK)
+    block, skipped = divmod(start, 4)
     philox = np.random.Philox(key=_key(seed, purpose, round_index), counter=block)
     return philox.random_raw(skipped + count)[skipped:]
 
@@ -206,7 +200,7 @@ class NoiseGrid:
     """The noise's scale is 2**bits steps."""
 
     @classmethod
-    def of(cls, sensitivity: float, epsilon: float, rounded: int) -> NoiseGrid:
+    def of(cls, sensitivity: float, epsilon: float, rounded: int) -> "NoiseGrid":
         """Return a grid on which the noise costs at most epsilon.
 
         ``sensitivity``: most by which what is released can move (L1); ``rounded``: how many numbers are

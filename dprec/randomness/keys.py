@@ -1,16 +1,16 @@
-"""The keys of a run: devices, server and what is public draw from domains of their own.
+"""The keys of a run, and the words that devices draw with them.
+
+**Keys.** Devices, server and what is public draw from domains of their own.
 
 Each key is a one-way hash of the run's seed, or of entropy from the operating system, and of a domain's name:
 no key leads to another. A seed that can be guessed can be found by trying, so keys derived from it keep no
 secret from somebody who tries; only entropy does. What makes the experiment (data sets, splits, the ratings
 held back for early stopping) draws from the seed itself, which neither devices nor server are given.
 
-The random words of devices: functions of the device's secret and of all that its report depends on.
-
-`Draws` is what a handler is given. `DeviceDraws` computes the words of whole partitions in a simulation; a
-device that stands by itself draws from a secret that it shares with nobody.
-
-No draw depends on other people, on who computes it or on what is computed beside it. The keys of a user are
+**Words of devices** are functions of the device's secret and of all that its report depends on. `Draws` is
+what a handler is given. `DeviceDraws` computes the words of whole partitions in a simulation; a device that
+stands by itself draws from a secret that it shares with nobody. No draw depends on other people, on who
+computes it or on what is computed beside it. The keys of a user are
 
     secret = F(master, user)               the device's own; a real one would draw it once
     stream = F(secret, run and purpose)
@@ -138,12 +138,10 @@ def public_words(seed: int, users: AnyInts, items: AnyInts) -> Uint64s:
     """
     keys = np.zeros((2, items.size), dtype=np.uint64)
     keys[0], keys[1] = seed & _LOW, seed >> 64
-    words: Uint64s = threefry(keys, items, users)[0]
-    return words
+    return threefry(keys, items, users)[0]
 
 
 _LOW = (1 << 64) - 1
-_DIGEST = b"digest"
 
 
 class Draws(Protocol):
@@ -199,7 +197,7 @@ class DeviceDraws:
         """Return draws that change with each user's own numbers; see `of` for the parameters."""
         from dprec.kernels.draws import digests
 
-        keys, sums = threefry(self.keys, *_hashed(_DIGEST)), np.empty_like(self.keys)
+        keys, sums = threefry(self.keys, *_hashed(b"digest")), np.empty_like(self.keys)
         numbers = np.ascontiguousarray(values).view(np.uint64)
         digests(keys, indptr, self._checked(indptr, items), numbers, sums)
         return DeviceDraws(threefry(self.keys, *sums))
@@ -210,8 +208,7 @@ class DeviceDraws:
 
     def per_user(self, index: int, round_index: int) -> Uint64s:
         """Return one word for each user, shape (users,)."""
-        words: Uint64s = threefry(self.keys, index, round_index)[0]
-        return words
+        return threefry(self.keys, index, round_index)[0]
 
     def per_cell(self, counts: AnyInts, items: AnyInts, round_index: int) -> Uint64s:
         """Return one word for each of some cells, given by user, shape (cells,)."""

@@ -7,8 +7,6 @@ draws apply different channels of the same kind; the server sees how many there 
 One symbol for each rated item, beside the set of these, is the family of most published mechanisms.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -142,8 +140,7 @@ class IndependentDraws(ReportFamily):
 
     def protects(self, counts: Ints) -> Bools:
         """Return of which users anything is sent."""
-        sent: Bools = self.cells(counts) > 0
-        return sent
+        return self.cells(counts) > 0
 
     def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
         """Return the exact losses, per rating and per user, of users with ``counts`` ratings.
@@ -238,12 +235,10 @@ class CellFamily(IndependentDraws):
         """
         lengths = self.cells(np.array([1, self.n_items])).tolist()
         most = max(most_evidence(self.channel(length), of_values=of_values) for length in lengths)
-        return most, mean_evidence(self.channel(self._usual_cells(counts)), of_values=of_values)
-
-    def _usual_cells(self, counts: Ints) -> int:
-        """Return how many draws are sent of the user with the median number of ratings, if it has any."""
+        # Of the user with the median number of ratings, if it has any.
         median = round(float(np.median(counts[counts > 0]))) if counts.any() else 1
-        return int(self.cells(np.array([median]))[0])
+        usual = int(self.cells(np.array([median]))[0])
+        return most, mean_evidence(self.channel(usual), of_values=of_values)
 
     def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
         """Return the symbols of the rated items, the same whenever they are computed, shape (ratings,)."""
@@ -358,8 +353,7 @@ def _how_many(number: int, probability: Floats) -> Floats:
     ways = gammaln(number + 1) - gammaln(ones + 1) - gammaln(number - ones + 1)
     logarithms = ways + xlogy(ones, probability) + xlog1py(number - ones, -probability)
     weights = np.exp(logarithms)
-    probabilities: Floats = weights / weights.sum(axis=1, keepdims=True)
-    return probabilities
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def mean_variance(channel: Channel) -> float:

@@ -6,8 +6,6 @@ changes than the channel of the same user does, and no rating is in both, so a r
 says. A whole profile costs its symbols and counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -66,7 +64,7 @@ class CountNoise:
     """
 
     @classmethod
-    def of(cls, epsilon: float, most: int) -> CountNoise:
+    def of(cls, epsilon: float, most: int) -> "CountNoise":
         """Return noise for which a count of up to ``most`` loses at most epsilon when it changes by 1.
 
         Raises ValueError when epsilon is below `LEAST_EPSILON`, or integer weights are too coarse for so long
@@ -112,8 +110,7 @@ class CountNoise:
         ends = np.concatenate([self.tails[::-1], DRAWS - self.tails])
         draws = integer_weights(random_words).astype(np.int64)
         noise = np.searchsorted(ends, draws, side="right") - self.most
-        noisy: Ints = np.clip(counts + noise, 0, sizes)
-        return noisy
+        return np.clip(counts + noise, 0, sizes)
 
     def channel(self, size: int, counts: AnyInts) -> Channel:
         """Return the channel of a count of ``size`` ratings, with the given true counts as its rows."""
@@ -164,7 +161,7 @@ class CountFamily(CellFamily):
             raise SettingError("privacy.epsilon", found, "a larger epsilon") from None
 
     @property
-    def follow_up(self) -> Counts:
+    def follow_up(self) -> "Counts":
         """The counts."""
         return Counts(self)
 
@@ -174,8 +171,7 @@ class CountFamily(CellFamily):
 
     def left(self, symbols: AnyInts) -> Bools:
         """Return which cells of the first part are left for the counts: those with the last symbol."""
-        chosen: Bools = symbols == self.reference_channel.symbols - 1
-        return chosen
+        return symbols == self.reference_channel.symbols - 1
 
     def epsilons(self, cells: Ints) -> Floats:
         """Return what a changed rating costs users, shape (users,); of one rating where there is none."""
@@ -210,8 +206,7 @@ class CountFamily(CellFamily):
         kinds = np.column_stack([np.repeat(of_user, sizes.shape[1]), sizes.ravel()])
         distinct, numbers = np.unique(kinds, axis=0, return_inverse=True)
         losses = np.array([self._loss(float(epsilons[place]), size) for place, size in distinct.tolist()])
-        lost: Floats = losses[numbers.ravel()].reshape(sizes.shape).sum(axis=1)
-        return lost
+        return losses[numbers.ravel()].reshape(sizes.shape).sum(axis=1)
 
     def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
         """Return what devices charge for their symbols, without the ratings that are left for counts."""
@@ -319,7 +314,7 @@ class Counts(FollowUp):
             noisy[own] = self.family.noise_at(epsilon).perturb(counts[own], sizes[own], random_words[own])
         return noisy
 
-    def asking(self, observed: Observations) -> CountsAsked:
+    def asking(self, observed: Observations) -> "CountsAsked":
         """Return what groups the items by how often reports show them as rated, and reads the counts."""
         return CountsAsked(self, observed)
 

@@ -1,7 +1,5 @@
 """Reports on permanent answers: a device answers about each rating for good, and reports on it anew."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -89,13 +87,11 @@ class LayeredFamily(CellFamily):
         anew = draws("report on an answer").per_cell(counts, items, REPORT_ROUND)
         pairs, answer = np.divmod(self.channel(1).sample(profiles.levels, lasting), np.uint16(answers))
         reported = self.instantaneous.sample(answer + np.uint16(1), anew)
-        sent: Uint16s = pairs * np.uint16(self.instantaneous.symbols) + reported
-        return sent
+        return pairs * np.uint16(self.instantaneous.symbols) + reported
 
     def loudest(self, profiles: Profiles) -> Uint16s:
         """Return the reports that say most for profiles, shape (ratings,)."""
-        symbols: Uint16s = loudest(self.one_report)[profiles.levels - 1].astype(np.uint16)
-        return symbols
+        return loudest(self.one_report)[profiles.levels - 1].astype(np.uint16)
 
     def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
         """Return the evidence of one report on an answer."""
@@ -170,8 +166,7 @@ class LayeredFamily(CellFamily):
 def _likelihood(channels: Sequence[Floats], channel_of: Ints, sayings: Ints) -> Floats:
     """Return the probability of what was said of each cell given each level, shape (cells, levels)."""
     first = np.cumsum([0, *(channel.shape[1] for channel in channels[:-1])])
-    rows: Floats = np.hstack(channels).T[first[channel_of] + sayings]
-    return rows
+    return np.hstack(channels).T[first[channel_of] + sayings]
 
 
 def _coded(said: Ints) -> Ints:

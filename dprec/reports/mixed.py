@@ -4,8 +4,6 @@ Behind the number is a report of `CellFamily` at that budget. Who refuses sends 
 has is not hidden.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -155,8 +153,7 @@ class MixedFamily(ReportFamily):
     def _sending_shares(self, numbers: list[int]) -> Floats:
         """Return the shares of the users with some numbers of budgets, among each other."""
         chosen = np.array([self.budget.shares[number][1] for number in numbers])
-        shares: Floats = chosen / chosen.sum()
-        return shares
+        return chosen / chosen.sum()
 
     def most_losses(self) -> tuple[float, float]:
         """Return what no profile loses more than at the largest epsilon."""

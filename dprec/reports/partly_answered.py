@@ -5,20 +5,48 @@ server learns from the item sets remains. One symbol more than the channel has s
 A profile has level 0 there, and which ratings these are does not depend on values: the symbol costs nothing.
 """
 
-from __future__ import annotations
-
+from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from dprec.accounting import ChannelDraws, PrivacyUnit
 from dprec.arrays import Bools, Floats, Ints, Uint8s, Uint16s, Uint64s, rows_of
+from dprec.channel import Channel
 from dprec.observations import SymbolReports
 from dprec.reports.base import DrawsFor, Profiles, Reader, ReportSize, Wanted
-from dprec.reports.cells import CellReader
-from dprec.reports.unanswered import UnansweredFamily
-from dprec.wire import DecodedReports
+from dprec.reports.cells import CellFamily, CellReader
+from dprec.wire import DecodedReports, ReportCodec
+
+
+@dataclass(frozen=True, eq=False)
+class UnansweredFamily(CellFamily):
+    """Base of the families whose reports show ratings without an answer; see `ReportFamily`."""
+
+    @property
+    def silent(self) -> int:
+        """The symbol of a rating without an answer."""
+        return self.reference_channel.symbols
+
+    @property
+    def middle(self) -> float:
+        """What is read of such a rating: the middle of the scale."""
+        return (self.scale.low + self.scale.high) / 2
+
+    @property
+    @abstractmethod
+    def coded_rows(self) -> Floats:
+        """The shares of symbols that the code is made for, `silent` the last, shape (inputs, symbols + 1)."""
+
+    @cached_property
+    def codec(self) -> ReportCodec:
+        """What encodes reports, the channel's symbols and one more for a rating without an answer."""
+        channel, values = self.reference_channel, np.append(self.reference_channel.values, self.middle)
+        coded = Channel.from_probabilities(self.coded_rows, channel.inputs, values, np.inf)
+        return ReportCodec(coded, self.n_items)
+
 
 _UNANSWERED = 1 / 2
 """Share of the ratings without an answer for which the code is made: one bit says whether there is one."""
@@ -66,8 +94,7 @@ class PartlyAnsweredFamily(UnansweredFamily):
 
     def answered(self, symbols: Uint16s) -> Bools:
         """Return which symbols are answers."""
-        answers: Bools = symbols < self.silent
-        return answers
+        return symbols < self.silent
 
     def read(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the value that each symbol stands for; the middle of the scale without an answer."""

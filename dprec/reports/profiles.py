@@ -1,7 +1,5 @@
 """Answers about whole profiles at a budget for all answers of a user together; as many for everybody."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,8 +31,6 @@ _MOST_EPSILON = 20.0
 
 _WORTH_DIVIDING = 1.5
 """From so many elements per wanted block on, blocks have more than one element."""
-
-_ELEMENTS_AT_ONCE = 1 << 21
 
 _ROUNDING = 1e-6
 """Difference between residuals that are equal but for rounding."""
@@ -73,7 +69,7 @@ class ProfileCode:
     """Draws w of a marked block."""
 
     @classmethod
-    def at(cls, epsilon: float, n_items: int, profile: int) -> ProfileCode:
+    def at(cls, epsilon: float, n_items: int, profile: int) -> "ProfileCode":
         """Return the code of an answer at a budget.
 
         About e^epsilon + 1 times as many blocks as marked ones say most; a small catalogue has fewer.
@@ -92,7 +88,7 @@ class ProfileCode:
         return cls.with_blocks(epsilon, elements, size, marked)
 
     @classmethod
-    def with_blocks(cls, epsilon: float, elements: int, size: int, marked: int) -> ProfileCode:
+    def with_blocks(cls, epsilon: float, elements: int, size: int, marked: int) -> "ProfileCode":
         """Return the code with blocks of some size of which so many are marked; see the class."""
         blocks = -(-_modulus(elements, size) // size)
         growth, others = Decimal(epsilon).exp(_EXACTLY).next_minus(_EXACTLY), blocks - marked
@@ -184,7 +180,7 @@ class ProfileCode:
         if self.size == 1:
             return np.bincount(answers, minlength=self.elements)
         total = np.zeros(self.modulus, dtype=np.int64)
-        inverses, step = _inverses(self.modulus), max(1, _ELEMENTS_AT_ONCE // self.size)
+        inverses, step = _inverses(self.modulus), max(1, (1 << 21) // self.size)
         for start in range(0, answers.size, step):
             multipliers, blocks = np.divmod(answers[start : start + step], self.blocks)
             hashed = blocks[:, None] * self.size + np.arange(self.size)
@@ -341,7 +337,7 @@ class ProfileFamily(IndependentDraws):
         usual = 1 / code.blocks
         return self.answers * (1 - usual), self.answers * (code.draws / DRAWS - usual)
 
-    def reader(self, n_users: int, wanted: Wanted) -> ProfileReader:
+    def reader(self, n_users: int, wanted: Wanted) -> "ProfileReader":
         """Return what reads the answers of so many users."""
         return ProfileReader(self, n_users)
 
@@ -388,8 +384,7 @@ class ProfileFamily(IndependentDraws):
         for element in [*(2 * items).tolist(), *(2 * items + 1).tolist()]:
             named = 2 * named + ((multipliers + 1) * element % code.modulus // code.size == blocks)
         # Which elements share a block is known of every division; a few classes of these tell dependence.
-        symbols: Ints = 1 + named * _DIVISIONS + multipliers * _DIVISIONS // code.multipliers
-        return symbols
+        return 1 + named * _DIVISIONS + multipliers * _DIVISIONS // code.multipliers
 
 
 class ProfileReader(Reader):
@@ -439,5 +434,4 @@ def residuals(counts: Ints, levels: Uint8s, scale: RatingScale) -> Floats:
     """Return how far ratings are above their user's mean, times the user's ratings, shape (ratings,)."""
     ratings, users = scale.values[levels - 1], rows_of(counts)
     sums = np.bincount(users, weights=ratings, minlength=counts.size)
-    above: Floats = ratings * counts[users] - sums[users]
-    return above
+    return ratings * counts[users] - sums[users]

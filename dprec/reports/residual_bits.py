@@ -18,8 +18,8 @@ from dprec.observations import Evidence, ResidualReports
 from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, Reader, ReportSize, Wanted
+from dprec.reports.partly_answered import UnansweredFamily
 from dprec.reports.profiles import residuals
-from dprec.reports.unanswered import UnansweredFamily
 
 _ANSWERED = 1 / 16
 """Share of the ratings with an answer for which the code of a report is made; about s in n."""
@@ -128,8 +128,7 @@ class ResidualBitFamily(UnansweredFamily):
         answered = symbols != self.silent
         users = np.repeat(np.arange(counts.size), counts)
         given = np.bincount(users[answered], minlength=counts.size)
-        read: Bools = answered & (given == self.cells(counts))[users]
-        return read
+        return answered & (given == self.cells(counts))[users]
 
     def noise_variance(self, cells: Ints) -> float | None:
         """Return the mean variance of the value read for an answer; see the base class."""
@@ -153,10 +152,7 @@ class ResidualBitFamily(UnansweredFamily):
 
 def sides_of_the_mean(counts: Ints, levels: Uint8s, scale: RatingScale) -> Uint8s:
     """Return the highest level for ratings above the mean of their user's, the lowest for the others."""
-    ratings, users = scale.values[levels - 1], np.repeat(np.arange(counts.size), counts)
-    sums = np.bincount(users, weights=ratings, minlength=counts.size)
-    above = ratings * counts[users] > sums[users]
-    return np.where(above, scale.levels, 1).astype(np.uint8)
+    return np.where(residuals(counts, levels, scale) > 0, scale.levels, 1).astype(np.uint8)
 
 
 def drawn_ratings(counts: Ints, most: int, random_words: Uint64s) -> Bools:

@@ -8,8 +8,6 @@ A whole report has at most n items that the user does not have. So one with n + 
 which another set of n items has one, excludes the former set and not the latter: no epsilon bounds it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,9 +24,6 @@ from dprec.ratings import Ratings
 from dprec.reports.base import REPORT_ROUND, DrawsFor, Profiles, ReportSize
 from dprec.reports.cells import HiddenRowFamily
 from dprec.wire import ReportCodec
-
-_AUDITED_ITEMS = 64
-"""Of a catalogue in which a set of one item is as small as sets are in practice."""
 
 _DELTA = 1e-6
 """With which a note says what a whole report costs."""
@@ -145,7 +140,7 @@ class SampledNegativesFamily(HiddenRowFamily):
     @property
     def fewest_items(self) -> int:
         """Items of a catalogue in which a profile of one item is small."""
-        return min(self.n_items, _AUDITED_ITEMS)
+        return min(self.n_items, 64)
 
     def exact_losses(self, entries: int) -> Iterator[tuple[str, float]]:
         """Yield the loss of a set of one item, read alone."""
@@ -180,5 +175,4 @@ def sampled(had: Bools, words: Uint64s) -> Bools:
     """
     order = np.lexsort((words, had), axis=1)
     places = np.argsort(order, axis=1)
-    chosen: Bools = ~had & (places < had.sum(axis=1, keepdims=True))
-    return chosen
+    return ~had & (places < had.sum(axis=1, keepdims=True))

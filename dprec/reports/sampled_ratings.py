@@ -8,8 +8,6 @@ that it is about. With a channel Q, values x and x' of a rating make a report z 
 and p Q[x', z], in whose ratio there is no p: it reaches exp(t), and no epsilon below t holds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -46,8 +44,7 @@ class SampledRatingsFamily(MixedFamily):
     @cached_property
     def shares(self) -> Floats:
         """The probability with which a rating takes part, by the number of its user's budget."""
-        shares: Floats = np.expm1(np.array(self.budget.epsilons)) / np.expm1(self.everybodys)
-        return shares
+        return np.expm1(np.array(self.budget.epsilons)) / np.expm1(self.everybodys)
 
     def _at(self, epsilon: float) -> CellFamily:
         """Return the family of everybody, whatever a user's own epsilon."""
@@ -65,8 +62,7 @@ class SampledRatingsFamily(MixedFamily):
 
     def _sending_shares(self, numbers: list[int]) -> Floats:
         """Return the shares of users with some numbers, each times that of its ratings that take part."""
-        shares: Floats = super()._sending_shares(numbers) * self.shares[numbers]
-        return shares
+        return super()._sending_shares(numbers) * self.shares[numbers]
 
     def accountant(self, counts: Ints, sent: Bools, asked: Ints | None = None) -> PrivacyAccountant:
         """Return the account of what is seen of a sample, with what is claimed: each user's own epsilon."""

@@ -3,8 +3,6 @@
 The server keeps an answer in a bit, and reads sets as a whole: how often items, and pairs of them, are had.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -37,7 +35,7 @@ class SetFamily(HiddenRowFamily):
         not_had, had = self.reference_channel.probabilities[[0, -1], 1].tolist()
         return (1 - not_had) / (had - not_had), 1.0
 
-    def reader(self, n_users: int, wanted: Wanted) -> SetReader:
+    def reader(self, n_users: int, wanted: Wanted) -> "SetReader":
         """Return what reads the reports of so many users."""
         return SetReader(self, n_users)
 

@@ -3,8 +3,7 @@
 from dprec.components import Registry
 from dprec.schedules.averaging import recovered
 from dprec.schedules.base import Collection, Held, Schedule
-from dprec.schedules.fresh import Fresh
-from dprec.schedules.increments import Increments
+from dprec.schedules.increments import Fresh, Increments
 from dprec.schedules.layered import DBitFlip, Layered, Loloha, TwoLayered
 from dprec.schedules.periods import ByPeriod, Periods
 

@@ -9,8 +9,6 @@ cost. `reads_ratings_alone` says that it has no meaning for other reports than t
 user-defined policy costs is declared, unless it redefines only when the server asks and what it reads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

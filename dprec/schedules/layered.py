@@ -1,7 +1,5 @@
 """Published policies: every collection asks about all ratings, with a permanent answer on each."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Ratings by the period in which they were made, and what is learned from and judged in each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -122,16 +120,13 @@ class Periods:
     def present(self, period: int, within: int | None = None) -> Bools:
         """Return which users have rated anything by the end of a period, or in its last few."""
         if within is None:
-            present: Bools = self.joined <= period
-            return present
+            return self.joined <= period
         recent = (self.number <= period) & (self.number > period - within)
-        there: Bools = np.bincount(self.ratings.users[recent], minlength=self.ratings.n_users) > 0
-        return there
+        return np.bincount(self.ratings.users[recent], minlength=self.ratings.n_users) > 0
 
     def judged(self, period: int) -> Bools:
         """Return which ratings are judged after a period: those that users present make in the next."""
-        judged: Bools = (self.number == period + 1) & self.present(period)[self.ratings.users]
-        return judged
+        return (self.number == period + 1) & self.present(period)[self.ratings.users]
 
     @property
     def all_judged(self) -> Bools:
@@ -140,8 +135,7 @@ class Periods:
 
     def of_new_items(self, period: int) -> Bools:
         """Return which ratings are of items that nobody has rated by the end of a period."""
-        new: Bools = (self.appeared > period)[self.ratings.items]
-        return new
+        return (self.appeared > period)[self.ratings.items]
 
     def newcomers(self, period: int, given: int) -> tuple[Bools, Bools]:
         """Return what newcomers of the next period rate first, and then: ``given`` each, and all others.

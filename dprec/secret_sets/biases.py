@@ -17,8 +17,6 @@ all is diagonal but for the columns of X and of Z. Counts are not known either; 
 each item's count given its bias, and the other way round. t follows by EM.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

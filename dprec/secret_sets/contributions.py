@@ -13,8 +13,6 @@ Each is weighted by the root of its share of the release. Vectors are normalised
 ones would say less: those of users with many ratings are small in each number anyway.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -35,9 +33,6 @@ _NOTHING = 1e-6
 
 _BELOW_ONE = 1 - 2.0**-40
 """So that rounding makes no contribution longer than 1."""
-
-_RATINGS_AT_ONCE = 20_000
-"""Bounds the memory of vectors that are added up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +69,7 @@ class ProfileLayout(Layout):
 
     @property
     def width(self) -> int:
-        """One."""
+        """One number."""
         return 1
 
     @property
@@ -106,7 +101,7 @@ class ProfileLayout(Layout):
             yield part, released[start:end, 0] / np.sqrt(share), float(1 / np.sqrt(share))
             start = end
 
-    def cells(self, given: ProfileContributions) -> tuple[Ints, Ints, Ints]:
+    def cells(self, given: "ProfileContributions") -> tuple[Ints, Ints, Ints]:
         """Return the user, the row and the units of every cell, by part, and within it by user and row."""
         residuals = self._residuals(given.indptr, given.items, given.levels)
         profiles = _Profiles(given.indptr, given.items, residuals, self.n_items, self.features)
@@ -152,7 +147,7 @@ class ProfileLayout(Layout):
         items, levels, counts = items[kept], levels[kept], np.where(valid, counts, 0)
         profiles = ProfileContributions(offsets(counts), items, levels)
         total = np.zeros(self.n_rows, dtype=np.int64)
-        for users in blocks(counts, _RATINGS_AT_ONCE):
+        for users in blocks(counts, 20_000):
             _, rows, units = self.cells(profiles.of_users(users))
             np.add.at(total, rows, units)
         return valid | empty, total[:, None]

@@ -1,6 +1,11 @@
-"""What the server learns from the sums: popularity, item biases, and embeddings from who rated an item."""
+"""What the server learns from the sums: popularity, item biases, and embeddings from who rated an item.
 
-from __future__ import annotations
+A user adds its own profile in public features to each item that it rated, or its residuals by feature times
+the residual of the item, always with the item itself left out. So the sum of item i is its count times the
+mean direction of its raters, g_i, with noise of the sum and of sampling. Of the covariance of the g_i those
+directions are kept that stand above what noise alone would have; along each, g_i is shrunk as Wiener's
+filter does.
+"""
 
 from dataclasses import dataclass, field
 
@@ -12,13 +17,59 @@ from dprec.ordinal import expected_rating
 from dprec.randomness import generator
 from dprec.secret_sets.biases import PRIOR_SPREAD, Biases, FeatureSum, ResidualSum, learned_biases
 from dprec.secret_sets.contributions import Part, ProfileLayout
-from dprec.secret_sets.embedding import embeddings_of
 from dprec.secret_sets.popularity import Counts, standardised
 from dprec.sums import Learner, Releases
 from dprec.wire import ItemTable
 
-_WITH_LEARNED_FEATURES = 3
-"""Rounds, if profiles are summed in learned features too."""
+_MOST = 20
+"""Dimensions, at most: as those of item embeddings that are learned from visible sets."""
+
+_MARGIN = 1.1
+"""How far beyond its expected edge noise may reach."""
+
+
+def embeddings_of(sums: Floats, deviation: float, counts: Floats, users: int) -> Floats:
+    """Return item embeddings, with their deviations over ratings by strength; shape (items, dimensions).
+
+    Parameters
+    ----------
+    sums : ndarray, shape (items, features)
+        With noise.
+    deviation : float
+        Of the noise of each number.
+    counts : ndarray, shape (items,)
+        How often items are rated, in the weights of the sums.
+    users : int
+        Who contributed.
+    """
+    n_items, width = sums.shape
+    total = max(float(counts.sum()), np.finfo(float).tiny)
+    shares = counts / total
+    # What all items have in common says nothing about who rates what.
+    apart = sums - counts[:, None] * (sums.sum(axis=0) / total)
+    noise = deviation**2 + counts * (users / total / width)
+    weights = counts / np.maximum(noise, np.finfo(float).tiny)
+    weighted = apart * weights[:, None]
+    scale = max(float(((counts * weights) ** 2).sum()), np.finfo(float).tiny)
+    spread = weights**2 * noise
+    covariance = (weighted.T @ weighted - np.eye(width) * spread.sum()) / scale
+    # Of noise alone, so weighted, no eigenvalue is expected beyond (Marchenko and Pastur).
+    squares = float((spread**2).sum())
+    edge = 2 * np.sqrt(width * squares) + width * squares / max(float(spread.sum()), np.finfo(float).tiny)
+    edge *= _MARGIN / scale
+    values, vectors = np.linalg.eigh(covariance)
+    kept = np.flatnonzero(values > edge)[::-1][:_MOST]
+    if not kept.size:
+        return np.zeros((n_items, 0))
+    strengths, along = values[kept], apart @ vectors[:, kept]
+    told = counts[:, None] ** 2 * strengths
+    gains = told / (told + noise[:, None])
+    means = gains * along / np.maximum(counts, np.finfo(float).tiny)[:, None]
+    spreads = np.sqrt(np.maximum(shares @ means**2, np.finfo(float).tiny))
+    # Deviations as those of dprec.completion: the root of the singular values.
+    by_strength = (strengths / strengths[0]) ** 0.25 * np.sqrt(shares @ gains)
+    return means / spreads * by_strength
+
 
 _LEAST_DEVIATION = 1e-3
 """Where there is hardly any noise, what a count is known up to."""
@@ -77,11 +128,20 @@ class TableLearner(Learner):
         sums = {part: (own, noise * grown) for part, own, grown in layout.parts_of(released)}
         counts = self._counts
         if round_index == 1:
-            counts = Counts.of(*sums["counts"], self._public(), users)
+            n_items = self.releases.n_items
+            public = _public_columns(self.catalogue, np.full(n_items, 1 / n_items))
+            counts = Counts.of(*sums["counts"], public, users)
         if counts is None:
             return  # the first release failed, so that nothing is known to learn with
         if "residuals" in sums or "features" in sums or self._learned is None:
-            self._learned = self._with_residuals(counts, sums, layout, users)
+            # The biases, of all residuals so far.
+            known = layout.table.means / self._slope
+            if "residuals" in sums:
+                self._residuals.append(ResidualSum(*sums["residuals"], known))
+            of_features = None
+            if "features" in sums and layout.features.shape[1]:
+                of_features = FeatureSum(*sums["features"], layout.features, known)
+            self._learned = learned_biases(counts, self._residuals, of_features, *self._design(counts), users)
         if layout.features.shape[1]:
             found = self._embedded(sums, self._learned.counts.means, users)
             self._embeddings = found if found.shape[1] else self._embeddings
@@ -90,22 +150,6 @@ class TableLearner(Learner):
     @property
     def _counts(self) -> Counts | None:
         return None if self._learned is None else self._learned.counts
-
-    def _with_residuals(
-        self,
-        counts: Counts,
-        sums: dict[Part, tuple[Floats, float]],
-        layout: ProfileLayout,
-        users: int,
-    ) -> Biases:
-        """Return the biases, of all residuals so far."""
-        known = layout.table.means / self._slope
-        if "residuals" in sums:
-            self._residuals.append(ResidualSum(*sums["residuals"], known))
-        of_features = None
-        if "features" in sums and layout.features.shape[1]:
-            of_features = FeatureSum(*sums["features"], layout.features, known)
-        return learned_biases(counts, self._residuals, of_features, *self._design(counts), users)
 
     def _embedded(self, sums: dict[Part, tuple[Floats, float]], counts: Floats, users: int) -> Floats:
         """Return the embeddings from who rated an item, and from who liked it; shape (items, dimensions)."""
@@ -124,11 +168,6 @@ class TableLearner(Learner):
             ends, np.full(2, _LATENT_VARIANCE), self.cuts, self.releases.scale.values
         ).tolist()
         return float((high - low) / (ends[1] - ends[0]))
-
-    def _public(self) -> Floats:
-        """Return what is public of the items, standardised over items, shape (items, columns)."""
-        n_items = self.releases.n_items
-        return _public_columns(self.catalogue, np.full(n_items, 1 / n_items))
 
     def _design(self, counts: Counts) -> tuple[Floats, Floats]:
         """Return the columns on which biases are regressed, and the variances of their coefficients."""
@@ -149,8 +188,13 @@ class TableLearner(Learner):
         features = standardised(self._design(learned.counts)[0], shares, np.sqrt(_LEAST_SHARE))
         if self._embeddings.shape[1]:
             features = standardised(self._embeddings, shares)
-        elif len(self.parts) == _WITH_LEARNED_FEATURES:
-            features = np.hstack([features, self._random_features(features.shape[1])])
+        elif len(self.parts) == 3:
+            # As many as there is room for beside others, from which the next release learns the space.
+            others = features.shape[1]
+            shape = self.releases.n_items, max(0, self.most_features - others)
+            features = np.hstack(
+                [features, generator(self.seed, "random features of items").standard_normal(shape)]
+            )
         table = ItemTable(
             self.cuts,
             learned.means * self._slope,
@@ -161,11 +205,6 @@ class TableLearner(Learner):
             nothing.astype(np.bool_),
         )
         return self._decoded(table.encode())
-
-    def _random_features(self, others: int) -> Floats:
-        """Return as many as there is room for beside others, from which the next release learns the space."""
-        shape = self.releases.n_items, max(0, self.most_features - others)
-        return generator(self.seed, "random features of items").standard_normal(shape)
 
     def _all_embeddings(self, learned: Biases) -> Floats:
         """Return the embeddings from raters, and what is public, so that alike items share a taste too."""

@@ -7,8 +7,6 @@ features that were learned, as a step of subspace iteration does. What is learne
 devices predict (`dprec.personalization`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
@@ -27,9 +25,35 @@ from dprec.randomness import uniform_below, uniforms, words
 from dprec.ratings import POSITIVE, Ratings, RatingScale
 from dprec.secret_sets.contributions import Part, ProfileContributions, ProfileLayout
 from dprec.secret_sets.learner import TableLearner
-from dprec.secret_sets.settings import split_at
 from dprec.sums import LEAST_SHARE, Contributions, DeviceHalf, Releases, SummedMethod
 from dprec.wire import ItemTable
+
+Split = tuple[float, float, float, float, float, float, float, float]
+"""Shares of counts and first residuals; of second residuals, residuals by feature, profiles and tastes; of
+profiles and tastes in learned features.
+"""
+
+_SPLITS: tuple[tuple[float, Split], ...] = (
+    (2e-3, (0.4, 0.15, 0.3, 0.15, 0.0, 0.0, 0.0, 0.0)),
+    (3e-4, (0.2, 0.1, 0.35, 0.05, 0.3, 0.0, 0.0, 0.0)),
+    (0.0, (0.05, 0.05, 0.2, 0.05, 0.1, 0.1, 0.15, 0.3)),
+)
+"""The least tau at which each is used."""
+
+_SAMPLED = (0.2, 0.15, 0.65, 0.0, 0.0, 0.0, 0.0, 0.0)
+"""Of sums of which devices say a few numbers: none of a number for each feature of an item."""
+
+
+def split_at(tau: float, *, sampled: bool = False) -> Split:
+    """Return what each sum spends; benchmarks/choosing/settings.py chose the splits on validation ratings.
+
+    ``tau``: standard deviation of a number's noise in a sum of unit contributions that has the whole budget,
+    over the number of users.
+    """
+    if sampled:
+        return _SAMPLED
+    return next(split for least, split in _SPLITS if tau >= least)
+
 
 _ROUNDING = 1e-9
 _Shares = Annotated[tuple[Annotated[float, Field(ge=0)], ...], BeforeValidator(as_tuple)]

@@ -5,8 +5,6 @@ grid under which the noisy counts are most likely (Kiefer and Wolfowitz [kiefer1
 maximization as in Jiang and Zhang [jiang2009]); log a_i is linear in what is public of the item.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -75,21 +73,18 @@ class Counts:
     @property
     def means(self) -> Floats:
         """Shape (items,)."""
-        means: Floats = (self.weights * self.grid).sum(axis=1)
-        return means
+        return (self.weights * self.grid).sum(axis=1)
 
     @property
     def squares(self) -> Floats:
         """Means of the squares, shape (items,)."""
-        squares: Floats = (self.weights * self.grid**2).sum(axis=1)
-        return squares
+        return (self.weights * self.grid**2).sum(axis=1)
 
     @property
     def shares(self) -> Floats:
         """Shares of all ratings, in the counts' weights, shape (items,)."""
         means = np.maximum(self.means, np.finfo(float).tiny)
-        shares: Floats = means / means.sum()
-        return shares
+        return means / means.sum()
 
     @property
     def popularity(self) -> Floats:
@@ -114,8 +109,7 @@ class Counts:
 def standardised(columns: Floats, shares: Floats, least: float = 1e-3) -> Floats:
     """Return columns with mean 0 and variance 1 over ratings, deviations below ``least`` aside."""
     centred = columns - shares @ columns
-    result: Floats = centred / np.maximum(np.sqrt(shares @ centred**2), least)
-    return result
+    return centred / np.maximum(np.sqrt(shares @ centred**2), least)
 
 
 def _posterior(likely: Floats, prior: Floats) -> Floats:
@@ -126,8 +120,7 @@ def _posterior(likely: Floats, prior: Floats) -> Floats:
 
 
 def _factors(public: Floats, coefficients: Floats) -> Floats:
-    factors: Floats = np.exp(np.clip(public @ coefficients, -_LARGEST, _LARGEST))
-    return factors
+    return np.exp(np.clip(public @ coefficients, -_LARGEST, _LARGEST))
 
 
 def _moved(
@@ -141,5 +134,4 @@ def _moved(
     slopes = public.T @ ((noisy * expected - squared) / deviation**2) - coefficients / _PUBLIC_VARIANCE
     step = np.linalg.solve(system, slopes)
     farthest = float(np.abs(public @ step).max(initial=0.0))
-    moved: Floats = coefficients + step * min(1.0, _LARGEST_STEP / max(farthest, np.finfo(float).tiny))
-    return moved
+    return coefficients + step * min(1.0, _LARGEST_STEP / max(farthest, np.finfo(float).tiny))

@@ -11,8 +11,6 @@ in floating point can be distinguished. Nor are there integers that no deviate s
 sums apart as well (`dprec.randomness.normal_steps`).
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -345,8 +343,7 @@ class TrustedAggregation(NoisyAggregation):
         """Add rounded Gaussian noise, which changes with the round and with the sums."""
         random = draws.generator("noise of sums", aggregate.total)
         noise = normal_steps(random, multiplier / UNIT, aggregate.total.shape)
-        released: Floats = (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
-        return released
+        return (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
 
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the bits of what the contribution is computed from."""

@@ -4,8 +4,6 @@ Contributions are vectors of an L2 norm of at most 1, as integer multiples of a 
 neither on partitions nor on their order.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,8 +46,7 @@ class Layout(ABC):
         Shape (users,); by default, of contributions of norm 1 that are spread over the items alike. In any
         others it is shorter on average.
         """
-        lengths: Floats = 1 / np.sqrt(np.maximum(counts, 1))
-        return lengths
+        return 1 / np.sqrt(np.maximum(counts, 1))
 
     @property
     def signed(self) -> bool:

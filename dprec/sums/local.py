@@ -9,8 +9,6 @@ whoever reads it, whatever is known besides, and without a delta.
 A contribution shorter than 1 gets a further number, which nobody looks at, so that it is 1 long.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,9 +34,6 @@ _SEED, _CHOICE = 0, 1
 
 _SEED_BITS = 32
 """Enough that few of a million devices share candidates; a device can look for no better ones than these."""
-
-_SEEDS_OF_LIARS = 64
-"""That a liar looks at, of all that it could."""
 
 _USERS_AT_ONCE = 256
 
@@ -91,8 +86,7 @@ class LocalAggregation(Aggregation):
             raise ValueError("an aggregation for no rounds")
         # The last sum may be a little less than 1.
         turns = 1 + categories(np.cumsum(self.shares)[:-1], uniforms(lasting))
-        own_turn: Bools = turns == round_index
-        return own_turn
+        return turns == round_index
 
     def costing(self, sizes: Ints) -> Bools:
         """Return who has reported, whatever became of it; what is shorter than a report says nothing."""
@@ -149,7 +143,7 @@ class LocalAggregation(Aggregation):
         assert draws.lasting is not None
         own_turn = self.reporting(draws.lasting, draws.round_index)
         words = draws.devices.asked(b"report")
-        tried = np.stack([words.per_user(index, draws.round_index) for index in range(_SEEDS_OF_LIARS)])
+        tried = np.stack([words.per_user(index, draws.round_index) for index in range(64)])
         sent = np.zeros(int(own_turn.sum()), dtype=self._report)
         for place, user in enumerate(np.flatnonzero(own_turn).tolist()):
             seeds = tried[:, user] >> np.uint64(64 - _SEED_BITS)
@@ -183,8 +177,7 @@ class LocalAggregation(Aggregation):
         """Return the estimated sums of all users, of whom a share has reported; 0 if nobody has."""
         sums, sent = aggregate.total[:-1], int(aggregate.total[-1])
         numbers = self.reports.estimate(sums) * (aggregate.users / max(sent, 1))
-        released: Floats = numbers.reshape(layout.n_rows, layout.width) * layout.scales
-        return released
+        return numbers.reshape(layout.n_rows, layout.width) * layout.scales
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of the estimated sums of so many users, if as many report as their share says.

@@ -10,8 +10,6 @@ unless it is proved as well that noise was drawn, from coins that are tossed tog
 [biswas2023] do for counts).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -65,8 +63,7 @@ class Bounds:
         """
         numbers = max(int(np.count_nonzero(signs)), 1)
         alike = max(1, math.floor(min(self.largest, math.sqrt(self.squares / numbers))))
-        vector: Ints = signs * alike * (np.cumsum(signs != 0) <= self.squares / alike**2)
-        return vector
+        return signs * alike * (np.cumsum(signs != 0) <= self.squares / alike**2)
 
     @property
     def of_one_number(self) -> float:

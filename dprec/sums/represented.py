@@ -5,8 +5,6 @@ for both if that of the few is as much smaller as they are fewer. A trusted serv
 up in the population; what a release costs and how many bytes it takes is that of the population.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -87,8 +85,7 @@ class RepresentedAggregation(Aggregation):
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Return the sums of the population, with its noise."""
         drawn = self.deviation(layout, multiplier, self.population) / self._times
-        released: Floats = self._times * _TRUSTED.release(aggregate, layout, drawn, draws)
-        return released
+        return self._times * _TRUSTED.release(aggregate, layout, drawn, draws)
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of a release of the whole population."""

@@ -272,8 +272,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     def whole(self, sizes: Ints, layout: Layout, multiplier: float) -> Bools:
         """Return which masked vectors have the size that all have."""
-        whole: Bools = sizes * 8 == self.report_bits(layout, 0, multiplier)
-        return whole
+        return sizes * 8 == self.report_bits(layout, 0, multiplier)
 
     def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether enough devices, and enough neighbours of each, are left to unmask the total.
@@ -405,8 +404,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         """Return the total, in which the devices' noise is; see `Aggregation.release`."""
         bits = self._bits(layout, multiplier)
         total = centred(reduced(aggregate.total, bits), bits)
-        released: Floats = self._plan(layout).statistics(total) * layout.scales
-        return released
+        return self._plan(layout).statistics(total) * layout.scales
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of so many devices' shares, and that of rounding, in units of contributions.

@@ -15,8 +15,6 @@ A shuffler passes on how often each message was sent. Less the mean number of fa
 are without bias the sum of the vectors.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -131,8 +129,7 @@ class Exchange:
         """Return the sum of the vectors of so many users, in units of a contribution, shape (numbers,)."""
         above = counts[: self.numbers].astype(np.float64)
         below = counts[self.numbers : -1] if self.signed else users * self.share
-        estimate: Floats = (above - below) * (self.distance * UNIT)
-        return estimate
+        return (above - below) * (self.distance * UNIT)
 
     def deviation(self, users: int) -> float:
         """Return the deviation of a number of an estimate, by fakes and, on average at most, by sampling."""
@@ -234,8 +231,7 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         """Return which batches have as many messages as a device can send."""
         exchange = self._exchange(layout, multiplier)
         least, most = exchange.codec.sizes(np.array([self.messages, exchange.most])).tolist()
-        whole: Bools = (sizes >= least) & (sizes <= most)
-        return whole
+        return (sizes >= least) & (sizes <= most)
 
     def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether enough fakes are in the counts; a batch that is rejected took its own along."""
@@ -343,8 +339,7 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Return what the counts tell; see `Aggregation.release`."""
         estimate = self._exchange(layout, multiplier).estimate(aggregate.total, aggregate.users)
-        released: Floats = estimate.reshape(layout.n_rows, layout.width) * layout.scales
-        return released
+        return estimate.reshape(layout.n_rows, layout.width) * layout.scales
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of all fakes that arrived, and of sampling; see `Aggregation.deviation`."""

@@ -13,8 +13,6 @@ length along it, the gain, is known, and sums divided by it are unbiased (but fo
 which is less than a thousandth). The noise of a cell is 1 / gain, whatever the dimension.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass
@@ -56,7 +54,7 @@ class VectorReports:
     """Draws, of `DRAWS`, with which a device sends one that it does not prefer."""
 
     @classmethod
-    def of(cls, epsilon: float) -> VectorReports:
+    def of(cls, epsilon: float) -> "VectorReports":
         """Return the reports with the least noise at an epsilon, above 0.
 
         Fewer candidates than the most are taken where that costs no more than a hundredth of the gain.
@@ -236,10 +234,6 @@ def _best(candidates: int, epsilon: float) -> VectorReports:
     parts = np.arange(1, candidates // 2 + 1) / candidates
     densities = np.exp(-(special.ndtri(parts) ** 2) / 2)
     preferred = int(np.argmax(densities / (parts + 1 / math.expm1(min(epsilon, _LARGEST))))) + 1
-    return _with(candidates, preferred, epsilon)
-
-
-def _with(candidates: int, preferred: int, epsilon: float) -> VectorReports:
     growth = Fraction(math.exp(min(epsilon, _LARGEST)))
     fewest = math.ceil(DRAWS / (preferred * growth + candidates - preferred))
     reports = VectorReports(candidates, preferred, fewest)

@@ -351,8 +351,7 @@ class FamilyContract:
         assert reader.take(np.arange(users), reports).all()
         seen, middle = reader.observations(), (self.scale.low + self.scale.high) / 2
         first = seen.items == 0
-        said: Floats = np.bincount(seen.users[first], seen.values[first] - middle, users).astype(np.float64)
-        return said
+        return np.bincount(seen.users[first], seen.values[first] - middle, users).astype(np.float64)
 
     def test_what_follows_is_answered_and_read(self, family: ReportFamily) -> None:
         """A further exchange has a question that devices accept; other bytes are none; answers are read."""

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Pieces
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces
 from dprec.components import Options, option
 from dprec.errors import InputError
 from dprec.predictions import NO_ITEM
@@ -41,8 +41,7 @@ class BroadcastOptions(Options):
         limits = np.finfo(self.dtype)
         rounded = np.clip(factors, limits.min, limits.max).astype(f"<f{limits.bits // 8}")
         # Without negative zeros, equal factors have equal bytes, whether sent whole or as changes.
-        unsigned: Factors = rounded + rounded.dtype.type(0)
-        return unsigned
+        return rounded + rounded.dtype.type(0)
 
 
 def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
@@ -66,22 +65,17 @@ def decode_broadcast(
         factors = np.frombuffer(body, dtype=dtype).reshape(shape)
     elif kind == _CHANGES and held is not None:
         factors = held.copy()
-        coordinates, numbers = _read_changes(body, factors.size, dtype)
-        factors.reshape(-1)[coordinates] = numbers
+        if factors.size > 1 << MAX_FIELD_BITS:
+            raise ValueError(f"changes of {factors.size} numbers, which are always sent whole")
+        valid, _, coordinates, ends = decode_item_sets(Pieces.of([body]), factors.size)
+        if not valid[0] or len(body) != ends[0] + coordinates.size * dtype.itemsize:
+            raise ValueError(f"changes of {len(body)} bytes that are cut short")
+        factors.reshape(-1)[coordinates] = np.frombuffer(body[ends[0] :], dtype=dtype)
     else:
         raise ValueError(f"a broadcast of {len(data)} bytes for {shape[0]} x {shape[1]} factors")
     if not np.isfinite(factors).all():
         raise ValueError("a broadcast with numbers that are not finite")
     return factors
-
-
-def _read_changes(body: bytes, size: int, dtype: np.dtype[Any]) -> tuple[Int32s, Factors]:
-    if size > 1 << MAX_FIELD_BITS:
-        raise ValueError(f"changes of {size} numbers, which are always sent whole")
-    valid, _, coordinates, ends = decode_item_sets(Pieces.of([body]), size)
-    if not valid[0] or len(body) != ends[0] + coordinates.size * dtype.itemsize:
-        raise ValueError(f"changes of {len(body)} bytes that are cut short")
-    return coordinates, np.frombuffer(body[ends[0] :], dtype=dtype)
 
 
 _STEPS = 31
@@ -146,8 +140,7 @@ class ItemTable:
     def directions(self, reach: float) -> Floats:
         """Return each embedding divided by the root of its squared length plus ``reach``."""
         lengths = (self.embeddings**2).sum(axis=1, keepdims=True)
-        directions: Floats = self.embeddings / np.sqrt(lengths + reach)
-        return directions
+        return self.embeddings / np.sqrt(lengths + reach)
 
     def encode(self) -> bytes:
         """Encode the table; raises InputError when it says more of an item than devices take."""

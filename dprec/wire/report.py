@@ -17,8 +17,6 @@ from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.wire.symbols import MAX_FIELD_BITS, ItemSets, PrefixCode, read_item_sets, written
 
-_LEAST_RATE = 1e-9
-
 _CELLS_AT_ONCE = 1 << 20
 """Of whole rows: bounds the memory for those that are decoded."""
 
@@ -60,7 +58,7 @@ class ReportCodec:
         shown = np.delete(shares, self._blank)
         row_code, cell_code = PrefixCode.for_distribution(shares), PrefixCode.for_distribution(shown)
         # The least rate avoids a division by 0 if next to nothing is shown.
-        rate = max(float(shown.sum()), _LEAST_RATE)
+        rate = max(float(shown.sum()), 1e-9)
         set_bits = min(1.0, rate * _rice_bits_per_item(rate))
         self._whole_row = row_code.expected_bits(shares) < set_bits + rate * cell_code.expected_bits(shown)
         self._code = row_code if self._whole_row else cell_code
@@ -118,7 +116,9 @@ class ReportCodec:
         if not valid.all():
             kept = np.repeat(valid, counts)
             counts, items, symbols = np.where(valid, counts, 0), items[kept], symbols[kept]
-        return DecodedReports(valid, offsets(counts), items, self._with_blank(symbols))
+        if self._blank is not None:
+            symbols = symbols + (symbols >= self._blank).astype(np.uint16)
+        return DecodedReports(valid, offsets(counts), items, symbols)
 
     def _decode_rows(self, reports: Pieces) -> DecodedReports:
         valid, counts = np.zeros(len(reports), dtype=np.bool_), np.zeros(len(reports), dtype=np.int64)
@@ -137,11 +137,6 @@ class ReportCodec:
     def _without_blank(self, symbols: AnyInts) -> AnyInts:
         """Close the gap that the symbol "not rated" leaves in the alphabet of shown cells."""
         return symbols if self._blank is None else symbols - (symbols > self._blank)
-
-    def _with_blank(self, symbols: Uint16s) -> Uint16s:
-        if self._blank is None:
-            return symbols
-        return symbols + (symbols >= self._blank).astype(np.uint16)
 
 
 def _rice_bits_per_item(rate: float) -> float:

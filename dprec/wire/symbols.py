@@ -257,8 +257,7 @@ def _normalised(probabilities: Floats) -> Floats:
     total = probabilities.sum()
     if total <= 0:
         return np.full(probabilities.size, 1 / probabilities.size)
-    shares: Floats = probabilities / total
-    return shares
+    return probabilities / total
 
 
 def _huffman_lengths(shares: Floats) -> Ints:

@@ -12,8 +12,6 @@ and the tag of ChaCha20-Poly1305. Every message enters with the same size and lo
 shuffler, so that none can be told from another by its size. All take the same route, which adds no bytes.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -47,7 +45,7 @@ class Exchanged:
         self.message_bytes += message
         self.example = self.example or example
 
-    def include(self, other: Exchanged) -> None:
+    def include(self, other: "Exchanged") -> None:
         """Add other messages of the kind."""
         self.messages += other.messages
         self.payload_bytes += other.payload_bytes
@@ -76,7 +74,7 @@ class TrafficLedger:
         """The counts of every user, by name."""
         return {name: column for name, column in vars(self).items() if name != "first_user"}
 
-    def add(self, other: TrafficLedger) -> None:
+    def add(self, other: "TrafficLedger") -> None:
         """Add all charges of another ledger of the same users."""
         for name, more in other.columns.items():
             self.columns[name][:] += more
@@ -162,9 +160,6 @@ class TrafficLedger:
             self.first_user.setdefault((kind, up), Exchanged()).add(*own, example)
 
 
-_SECONDS_A_MINUTE = 60
-
-
 class Octets(NamedTuple):
     """Bytes from a device and to it."""
 
@@ -225,12 +220,12 @@ class NetworkOptions(Options):
     )
     poll_seconds: float = option("Time between two polls.", 3.0, ge=0.01, le=86_400)
 
-    def contacts(self, requests: AnyInts, constants: NetworkConstants = MEASURED) -> Contacts:
+    def contacts(self, requests: AnyInts, constants: NetworkConstants = MEASURED) -> "Contacts":
         """Return how often each user's device connects and asks.
 
         A device picks up each message in a visit of its own, in which the last poll finds nothing.
         """
-        seconds = self.minutes_per_round * _SECONDS_A_MINUTE
+        seconds = self.minutes_per_round * 60
         polls = max(1, math.floor(seconds / self.poll_seconds))
         heartbeats = min(polls, 1 + math.floor(seconds / constants.heartbeat_seconds))
         again = polls if seconds and self.poll_seconds >= constants.kept_seconds else 0

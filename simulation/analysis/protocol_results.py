@@ -5,7 +5,7 @@ made it.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -435,10 +435,10 @@ class ComparisonFiles:
 
     def cells(self, result: ProtocolResult) -> list[Path]:
         """Return the existing run directories of a result, in the order of its lines."""
-        folders = [self.directory / directories.CELLS / key for key in _keys(result)]
+        parent = self.directory / directories.CELLS
+        folders = [parent / key for key in _keys(result)]
         # A table may come from anywhere; its names must not lead out of the directory.
-        inside = [folder for folder in folders if folder.parent == self.directory / directories.CELLS]
-        return [folder for folder in inside if (folder / directories.SUMMARY).is_file()]
+        return [each for each in folders if each.parent == parent and (each / directories.SUMMARY).is_file()]
 
     @cached_property
     def summary(self) -> Callable[[Path], Summary]:
@@ -452,45 +452,39 @@ class ComparisonFiles:
         return grouped_by((name, self.summary(cell)) for name, cell in every)
 
     @property
-    def _match(self) -> dict[str, Any]:
-        match = self.config.get("match")
-        return match if isinstance(match, dict) else {}
-
-    @property
     def matched_unit(self) -> ComparableUnit:
         """The unit in which every protocol was given the same epsilon."""
-        return "user" if unit_from_text(self._match.get("epsilon")) == "user" else "rating"
+        return "user" if unit_from_text(self._part("match").get("epsilon")) == "user" else "rating"
+
+    @property
+    def matched_delta(self) -> float | None:
+        """The delta that every protocol was given beside it; None if losses are added up."""
+        delta = self._part("match").get("delta")
+        return delta if isinstance(delta, float) else None
 
     @property
     def epsilons(self) -> list[float]:
         """The budgets that protocols were given unless they had their own."""
         given = self.config.get("epsilons")
-        return [
-            float(each)
-            for each in (given if isinstance(given, list) else ())
-            if isinstance(each, int | float)
-        ]
-
-    @property
-    def matched_delta(self) -> float | None:
-        """The delta that every protocol was given beside it; None if losses are added up."""
-        delta = self._match.get("delta")
-        return delta if isinstance(delta, float) else None
+        return [float(each) for each in given or () if isinstance(each, int | float)]
 
     @property
     def waiting(self) -> str | None:
         """Why there is no answer yet: a protocol has no run. None once each has one."""
-        cells = self.config.get("cells")
-        planned = cells.values() if isinstance(cells, dict) else ()
-        names = {str(cell["name"]) for cell in planned if isinstance(cell, dict) and "name" in cell}
+        cells = self._part("cells").values()
+        names = {str(cell["name"]) for cell in cells if isinstance(cell, dict) and "name" in cell}
         return no_answer_yet(names, {result.name for result in (*self.results, *self.populations)})
 
     @property
     def unfinished(self) -> list[str]:
         """Keys of the cells that the configuration asks for but the table lacks."""
         held = {key for result in (*self.results, *self.populations) for key in _keys(result)}
-        planned = self.config.get("cells")
-        return [str(key) for key in planned if key not in held] if isinstance(planned, dict) else []
+        return [key for key in self._part("cells") if key not in held]
+
+    def _part(self, name: str) -> dict[str, Any]:
+        """Return a mapping of the configuration; a table may lie alone, without one."""
+        part = self.config.get(name)
+        return part if isinstance(part, dict) else {}
 
 
 def no_answer_yet(planned: Collection[str], run: Collection[str]) -> str | None:
@@ -540,36 +534,31 @@ class _AuditBeside(Document):
         return f"the audit {verdict}: {measured}" + (f", and {seen}" if self.holds else "")
 
 
-def _audits_in(directory: Path) -> list[_AuditBeside]:
-    """Return the audits in the folder audits of a directory, by the names of theirs; refuse a damaged one."""
-    files = sorted((directory / directories.AUDITS).glob(f"*/{directories.AUDIT}"))
-    return [parse_document(_AuditBeside, read_text(file), str(file)) for file in files]
+def _declared_in_words(declared_by: Sequence[OwnCode], directory: Path) -> str:
+    """Say on whose word a promise rests, and what audits of that code found that lie in the directory.
 
-
-def _declared_in_words(declared_by: Sequence[OwnCode], audits: Iterable[_AuditBeside]) -> str:
-    """Say on whose word a promise rests, and what audits of that code found."""
+    Raises InputError where one of them is damaged.
+    """
     code = {own.component: own.source for own in declared_by}
-    found = [audit.words for audit in audits if dict(audit.declared_by) == code]
-    beside = (
-        "; ".join(found)
-        if found
-        else f"no audit of this code is in {directories.AUDITS}/, and nothing is proved"
-    )
-    return f"ε is declared by {listed(code)}; {beside}."
+    found = []
+    for file in sorted((directory / directories.AUDITS).glob(f"*/{directories.AUDIT}")):
+        audit = parse_document(_AuditBeside, read_text(file), str(file))
+        found += [audit.words] if dict(audit.declared_by) == code else []
+    none = f"no audit of this code is in {directories.AUDITS}/, and nothing is proved"
+    return f"ε is declared by {listed(code)}; {'; '.join(found) or none}."
 
 
 def declared_in_run(summary: Summary, directory: Path) -> tuple[str, ...]:
     """Return what a run's page says of a promise that is declared; nothing of any other."""
     own = summary.privacy.declared_by
-    return (_declared_in_words(own, _audits_in(directory)),) if own else ()
+    return (_declared_in_words(own, directory),) if own else ()
 
 
 def declared_in_comparison(files: ComparisonFiles) -> Iterator[tuple[str, str]]:
     """Yield the protocols whose promise is declared, and what to say of it."""
     declared = [result for result in files.results if result.status == "declared"]
-    audits = _audits_in(files.directory) if declared else []
     yield from dict.fromkeys(
-        (result.name, _declared_in_words(files.summary(cell).privacy.declared_by, audits))
+        (result.name, _declared_in_words(files.summary(cell).privacy.declared_by, files.directory))
         for result in declared
         for cell in files.cells(result)
     )

@@ -3,66 +3,47 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from statistics import median
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from dprec.binarization import Binarization
-from dprec.completion.one_bit import OneBit
 from dprec.components import packed, reference_of, unpacked
 from dprec.datasets import Dataset
 from dprec.errors import InputError, RunError, one_line
+from dprec.progress import Announce
 from dprec.ratings import Ratings
 from dprec.splits import Predefined, Split
-from simulation.analysis.vocabulary import plural
+from simulation.analysis.vocabulary import grouped_by, plural
 from simulation.comparison.templates import Cell, middle
 from simulation.configuration.models import RunConfig
-from simulation.engine.patience import START_SECONDS
+from simulation.engine.grids import START_SECONDS
 from simulation.engine.ray_cluster import cluster_address, connected_to_ray
 from simulation.execution import SideData, prepared_ratings, run_prepared
 from simulation.storage.directories import CONFIG, SUMMARY
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RunRecord
 
-_SECONDS = {"nuclear-norm": 15.0, "mf": 1.0, "sgd-mf": 4.0, "mog-mf": 2.0, "calibrated": 2.5, "one-bit": 2.5}
-"""Seconds of a cell on the first fold of MovieLens 100K, by its completion."""
-
-_BOUNDED, _ROUNDS, _OTHER = 45.0, 6.0, 0.5
-"""The same with bounded entries, of a protocol with many rounds, and of any other."""
-
-
-def typical_seconds(cell: Cell) -> float:
-    """Return what a cell of this kind took on MovieLens 100K."""
-    protocol = cell.config.protocol
-    completion = getattr(protocol, "completion", None)
-    if isinstance(completion, OneBit) and completion.bounded:
-        return _BOUNDED
-    if getattr(protocol, "rounds", 1) > 1:
-        return _ROUNDS
-    return _SECONDS.get(protocol.completion_name, _OTHER)
-
 
 class Schedule:
-    """The cells that wait, and what is known of their costs.
+    """The cells that wait, and how long those like them took.
 
     ``cells``: of equal cost, the earlier one runs first.
     """
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._waiting = list(cells)
-        self._seconds: dict[tuple[str, float | None, str | None], float] = {}
-        self._ratios: list[float] = []
+        self._seconds: dict[Contender, float] = {}
         self._last_fit: dict[Hashable, Hashable] = {}
-        self._first = _middle_cells(cells)
-        self._ended: set[str] = set()
+        by_contender = grouped_by((_contender(cell), cell) for cell in cells)
+        middles = ((own, middle([*{cell.epsilon for cell in own}])) for own in by_contender.values())
+        self._first = {next(cell.key for cell in own if cell.epsilon == budget) for own, budget in middles}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -74,17 +55,14 @@ class Schedule:
         """
         held = self._last_fit.get(worker)
         others = {fit for owner, fit in self._last_fit.items() if owner != worker}
-        usual = median(self._ratios) if self._ratios else 1.0
 
         def preference(cell: Cell) -> tuple[bool, bool, bool, bool, float]:
-            fit = _fit_key(cell)
+            fit, seconds = _fit_key(cell), self._seconds.get(_contender(cell))
             continues, elsewhere = fit is not None and fit == held, fit is not None and fit in others
-            # One run of each baseline and then of each protocol, the cheapest first, so that an interrupted
-            # comparison has an answer; then the costliest, so that the workers end together.
-            first = cell.key in self._first and cell.protocol not in self._ended
-            seconds = self._expected(cell, usual)
-            baseline = first and cell.baseline is not None
-            return baseline, first, continues, not elsewhere, -seconds if first else seconds
+            # One run of each baseline and then of each protocol, so that an interrupted comparison has an
+            # answer; then the costliest, so that the workers end together.
+            first = cell.key in self._first and seconds is None
+            return first and cell.baseline is not None, first, continues, not elsewhere, seconds or 0.0
 
         chosen = max(self._waiting, key=preference)
         self._waiting.remove(chosen)
@@ -95,30 +73,12 @@ class Schedule:
     def ended(self, cell: Cell, seconds: float) -> None:
         """Note how long a cell took."""
         # The first of those that share a fit takes longest, and it is the first of which costs are known.
-        self._seconds.setdefault((cell.protocol, cell.epsilon, cell.population), seconds)
-        self._ended.add(cell.protocol)
-        self._ratios.append(seconds / typical_seconds(cell))
+        self._seconds.setdefault(_contender(cell), seconds)
 
     def again(self, cell: Cell, worker: Hashable) -> None:
         """Let a cell wait again after the worker that ran it was lost."""
         self._last_fit.pop(worker, None)
         self._waiting.append(cell)
-
-    def _expected(self, cell: Cell, usual: float) -> float:
-        known = self._seconds.get((cell.protocol, cell.epsilon, cell.population))
-        return typical_seconds(cell) * usual if known is None else known
-
-
-def _middle_cells(cells: Sequence[Cell]) -> set[str]:
-    """Return the keys of one cell per protocol and population: the first at the middle one of its budgets."""
-    own: dict[tuple[str, str | None], list[Cell]] = {}
-    for cell in cells:
-        own.setdefault((cell.protocol, cell.population), []).append(cell)
-    keys = set()
-    for group in own.values():
-        budget = middle([*{cell.epsilon for cell in group}])
-        keys.add(next(cell.key for cell in group if cell.epsilon == budget))
-    return keys
 
 
 def _fit_key(cell: Cell) -> Hashable:
@@ -130,52 +90,19 @@ def _fit_key(cell: Cell) -> Hashable:
 Contender = tuple[str, str | None]
 """A protocol and its population."""
 
-_TYPICAL_SIZE = 943, 1682, 80_000
-"""Users, items and train ratings of the first fold of MovieLens 100K."""
+
+def _contender(cell: Cell) -> Contender:
+    return cell.protocol, cell.population
+
+
+_TIMED_FROM = 5_000_000
+"""Ratings of all cells together from which on protocols are timed, to say what the comparison may take."""
+
+_SAMPLE_RATINGS = 10_000
+"""On the first users with so many ratings together."""
 
 _SAID_FROM = 60.0
 """Seconds from which on an estimate is worth a line."""
-
-_SAMPLED_FROM, _SAMPLE_RATINGS = 300.0, 10_000
-"""Seconds from which on protocols are tried, and on users with how many ratings together."""
-
-_COSTLY = 0.04
-"""Share of the whole time from which on a protocol is tried."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What some cells will take."""
-
-    runs: int
-    seconds: float
-    """On the given number of workers."""
-    workers: int
-    tried: int
-    """Protocols that were timed on a sample; of the others, only what is typical of their kind is known."""
-
-    @property
-    def words(self) -> str:
-        """The estimate in a sentence, and what it rests on."""
-        basis = (
-            f"each of {plural(self.tried, 'protocol')} timed on a few users"
-            if self.tried
-            else "what such runs took on MovieLens 100K"
-        )
-        return (
-            f"{plural(self.runs, 'run')} on {plural(self.workers, 'worker')} may take about "
-            f"{self._minutes}: an estimate, from {basis}"
-        )
-
-    @property
-    def _minutes(self) -> str:
-        minutes = max(round(self.seconds / 60), 1)
-        return plural(minutes, "minute") if minutes < 120 else f"{minutes / 60:.1f} hours"
-
-    @property
-    def is_worth_a_line(self) -> bool:
-        """Whether anybody wants to know."""
-        return self.seconds >= _SAID_FROM
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,71 +121,47 @@ class Sample:
     def of(cls, train: Ratings, test: Ratings) -> Sample:
         """Take the first users of some ratings."""
         few = min(int(np.searchsorted(train.indptr, _SAMPLE_RATINGS)), train.n_users)
-        tested = _first(test, min(few, test.n_users))
-        return cls(train.n_users, train.n_items, train.count, _first(train, few), tested)
+        first, tested = np.arange(few), np.arange(min(few, test.n_users))
+        own = train.of_users(first, train.user_ids[:few]), test.of_users(tested, test.user_ids[: tested.size])
+        return cls(train.n_users, train.n_items, train.count, *own)
 
 
-def _first(ratings: Ratings, users: int) -> Ratings:
-    end = int(ratings.indptr[users])
-    return replace(
-        ratings,
-        indptr=ratings.indptr[: users + 1],
-        items=ratings.items[:end],
-        levels=ratings.levels[:end],
-        user_ids=ratings.user_ids[:users],
-        exact=None if ratings.exact is None else ratings.exact[:end],
-        times=None if ratings.times is None else ratings.times[:end],
-    )
-
-
-def estimate(cells: Sequence[Cell], samples: Mapping[Contender, Sample], workers: int) -> Estimate:
-    """Return what cells will take.
+def announce_estimate(
+    cells: Sequence[Cell], samples: Mapping[Contender, Sample], workers: int, announce: Announce
+) -> None:
+    """Announce what cells may take, if that is long and can be told.
 
     ``cells``: those that are not finished.
-    ``samples``: of the ratings of every protocol's first cell, by protocol and population.
+    ``samples``: of the ratings of every protocol's first cell.
     ``workers``: cells that run at a time.
     """
-    expected: dict[Contender, float] = {}
-    for cell in cells:
-        of_all = samples[_source(cell)]
-        seconds = _seconds(cell, of_all.users, of_all.items, of_all.ratings)
-        expected[_source(cell)] = expected.get(_source(cell), 0.0) + seconds
-    whole = sum(expected.values())
-    tried: set[Contender] = set()
-    if whole / workers >= _SAMPLED_FROM:
-        for source, seconds in expected.items():
-            cell = next(cell for cell in cells if _source(cell) == source)
-            if seconds >= _COSTLY * whole and (ratio := _tried(cell, samples[source])) is not None:
-                expected[source] = seconds * ratio
-                tried.add(source)
-    return Estimate(len(cells), sum(expected.values()) / workers, workers, len(tried))
+    if sum(samples[_contender(cell)].ratings for cell in cells) < _TIMED_FROM:
+        return
+    seconds, workers = 0.0, min(workers, len(cells))
+    for contender, own in grouped_by((_contender(cell), cell) for cell in cells).items():
+        seconds += len(own) * _timed(own[0], samples[contender]) / workers
+    if seconds < _SAID_FROM:
+        return
+    minutes = max(round(seconds / 60), 1)
+    long = plural(minutes, "minute") if minutes < 120 else f"{minutes / 60:.1f} hours"
+    runs = f"{plural(len(cells), 'run')} on {plural(workers, 'worker')}"
+    announce(f"{runs} may take about {long}: an estimate, from each protocol timed on a few users")
 
 
-def _source(cell: Cell) -> Contender:
-    return cell.protocol, cell.population
-
-
-def _seconds(cell: Cell, users: int, items: int, ratings: int) -> float:
-    """Return what a cell of this kind takes on such ratings, if time grows with what is reported."""
-    protocol = cell.config.protocol.picked
-    return (
-        typical_seconds(cell)
-        * protocol.seen_cells(users, items, ratings)
-        / protocol.seen_cells(*_TYPICAL_SIZE)
-    )
-
-
-def _tried(cell: Cell, sample: Sample) -> float | None:
-    """Run a cell on a few users; return how many times as long as expected it took, or None if it failed."""
-    train = sample.train
+def _timed(cell: Cell, sample: Sample) -> float:
+    """Run a cell on a few users, and return what it takes on all if time grows with what is reported."""
+    train, protocol = sample.train, cell.config.protocol.picked
     simulation = replace(cell.config.simulation, backend="local", population_dir=None)
     config = cell.config.model_copy(update={"simulation": simulation})
     began = perf_counter()
     try:
         run_prepared(config, train, sample.test, None)
     except (InputError, RunError):
-        return None  # the cell itself says why
-    return (perf_counter() - began) / _seconds(cell, train.n_users, train.n_items, train.count)
+        return 0.0  # the cell itself says why
+    growth = protocol.seen_cells(sample.users, sample.items, sample.ratings) / protocol.seen_cells(
+        train.n_users, train.n_items, train.count
+    )
+    return (perf_counter() - began) * growth
 
 
 RatingsKey = tuple[Dataset, Split, Binarization | None, int, bool]
@@ -290,14 +193,9 @@ class SharedRatings:
         train, test = prepared_ratings(dataset, split, binarization, seed)
         return cls(packed(dataset, "dataset"), train, test, SideData.of(dataset, train, users=users))
 
-    def joined(self, config: RunConfig) -> RunConfig:
-        """Return a configuration with the data set that `_without_dataset` took from it."""
-        return config.model_copy(update={"dataset": unpacked(self.dataset, "dataset")})
 
-
-def _without_dataset(config: RunConfig) -> RunConfig:
-    """Return a configuration without its data set, which may hold ratings; see `SharedRatings.joined`."""
-    return config.model_copy(update={"dataset": None})
+_WITHOUT_DATASET = {"dataset": None}
+"""What a configuration travels with in place of its data set, which may hold ratings."""
 
 
 def packed_config(config: RunConfig) -> bytes:
@@ -306,7 +204,7 @@ def packed_config(config: RunConfig) -> bytes:
     Raises InputError when a user-defined component cannot travel.
     """
     own = [reference_of(component) for component in config.user_defined_classes()]
-    return packed(_without_dataset(config), " and ".join(own) or config.name)
+    return packed(config.model_copy(update=_WITHOUT_DATASET), " and ".join(own) or config.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,29 +228,27 @@ def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
     ``place``: the cell's directory, which a node of a cluster may not see. Where it is seen, rounds are kept
     there.
     """
-    started = time.perf_counter()
+    started = perf_counter()
     path = Path(place)
     directory = RunDirectory(path) if (path / CONFIG).exists() else None
     failure, record = None, None
     try:
-        joined = _one_process(shared.joined(unpacked(config, place)), path.name)
-        record = run_prepared(joined, shared.train, shared.test, directory, side=shared.side)
+        own: RunConfig = unpacked(config, place)
+        # The cells of a comparison hold different ratings.
+        population = own.simulation.population_dir and f"{own.simulation.population_dir}/{path.name}"
+        options = replace(own.simulation, backend="local", population_dir=population)
+        dataset = unpacked(shared.dataset, "dataset")
+        own = own.model_copy(update={"simulation": options, "dataset": dataset})
+        record = run_prepared(own, shared.train, shared.test, directory, side=shared.side)
     except (InputError, RunError) as error:
         failure = str(error)
     except Exception as error:  # a defect in one cell must not end the others
         failure = f"{type(error).__name__}: {error}"
-    seconds = time.perf_counter() - started
+    seconds = perf_counter() - started
     if record is None or directory is not None:
         return CellEnd(failure, seconds)
-    return CellEnd(None, seconds, replace(record, config=_without_dataset(record.config)))
-
-
-def _one_process(config: RunConfig, key: str) -> RunConfig:
-    """Return a configuration for one process; the cells of a comparison hold different ratings."""
-    place = config.simulation.population_dir
-    own = None if place is None else f"{place}/{key}"
-    options = replace(config.simulation, backend="local", population_dir=own)
-    return config.model_copy(update={"simulation": options})
+    without = record.config.model_copy(update=_WITHOUT_DATASET)
+    return CellEnd(None, seconds, replace(record, config=without))
 
 
 _ATTEMPTS = 3
@@ -370,19 +266,13 @@ class CellWorker:
         return run_cell(shared, config, place)
 
 
-def _run_on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
-    """Run cells on the processors of Ray, and yield each as it ends."""
-    with connected_to_ray(jobs) as usable:
-        yield from _Pool(cells, folder.absolute()).run(min(usable, len(cells)))
-
-
 class _Pool:
-    """The workers, and the cells that wait or run."""
+    """The workers, the cells that wait or run, and their ratings in Ray's object store."""
 
     def __init__(self, cells: Sequence[Cell], folder: Path) -> None:
-        self._schedule = Schedule(cells)
-        self._ratings = _RatingsInStore(cells)
-        self._folder = folder
+        self._schedule, self._folder = Schedule(cells), folder
+        self._needed = Counter(ratings_key(cell.config) for cell in cells)
+        self._ratings: dict[RatingsKey, Any] = {}
         self._begun: Counter[str] = Counter()
         self._starting: dict[Any, Any] = {}
         self._running: dict[Any, tuple[Any, Cell]] = {}
@@ -408,7 +298,7 @@ class _Pool:
             ended = [] if cell is None or end is None else [(cell, end)]
             for each, its_end in ended:
                 self._schedule.ended(each, its_end.seconds)
-                self._ratings.ended(each)
+                self._ended(each)
             # Who is given the cells may take a while; meanwhile the worker has something to do.
             refused = [] if worker is None else list(self._feed(worker))
             yield from (*ended, *refused)
@@ -425,14 +315,18 @@ class _Pool:
 
     def _feed(self, worker: Any) -> Iterator[tuple[Cell, CellEnd]]:
         """Give a worker the next cell; yield those whose ratings cannot be loaded."""
+        import ray
+
         while self._schedule:
             cell = self._schedule.next_for(worker)
+            key = ratings_key(cell.config)
             try:
-                ratings = self._ratings.of(cell)
+                ratings = self._ratings.get(key) or ray.put(SharedRatings.load(*key))
             except InputError as error:
-                self._ratings.ended(cell)
+                self._ended(cell)
                 yield cell, CellEnd(str(error), 0.0)
                 continue
+            self._ratings[key] = ratings
             self._begun[cell.key] += 1
             place = str(self._folder / cell.key)
             answer = worker.run.remote(ratings, packed_config(cell.config), place)
@@ -449,29 +343,12 @@ class _Pool:
         self._schedule.again(cell, worker)
         return None
 
-
-class _RatingsInStore:
-    """Ratings in Ray's object store, as long as a cell needs them."""
-
-    def __init__(self, cells: Sequence[Cell]) -> None:
-        self._needed = Counter(ratings_key(cell.config) for cell in cells)
-        self._put: dict[RatingsKey, Any] = {}
-
-    def of(self, cell: Cell) -> Any:
-        """Return the reference to a cell's ratings."""
-        import ray
-
-        key = ratings_key(cell.config)
-        if key not in self._put:
-            self._put[key] = ray.put(SharedRatings.load(*key))
-        return self._put[key]
-
-    def ended(self, cell: Cell) -> None:
-        """Note that a cell needs its ratings no more."""
+    def _ended(self, cell: Cell) -> None:
+        """Let go of ratings that no cell needs any more."""
         key = ratings_key(cell.config)
         self._needed[key] -= 1
         if not self._needed[key]:
-            self._put.pop(key, None)
+            self._ratings.pop(key, None)
 
 
 Failure = str
@@ -497,11 +374,8 @@ def run_cells(
             waiting.append(cell)
     if not waiting:
         return
-    if backend == "local":
-        ended = _in_this_process(waiting, folder)
-    else:
-        ended = _run_on_ray(waiting, folder, jobs or processors(len(waiting)))
-    for cell, end in ended:
+    run = _in_this_process if backend == "local" else _on_ray
+    for cell, end in run(waiting, folder.absolute(), jobs or processors(len(waiting))):
         yield cell, _stored(cell, end, RunDirectory(folder / cell.key))
 
 
@@ -515,7 +389,12 @@ def processors(cells: int) -> int:
     return os.cpu_count() or 1 if cluster_address() is None else cells
 
 
-def _in_this_process(cells: Sequence[Cell], folder: Path) -> Iterator[tuple[Cell, CellEnd]]:
+def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
+    with connected_to_ray(jobs) as usable:
+        yield from _Pool(cells, folder).run(min(usable, len(cells)))
+
+
+def _in_this_process(cells: Sequence[Cell], folder: Path, _jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
     schedule = Schedule(cells)
     load = lru_cache(maxsize=2)(SharedRatings.load)
     while schedule:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import copy
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, product
+from itertools import chain, count, product
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -20,6 +21,7 @@ from dprec.errors import InputError
 from dprec.schedules import Fresh
 from dprec.splits import fitting_split
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY
+from simulation.analysis.vocabulary import grouped_by
 from simulation.comparison.templates import (
     COMPOSITION,
     GROUPS,
@@ -28,7 +30,6 @@ from simulation.comparison.templates import (
     ComparisonConfig,
     Entry,
     LeftOut,
-    PopulationOptions,
     Source,
     Template,
     middle,
@@ -51,19 +52,19 @@ def _added_baselines(
 
     ``baselines``: only these; by default all.
     """
-    groups: dict[str, list[Template]] = {}
-    for template in templates:
-        predicts = predicted(template.run, template.entry.panel, folds=folds)
-        groups.setdefault(predicts, []).append(template)
+    groups = list(
+        grouped_by((predicted(each.run, each.entry.panel, folds=folds), each) for each in templates).values()
+    )
     names = {template.entry.name for template in templates}
     added = []
-    for group, words in zip(
-        groups.values(), _distinguishing([own[0] for own in groups.values()]), strict=True
-    ):
+    for group in groups:
         for baseline, preset, like, form in _wanted_baselines(group):
             if baselines is None or baseline in baselines:
-                named = _names_of_baseline(preset, [*form, *words], group[0].run.dataset.kind)
-                name = next(name for name in named if name not in names)
+                words = [preset, *form, *_distinguishing(group[0], [own[0] for own in groups])]
+                kind = group[0].run.dataset.kind
+                named = [words, [*words, *([] if kind in words else [kind])]]
+                numbered = ([*words, str(number)] for number in count(2))
+                name = next(name for own in chain(named, numbered) if (name := "-".join(own)) not in names)
                 names.add(name)
                 added.append(_baseline(preset, name, like))
     return added
@@ -110,31 +111,17 @@ def predicted(config: RunConfig, panel: str | None, *, folds: bool) -> str:
     return json.dumps([values, panel], sort_keys=True)
 
 
-def _distinguishing(firsts: Sequence[Template]) -> list[list[str]]:
-    """Return what tells each group from the others, in words, given a template of each."""
-    kinds = [template.run.dataset.kind for template in firsts]
-    signs = [template.run.binarization is not None for template in firsts]
-    panels = [template.entry.panel for template in firsts]
-    return [
-        [kind] * (kind != kinds[0])
-        + ["signs"] * (sign and not all(signs))
-        + [_slug_of_panel(panel)] * (panel is not None and len(set(panels)) > 1)
-        for kind, sign, panel in zip(kinds, signs, panels, strict=True)
-    ]
-
-
-def _slug_of_panel(panel: str | None) -> str:
-    """Return a panel as a part of a directory's name."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", panel or "")[:_LONGEST_PANEL].strip("-")
-
-
-def _names_of_baseline(baseline: str, words: Sequence[str], kind: str) -> Iterator[str]:
-    """Yield names for a baseline, the best first, without end."""
-    plain = "-".join(word for word in (baseline, *words) if word)
-    yield plain
-    if kind not in words:
-        yield f"{plain}-{kind}"
-    yield from (f"{plain}-{number}" for number in count(2))
+def _distinguishing(first: Template, firsts: Sequence[Template]) -> Iterator[str]:
+    """Yield what tells a group from the others in words, given a template of each."""
+    kind, signs = first.run.dataset.kind, [each.run.binarization is not None for each in firsts]
+    if kind != firsts[0].run.dataset.kind:
+        yield kind
+    if first.run.binarization is not None and not all(signs):
+        yield "signs"
+    # A panel becomes a part of a directory's name.
+    panel = re.sub(r"[^A-Za-z0-9]+", "-", first.entry.panel or "")[:_LONGEST_PANEL].strip("-")
+    if panel and len({each.entry.panel for each in firsts}) > 1:
+        yield panel
 
 
 def _baseline(baseline: str, name: str, like: Template) -> Template:
@@ -157,17 +144,23 @@ def _population_templates(
 
     An entry that does not suit the ratings of a population has no template there.
     """
-    assert config.populations is not None
-    if not config.populations.users and not config.populations.datasets:
-        raise InputError(f"{source}: populations.users", "none", "numbers of users, or datasets")
+    options, where = config.populations, f"{source}: populations"
+    assert options is not None
+    if not options.users and not options.datasets:
+        raise InputError(f"{where}.users", "none", "numbers of users, or datasets")
     names = [entry.name for entry in config.protocols]
-    wanted = config.populations.protocols or names
-    for name in wanted:
-        if name not in names:
-            raise InputError(f"{source}: populations.protocols", repr(name), ", ".join(names))
+    wanted = options.protocols or names
+    if unknown := [name for name in wanted if name not in names]:
+        raise InputError(f"{where}.protocols", repr(unknown[0]), ", ".join(names))
+    given = options.dataset or config.dataset
+    populations = [(str(users), _sized(given, users)) for users in options.users]
+    populations += [(each.kind, each) for each in options.datasets]
+    _check_once([name for name, _ in populations], where, "{} twice", "each population once")
     templates: list[Template] = []
-    for name, own in _populations(config.populations, config, shared, f"{source}: populations"):
-        made = [suited(each, own, source) for each in config.protocols if each.name in wanted]
+    for name, dataset in populations:
+        split = fitting_split(dataset, options.split or config.split)
+        values = {**shared, "dataset": as_values(dataset), "split": as_values(split)}
+        made = [suited(each, values, source) for each in config.protocols if each.name in wanted]
         of_one = [
             replace(each, population=name, where=f"{each.where} ({name})")
             for each in made
@@ -177,21 +170,6 @@ def _population_templates(
         if config.baselines:
             templates += _added_baselines(of_one, folds=False, baselines=(NOTHING_SENT, POPULARITY))
     return templates
-
-
-def _populations(
-    options: PopulationOptions, config: ComparisonConfig, shared: Mapping[str, Any], where: str
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield names of populations, and what is shared on each, with its data set and split."""
-    given = options.dataset or config.dataset
-    names = [str(users) for users in options.users] + [each.kind for each in options.datasets]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(where, f"{name} twice", "each population once")
-    sizes = [_sized(given, users) for users in options.users]
-    for name, dataset in zip(names, [*sizes, *options.datasets], strict=True):
-        fitting = fitting_split(dataset, options.split or config.split)
-        yield name, {**shared, "dataset": as_values(dataset), "split": as_values(fitting)}
 
 
 def _sized(dataset: Dataset, users: int) -> Dataset:
@@ -363,14 +341,15 @@ def _planned(
     config: ComparisonConfig, values: dict[str, Any], source: Source, other_data: bool
 ) -> Comparison:
     """Return a comparison with its cells, the baselines included."""
-    _check_names(config, source)
+    names, protocols = [entry.name for entry in config.protocols], f"{source}: protocols"
+    _check_once(names, protocols, "two protocols named {!r}", "each name once")
     shared = {key: values[key] for key in (*SHARED, GROUPS) if key in values}
     make = suited if other_data else Template.of
     made = [make(entry, shared, source) for entry in config.protocols]
     left_out = tuple(each for each in made if isinstance(each, LeftOut))
     templates = [each for each in made if isinstance(each, Template)]
     if not templates:
-        raise InputError(f"{source}: protocols", "none that suits the ratings", left_out[0].reason)
+        raise InputError(protocols, "none that suits the ratings", left_out[0].reason)
     for template in templates:
         _check_entry(template, config, source)
     config = config.model_copy(update={"protocols": [template.entry for template in templates]})
@@ -379,22 +358,14 @@ def _planned(
     if config.populations is not None:
         templates += _population_templates(config, shared, source)
     cells = [cell for template in templates for cell in _cells(template, config)]
-    _check_keys(cells, source)
+    keys, accepted = [cell.key for cell in cells], "each epsilon, fold and seed once"
+    _check_once(keys, str(source), "the run {} twice", accepted)
     return Comparison(config, tuple(cells), other_data, left_out)
 
 
-def _check_names(config: ComparisonConfig, source: Source) -> None:
-    names = [entry.name for entry in config.protocols]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"{source}: protocols", f"two protocols named {name!r}", "each name once")
-
-
-def _check_keys(cells: Sequence[Cell], source: Source) -> None:
-    keys = [cell.key for cell in cells]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise InputError(str(source), f"the run {key} twice", "each epsilon, fold and seed once")
+def _check_once(names: Sequence[str], where: str, found: str, accepted: str) -> None:
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise InputError(where, found.format(twice[0]), accepted)
 
 
 def _check_entry(template: Template, config: ComparisonConfig, source: Source) -> None:
@@ -438,14 +409,10 @@ def _check_changes(entry: Entry, config: ComparisonConfig, private: bool, where:
         axes[_DELTA] = "the comparison's match.delta"
     if config.folds is not None:
         axes["split.fold"] = "the comparison's folds"
-    budgets = [
-        key
-        for key in entry.changes
-        if private and key.startswith("protocol.privacy") and key not in _KEPT_OF_A_BUDGET
-    ]
-    if budgets:
+    for key in entry.changes:
         # A change of the whole protocol may need a budget; there it is replaced without an error.
-        raise InputError(f"{where}.set.{budgets[0]}", "a value that would be replaced", "epsilons, and match")
+        if private and key.startswith("protocol.privacy") and key not in _KEPT_OF_A_BUDGET:
+            raise InputError(f"{where}.set.{key}", "a value that would be replaced", "epsilons, and match")
     for key, place in axes.items():
         for own in strict_yaml.flatten(entry.changes):
             if f"{own}.".startswith(f"{key}."):

@@ -1,17 +1,17 @@
 """Runs a comparison, from its configuration to its table.
 
-The noise of a comparison's mechanisms, sampled and in theory, as in Fig. 2 of Neera et al. [neera2023].
-
-Noise is n = r* - r, what is sent minus the true rating, over all ratings of the train set.
+Beside the cells, the noise of their mechanisms is sampled, and held against theory, as in Fig. 2 of Neera et
+al. [neera2023]: n = r* - r, what is sent minus the true rating, over all ratings of the train set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from dprec.channel import Channel
 from dprec.errors import InputError, within
-from dprec.mechanisms.base import Mechanism
 from dprec.progress import Announce, Progress, silent, unheard
 from dprec.randomness import categories, uniforms, words
 from dprec.ratings import Ratings, RatingScale
+from simulation.analysis.vocabulary import grouped_by
 from simulation.comparison import cell_runs
 from simulation.comparison.planning import Comparison
-from simulation.comparison.tabulation import Pauses, Tabulation
+from simulation.comparison.tabulation import Tabulation
 from simulation.comparison.templates import Cell, LeftOut, of_entry
 from simulation.execution import load_ratings, prepared_ratings
 from simulation.protocols.base import check_suits
@@ -57,7 +57,11 @@ def sampled_noise(comparison: Comparison) -> list[Row]:
     count = comparison.config.noise_samples
     if count is None:
         return []
-    cells = _first_cells(comparison)
+    chosen: dict[tuple[str, float | None], Cell] = {}
+    for cell in comparison.cells:
+        if cell.config.protocol.mechanism_of_ratings is not None:
+            chosen.setdefault((cell.protocol, cell.epsilon), cell)
+    cells = list(chosen.values())
     if not cells:
         raise InputError(
             "noise_samples",
@@ -65,16 +69,6 @@ def sampled_noise(comparison: Comparison) -> list[Row]:
             "a private one-shot protocol whose mechanism reveals the item set",
         )
     return [row for cell in cells for row in _rows(cell, count)]
-
-
-def _first_cells(comparison: Comparison) -> list[Cell]:
-    """Return one cell per qualifying protocol and epsilon."""
-    chosen: dict[tuple[str, float | None], Cell] = {}
-    for cell in comparison.cells:
-        protocol = cell.config.protocol
-        if protocol.mechanism_of_ratings is not None:
-            chosen.setdefault((cell.protocol, cell.epsilon), cell)
-    return list(chosen.values())
 
 
 def _rows(cell: Cell, count: int) -> list[Row]:
@@ -85,33 +79,17 @@ def _rows(cell: Cell, count: int) -> list[Row]:
     family = mechanism.family(protocol.privacy, train.scale, train.n_items)
     device = family.device_channel(train.counts)
     assert device is not None
-    edges = noise_edges(device.channel, train.scale)
+    edges, shares = noise_edges(device.channel, train.scale), train.histogram()
     noise = draw_noise(device.channel, train, count, cell.seed, f"{cell.protocol}/{cell.epsilon!r}")
-    sampled = np.histogram(noise, edges)[0] / count
-    theory = _theory(mechanism, device.channel, train, edges)
-    return [
-        {
-            "protocol": cell.protocol,
-            "mechanism": mechanism.kind,
-            "epsilon": cell.epsilon,
-            "low": left,
-            "high": right,
-            "sampled_share": share,
-            "theoretical_probability": probability,
-        }
-        for left, right, share, probability in zip(
-            edges[:-1].tolist(), edges[1:].tolist(), sampled.tolist(), theory.tolist(), strict=True
-        )
-    ]
-
-
-def _theory(
-    mechanism: Mechanism, channel: Channel, train: Ratings, edges: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the probability of every interval: the paper's density where it has one, or the channel's."""
-    shares = train.histogram()
-    of_paper = mechanism.noise_between(edges, train.scale, shares, channel.epsilon)
-    return exact_probabilities(edges, channel, shares) if of_paper is None else of_paper
+    # The paper's density where it has one, or what follows from the channel.
+    theory = mechanism.noise_between(edges, train.scale, shares, device.channel.epsilon)
+    if theory is None:
+        theory = exact_probabilities(edges, device.channel, shares)
+    columns = (edges[:-1], edges[1:], np.histogram(noise, edges)[0] / count, theory)
+    names = ("low", "high", "sampled_share", "theoretical_probability")
+    same = {"protocol": cell.protocol, "mechanism": mechanism.kind, "epsilon": cell.epsilon}
+    lines = zip(*(column.tolist() for column in columns), strict=True)
+    return [{**same, **dict(zip(names, line, strict=True))} for line in lines]
 
 
 def draw_noise(channel: Channel, train: Ratings, count: int, seed: int, name: str) -> NDArray[np.float64]:
@@ -284,19 +262,21 @@ def run_comparison(
     if jobs is not None and jobs < 1:
         raise InputError("jobs", str(jobs), "at least 1")
     comparison, directory, samples = _claimed(comparison, output, resume, progress)
-    _say_what_it_takes(comparison, directory, samples, jobs, announce, progress)
-    table, failures = Tabulation(comparison.cells, directory), dict[str, str]()
+    backend, cells = comparison.config.simulation.backend, comparison.cells
+    waiting = [cell for cell in cells if not cell_runs.finished(cell, directory.cells)]
+    if announce is not unheard and waiting:
+        progress("estimating what it will take", 0, 1)
+        workers = 1 if backend == "local" else jobs or cell_runs.processors(len(waiting))
+        cell_runs.announce_estimate(waiting, samples, workers, announce)
+    table, failures = Tabulation(cells, directory), dict[str, str]()
 
-    def result() -> ComparisonResult:
-        return ComparisonResult(comparison, directory.path, *table.write(), failures)
-
-    backend = comparison.config.simulation.backend
     try:
-        with closing(cell_runs.run_cells(comparison.cells, directory.cells, jobs, backend)) as ended:
+        with closing(cell_runs.run_cells(cells, directory.cells, jobs, backend)) as ended:
             _follow(ended, table, failures, progress, tabulated)
     except KeyboardInterrupt:
-        raise InterruptedComparison(result()) from None
-    return result()
+        result = ComparisonResult(comparison, directory.path, *table.write(), failures)
+        raise InterruptedComparison(result) from None
+    return ComparisonResult(comparison, directory.path, *table.write(), failures)
 
 
 def _claimed(
@@ -317,25 +297,8 @@ def _claimed(
     return comparison, directory, samples
 
 
-def _say_what_it_takes(
-    comparison: Comparison,
-    directory: ComparisonDirectory,
-    samples: Mapping[cell_runs.Contender, cell_runs.Sample],
-    jobs: int | None,
-    announce: Announce,
-    progress: Progress,
-) -> None:
-    """Announce what the unfinished cells may take, if that is long."""
-    waiting = [cell for cell in comparison.cells if not cell_runs.finished(cell, directory.cells)]
-    if announce is unheard or not waiting:
-        return
-    progress("estimating what it will take", 0, 1)
-    workers = (
-        1 if comparison.config.simulation.backend == "local" else jobs or cell_runs.processors(len(waiting))
-    )
-    expected = cell_runs.estimate(waiting, samples, min(workers, len(waiting)))
-    if expected.is_worth_a_line:
-        announce(expected.words)
+_FIRST_SECONDS, _SHARE = 10.0, 0.02
+"""The table is first written after so many seconds, and then again for such a share of the time."""
 
 
 def _follow(
@@ -346,7 +309,7 @@ def _follow(
     tabulated: Callable[[Path], object] | None,
 ) -> None:
     """Note how every cell ends, and now and then write the table."""
-    pauses, planned = Pauses(), len(table.cells)
+    planned, due = len(table.cells), monotonic() + _FIRST_SECONDS
     progress(_STAGE, 0, planned)
     for cell, failure in ended:
         if failure is None:
@@ -354,10 +317,10 @@ def _follow(
         else:
             failures[cell.key] = failure
         progress(_STAGE, len(table.finished) + len(failures), planned)
-        if tabulated is not None and table.finished and pauses.due:
-            with pauses.spending():
-                table.write()
-                tabulated(table.directory.path)
+        if tabulated is not None and table.finished and (began := monotonic()) >= due:
+            table.write()
+            tabulated(table.directory.path)
+            due = monotonic() + (monotonic() - began) / _SHARE
 
 
 def _checked(
@@ -373,12 +336,14 @@ def _checked(
     fingerprints: dict[str, str] = {}
     unsuited: dict[str, LeftOut] = {}
     samples: dict[cell_runs.Contender, cell_runs.Sample] = {}
-    prepare = lru_cache(maxsize=3)(prepared_ratings)
-    budgets, listed = _at_each_budget(comparison.cells), {each.name for each in comparison.config.protocols}
-    for done, ((name, population), cells) in enumerate(budgets.items()):
-        progress("checking protocols and ratings", done, len(budgets))
+    load = lru_cache(maxsize=3)(prepared_ratings)
+    listed = {each.name for each in comparison.config.protocols}
+    by_contender = grouped_by(((cell.protocol, cell.population), cell) for cell in comparison.cells)
+    for done, ((name, population), cells) in enumerate(by_contender.items()):
+        progress("checking protocols and ratings", done, len(by_contender))
         try:
-            train, test = _suitable_ratings(cells, prepare)
+            firsts = {cell.epsilon: cell for cell in reversed(cells)}
+            train, test = _suitable_ratings(cells[0], [*reversed(firsts.values())], load)
         except _UnsuitedError as error:
             if not comparison.other_data and name in listed:
                 raise InputError(error.where, error.found, error.accepted) from None
@@ -396,23 +361,14 @@ def _checked(
     return comparison, own, samples
 
 
-def _at_each_budget(cells: Sequence[Cell]) -> dict[tuple[str, str | None], list[Cell]]:
-    """Return the first cell of every protocol at each of its budgets, by the protocol and the population."""
-    firsts: dict[tuple[str, str | None], dict[float | None, Cell]] = {}
-    for cell in cells:
-        firsts.setdefault((cell.protocol, cell.population), {}).setdefault(cell.epsilon, cell)
-    return {key: list(of_budgets.values()) for key, of_budgets in firsts.items()}
-
-
 class _UnsuitedError(InputError):
     """Ratings that are in order, and that a protocol cannot be run on."""
 
 
 def _suitable_ratings(
-    cells: Sequence[Cell], prepare: Callable[..., tuple[Ratings, Ratings]]
+    first: Cell, cells: Sequence[Cell], prepare: Callable[..., tuple[Ratings, Ratings]]
 ) -> tuple[Ratings, Ratings]:
     """Return the ratings of a protocol's first cell, checked by the protocol at each of its budgets."""
-    first = cells[0]
     with of_entry(first.where):
         readable = load_ratings(first.config.model_copy(update={"binarization": None}), prepare)
     cell = first

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from functools import cache, partial
+from dataclasses import asdict, dataclass, field
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from simulation.analysis.gains import (
     NOTHING_SENT,
     PLAIN,
     PUBLIC,
+    Gain,
     Pairs,
     gain_columns,
     nothing_sent,
@@ -39,30 +39,28 @@ from simulation.storage.columns import PER_DEVICE, figures_of
 from simulation.storage.directories import CONFIG, SUMMARY, ComparisonDirectory, cell_key
 from simulation.storage.files import Columns, Row
 from simulation.storage.run_files import RANK, holds_comparison, read_predictions, read_users
-from simulation.storage.summary import Summary, read_summary
+from simulation.storage.summary import read_summary
 
 
 def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
-    """Return the figures of a finished cell, and its timing.
+    """Return a finished cell's lines of comparison.csv and of timing.csv, which is never the same twice.
 
     Raises InputError when its summary is damaged.
     """
     with _damaged(folder / cell.key):
         summary = read_summary(folder / cell.key)
-    return _figures(cell, summary), _timing(cell, summary)
-
-
-def _user_errors(directory: Path) -> UserErrors:
-    """Return the errors of the predictions in a finished cell's directory, by user."""
-    with _damaged(directory):
-        return UserErrors.of(read_predictions(directory, read_summary(directory)))
-
-
-def _grouped_run(cell: Cell, directory: Path) -> GroupedRun:
-    """Return a finished cell with what happened to each of its users."""
-    with _damaged(directory):
-        summary = read_summary(directory)
-        return GroupedRun(cell.seed, summary, read_users(directory, summary))
+    contents, identity = summary.as_json(), _identity(cell)
+    low, high = summary.dataset.scale or (None, None)
+    further: Row = {
+        "scale_low": low,
+        "scale_high": high,
+        "total_message_bytes": summary.traffic.total_message_bytes,
+        "baseline": cell.baseline,
+        **({PUBLIC: cell.public} if cell.public else {}),
+    }
+    timing = figures_of(contents, timing=True)
+    a_device = summary.time.clients_s / summary.traffic.users
+    return {**identity, **figures_of(contents), **further}, {**identity, **timing, PER_DEVICE.name: a_device}
 
 
 @contextmanager
@@ -73,22 +71,6 @@ def _damaged(directory: Path) -> Iterator[None]:
     except InputError as error:
         again = f"{error.accepted}; without {directory / SUMMARY}, --resume runs the cell again"
         raise InputError(error.where, error.found, again) from None
-
-
-def _figures(cell: Cell, summary: Summary) -> Row:
-    """Return a cell's line of comparison.csv."""
-    row = figures_of(summary.as_json())
-    row["scale_low"], row["scale_high"] = summary.dataset.scale or (None, None)
-    row["total_message_bytes"] = summary.traffic.total_message_bytes
-    row["baseline"] = cell.baseline
-    row |= {PUBLIC: cell.public} if cell.public else {}
-    return {**_identity(cell), **row}
-
-
-def _timing(cell: Cell, summary: Summary) -> Row:
-    """Return the timing of a cell, which is never the same twice and has its own table."""
-    a_device = summary.time.clients_s / summary.traffic.users
-    return {**_identity(cell), **figures_of(summary.as_json(), timing=True), PER_DEVICE.name: a_device}
 
 
 def _identity(cell: Cell) -> Row:
@@ -151,7 +133,7 @@ _DIGITS = 10
 
 
 def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]) -> list[Row]:
-    """Return the lines of a comparison with the columns that hold them against nothing sent.
+    """Return the lines of a comparison with the columns that hold them against others.
 
     ``rows``: the lines of comparison.csv.
     ``errors``: returns the errors of a line, given the key of its cell; called for lines that are compared.
@@ -161,34 +143,39 @@ def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]
     """
     added: dict[str, Row] = {}
     for evaluation, results in by_evaluation(results_of(rows)).items():
-        measured = evaluation.metric.column in METRICS_OF_USERS
-        baseline, groups = nothing_sent(results), rivals(results, evaluation.metric) if measured else []
-        against = (
-            [] if baseline is None else [_Pairing.of(own, baseline) for own in results if own is not baseline]
-        )
-        plain = plain_nothing_sent(results) if measured else None
-        alike = [
-            _Pairing.of(own, plain)
-            for own in results
-            if plain and own.baseline != NOTHING_SENT and not own.has(PUBLIC)
-        ]
-        behind = [(best, [_Pairing.of(each, best) for each in others]) for best, others in groups]
-        pairings = against + alike + [pairing for _, own in behind for pairing in own]
-        used = {_key(row) for pairing in pairings for two in pairing.both for row in two}
-        if not used:
-            continue
-        drawn = DrawnUsers.of({key: errors(key) for key in sorted(used)})
-        for pairing in against:
-            pairing.add(added, _gains(pairing, drawn))
-        for pairing in alike:
-            pairing.add(added, _from_plain(pairing, evaluation.metric, drawn))
-        for best, own in behind:
-            if any(pairing.both for pairing in own):
-                for row in best.rows:
-                    added.setdefault(_key(row), {})[BEST] = best.name
-            for pairing in own:
-                pairing.add(added, _from_best(pairing, evaluation.metric, drawn))
+        compared = [each for each in _compared_results(results, evaluation.metric) if each.pairs]
+        used = {_key(row) for each in compared for two in each.both for row in two}
+        if used:
+            drawn = DrawnUsers.of({key: errors(key) for key in sorted(used)})
+            for each in compared:
+                for row in each.result.rows:
+                    added.setdefault(_key(row), {}).update(each.columns(drawn))
+                if each.names == BEHIND:
+                    for row in each.other.rows:
+                        added.setdefault(_key(row), {})[BEST] = each.other.name
     return [{**row, **added.get(_key(row), {})} for row in rows]
+
+
+def _compared_results(results: Sequence[ProtocolResult], main: Metric) -> Iterator[_Pairing]:
+    """Yield which results that predict the same are held against which, and in which metric."""
+    for base, plain in ((nothing_sent(results), False), (plain_nothing_sent(results), True)):
+        for own in results:
+            knows = plain and (own.baseline == NOTHING_SENT or own.has(PUBLIC))
+            if base is None or own is base or knows:
+                continue
+            if plain and main.column in METRICS_OF_USERS:
+                yield _Pairing(own, base, main, PLAIN[0], PLAIN[1:])
+            elif not plain:
+                has = [
+                    each for each in METRICS if each.column in METRICS_OF_USERS and own.average(each.column)
+                ]
+                metrics: Sequence[Metric | None] = has or [None]
+                for metric in metrics:
+                    yield _Pairing(own, base, metric, AGAINST, gain_columns(metric) if metric else ())
+    if main.column in METRICS_OF_USERS:
+        for best, others in rivals(results, main):
+            for own in others:
+                yield _Pairing(own, best, main, BEST, BEHIND)
 
 
 def _key(row: Row) -> str:
@@ -239,58 +226,33 @@ class _Pairing:
 
     result: ProtocolResult
     other: ProtocolResult
-    pairs: Pairs
+    metric: Metric | None
+    """None where nothing follows from sums over users."""
+    base: str
+    names: Sequence[str]
+    """Columns of the other's name, and of the difference and the ends of its interval."""
 
-    @classmethod
-    def of(cls, result: ProtocolResult, other: ProtocolResult) -> _Pairing:
-        return cls(result, other, paired_rows(result, other))
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Their lines on the same ratings, by fold."""
+        return paired_rows(self.result, self.other)
 
     @property
     def both(self) -> list[tuple[Row, Row]]:
         """The pairs of lines of all folds."""
         return [pair for same in self.pairs.values() for pair in same]
 
-    def add(self, added: dict[str, Row], columns: Row) -> None:
-        """Add columns to all lines of the result."""
-        for row in self.result.rows:
-            added.setdefault(_key(row), {}).update(columns)
-
-    def better_by(self, metric: Metric, drawn: DrawnUsers) -> tuple[float, float, float]:
-        """Return how much better the result is than the other, and the ends of the interval over users."""
+    def columns(self, drawn: DrawnUsers) -> Row:
+        """Return the columns that hold the result against the other; behind the best, more is worse."""
+        if self.metric is None:
+            return {self.base: self.other.name}
         weights = np.concatenate(
             [np.full(len(same), 1 / len(self.pairs) / len(same)) for same in self.pairs.values()]
         )
-        return drawn.better_by(metric, [(_key(own), _key(other)) for own, other in self.both], weights)
-
-
-def _gains(pairing: _Pairing, drawn: DrawnUsers) -> Row:
-    """Return the columns that hold a result against nothing sent."""
-    if not pairing.pairs:
-        return {}
-    columns: Row = {AGAINST: pairing.other.name}
-    for metric in METRICS:
-        if metric.column in METRICS_OF_USERS and pairing.result.average(metric.column):
-            columns |= zip(gain_columns(metric), pairing.better_by(metric, drawn), strict=True)
-    return columns
-
-
-def _from_plain(pairing: _Pairing, metric: Metric, drawn: DrawnUsers) -> Row:
-    """Return the columns that hold a result against what knows as little of the items."""
-    if not pairing.pairs:
-        return {}
-    return dict(zip(PLAIN, (pairing.other.name, *pairing.better_by(metric, drawn)), strict=True))
-
-
-def _from_best(pairing: _Pairing, metric: Metric, drawn: DrawnUsers) -> Row:
-    """Return the columns that hold a result against the best of its budget."""
-    if not pairing.pairs:
-        return {}
-    mean, low, high = pairing.better_by(metric, drawn)
-    return {BEST: pairing.other.name, **dict(zip(BEHIND, (-mean, -high, -low), strict=True))}
-
-
-_FIRST_SECONDS = 10.0
-_SHARE = 0.02
+        keys = [(_key(own), _key(other)) for own, other in self.both]
+        mean, low, high = drawn.better_by(self.metric, keys, weights)
+        figures = (-mean, -high, -low) if self.names == BEHIND else (mean, low, high)
+        return {self.base: self.other.name, **dict(zip(self.names, figures, strict=True))}
 
 
 class Tabulation:
@@ -303,9 +265,9 @@ class Tabulation:
     def __init__(self, cells: Collection[Cell], directory: ComparisonDirectory) -> None:
         self.cells, self.directory = cells, directory
         self.finished: set[str] = set()
-        self._errors = cache(lambda key: _user_errors(directory.cells / key))
+        self._errors = cache(self._read_errors)
         self._rows = cache(lambda cell: table_rows(cell, directory.cells))
-        self._grouped = cache(lambda cell: _grouped_run(cell, directory.cells / cell.key))
+        self._grouped = cache(self._read_users)
 
     def write(self) -> tuple[list[Row], list[Row]]:
         """Write the tables of the cells that are finished, and return their lines.
@@ -331,32 +293,14 @@ class Tabulation:
             for by, figures in over_folds([self._grouped(cell) for cell in cells])
         ]
 
+    def _read_errors(self, key: str) -> UserErrors:
+        with _damaged(directory := self.directory.cells / key):
+            return UserErrors.of(read_predictions(directory, read_summary(directory)))
 
-class Pauses:
-    """When something is done beside a computation, so that it takes a small share of the time.
-
-    ``clock``: returns seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._began = clock()
-        self._spent = 0.0
-
-    @property
-    def due(self) -> bool:
-        """Whether it may be done again: not at the very beginning, and at most 2 % of the time."""
-        passed = self._clock() - self._began
-        return passed >= _FIRST_SECONDS and self._spent <= _SHARE * passed
-
-    @contextmanager
-    def spending(self) -> Iterator[None]:
-        """Count the time that it takes."""
-        began = self._clock()
-        try:
-            yield
-        finally:
-            self._spent += self._clock() - began
+    def _read_users(self, cell: Cell) -> GroupedRun:
+        with _damaged(directory := self.directory.cells / cell.key):
+            summary = read_summary(directory)
+            return GroupedRun(cell.seed, summary, read_users(directory, summary))
 
 
 _DERIVED = "cells"
@@ -377,23 +321,6 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Gain:
-    """By how much the second of two runs predicts better than the first."""
-
-    metric: Metric
-    better_by: float
-    """Negative if it predicts worse."""
-    low: float
-    high: float
-    """Ends of the 95 % interval over users."""
-
-    @property
-    def significant(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return self.low > 0 or self.high < 0
-
-
-@dataclass(frozen=True)
 class Difference:
     """In what two runs or comparisons differ."""
 
@@ -402,27 +329,21 @@ class Difference:
     settings: dict[str, tuple[Any, Any]]
     """Both values of every setting that differs, by dotted key; None where it is not set."""
     figures: tuple[Figure, ...]
-    only_first: tuple[str, ...]
-    only_second: tuple[str, ...]
+    only_first: tuple[str, ...] = ()
+    only_second: tuple[str, ...] = ()
     """Protocols at budgets that only one of two comparisons has."""
-    gains: tuple[Gain, ...]
-    """Of two runs on the same test ratings, by metric."""
-    same_ratings: bool | None
+    gains: dict[str, Gain] = field(default_factory=dict)
+    """How much better the second of two runs on the same test ratings predicts, by the metric's column."""
+    same_ratings: bool | None = None
     """Whether two runs have the same test ratings; None for comparisons."""
 
     def values(self) -> dict[str, Any]:
         """Return it as values of JSON."""
         gains = {
-            gain.metric.column: {
-                "better_by": gain.better_by,
-                "low": gain.low,
-                "high": gain.high,
-                "significant": gain.significant,
-            }
-            for gain in self.gains
+            name: {"better_by": own.mean, "low": own.low, "high": own.high, "significant": own.significant}
+            for name, own in self.gains.items()
         }
-        plain = {"first": str(self.first), "second": str(self.second), "gains": gains}
-        return {**asdict(self), **plain}
+        return {**asdict(self), "first": str(self.first), "second": str(self.second), "gains": gains}
 
 
 def differences(first: Path, second: Path) -> Difference:
@@ -436,55 +357,42 @@ def differences(first: Path, second: Path) -> Difference:
 
 def _of_runs(first: Path, second: Path) -> Difference:
     summaries = read_summary(first), read_summary(second)
-    one, other = (figures_of(summary.as_json()) for summary in summaries)
-    gains = _gains_of_runs((first, summaries[0]), (second, summaries[1]))
+    figures = _unequal(*(figures_of(summary.as_json()) for summary in summaries))
+    one, other = read_predictions(first, summaries[0]), read_predictions(second, summaries[1])
+    same = all(np.array_equal(one[name], other[name]) for name in ("user", "item"))
+    same = same and np.array_equal(one["rating"], other["rating"], equal_nan=True)
+    gains = {}
+    if same:
+        drawn = DrawnUsers.of({"first": UserErrors.of(one), "second": UserErrors.of(other)})
+        measured = [summary.accuracy.metrics() for summary in summaries]
+        for metric in METRICS:
+            name, both = metric.column, [own.get(metric.column) for own in measured]
+            if name in METRICS_OF_USERS and None not in both:
+                gain = drawn.better_by(metric, [("second", "first")], np.ones(1))
+                gains[name] = Gain(*gain, metric.digits, str(first))
     return Difference(
         first,
         second,
         _settings(read_yaml(first / CONFIG), read_yaml(second / CONFIG)),
-        tuple(Figure("", name, *both) for name, both in _unequal(one, other).items()),
-        (),
-        (),
-        gains or (),
-        gains is not None,
+        tuple(Figure("", name, *both) for name, both in figures.items()),
+        gains=gains,
+        same_ratings=same,
     )
-
-
-def _gains_of_runs(*runs: tuple[Path, Summary]) -> tuple[Gain, ...] | None:
-    """Return by how much the second run predicts better than the first; None on other test ratings."""
-    one, other = (read_predictions(directory, summary) for directory, summary in runs)
-    if any(not np.array_equal(one[name], other[name]) for name in ("user", "item")) or not np.array_equal(
-        one["rating"], other["rating"], equal_nan=True
-    ):
-        return None
-    drawn = DrawnUsers.of({"first": UserErrors.of(one), "second": UserErrors.of(other)})
-    measured = [summary.accuracy.metrics() for _, summary in runs]
-    shared = [
-        metric
-        for metric in METRICS
-        if metric.column in METRICS_OF_USERS and all(own.get(metric.column) is not None for own in measured)
-    ]
-    return tuple(Gain(each, *drawn.better_by(each, [("second", "first")], np.ones(1))) for each in shared)
 
 
 def _of_comparisons(first: Path, second: Path) -> Difference:
     files = read_comparison(first), read_comparison(second)
     one, other = ({_label(each): each for each in [*own.results, *own.populations]} for own in files)
-    return Difference(
-        first,
-        second,
-        _settings(*(own.config for own in files)),
-        tuple(
-            Figure(label, name, *both)
-            for label in one
-            if label in other
-            for name, both in _unequal(_compared(one[label]), _compared(other[label])).items()
-        ),
-        tuple(label for label in one if label not in other),
-        tuple(label for label in other if label not in one),
-        (),
-        None,
-    )
+    figures = [
+        Figure(label, name, *both)
+        for label in one
+        if label in other
+        for name, both in _unequal(_means(one[label]), _means(other[label])).items()
+    ]
+    settings = _settings(*(own.config for own in files))
+    only_first = tuple(label for label in one if label not in other)
+    only_second = tuple(label for label in other if label not in one)
+    return Difference(first, second, settings, tuple(figures), only_first, only_second)
 
 
 def _label(result: ProtocolResult) -> str:
@@ -492,7 +400,7 @@ def _label(result: ProtocolResult) -> str:
     return f"{result.name}{budget}" + ("" if result.population is None else f", {result.population} users")
 
 
-def _compared(result: ProtocolResult) -> dict[str, float | str | bool | None]:
+def _means(result: ProtocolResult) -> dict[str, float | str | bool | None]:
     """Return the means of a result that two comparisons are compared by."""
     evaluation = result.evaluation
     measured = {} if evaluation is None else {evaluation.metric.column: result.mean(evaluation.metric.column)}

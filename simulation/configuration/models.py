@@ -5,13 +5,11 @@ Unknown keys are errors, and a number written as a string is not a number.
 """
 
 import dataclasses
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
-import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from clients.faults import FaultOptions
@@ -28,48 +26,18 @@ from simulation.protocols.components import AnyAttack, AnyBinarization, AnyDatas
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 
-_DEEPEST = 50
-"""Deepest nesting of mappings and lists; no configuration reaches ten."""
-
 
 def validated(model: type[_ModelT], values: Mapping[str, Any], source: str) -> _ModelT:
-    """Validate plain values against a model; those made in Python may hold components.
+    """Validate values as a file has them against a model; those made in Python may hold components.
 
     Raises InputError with one line for the first error: the source and key, what was found and what is
     accepted.
     """
-    instances = components.Instances()
     try:
-        # As JSON, because only from JSON does a strict model take a mapping for a component.
-        plain_values = _plain(values, source, instances)
-        text = json.dumps(plain_values, default=str, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise InputError(source, "an unpaired Unicode surrogate", "valid Unicode text") from None
-    try:
-        return components.parse_json(model, text, instances)
+        return components.read(model, values)
     except SettingError as error:
         where = f"{source}: {error.key}" if error.key else source
         raise InputError(where, error.found, error.accepted) from None
-
-
-def _plain(values: Any, source: str, instances: components.Instances, depth: int = 0) -> Any:
-    """Return plain values with every key as text: in YAML, a key may also be a number, a date or null.
-
-    Configurations made in Python may hold numbers and arrays of NumPy, settings, and components, of which
-    those from elsewhere stay instances: no name may lead to their class.
-    """
-    values = values.tolist() if isinstance(values, np.ndarray) else components.plain(values)
-    if isinstance(values, components.Options):
-        values = values.entries() if components.is_ours(type(values)) else instances.keep(values)
-    if depth > _DEEPEST:
-        raise InputError(source, "values nested too deeply", f"at most {_DEEPEST} levels")
-    if isinstance(values, Mapping):
-        return {str(key): _plain(value, source, instances, depth + 1) for key, value in values.items()}
-    return (
-        [_plain(value, source, instances, depth + 1) for value in values]
-        if isinstance(values, list | tuple)
-        else values
-    )
 
 
 if TYPE_CHECKING:
@@ -216,11 +184,8 @@ class RunConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     def __init__(self, **values: Any) -> None:
-        """Check plain values or components as those of a file are; raises InputError naming the first key."""
-        self.__setstate__(parse_config(values).__getstate__())
-
-    # For pydantic: reading a file does not call this method.
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+        """Check plain values or components as those of a file are; raises SettingError naming the key."""
+        components.fill(self, values)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)] = Field(
         description="Name of the run and of its directory."

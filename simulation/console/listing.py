@@ -14,9 +14,11 @@ from dprec.errors import shown
 from simulation.analysis.vocabulary import DASH, number
 from simulation.console.terminal import fitted, print_lines, table_console, width_of
 from simulation.storage.column import Column, Line
+from simulation.storage.columns import column
 
 if TYPE_CHECKING:
-    from simulation.comparison.tabulation import Difference, Figure, Gain
+    from simulation.analysis.gains import Gain
+    from simulation.comparison.tabulation import Difference, Figure
     from simulation.listing import Found
 
 
@@ -74,23 +76,21 @@ def _last_words(difference: Difference, names: tuple[str, str]) -> list[str]:
     lines = [f"only in {name}: {', '.join(map(text_of, labels))}" for name, labels in only if labels]
     if difference.same_ratings is False:
         lines.append("other test ratings, so that users cannot be compared")
-    lines += [_gain_in_words(gain, names[1]) for gain in difference.gains]
+    lines += [_gain_in_words(name, gain, names[1]) for name, gain in difference.gains.items()]
     return ["", *lines] if lines else []
 
 
-def _gain_in_words(gain: Gain, second: str) -> str:
-    worse = gain.better_by < 0
+def _gain_in_words(name: str, gain: Gain, second: str) -> str:
+    label, worse = column(name).title, gain.mean < 0
     by, low, high = (
-        (gain.better_by, gain.low, gain.high) if not worse else (-gain.better_by, -gain.high, -gain.low)
+        number(-own if worse and own else own, gain.digits) for own in (gain.mean, gain.low, gain.high)
     )
-    if by == 0:
-        return f"{gain.metric.label}: no difference"
-    words = f"{second} {'worse' if worse else 'better'} by {number(by, gain.metric.digits)}"
-    interval = (
-        f"95 % interval over users {number(low, gain.metric.digits)} to {number(high, gain.metric.digits)}"
-    )
+    if gain.mean == 0:
+        return f"{label}: no difference"
     beyond_chance = "" if gain.significant else ", not significant"
-    return f"{gain.metric.label}: {words}{beyond_chance}; {interval}"
+    words = f"{second} {'worse' if worse else 'better'} by {by}{beyond_chance}"
+    ends = f"{high} to {low}" if worse else f"{low} to {high}"
+    return f"{label}: {words}; 95 % interval over users {ends}"
 
 
 def text_column(
@@ -125,8 +125,4 @@ def print_table(columns: Sequence[Column[Line]], lines: Sequence[Line]) -> None:
 
 def print_json(values: Any) -> None:
     """Print values as JSON."""
-    typer.echo(json.dumps(values, indent=2, default=_plain))
-
-
-def _plain(value: object) -> str:
-    return str(value)
+    typer.echo(json.dumps(values, indent=2, default=str))

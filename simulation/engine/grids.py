@@ -7,7 +7,7 @@ worker, and ends the run rather than that it goes on without its users.
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from uuid import uuid4
 
 from flwr.app import Context, Error, Message, RecordDict
@@ -20,7 +20,12 @@ from flwr.supercore.task_identity import TaskIdentity
 from dprec.errors import RunError
 from dprec.exchange import RefusalCode
 from dprec.federated import ContractError
-from simulation.engine.patience import START_SECONDS
+
+START_SECONDS = 300.0
+"""Longest wait for a worker, a node, a free processor or Flower's runtime while nothing else goes on.
+
+Only what hangs takes so long, however busy the machine.
+"""
 
 
 class WaitingGrid(Grid):
@@ -171,7 +176,12 @@ class SupervisedGrid(WaitingGrid):
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         """Return the replies that have arrived; raises RunError, with its reason, when a node failed."""
         replies = list(super().pull_messages(message_ids))
-        _refuse_failures(replies)
+        errors = [reply.error for reply in replies if reply.has_error()]
+        if errors:
+            others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+            reason = _reason(errors[0])
+            # Code from outside that does what it must not is named as such.
+            raise ContractError.in_words(reason) or RunError(f"a node{others} failed: {reason}")
         return replies
 
     def send_and_receive(
@@ -198,26 +208,10 @@ class SupervisedGrid(WaitingGrid):
         return replies
 
 
-def _refuse_failures(replies: Sequence[Message]) -> None:
-    """Raise a `RunError` if there are error replies, with the reason that the first one gives.
-
-    Where that is code from outside which does what it must not, it is that which is raised.
-    """
-    errors = [reply.error for reply in replies if reply.has_error()]
-    if errors:
-        others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        reason = _reason(errors[0])
-        raise ContractError.in_words(reason) or RunError(f"a node{others} failed: {reason}")
-
-
 def _reason(error: Error) -> str:
     """Return the reason of an error; a device that fails gives none, but logs it where it runs."""
     if error.code == RefusalCode.INTERNAL_FAILURE:
         return f"{error.reason}; run with simulation.backend=local to see why"
-    return _without_wrapping(error.reason or f"code {error.code}")
-
-
-def _without_wrapping(reason: str) -> str:
-    """Return a reason in one line, without what Ray and Flower put around an app's own words."""
-    words = _WRAPPED.sub(r"\1", " ".join(reason.split()))
+    # In one line, without what Ray and Flower put around an app's own words.
+    words = _WRAPPED.sub(r"\1", " ".join((error.reason or f"code {error.code}").split()))
     return words.rpartition("ClientAppException occurred. Message: ")[2]

@@ -58,8 +58,19 @@ class Installer:
         ``held``: what devices hold; ``present``: who is asked; ``absent``: who is silent; ``liars``: last.
         """
         users, represents = train.n_users, self.config.dataset.represented(train.n_users)
-        setup = self._representing(setup, train)
-        group = self._install(train, held, setup, keys, absent, liars)
+        lying = 0 if liars is None else liars.users
+        setup = setup if represents is None else setup.represented()
+        group = self.session.install(
+            held,
+            users_per_node=self._users_per_node(users),
+            keys=keys.installed,
+            faults=self.config.simulation.faults,
+            setup=setup.chosen_by(train, self.config.seed, lying),
+            absent=absent,
+            attendance=self.attendance,
+            individual_reports=bool(self.config.attacks),
+            crafting=liars if liars is not None and liars.crafted else None,
+        )
         return Task(
             train=train,
             judged=judged,
@@ -78,34 +89,8 @@ class Installer:
             ended=self.ended,
             represents=represents,
             attacked=bool(self.config.attacks),
-            liars=0 if liars is None else liars.users,
+            liars=lying,
             never_asked=None if self.attendance is None else self.attendance.never_asked,
-        )
-
-    def _representing(self, setup: Setup, train: Ratings) -> Setup:
-        return setup if self.config.dataset.represented(train.n_users) is None else setup.represented()
-
-    def _install(
-        self,
-        train: Ratings,
-        held: Ratings,
-        setup: Setup,
-        keys: RunKeys,
-        absent: Bools | None,
-        liars: Liars | None,
-    ) -> str:
-        """Give the devices what they hold, and return the run key; see `task`."""
-        lying = 0 if liars is None else liars.users
-        return self.session.install(
-            held,
-            users_per_node=self._users_per_node(train.n_users),
-            keys=keys.installed,
-            faults=self.config.simulation.faults,
-            setup=setup.chosen_by(train, self.config.seed, lying),
-            absent=absent,
-            attendance=self.attendance,
-            individual_reports=bool(self.config.attacks),
-            crafting=liars if liars is not None and liars.crafted else None,
         )
 
     def _users_per_node(self, users: int) -> int:

@@ -1,20 +1,9 @@
-"""Flower on Ray: the connection to a cluster, the memory that a run needs of it, and the actors.
+"""Flower on Ray: the connection to a cluster, the memory that a run needs, and the actors.
 
 Ray by itself would also join any cluster that it finds on this machine, whose owner may not expect it.
-The same bits need the same sources, libraries and files on every node: one that differs is named before
-anything is computed.
-
-What a run needs of this machine's memory, estimated before it starts.
-
-The constants are rounded up from the measurements of `benchmarks/memory_model.py`, which checks them. They
-hold for the largest moment of a run: with the ratings loaded, the reports decoded and the completion at work.
-
-The actors of Flower's simulation: no more than asked for, replaced when they die, gone with their run.
-
-Flower's own pool gives up a message whose actor died, and counts on an actor that has no processor yet. Here
-an actor takes part once it runs. A message whose actor died goes to another one: what devices remember is in
-the message's context, which stays in this process, and their draws depend on whose they are alone, so the
-answer has the same bits.
+The same bits need the same sources, libraries and files on every node, so a node that differs is named before
+anything is computed. The memory of a run is estimated before it starts, and its actors are replaced when they
+die.
 """
 
 import hashlib
@@ -42,8 +31,8 @@ from clients.places import place_of
 from dprec.errors import InputError, RunError, one_line
 from dprec.start import PACKAGES
 from simulation.configuration.models import SimulationOptions
+from simulation.engine.grids import START_SECONDS
 from simulation.engine.head_watch import head_watched
-from simulation.engine.patience import START_SECONDS
 
 TURN = threading.RLock()
 """Held by the thread that has a simulation open, or is connected to Ray."""
@@ -290,6 +279,8 @@ def _speaks_grpc(address: str) -> bool:
     return True
 
 
+# Rounded up from the measurements of `benchmarks/memory_model.py`, which checks them, for the largest moment
+# of a run: with the ratings loaded, the reports decoded and the completion at work.
 _GIGABYTE = 1e9
 _PROCESS, _RAY, _WORKER = 300e6, 400e6, 250e6
 """Bytes of this process before it loads anything, of Ray's own processes, and of each of its workers."""
@@ -410,7 +401,13 @@ class Asked:
 
 
 class ActorPool:
-    """A pool with the interface of Flower's `BasicActorPool`, used by several threads."""
+    """A pool with the interface of Flower's `BasicActorPool`, used by several threads.
+
+    Flower's own gives up a message whose actor died, and counts on an actor that has no processor yet. Here
+    an actor takes part once it runs. A message whose actor died goes to another one: what devices remember is
+    in the message's context, which stays in this process, and their draws depend on whose they are alone, so
+    the answer has the same bits.
+    """
 
     def __init__(self, start: Callable[[], Any], capacity: int) -> None:
         self._start, self.actors_capacity = start, capacity

@@ -2,18 +2,14 @@
 
 Everything that depends on how Flower runs a simulation is here. The simulation runtime runs in its own
 thread, with a ServerApp that only lends its grid. The caller's thread talks to the nodes, so that one
-start of Ray can serve many runs and an exception stays in the run that caused it.
-
-Folders that last as long as the process that made them; those of a killed process, the next one deletes.
-
-Each folder holds a mark, a file that its owner keeps locked. The system releases the lock when the process
-ends, however it ends, so a folder whose mark can be locked has no owner left. Unlike a process id, a lock
-cannot be reused or come from another container.
+start of Ray can serve many runs and an exception stays in the run that caused it. What devices hold is in a
+folder that lasts as long as this process.
 """
 
 import fcntl
 import logging
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -26,7 +22,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from queue import Queue
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
@@ -52,63 +48,47 @@ from dprec.exchange import Setup
 from dprec.randomness import InstalledKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import SimulationOptions
-from simulation.engine.grids import LocalGrid, SupervisedGrid
-from simulation.engine.patience import START_SECONDS
+from simulation.engine.grids import START_SECONDS, LocalGrid, SupervisedGrid
 from simulation.engine.ray_cluster import TURN, connected_to_ray, pool_of_at_most
 from strategies.roster import Roster, identify
 
-PREFIX = "dprec-"
-MARK = ".owner"
+_OURS = re.compile(r"dprec-run-\d+-\w+")
+"""Names of temporary folders, with the id of the process that made them, for people who look at them."""
 
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Make a folder that is deleted at the end; first delete those whose owner is gone.
-
-    Its name holds the id of this process, for people who look at the folders.
-    """
+    """Make a folder that is deleted at the end; first delete those whose owner is gone."""
     clear_abandoned()
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
-    with _marked(folder):
-        try:
-            yield folder
-        finally:
-            _delete(folder)
+    made = Path(tempfile.mkdtemp(prefix=".dprec-"))
+    opened = os.open(made, os.O_RDONLY)
+    # Locked before it gets its name. The system releases the lock when the process ends, however it ends.
+    fcntl.flock(opened, fcntl.LOCK_EX)
+    folder = made.rename(made.with_name(f"dprec-run-{os.getpid()}-{made.name.removeprefix('.dprec-')}"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+        os.close(opened)
 
 
 def clear_abandoned() -> None:
     """Delete the folders whose owner is gone; others may do so at the same time."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for folder in Path(tempfile.gettempdir()).iterdir():
         # A problem with a folder that nobody needs must not stop a run.
         with suppress(OSError):
-            if _is_own_folder(folder):
-                with (folder / MARK).open("rb") as mark:
-                    fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    _delete(folder)
+            status = folder.lstat()
+            if _OURS.fullmatch(folder.name) and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
+                _delete_abandoned(folder)
 
 
-def _marked(folder: Path) -> BinaryIO:
-    """Mark a folder as owned by this process, for as long as the file that is returned is open."""
-    # Locked before it gets its name, so that a visible mark is always locked.
-    mark = (folder / f"{MARK}.new").open("wb")
-    fcntl.flock(mark, fcntl.LOCK_EX)
-    Path(mark.name).rename(folder / MARK)
-    return mark
-
-
-def _is_own_folder(folder: Path) -> bool:
-    status = folder.lstat()
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
-
-
-def _delete(folder: Path) -> None:
-    """Delete a folder, its mark last, so that the next process can finish an interrupted deletion."""
-    for entry in folder.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        elif entry.name != MARK:
-            entry.unlink()
-    shutil.rmtree(folder)
+def _delete_abandoned(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder)
+    finally:
+        os.close(opened)
 
 
 os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")

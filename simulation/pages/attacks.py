@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
 
 from simulation.analysis.attacks import AttackedResult, names_of
-from simulation.analysis.columns import figure_column, free_column, text_column, written_column
 from simulation.analysis.vocabulary import DASH, grouped_by, loss, number
-from simulation.pages.figures.drawing import Plot, entry, legend, log_axis, percent, point, titled
-from simulation.pages.figures.looks import DOTTED, MUTED, SERIES, SURFACE, Look, Looks, shortened, told_apart
-from simulation.pages.page import Section, bullets, table
+from simulation.pages.drawing import Plot, curve, entry, legend, log_axis, percent, titled
+from simulation.pages.looks import DOTTED, MUTED, SERIES, SURFACE, Look, Looks, shortened, told_apart
+from simulation.pages.page import Cell, Section, bullets, cell, rows_table
 from simulation.storage.attacked import AttackSummary, Reached
-from simulation.storage.column import Column
 from simulation.storage.columns import column
 
 if TYPE_CHECKING:
@@ -55,40 +53,31 @@ def _titled(name: str) -> str:
 
 def _of_one(line: AttackedResult) -> Markup:
     """Return a table with a line for each figure."""
-
-    def held(title: str, key: str) -> Column[str]:
-        return figure_column(title, "", lambda name: getattr(line.reached[name], key), _DIGITS)
-
-    figure: Column[str] = text_column("figure", _titled)
-    columns = [figure, held("reached", "value"), held("nothing sent", "baseline"), held("ε allows", "bound")]
-    return table("What attacks reached", columns, list(line.reached))
+    rows: list[Sequence[Cell]] = [
+        (_titled(name), *(cell(figure, _DIGITS) for figure in _figures(reached)))
+        for name, reached in line.reached.items()
+    ]
+    return rows_table("What attacks reached", ("figure", "reached", "nothing sent", "ε allows"), rows)
 
 
 def _compared(lines: Sequence[AttackedResult]) -> Markup:
     """Return a table with a line for each protocol at each budget, and a column for each figure."""
-
-    def reached(name: str) -> Column[AttackedResult]:
-        def value(line: AttackedResult) -> float | None:
-            return line.reached[name].value if name in line.reached else None
-
-        def text(line: AttackedResult) -> str:
-            return _beside(line.reached[name]) if name in line.reached else DASH
-
-        return free_column(_titled(name), "", value, text)
-
-    columns: list[Column[AttackedResult]] = [
-        text_column("protocol", attrgetter("name")),
-        written_column("ε", attrgetter("budget"), loss),
-        *map(reached, names_of(lines)),
+    names = names_of(lines)
+    rows: list[Sequence[Cell]] = [
+        (line.name, cell(line.budget, loss), *(_beside(line.reached.get(name)) for name in names))
+        for line in lines
     ]
-    return table("What attacks reached; small: with nothing sent, and what ε allows", columns, lines)
+    caption = "What attacks reached; small: with nothing sent, and what ε allows"
+    return rows_table(caption, ("protocol", "ε", *map(_titled, names)), rows)
 
 
-def _beside(reached: Reached) -> str:
+def _beside(reached: Reached | None) -> tuple[float | None, str]:
     """Return a figure, and small what it is judged by."""
+    if reached is None:
+        return None, DASH
     others = [(reached.baseline, ""), (reached.bound, "≤ ")]
     small = " · ".join(f"{sign}{number(each, _DIGITS)}" for each, sign in others if each is not None)
-    return Markup("{}<br><small>{}</small>").format(number(reached.value, _DIGITS), small)
+    return reached.value, Markup("{}<br><small>{}</small>").format(number(reached.value, _DIGITS), small)
 
 
 Courses = Mapping[str, Sequence[AttackedResult]]
@@ -148,15 +137,13 @@ def _draw(ax: Axes, name: str, courses: Courses, looks: Looks) -> None:
         marker = look.marker or "o"
         ax.plot(budgets, baseline, color=look.colour, linewidth=1.0, linestyle=DOTTED, alpha=0.7)
         ax.plot(budgets, allowed, color=look.colour, linestyle="none", marker=marker, **_RING)
-        ax.plot(budgets, reached, color=look.colour, linestyle=look.dashes)
         words = [
             f"{key}, ε = {loss(x)}: {number(y, _DIGITS)}"
             for x, y in zip(budgets, reached.tolist(), strict=True)
         ]
-        point(ax, budgets, reached, look.colour, words, marker=marker)
-        handles.append(entry(shortened(key), Look(look.colour, marker, look.dashes)))
-    titled(ax, _titled(name))
-    ax.set_xlabel("ε")
+        shown = replace(look, marker=marker)
+        handles.append(curve(ax, budgets, reached, shown, shortened(key), words))
+    titled(ax, _titled(name), x="ε")
     ring = entry("ε allows", Look(MUTED, "o"), line=False, **_RING)
     legend(ax, [*handles, ring, entry("nothing sent", Look(MUTED, "", DOTTED))])
 
@@ -195,11 +182,8 @@ def _draw_liars(ax: Axes, courses: Mapping[str, Sequence[tuple[float, float]]], 
     alone = Look(SERIES[0], "o")
     for name, look in told_apart(courses, {name: looks.get(name, alone) for name in courses}).items():
         shares, ranks = np.array(courses[name]).T
-        marker = look.marker or "o"
-        ax.plot(shares, ranks, color=look.colour, linestyle=look.dashes)
-        point(ax, shares, ranks, look.colour, _ranks_in_words(name, courses[name]), marker=marker)
-        handles.append(entry(shortened(name), Look(look.colour, marker, look.dashes)))
+        shown, words = replace(look, marker=look.marker or "o"), _ranks_in_words(name, courses[name])
+        handles.append(curve(ax, shares, ranks, shown, shortened(name), words))
     percent(ax.xaxis)
-    titled(ax, "Median rank")
-    ax.set_xlabel("share of liars")
+    titled(ax, "Median rank", x="share of liars")
     legend(ax, handles)

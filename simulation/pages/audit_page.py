@@ -1,14 +1,13 @@
 """The page of an audit: whether the promise stands in a sentence, and what every test measured in a table."""
 
-from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from simulation.analysis.columns import free_column, text_column, written_column
-from simulation.analysis.vocabulary import DASH, listed, loss, plural
-from simulation.pages.figures.drawing import render
-from simulation.pages.page import Section, page, render_template, table
-from simulation.storage.column import Column
+from markupsafe import Markup
+
+from simulation.analysis.vocabulary import listed, loss, plural
+from simulation.pages.drawing import render
+from simulation.pages.page import Cell, Section, cell, page, render_template, rows_table
 
 _Values = Mapping[str, Any]
 
@@ -33,7 +32,7 @@ def presets_page(presets: Sequence[_Values]) -> str:
     """Return the page of an audit of all presets, from their names, audit.json, or why there is none."""
     audits = [each["audit"] for each in presets if each["audit"]]
     own = [each["audit"] for each in presets if each["audit"] and not each["same_as"]]
-    overview = table("All presets", _PRESET_COLUMNS, presets)
+    overview = _presets_table(presets)
     sections = [Section("presets", "What every preset promises", (overview,))]
     sections += [_findings(own, folded=True)] if own else []
     words = "What devices send, audited for every preset; presets that send the same are audited once."
@@ -47,7 +46,7 @@ def _page(name: str, words: str, sentence: str, notes: list[str], sections: list
 
 
 def _findings(audits: Sequence[_Values], *, folded: bool = False) -> Section:
-    tables = [table(f"Tests of {values['name']}", _COLUMNS, values["findings"]) for values in audits]
+    tables = map(_findings_table, audits)
     reading = (
         "From all that two groups of devices send, whose profiles the promise makes hard to tell apart, the "
         "audit learns to tell them apart, which bounds ε from below; a test on noise counts reports that "
@@ -65,18 +64,15 @@ def _audit_sentence(values: _Values) -> str:
         return f"The promise is broken. {'; '.join(found)}."
     figures = values["promised"], values["lower_bound"]
     nearest = next(each for each in values["findings"] if (each["promised"], each["at_least"]) == figures)
+    # Of these, the exact loss is not that of all cases.
+    partly = [each for each in values["findings"] if each["exact"] and each["strength"] != "exact"]
     power = values["power"]
     return (
         f"No evidence against the promise of {_promise(nearest)}: what devices sent proves a loss of at "
         f"least {loss(nearest['at_least'])} ({nearest['test']}). The audit is {_word(power)}: it would see "
         f"a leak of twice the promise with probability {_probability(power)}."
-        + "".join(f" {each['test']}: {each['strength']}." for each in _partly_exact(values))
+        + "".join(f" {each['test']}: {each['strength']}." for each in partly)
     )
-
-
-def _partly_exact(values: _Values) -> list[_Values]:
-    """Return the findings whose exact loss is not that of all cases."""
-    return [each for each in values["findings"] if each["exact"] and each["strength"] != "exact"]
 
 
 def _presets_sentence(audits: Sequence[_Values], presets: int) -> str:
@@ -105,45 +101,38 @@ def _probability(power: float) -> str:
     return "above 0.99" if power >= 0.995 else f"{power:.2f} or more"
 
 
-def _strength(power: float | None) -> str:
-    return DASH if power is None else f"{_word(power)}, {_probability(power)}"
+def _strength(power: float | None) -> Cell:
+    return cell(power, lambda known: f"{_word(known)}, {_probability(known)}")
 
 
-def _preset_verdict(preset: _Values) -> str:
-    audit = preset["audit"]
-    if audit is None:
-        return f"not audited: {preset['reason'].partition('; accepted')[0]}"
-    same = f" (sends the same as {preset['same_as']})" if preset["same_as"] else ""
-    return (_STANDS if audit["holds"] else audit["verdict"]) + same
+def _findings_table(values: _Values) -> Markup:
+    rows: list[Sequence[Cell]] = [
+        (
+            each["test"],
+            each["unit"],
+            *(cell(each[key], loss) for key in ("promised", "charged", "at_least")),
+            each["defect"] or _STANDS,
+            (1.0, each["strength"]) if each["exact"] else _strength(each["power"]),
+        )
+        for each in values["findings"]
+    ]
+    promised = "ε promised", ("ε charged", "by the ledger"), ("ε at least", "measured")
+    headings = "test", "promise per", *promised, "verdict", _STRENGTH
+    return rows_table(f"Tests of {values['name']}", headings, rows)
 
 
-def _audited(key: str) -> Callable[[_Values], float | None]:
-    return lambda preset: preset["audit"] and preset["audit"][key]
+def _presets_table(presets: Sequence[_Values]) -> Markup:
+    rows: list[Sequence[Cell]] = []
+    for each in presets:
+        audit = each["audit"] or {}
+        verdict = f"not audited: {(each['reason'] or '').partition('; accepted')[0]}"
+        if audit:
+            same = f" (sends the same as {each['same_as']})" if each["same_as"] else ""
+            verdict = (_STANDS if audit["holds"] else audit["verdict"]) + same
+        losses = (cell(audit.get(key), loss) for key in ("promised", "lower_bound"))
+        rows.append((each["name"], *losses, _strength(audit.get("power")), verdict))
+    headings = "preset", "ε promised", ("ε at least", "measured"), _STRENGTH, "verdict"
+    return rows_table("All presets", headings, rows)
 
 
 _STRENGTH = "strength", "probability of seeing a twofold leak"
-
-_COLUMNS: tuple[Column[_Values], ...] = (
-    text_column("test", itemgetter("test")),
-    text_column("promise per", itemgetter("unit")),
-    written_column("ε promised", itemgetter("promised"), loss),
-    written_column("ε charged", itemgetter("charged"), loss, "by the ledger"),
-    written_column("ε at least", itemgetter("at_least"), loss, "measured"),
-    text_column("verdict", lambda finding: finding["defect"] or _STANDS),
-    free_column(
-        *_STRENGTH,
-        lambda finding: 1.0 if finding["exact"] else finding["power"],
-        lambda finding: finding["strength"] if finding["exact"] else _strength(finding["power"]),
-        numeric=False,
-    ),
-)
-
-_POWER = _audited("power")
-
-_PRESET_COLUMNS: tuple[Column[_Values], ...] = (
-    text_column("preset", itemgetter("name")),
-    written_column("ε promised", _audited("promised"), loss),
-    written_column("ε at least", _audited("lower_bound"), loss, "measured"),
-    free_column(*_STRENGTH, _POWER, lambda each: _strength(_POWER(each)), numeric=False),
-    text_column("verdict", _preset_verdict),
-)

@@ -21,13 +21,13 @@ from dprec.reports import DeviceChannel
 from simulation.analysis.columns import ResultColumn, SmallTable, run_table, tables_of_comparison, text_column
 from simulation.analysis.populations import Projection, check_population
 from simulation.analysis.protocol_results import declared_in_run, read_comparison
+from simulation.pages.accuracy import evaluation_plots
 from simulation.pages.audit_page import audit_page, presets_page
 from simulation.pages.comparison_page import comparison_page
-from simulation.pages.comparison_plots import evaluation_plots
 from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
+from simulation.pages.drawing import Draw, Plot, Rendered, render, to_figure
 from simulation.pages.evaluation_parts import evaluation_parts, representative_runs
-from simulation.pages.figures.drawing import Draw, Plot, Rendered, render, to_figure
-from simulation.pages.figures.looks import looks_of
+from simulation.pages.looks import looks_of
 from simulation.pages.page import table
 from simulation.pages.run_page import noise_plot, run_page, summary_plot
 from simulation.storage.directories import (

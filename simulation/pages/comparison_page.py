@@ -7,17 +7,28 @@ from markupsafe import Markup
 
 from simulation.analysis import attacks
 from simulation.analysis.answer import answer_sentences
-from simulation.analysis.gains import SETS_ONLY, same_figures
+from simulation.analysis.gains import POPULARITY, SETS_ONLY, same_figures
 from simulation.analysis.groups import read_groups
+from simulation.analysis.populations import Point, courses, population_sentence
 from simulation.analysis.protocol_results import (
     ComparisonFiles,
     at_reference,
     declared_in_comparison,
     notes_on_delta,
 )
-from simulation.analysis.vocabulary import QUICK_IN_WORDS, listed, plural
+from simulation.analysis.vocabulary import (
+    DASH,
+    QUICK_IN_WORDS,
+    TRUST_IN_WORDS,
+    grouped_by,
+    listed,
+    loss,
+    number,
+    plural,
+    size,
+)
+from simulation.pages.accuracy import evaluation_plots, noise_plots, population_plot
 from simulation.pages.attacks import attack_section
-from simulation.pages.comparison_plots import evaluation_plots, noise_section, users_section
 from simulation.pages.comparison_tables import (
     decision,
     grids,
@@ -31,12 +42,13 @@ from simulation.pages.deployment import (
     projection_section,
     reference_traffic,
 )
+from simulation.pages.drawing import Draw
 from simulation.pages.evaluation_parts import EvaluationPart, evaluation_parts
-from simulation.pages.figures.drawing import Draw
-from simulation.pages.figures.looks import looks_of
 from simulation.pages.groups import groups_section
-from simulation.pages.page import Section, bullets, figures, page, render_template
-from simulation.pages.populations import population_section
+from simulation.pages.looks import looks_of
+from simulation.pages.noise import noise_of_comparison
+from simulation.pages.page import Cell, Section, bullets, cell, figures, page, render_template, rows_table
+from simulation.pages.users import users_section
 from simulation.pages.words import comparison_in_words, data_in_words, merged_notes
 
 _UNPROVED = "the ε is {} and not proved; tables hold what is proved, and figures have a †."
@@ -130,7 +142,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
         attack_section(attacks.of_results(files.results), looks),
         groups_section(groups, [line for line in groups if (line.name, line.epsilon) in shown], looks),
         users_section(files, traffic, looks),
-        noise_section(files, looks),
+        Section("noise-section", "Noise of the mechanisms", (noise_of_comparison(files, looks),)),
         *published_section(files),
         *([projection_section(projected, population)] if population else []),
         _notes_section(files, parts),
@@ -161,3 +173,50 @@ def _progress(files: ComparisonFiles) -> str:
         f" {planned - len(files.unfinished)} of {plural(planned, 'run')} are finished, without "
         f"{_few(files.unfinished)}: load the page again while it runs; after an interrupt, --resume goes on."
     )
+
+
+def population_section(part: EvaluationPart) -> Section:
+    """Return the section, if any protocol was run with several numbers of users, or degrees of noise."""
+    noise = noise_plots(part)
+    if not part.courses:
+        return Section(f"tau{part.suffix}", part.titled("How much noise a protocol stands"), (noise,))
+    together = grouped_by(((each.ratings, each.budget or 0.0), each) for each in part.courses)
+    plots = [population_plot(*key, together[key], part) for key in sorted(together)]
+    content = population_sentence(part.courses) or "", _populations_table(part), [*plots, *noise]
+    return Section(f"users{part.suffix}", part.titled("How many users before it is worth it"), content)
+
+
+def _populations_table(part: EvaluationPart) -> Markup:
+    """Return from how many users on each protocol is worth it, and what it reaches at each number."""
+    lines, metric = part.courses, part.metric
+    results = [*part.results, *part.files.populations]
+    names = dict.fromkeys(each.name for each in results if each.baseline == POPULARITY)
+    beaten = dict.fromkeys(dict.fromkeys(course.base for course in lines), lines)
+    beaten |= {name: courses(results, metric, name) for name in names if name not in beaten}
+    needed = [
+        {(each.name, each.budget, each.ratings): each.users_needed for each in every}
+        for every in beaten.values()
+    ]
+
+    def reached(point: Point | None) -> tuple[float | None, str]:
+        if point is None:
+            return None, DASH
+        sent = point.result.mean("uplink_message_mean_per_user")
+        words = ["" if sent is None else size(sent), "by τ" if point.result.mean("represents") else ""]
+        written = number(point.accuracy, metric.digits - 1), ", ".join(filter(None, words))
+        return point.accuracy, Markup("{}<br><small>{}</small>").format(*written)
+
+    counts = sorted({point.users for course in lines for point in course.points})
+    rows: list[Sequence[Cell]] = [
+        (
+            course.name,
+            cell(course.budget, loss),
+            TRUST_IN_WORDS[course.points[0].result.trust],
+            *(each.get((course.name, course.budget, course.ratings)) for each in needed),
+            *map(reached, map({point.users: point for point in course.points}.get, counts)),
+        )
+        for course in lines
+    ]
+    users = [(f"beats {base}", "users") for base in beaten] + [(f"{each:,.0f}", "users") for each in counts]
+    caption = f"From how many users on: {metric.label}, and bytes of messages up"
+    return rows_table(caption, ["protocol", "ε", "trust", *users], rows)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from simulation.analysis.columns import figure_column, text_column, written_column
 from simulation.analysis.populations import METHOD, Projection, project
 from simulation.analysis.protocol_results import (
     ComparisonFiles,
@@ -13,9 +12,8 @@ from simulation.analysis.protocol_results import (
     reference_budget,
 )
 from simulation.analysis.vocabulary import size
-from simulation.pages.page import Section, table
+from simulation.pages.page import Cell, Section, cell, rows_table
 from simulation.pages.words import label_of
-from simulation.storage.column import Column
 from simulation.storage.files import Columns
 from simulation.storage.run_files import RunFiles, network_bytes_per_user, read_traffic
 
@@ -67,12 +65,15 @@ def projection_section(rows: Sequence[tuple[str, Projection]], population: float
         "HTTP, TLS, object trees, polls and visits, by a model with measured constants (simulation.network "
         "says how devices connect)."
     )
-    columns: list[Column[tuple[str, Projection]]] = [
-        text_column("traffic", lambda row: row[0]),
-        written_column("per day", lambda row: row[1].total, size),
-        written_column("from", lambda row: row[1].low, size, "95 % interval"),
-        written_column("to", lambda row: row[1].high, size, "95 % interval"),
-        figure_column("mean rate", "Mbit/s", lambda row: row[1].bits_per_second / 1e6, 2),
+    table: list[Sequence[Cell]] = [
+        (
+            label,
+            *(cell(each, size) for each in (projection.total, projection.low, projection.high)),
+            cell(projection.bits_per_second / 1e6, 2),
+        )
+        for label, projection in rows
     ]
-    projected = table(f"Projected traffic of {population:,.0f} users a day", columns, rows)
+    interval = "95 % interval"
+    headings = "traffic", "per day", ("from", interval), ("to", interval), ("mean rate", "Mbit/s")
+    projected = rows_table(f"Projected traffic of {population:,.0f} users a day", headings, table)
     return Section("projection", "Traffic of a deployment", (words, projected))

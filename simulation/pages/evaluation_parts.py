@@ -20,7 +20,7 @@ from simulation.analysis.protocol_results import (
     distinguishing_words,
 )
 from simulation.analysis.vocabulary import Metric
-from simulation.pages.figures.looks import Looks
+from simulation.pages.looks import Looks
 from simulation.storage.directories import REPORT
 
 Key = tuple[str, float | None]
@@ -56,7 +56,7 @@ class EvaluationPart:
         """Its main metric."""
         return self.evaluation.metric
 
-    @property
+    @cached_property
     def answer(self) -> Answer:
         """What is said of it first."""
         files = self.files

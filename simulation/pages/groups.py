@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
 
-from simulation.analysis.columns import figure_column, free_column, text_column, written_column
 from simulation.analysis.groups import GroupLine
 from simulation.analysis.vocabulary import DASH, grouped_by, loss, number, size
-from simulation.pages.figures.drawing import Panel, Plot, entry, legend, percent, point, titled
-from simulation.pages.figures.looks import INK, MOST_NAMED, SURFACE, Look, Looks, shortened, told_apart
-from simulation.pages.page import Section, table
-from simulation.storage.column import Column
+from simulation.pages.drawing import Panel, Plot, curve, entry, legend, percent, titled
+from simulation.pages.looks import INK, MOST_NAMED, SURFACE, Look, Looks, shortened, told_apart
+from simulation.pages.page import Cell, Section, cell, rows_table
 from simulation.storage.summary import GroupSummary
 
 if TYPE_CHECKING:
@@ -85,64 +82,57 @@ def _named(by: str, group: str) -> str:
 
 def _overview(lines: Sequence[GroupLine]) -> Markup:
     """Return a table with a line for each group and a column for each protocol at each budget."""
-    groups = grouped_by(((line.by, line.figures.group), line) for line in lines)
-    of_all = {key: {_label(line): line.figures for line in own} for key, own in groups.items()}
+    rated, labels = _of_ratings(lines), list(dict.fromkeys(map(_label, lines)))
 
-    def protocol(label: str) -> Column[tuple[str, str]]:
-        def value(group: tuple[str, str]) -> float | None:
-            return _accuracy(of_all[group][label]) if label in of_all[group] else None
+    def reached(figures: GroupSummary | None) -> tuple[float | None, str]:
+        if figures is None:
+            return None, DASH
+        written = number(_accuracy(figures), 3), _in_words(figures)
+        return _accuracy(figures), Markup("{}<br><small>{}</small>").format(*written)
 
-        def text(group: tuple[str, str]) -> str:
-            if label not in of_all[group]:
-                return DASH
-            figures = of_all[group][label]
-            reached, words = number(_accuracy(figures), 3), _in_words(figures)
-            return Markup("{}<br><small>{}</small>").format(reached, words)
+    rows: list[Sequence[Cell]] = []
+    for (by, group), own in grouped_by(((line.by, line.figures.group), line) for line in lines).items():
+        figures = {_label(line): line.figures for line in own}
+        alone = [cell(own[0].figures.rmse_alone, 3)] * rated
+        rows.append([_named(by, group), *alone, *(reached(figures.get(label)) for label in labels)])
+    marked = f"; * is more than by chance (p < {_SMALL:g})" if rated else ""
+    caption = f"{'RMSE' if rated else 'NDCG at 10'} of each group, and users worse off than alone{marked}"
+    return rows_table(caption, ["group", *["alone"] * rated, *labels], rows)
 
-        return free_column(label, "", value, text)
 
-    columns: list[Column[tuple[str, str]]] = [text_column("group", lambda key: _named(*key))]
-    if _of_ratings(lines):
-        columns.append(figure_column("alone", "", lambda key: groups[key][0].figures.rmse_alone, 3))
-    columns += map(protocol, dict.fromkeys(map(_label, lines)))
-    metric = "RMSE" if _of_ratings(lines) else "NDCG at 10"
-    marked = f"; * is more than by chance (p < {_SMALL:g})" if _of_ratings(lines) else ""
-    return table(f"{metric} of each group, and users worse off than alone{marked}", columns, list(groups))
+_Written = tuple[str | tuple[str, str], str, int | Callable[[float], str]]
+"""A heading, a figure of a group, and how it is written."""
+
+_COUNTS: Sequence[_Written] = (("users", "users", 0), ("test ratings", "test_ratings", 0))
+_RATED: Sequence[_Written] = (
+    *(("RMSE", "rmse", 4), ("MAE", "mae", 4), ("RMSE alone", "rmse_alone", 4)),
+    (("worse", "users"), "worse", "{:.1%}".format),
+    (("by chance", "users"), "worse_by_chance", "{:.1%}".format),
+    (("p", "of more than by chance"), "worse_p", "{:.2g}".format),
+)
+_LISTED: Sequence[_Written] = (("NDCG at 10", "ndcg_at_10", 4), ("recall at 20", "recall_at_20", 4))
+_OTHERS: Sequence[_Written] = (
+    ("popularity lift", "popularity_lift", 2),
+    ("coverage", "coverage", "{:.1%}".format),
+    (("bytes", "messages, per user"), "message_bytes", size),
+    (("ε per rating", "mean"), "epsilon_per_rating", loss),
+    (("ε per user", "mean"), "epsilon_per_user", loss),
+)
 
 
 def _every_figure(lines: Sequence[GroupLine], *, several: bool) -> Markup:
     """Return a table with all figures of every group."""
-
-    def figure(title: str, name: str, digits: int) -> Column[GroupLine]:
-        return figure_column(title, "", attrgetter(f"figures.{name}"), digits)
-
-    def written(title: str, name: str, how: Any, hint: str = "") -> Column[GroupLine]:
-        return written_column(title, attrgetter(f"figures.{name}"), how, hint)
-
-    named: list[Column[GroupLine]] = [
-        text_column("protocol", attrgetter("name")),
-        written_column("ε", attrgetter("epsilon"), loss),
-    ]
-    accuracy = [figure("NDCG at 10", "ndcg_at_10", 4), figure("recall at 20", "recall_at_20", 4)]
-    if _of_ratings(lines):
-        accuracy = [
-            *(figure("RMSE", "rmse", 4), figure("MAE", "mae", 4), figure("RMSE alone", "rmse_alone", 4)),
-            written("worse", "worse", "{:.1%}".format, "users"),
-            written("by chance", "worse_by_chance", "{:.1%}".format, "users"),
-            written("p", "worse_p", "{:.2g}".format, "of more than by chance"),
+    shown = [*_COUNTS, *(_RATED if _of_ratings(lines) else _LISTED), *_OTHERS]
+    rows: list[Sequence[Cell]] = [
+        [
+            *([line.name, cell(line.epsilon, loss)] if several else ()),
+            _named(line.by, line.figures.group),
+            *(cell(getattr(line.figures, name), written) for _, name, written in shown),
         ]
-    columns = [
-        *(named if several else ()),
-        text_column("group", lambda line: _named(line.by, line.figures.group)),
-        *(figure("users", "users", 0), figure("test ratings", "test_ratings", 0)),
-        *accuracy,
-        figure("popularity lift", "popularity_lift", 2),
-        written("coverage", "coverage", "{:.1%}".format),
-        written("bytes", "message_bytes", size, "messages, per user"),
-        written("ε per rating", "epsilon_per_rating", loss, "mean"),
-        written("ε per user", "epsilon_per_user", loss, "mean"),
+        for line in lines
     ]
-    return table("Every figure of every group", columns, lines)
+    headings = [*(["protocol", "ε"] if several else ()), "group", *(heading for heading, *_ in shown)]
+    return rows_table("Every figure of every group", headings, rows)
 
 
 _LETTERS = 56
@@ -205,13 +195,12 @@ def _draw(
         if shares:
             ring: Any = {"linestyle": "none", "marker": "o", "markerfacecolor": SURFACE}
             ax.plot(across, heights(own, beside), color=look.colour, **ring)
-        ax.plot(across, reached, color=look.colour, linestyle=look.dashes, linewidth=1.4)
         words = [
             f"{label}, {_named(by, group)}: " + (f"{height:.1%}" if shares else f"{height:.3f}")
             for group, height in zip(groups, reached, strict=True)
         ]
-        point(ax, across, reached, look.colour, words)
-        handles.append(entry(shortened(label, 40), Look(look.colour, "o", look.dashes)))
+        shown = Look(look.colour, "o", look.dashes)
+        handles.append(curve(ax, across, reached, shown, shortened(label, 40), words))
     if beside and not shares:
         every = [line for own in protocols.values() for line in own]
         ax.plot(places, heights(every, beside), color=INK, linewidth=1.2)
@@ -222,6 +211,5 @@ def _draw(
     names = [shortened(group, 14) for group in groups]
     step = math.ceil(len(groups) * (max(map(len, names)) + 3) / _LETTERS)
     ax.set_xticks(places[::step], names[::step])
-    titled(ax, title)
-    ax.set_xlabel(by)
+    titled(ax, title, x=by)
     legend(ax, handles, columns=1 if max(map(len, protocols)) > 20 else 2)

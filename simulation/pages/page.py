@@ -11,8 +11,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from simulation.pages.figures.drawing import Draw, Plot
-from simulation.pages.figures.looks import COLOURS
+from simulation.analysis.columns import free_column
+from simulation.analysis.vocabulary import DASH, number
+from simulation.pages.drawing import Draw, Plot
+from simulation.pages.looks import COLOURS
 from simulation.storage.column import Column, Line
 
 
@@ -71,6 +73,39 @@ def table(
     rows, buttons = list(zip(map(attributes, lines), cells, strict=True)), sortable and len(lines) > 1
     shown = {"buttons": buttons, "style": style, "first_shown": first_shown}
     return render_template("table.html", caption=caption, columns=columns, rows=rows, **shown)
+
+
+Cell = str | tuple[float | None, str] | None
+"""Text, or a number and how it is written; a dash for None."""
+
+
+def cell(value: float | None, written: int | Callable[[float], str]) -> tuple[float | None, str]:
+    """Return a number with so many decimals, or written in a way of its own; a dash for None."""
+    if value is None:
+        return None, DASH
+    return value, number(value, written) if isinstance(written, int) else written(value)
+
+
+def rows_table(
+    caption: str,
+    headings: Sequence[str | tuple[str, str]],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    sortable: bool = True,
+) -> Markup:
+    """Return a table of rows of cells; a heading may have a hint, such as a unit."""
+
+    def column(place: int, title: str, hint: str = "") -> Column[Sequence[Cell]]:
+        def parts(row: Sequence[Cell]) -> tuple[float | str | None, str]:
+            held = row[place]
+            return held if isinstance(held, tuple) else (held, DASH if held is None else held)
+
+        numeric = any(isinstance(row[place], tuple) for row in rows)
+        return free_column(title, hint, lambda row: parts(row)[0], lambda row: parts(row)[1], numeric=numeric)
+
+    titles = [(each,) if isinstance(each, str) else each for each in headings]
+    columns = [column(place, *title) for place, title in enumerate(titles)]
+    return table(caption, columns, rows, sortable=sortable)
 
 
 _SHOWN_NOTES = 5

@@ -1,8 +1,7 @@
 """The page of one run: its figures in a few sentences, a picture, large, and the sections behind them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,6 @@ from simulation.analysis.columns import (
     STATUS,
     ResultColumn,
     composed_column,
-    figure_column,
-    free_column,
-    text_column,
-    written_column,
 )
 from simulation.analysis.drawing import drawing_of
 from simulation.analysis.groups import GroupLine
@@ -41,24 +36,22 @@ from simulation.analysis.vocabulary import (
 )
 from simulation.pages.attacks import attack_section
 from simulation.pages.deployment import HOW_TO_PROJECT, projection_section, run_projections
-from simulation.pages.figures.drawing import Draw, Plot
-from simulation.pages.figures.looks import SERIES, Look
-from simulation.pages.figures.noise import alter_ego_plots, mixture_plots, noise_panels
-from simulation.pages.figures.users import (
+from simulation.pages.drawing import Draw, Plot
+from simulation.pages.groups import groups_section
+from simulation.pages.looks import SERIES, Look
+from simulation.pages.noise import alter_ego_plots, mixture_plots, noise_panels
+from simulation.pages.page import Cell, Section, cell, figures, page, render_template, rows_table
+from simulation.pages.users import (
     HELD_AGAINST,
     evaluated_rounds,
     has_periods,
     periods_panels,
     summary_panels,
 )
-from simulation.pages.groups import groups_section
-from simulation.pages.page import Section, figures, page, render_template, table
 from simulation.pages.words import components_in_words, run_in_words
 from simulation.protocols.domains import LearnedDomains
-from simulation.storage.column import Column
 from simulation.storage.run_files import RunFiles
 from simulation.storage.summary import NEARLY_ALL, DirectionSummary, RankingSummary, Summary
-from strategies.participation import RoundRecord
 
 
 def answer_sentence(summary: Summary) -> str:
@@ -128,13 +121,7 @@ def _privacy_in_words(result: ProtocolResult) -> str:
     # What the sum of losses keeps as well holds without a delta.
     beyond = "" if loss(any_two) == user and result.status == "proved" else f" {with_delta}"
     proved = NONE_PROVED if any_two is None else f"it is {loss(any_two)}{beyond}"
-    # A directory of an earlier version does not say.
-    beside = f"; for any two profiles {proved}" if _says_any_two(result) else ""
-    return f"ε is {listed(said)}{compared}{beside}"
-
-
-def _says_any_two(result: ProtocolResult) -> bool:
-    return "epsilon_any_two" in result.rows[0]
+    return f"ε is {listed(said)}{compared}; for any two profiles {proved}"
 
 
 def _bound(proved: float | None, claimed: float | None, word: str) -> str:
@@ -147,11 +134,13 @@ def _bound(proved: float | None, claimed: float | None, word: str) -> str:
 
 def _tiles(summary: Summary) -> Markup:
     result, accuracy = result_of(summary), summary.accuracy.metrics()
-    tiles = [
-        (_headed(metric, summary), f"{value:.{metric.digits}f}", _beside(metric, summary))
-        for metric in headlines(metrics_of([result]))
-        if (value := accuracy.get(metric.column)) is not None
-    ]
+    tiles = []
+    for metric in headlines(metrics_of([result])):
+        if (value := accuracy.get(metric.column)) is not None:
+            baseline, at = _against(summary, metric), f" at {summary.accuracy.k}"
+            known = "" if baseline is None else f"; {number(baseline, metric.digits)} with nothing sent"
+            named = metric.label + at * metric.column.endswith("_at_k")
+            tiles.append((named, f"{value:.{metric.digits}f}", metric.direction + known))
     tiles.append((STATUS.title, result.status, vocabulary.TRUST_IN_WORDS[result.trust]))
     tiles += _loss_tiles(result)
     tiles.append((SERVER_SEES.title, result.server_sees, plural(summary.traffic.rounds, "round")))
@@ -172,8 +161,7 @@ def _loss_tiles(result: ProtocolResult) -> Iterator[tuple[str, str, str]]:
             yield _tile(column, result)
     if composed is not None and composed != result.epsilon("user"):
         yield _tile(composed_column([result]), result)
-    if _says_any_two(result):
-        yield _tile(ANY_TWO, result)
+    yield _tile(ANY_TWO, result)
 
 
 def _tile(column: ResultColumn, result: ProtocolResult) -> tuple[str, str, str]:
@@ -183,28 +171,18 @@ def _tile(column: ResultColumn, result: ProtocolResult) -> tuple[str, str, str]:
     return column.title, figure, detail
 
 
-def _beside(metric: Metric, summary: Summary) -> str:
-    baseline = _against(summary, metric)
-    words = "" if baseline is None else f"; {number(baseline, metric.digits)} with nothing sent"
-    return metric.direction + words
-
-
-def _headed(metric: Metric, summary: Summary) -> str:
-    return f"{metric.label} at {summary.accuracy.k}" if metric.column.endswith("_at_k") else metric.label
-
-
 def summary_plot(run: RunFiles) -> Plot:
     """Return the figure of a run's three answers."""
     metric = main_metric(run.summary.accuracy.metrics())
     reading = ""
-    if metric and not run.summary.dataset.scale:
-        reading = "Test items among the first of each list. "
-    elif has_periods(run):
+    if has_periods(run):
         reading = "Accuracy: one point per period. "
     elif metric and len(evaluated_rounds(run.rounds, metric)) > 1:
         reading = "Accuracy: one point per evaluated round. "
-    elif metric:
+    elif metric and run.summary.dataset.scale:
         reading = "Dots and bars: median, middle 50 % and 90 % of the predictions; dashed: perfect ones. "
+    elif metric:
+        reading = "Test items among the first of each list. "
     return Plot(
         "summary",
         "The run at a glance",
@@ -303,24 +281,20 @@ def user_table(run: RunFiles) -> Markup:
     """Return how every figure that applies is distributed over the users."""
     privacy = run.summary.privacy
     compared = profiles_compared(privacy.epsilon_per_user.max, hides_rated_items=privacy.hides_rated_items)
-    lines: list[Sequence[Any]] = []
+    rows: list[Sequence[Cell]] = []
     for column, label in _USER_FIGURES.items():
         known = run.traffic[column][np.isfinite(run.traffic[column])]
         if known.size:
             statistics = [float(known.mean()), *np.percentile(known, (0, 5, 50, 95, 100)).tolist()]
-            lines.append((f"{label}{compared}" if "per user" in label else label, *statistics))
+            written = loss if "ε" in label else _count
+            named = f"{label}{compared}" if "per user" in label else label
+            rows.append([named, *(cell(each, written) for each in statistics)])
+    return rows_table(f"How {run.summary.traffic.users:,} users differ", ("per user", *_STATISTICS), rows)
 
-    def statistic(place: int, name: str) -> Column[Sequence[Any]]:
-        def text(line: Sequence[Any]) -> str:
-            value = line[place]
-            digits = 0 if value == round(value) or value >= 100 else 1
-            return loss(value) if "ε" in line[0] else number(value, digits)
 
-        return free_column(name, "", itemgetter(place), text)
-
-    columns: list[Column[Sequence[Any]]] = [text_column("per user", itemgetter(0))]
-    columns += [statistic(place, name) for place, name in enumerate(_STATISTICS, start=1)]
-    return table(f"How {run.summary.traffic.users:,} users differ", columns, lines)
+def _count(value: float) -> str:
+    """Write a count, or the mean of counts."""
+    return number(value, 0 if value == round(value) or value >= 100 else 1)
 
 
 def _example_section(run: RunFiles) -> Section:
@@ -329,13 +303,14 @@ def _example_section(run: RunFiles) -> Section:
     if run.example is None:
         return Section("example", title, ())
     names = run.summary.item_names
-    columns: list[Column[tuple[str, float, float]]] = [
-        text_column("item", lambda line: names.get(line[0], line[0])),
-        written_column("true rating", itemgetter(1), "{:g}".format),
-        figure_column("prediction", "", itemgetter(2), 2),
+    rows: list[Sequence[Cell]] = [
+        (names.get(item, item), cell(rating, "{:g}".format), cell(prediction, 2))
+        for item, rating, prediction in run.example.predicted
     ]
-    shown = table(f"Test ratings of user {run.example.user}", columns, run.example.predicted)
-    return Section("example", title, (shown,))
+    headings = "item", "true rating", "prediction"
+    return Section(
+        "example", title, (rows_table(f"Test ratings of user {run.example.user}", headings, rows),)
+    )
 
 
 def ranking_sections(run: RunFiles) -> list[Section]:
@@ -356,20 +331,15 @@ def ranking_sections(run: RunFiles) -> list[Section]:
         ranking: RankingSummary | None = getattr(run.summary.accuracy, name)
         if ranking is not None:
             caption = f"{title}; means over {ranking.users:,} users with {hit}"
-            content = f"Lists by {by}.", _ranking_table(caption, ranking)
+            rows: list[Sequence[Cell]] = [
+                (key.removesuffix("_at").replace("_", " "), *(cell(at[each], 4) for each in ranking.ndcg_at))
+                for key, at in ranking
+                if key.endswith("_at") and at
+            ]
+            headings = ["metric", *(f"at {each}" for each in ranking.ndcg_at)]
+            content = f"Lists by {by}.", rows_table(caption, headings, rows)
             sections.append(Section("ranking", "Ranking over the catalogue", content))
     return sections
-
-
-def _ranking_table(caption: str, ranking: RankingSummary) -> Markup:
-    def at(cutoff: int) -> Column[tuple[str, Mapping[int, float | None]]]:
-        return figure_column(f"at {cutoff}", "", lambda line: line[1][cutoff], 4)
-
-    columns: list[Column[tuple[str, Mapping[int, float | None]]]] = [
-        text_column("metric", lambda line: line[0].removesuffix("_at").replace("_", " "))
-    ]
-    columns += map(at, ranking.ndcg_at)
-    return table(caption, columns, [each for each in ranking if each[0].endswith("_at") and each[1]])
 
 
 def _periods_section(run: RunFiles) -> Section:
@@ -420,38 +390,41 @@ def _symbols_in_words(channel: Channel) -> str:
 
 def _rounds_section(run: RunFiles) -> Section:
     """Return the table of the rounds, if there are any."""
-
-    def measured(metric: Metric) -> Column[RoundRecord]:
-        return figure_column(
-            metric.label, "", lambda record: (record.accuracy or {}).get(metric.column), metric.digits
-        )
-
-    every = map(measured, metrics_of([result_of(run.summary)]))
-    columns = [
-        *(figure_column(name, "", attrgetter(name), 0) for name in ("round", "replies", "failures")),
-        *(each for each in every if any(each.value(record) is not None for record in run.rounds)),
-        figure_column("up", "message bytes", attrgetter("uplink_message_bytes"), 0),
-        figure_column("down", "message bytes", attrgetter("downlink_message_bytes"), 0),
-        figure_column("seconds", "", attrgetter("seconds"), 2),
+    metrics = [
+        each
+        for each in metrics_of([result_of(run.summary)])
+        if any((record.accuracy or {}).get(each.column) is not None for record in run.rounds)
     ]
-    shown = table("Rounds, all users together", columns, run.rounds) if run.rounds else ""
+    rows: list[Sequence[Cell]] = [
+        (
+            *(cell(each, 0) for each in (record.round, record.replies, record.failures)),
+            *(cell((record.accuracy or {}).get(each.column), each.digits) for each in metrics),
+            *(cell(each, 0) for each in (record.uplink_message_bytes, record.downlink_message_bytes)),
+            cell(record.seconds, 2),
+        )
+        for record in run.rounds
+    ]
+    headings: list[str | tuple[str, str]] = [
+        *("round", "replies", "failures", *(each.label for each in metrics)),
+        *(("up", "message bytes"), ("down", "message bytes"), "seconds"),
+    ]
+    shown = rows_table("Rounds, all users together", headings, rows) if rows else ""
     return Section("rounds-section", "Round by round", (shown,))
 
 
 def _completion_section(run: RunFiles) -> Section:
     """Return the section on what the completion learned, with figures, if it reports anything."""
     learned, domains = run.summary, run.summary.domains
-    rows = [
+    rows: list[Sequence[Cell]] = [
         (key.replace("x_sim", "X-Sim").replace("_", " "), _shown(value))
         for key, value in learned.completion_diagnostics.items()
         if not isinstance(value, dict)
     ]
-    columns = [text_column("diagnostic", itemgetter(0)), text_column("value", itemgetter(1))]
     content = (
         [] if learned.mixture is None else mixture_plots(learned.mixture),
         "" if domains is None else _layers_table(domains),
         [] if domains is None else alter_ego_plots(domains, learned.item_names),
-        table("Diagnostics", columns, rows, sortable=False) if rows else "",
+        rows_table("Diagnostics", ("diagnostic", "value"), rows, sortable=False) if rows else "",
     )
     return Section("completion-section", f"What the completion learned ({learned.completion})", content)
 
@@ -466,13 +439,12 @@ def _layers_table(domains: LearnedDomains) -> Markup:
         "edges, NN to NB": "edges_from_away",
         "edges, NB to BB": "edges_to_bridges",
     }
-    lines = [(words, *(getattr(side, name) for side in sides)) for words, name in layers.items()]
-    lines.append(("edges between the domains", domains.edges_between, domains.edges_between))
-    columns = [text_column("items", itemgetter(0))]
-    columns += [
-        figure_column(side.name, "", itemgetter(place), 0) for place, side in enumerate(sides, start=1)
+    rows: list[Sequence[Cell]] = [
+        (words, *(cell(getattr(side, name), 0) for side in sides)) for words, name in layers.items()
     ]
-    return table("The two domains as layers", columns, lines, sortable=False)
+    rows.append(("edges between the domains", *[cell(domains.edges_between, 0)] * 2))
+    headings = ["items", *(side.name for side in sides)]
+    return rows_table("The two domains as layers", headings, rows, sortable=False)
 
 
 def _shown(value: Any) -> str | None:

@@ -9,7 +9,12 @@ from dprec.completion import COMPLETIONS
 from dprec.components import Registry, summary_of
 from dprec.mechanisms import MECHANISMS
 from dprec.schedules import SCHEDULES
-from simulation.analysis.protocol_results import ComparisonFiles, ProtocolResult, by_evaluation
+from simulation.analysis.protocol_results import (
+    ComparisonFiles,
+    ProtocolResult,
+    by_evaluation,
+    reference_budget,
+)
 from simulation.analysis.vocabulary import listed, plural
 from simulation.configuration.strict_yaml import at
 from simulation.protocols import PROTOCOLS
@@ -91,15 +96,12 @@ def data_in_words(files: ComparisonFiles) -> str:
     """Describe the ratings of a comparison, and what its protocols were given."""
     first = [own[0].rows[0] for own in by_evaluation(files.results).values()]
     populations = dict.fromkeys(
-        _population({**row, "kind": row.get("dataset")}, lists=_is_of_lists(row)) for row in first
+        _population({**row, "kind": row.get("dataset")}, lists=row.get("ndcg_at_10") not in (None, ""))
+        for row in first
     )
     return " ".join(
         [*populations, f"Every protocol with a budget was given the same ε per {files.matched_unit}."]
     )
-
-
-def _is_of_lists(row: Mapping[str, Any]) -> bool:
-    return row.get("ndcg_at_10") not in (None, "")
 
 
 def _population(dataset: Mapping[str, Any], *, lists: bool) -> str:
@@ -134,6 +136,12 @@ def label_of(result: ProtocolResult, reference: float | None) -> str:
     if result.budget is None or result.budget == reference:
         return result.name
     return f"{result.name} (ε {result.budget:g})"
+
+
+def at_budget(files: ComparisonFiles) -> str:
+    """Return what a caption says of the budget at which protocols are shown."""
+    reference = reference_budget(files.results)
+    return "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
 
 
 def _about(registry: Registry[Any], kind: str) -> str:

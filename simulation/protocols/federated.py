@@ -15,7 +15,7 @@ import numpy as np
 from dprec import accounting
 from dprec.arrays import Floats, Ints
 from dprec.attacks import Transcript
-from dprec.attacks.uploads import added_up
+from dprec.attacks.transcript import added_up
 from dprec.completion import Profiles
 from dprec.components import naming, option
 from dprec.errors import SettingError, within

@@ -12,7 +12,7 @@ import numpy as np
 from dprec import accounting
 from dprec.arrays import AnyInts, Bools, Floats, offsets, segments
 from dprec.attacks import Broadcast, Transcript
-from dprec.attacks.uploads import added_up
+from dprec.attacks.transcript import added_up
 from dprec.channel import Channel
 from dprec.completion import Profiles, StepOptions, check_rank, inner_products, solve_user_factors
 from dprec.components import Options, option

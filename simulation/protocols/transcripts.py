@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from dprec.arrays import AnyInts, Floats, Ints, offsets
 from dprec.attacks import Transcript
-from dprec.attacks.uploads import Answered, Upload, of_normal_noise, of_signs
+from dprec.attacks.transcript import Answered, Upload, of_normal_noise, of_signs
 from dprec.completion import Completed, Profiles
 from dprec.federated import FederatedModel, UpdateCode, of_holders
 from dprec.gradients import GradientReport

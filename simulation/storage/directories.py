@@ -84,6 +84,8 @@ class _Lock:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(str(folder), "another process writes to it", "a new directory") from None
+        except OSError:
+            pass  # a file system without locks
 
 
 _LOCKS: WeakValueDictionary[Path, _Lock] = WeakValueDictionary()

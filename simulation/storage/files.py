@@ -4,7 +4,6 @@ import csv
 import errno
 import gzip
 import io
-import json
 import os
 import tempfile
 import zipfile
@@ -18,7 +17,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dprec import formats
-from dprec.errors import InputError, RunError, accepted_by, shown
+from dprec.components import first_error
+from dprec.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -116,25 +116,8 @@ def parse_document(model: type[_DocumentT], text: str, where: str) -> _DocumentT
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-    kind, context = first["type"], first.get("ctx", {})
-    if kind == "json_invalid":
-        raise InputError(where, str(context["error"]), "a JSON object")
-    key = f"{where}: {'.'.join(map(str, first['loc']))}" if first["loc"] else where
-    if kind == "missing":
-        raise InputError(key, "missing", "the key, as `dprec run` writes it")
-    if kind == "extra_forbidden":
-        raise InputError(key, "an unknown key", "the keys that `dprec run` writes")
-    accepted = _ACCEPTED[kind].format(**context) if kind in _ACCEPTED else accepted_by(first)
-    raise InputError(key, shown(json.dumps(first["input"])), accepted)
-
-
-_ACCEPTED = {
-    "dict_type": "a mapping",
-    "model_type": "a JSON object",
-    "too_short": "a list of at least {min_length}",
-}
-"""What is accepted, by pydantic's type of error, where JSON has another word for it."""
+        first = first_error(error, model)
+    raise InputError(f"{where}: {first.key}" if first.key else where, first.found, first.accepted)
 
 
 def write_archive(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:

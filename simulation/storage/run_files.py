@@ -345,12 +345,11 @@ def shown_names(names: Mapping[str, str], test: Ratings, domains: LearnedDomains
 RANK = "rank"
 """Column of the predictions of implicit data."""
 
-_PREDICTION_TYPES: dict[str, type[np.number[Any]]] = {"rating": np.float64, "prediction": np.float64}
-
 
 def _prediction_types(summary: Summary) -> dict[str, type[np.number[Any]]]:
     """Return the numeric columns of the predictions of a run."""
-    return _PREDICTION_TYPES | ({} if summary.dataset.scale else {RANK: np.float64})
+    names = ("rating", "prediction") if summary.dataset.scale else ("rating", "prediction", RANK)
+    return dict.fromkeys(names, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,7 +433,7 @@ def read_run(directory: Path) -> RunFiles:
         Naming the file that is damaged, or does not fit the summary.
     """
     summary = read_summary(directory)
-    path = directory / directories.PREDICTIONS
+    path, told = directory / directories.PREDICTIONS, directory / directories.MESSAGES
     return RunFiles(
         config=read_yaml(directory / directories.CONFIG),
         summary=summary,
@@ -443,13 +442,10 @@ def read_run(directory: Path) -> RunFiles:
         predictions=files.read_columns(path, _prediction_types(summary), files.FROM_RUN),
         channel=read_device_channel(directory),
         example=read_example(path),
-        messages=_read_messages(directory),
+        messages=(
+            files.parse_document(UserMessages, files.read_text(told), str(told)) if told.exists() else None
+        ),
     )
-
-
-def _read_messages(directory: Path) -> UserMessages | None:
-    path = directory / directories.MESSAGES
-    return files.parse_document(UserMessages, files.read_text(path), str(path)) if path.exists() else None
 
 
 def read_rounds(directory: Path, summary: Summary) -> tuple[RoundRecord, ...]:

@@ -55,9 +55,7 @@ def required(extra: str) -> Any:
         raise InputError("track", f"{extra}, but {package} is not installed", accepted) from None
 
 
-_TRACKED = "tracked.csv"
-
-_HEADER = ["round", "figure", "value"]
+_TRACKED, _HEADER = "tracked.csv", ["round", "figure", "value"]
 
 
 class _CsvTracker:
@@ -70,123 +68,100 @@ class _CsvTracker:
         path = directory / _TRACKED
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            new = not path.exists() or not path.stat().st_size
-            if not new:
-                _check_header(path)
-            self._file = path.open("a", newline="", encoding="utf-8")
+            self._file = path.open("a+", newline="", encoding="utf-8", errors="replace")
         except OSError as error:
             raise unusable(path, error) from None
         self._writer = csv.writer(self._file, lineterminator="\n")
-        if new:
+        self._file.seek(0)
+        first = self._file.readline(100).strip()
+        if not first:
             self._writer.writerow(_HEADER)
+        elif first != ",".join(_HEADER):
+            self._file.close()
+            raise InputError(str(path), "a file of something else", "a new directory")
 
     def settings(self, values: Mapping[str, Scalar]) -> None:
-        """Keep nothing: config.yaml is in the same directory."""
+        pass
 
     def figures(self, values: Mapping[str, float], round_index: int | None) -> None:
-        """Append a line per figure."""
         place = "" if round_index is None else round_index
         self._writer.writerows([place, figure, value] for figure, value in values.items())
         self._file.flush()
 
     def close(self, failure: str | None) -> None:
-        """Close the file."""
         self._file.close()
 
 
-def _check_header(path: Path) -> None:
-    """Refuse a file that does not begin as this one does."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        if file.readline(100).strip() != ",".join(_HEADER):
-            raise InputError(str(path), "a file of something else", "a new directory")
-
-
-_EXPERIMENT = "dprec"
+_DPREC = "dprec"
+"""The experiment or project that runs belong to."""
 
 _PARAMETERS_AT_ONCE = 100
 """MLflow refuses more in one request."""
 
 
 class _MlflowTracker:
-    """Keeps settings as parameters and figures as metrics, whose step is the round."""
+    """Keeps settings as parameters and figures as metrics, whose step is the round.
+
+    Those of the whole run begin with ``final.`` and have no step.
+    """
 
     def __init__(self, name: str, directory: Path) -> None:
         self._mlflow = required("mlflow")
         if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
-            self._mlflow.set_experiment(_EXPERIMENT)
+            self._mlflow.set_experiment(_DPREC)
         self._mlflow.start_run(run_name=name)
 
     def settings(self, values: Mapping[str, Scalar]) -> None:
-        """Log the parameters."""
         pairs = list(values.items())
         for start in range(0, len(pairs), _PARAMETERS_AT_ONCE):
             self._mlflow.log_params(dict(pairs[start : start + _PARAMETERS_AT_ONCE]))
 
     def figures(self, values: Mapping[str, float], round_index: int | None) -> None:
-        """Log metrics; those of the whole run under ``final.``, without a step."""
         if round_index is None:
             self._mlflow.log_metrics({f"final.{figure}": value for figure, value in values.items()})
         else:
             self._mlflow.log_metrics(dict(values), step=round_index)
 
     def close(self, failure: str | None) -> None:
-        """End the run as finished or failed."""
         self._mlflow.end_run("FINISHED" if failure is None else "FAILED")
-
-
-_FOLDER = "tensorboard"
 
 
 class _TensorboardTracker:
     """Writes figures as scalars, whose step is the round, and settings as a text."""
 
     def __init__(self, name: str, directory: Path) -> None:
-        writers = required("tensorboard")
-        self._writer = writers.SummaryWriter(str(directory / _FOLDER / name))
+        self._writer = required("tensorboard").SummaryWriter(str(directory / "tensorboard" / name))
 
     def settings(self, values: Mapping[str, Scalar]) -> None:
-        """Write the settings, a line for each."""
-        text = "\n".join(f"    {key}: {value}" for key, value in values.items())
-        self._writer.add_text("settings", text)
+        self._writer.add_text("settings", "\n".join(f"    {key}: {value}" for key, value in values.items()))
 
     def figures(self, values: Mapping[str, float], round_index: int | None) -> None:
-        """Write scalars; those of the whole run under final/."""
+        of = ("final",) if round_index is None else ("rounds", round_index)
         for figure, value in values.items():
-            if round_index is None:
-                self._writer.add_scalar(f"final/{figure}", value)
-            else:
-                self._writer.add_scalar(f"rounds/{figure}", value, round_index)
+            self._writer.add_scalar(f"{of[0]}/{figure}", value, *of[1:])
         self._writer.flush()
 
     def close(self, failure: str | None) -> None:
-        """Close the file."""
         self._writer.close()
-
-
-_PROJECT = "dprec"
 
 
 class _WandbTracker:
     """Keeps settings as the run's configuration, rounds as its history, and figures as its summary."""
 
     def __init__(self, name: str, directory: Path) -> None:
-        wandb = required("wandb")
-        project = os.environ.get("WANDB_PROJECT", _PROJECT)
-        self._run = wandb.init(project=project, name=name, dir=str(directory))
+        project = os.environ.get("WANDB_PROJECT", _DPREC)
+        self._run = required("wandb").init(project=project, name=name, dir=str(directory))
 
     def settings(self, values: Mapping[str, Scalar]) -> None:
-        """Keep the configuration."""
         self._run.config.update(dict(values))
 
     def figures(self, values: Mapping[str, float], round_index: int | None) -> None:
-        """Log a round, or update the summary."""
         if round_index is None:
             self._run.summary.update(dict(values))
         else:
             self._run.log(dict(values), step=round_index)
 
     def close(self, failure: str | None) -> None:
-        """Finish the run; an exit code of 1 marks it as failed."""
         self._run.finish(exit_code=0 if failure is None else 1)
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -37,9 +38,6 @@ from simulation.storage.files import Document, Stamped, csv_of_rows, parse_docum
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-_Judge = Callable[[dict[str, "Scalar"]], "Judgement"]
-"""Runs a configuration with some settings."""
-
 
 class Judgement(Document):
     """What a trial has shown."""
@@ -55,48 +53,6 @@ class Trial(Document):
 
     settings: dict[str, Scalar] = Field(description="Settings by dotted key.")
     judgement: Judgement
-
-
-def check_installed() -> None:
-    """Refuse to tune without Optuna."""
-    try:
-        import optuna  # noqa: F401
-    except ImportError:
-        raise InputError("tune", "Optuna is not installed", "pip install 'dprec[tune]'") from None
-
-
-class Study:
-    """Chooses the settings of one configuration's trials; the first has those that it starts from."""
-
-    def __init__(self, space: Space, start: dict[str, Scalar], *, lower_is_better: bool, seed: int) -> None:
-        import optuna
-
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._failed = optuna.trial.TrialState.FAIL
-        self._distributions = {key: part.distribution() for key, part in space.items()}
-        self._study = optuna.create_study(
-            direction="minimize" if lower_is_better else "maximize",
-            sampler=optuna.samplers.TPESampler(seed=seed % 2**32),
-        )
-        self._study.enqueue_trial(start)
-
-    def trial(self, judge: _Judge) -> Trial:
-        """Carry out the next trial."""
-        asked = self._study.ask(self._distributions)
-        settings = dict(asked.params)
-        judgement = judge(settings)
-        state = self._failed if judgement.value is None else None
-        self._study.tell(asked, judgement.value, state=state)
-        return Trial(settings=settings, judgement=judgement)
-
-
-def best_trial(trials: Sequence[Trial], *, lower_is_better: bool) -> Trial | None:
-    """Return the best trial, of equal ones the first; None if none could be run."""
-    judged: list[tuple[float, Trial]] = [
-        (trial.judgement.value, trial) for trial in trials if trial.judgement.value is not None
-    ]
-    sign = 1 if lower_is_better else -1
-    return min(judged, key=lambda pair: sign * pair[0])[1] if judged else None
 
 
 TUNING, TRIALS, TABLE_OF_TRIALS = "tuning.yaml", "trials.json", "trials.csv"
@@ -150,13 +106,6 @@ def _rows(trials: Mapping[str, Sequence[Trial]]) -> Iterable[dict[str, object]]:
     for name, own in trials.items():
         for place, trial in enumerate(own):
             yield {"name": name, "trial": place, **trial.judgement.model_dump(), **trial.settings}
-
-
-def check_replayed(trial: Trial, stored: Trial, path: Path) -> None:
-    """Refuse stored trials that this tuning would not have chosen."""
-    if trial.settings != stored.settings:
-        accepted = "trials of the same version of Optuna, or a new directory"
-        raise InputError(str(path / TRIALS), "other settings than would be tried", accepted)
 
 
 Scalar = bool | int | float | str
@@ -410,7 +359,8 @@ def tune_configurations(
     progress: Progress = silent,
 ) -> list[Tuned]:
     """Carry out the trials; see `dprec.tune`."""
-    check_installed()
+    if find_spec("optuna") is None:
+        raise InputError("tune", "Optuna is not installed", "pip install 'dprec[tune]'")
     tuning.check()
     if not configs:
         raise InputError("tune", "no configurations", "at least one")
@@ -423,37 +373,49 @@ def tune_configurations(
     done: dict[str, list[Trial]] = {}
     results = []
     for name, config in by_name.items():
-        chosen, carried_out = _trials(config, spaces[name], tuning)
+        study = _Study(config, spaces[name], tuning)
         earlier = iter(known.get(name, [])[: tuning.trials])
         done[name] = []
         for _ in range(tuning.trials):
-            done[name].append(carried_out(next(earlier, None), directory.path))
+            done[name].append(study.trial(next(earlier, None), directory.path))
             directory.write(known | done)
             progress("tuning", sum(map(len, done.values())), tuning.trials * len(by_name))
-        results.append(_tuned(config, spaces[name], chosen, done[name], directory))
+        results.append(_tuned(config, spaces[name], study.metric, done[name], directory))
     return results
 
 
-def _trials(
-    config: RunConfig, space: Space, tuning: Tuning
-) -> tuple[Metric, Callable[[Trial | None, Path], Trial]]:
-    """Return the metric of a configuration's trials, and what carries out the next one.
+class _Study:
+    """The trials of one configuration, one after the other; the first has the settings as they are."""
 
-    The latter takes the trial if it was carried out earlier, and where that is stored.
-    """
-    fit, judging = validation_parts(config, tuning.seed)
-    chosen = _metric(tuning.metric, judging)
-    lower = chosen.lower_is_better
-    study = Study(space, current(config, space), lower_is_better=lower, seed=tuning.seed)
+    def __init__(self, config: RunConfig, space: Space, tuning: Tuning) -> None:
+        import optuna
 
-    def carry_out(stored: Trial | None, path: Path) -> Trial:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._config = config
+        self._fit, self._judging = validation_parts(config, tuning.seed)
+        self.metric = _metric(tuning.metric, self._judging)
+        self._failed = optuna.trial.TrialState.FAIL
+        self._distributions = {key: part.distribution() for key, part in space.items()}
+        self._study = optuna.create_study(
+            direction="minimize" if self.metric.lower_is_better else "maximize",
+            sampler=optuna.samplers.TPESampler(seed=tuning.seed % 2**32),
+        )
+        self._study.enqueue_trial(current(config, space))
+
+    def trial(self, stored: Trial | None, path: Path) -> Trial:
+        """Carry out the next trial, or take it from where it was stored in a directory."""
+        asked = self._study.ask(self._distributions)
+        settings = dict(asked.params)
         if stored is None:
-            return study.trial(lambda settings: _judged(config, settings, fit, judging, chosen))
-        trial = study.trial(lambda _: stored.judgement)
-        check_replayed(trial, stored, path)
-        return trial
-
-    return chosen, carry_out
+            judgement = _judged(self._config, settings, self._fit, self._judging, self.metric)
+        elif settings == stored.settings:
+            judgement = stored.judgement
+        else:
+            accepted = "trials of the same version of Optuna, or a new directory"
+            raise InputError(str(path / TRIALS), "other settings than would be tried", accepted)
+        state = self._failed if judgement.value is None else None
+        self._study.tell(asked, judgement.value, state=state)
+        return Trial(settings=settings, judgement=judgement)
 
 
 def _request(configs: Mapping[str, RunConfig], spaces: Mapping[str, Space], tuning: Tuning) -> str:
@@ -500,7 +462,9 @@ def _tuned(
     config: RunConfig, space: Space, metric: Metric, trials: Sequence[Trial], directory: TuningDirectory
 ) -> Tuned:
     start = trials[0] if trials[0].settings == current(config, space) else None
-    best = best_trial(trials, lower_is_better=metric.lower_is_better)
+    judged = [trial for trial in trials if trial.judgement.value is not None]
+    choose = min if metric.lower_is_better else max
+    best = choose(judged, key=lambda trial: trial.judgement.value or 0.0, default=None)
     if best is None:
         return Tuned(config, metric, tuple(trials), start, None, None)
     chosen = load(config, [f"{key}={json.dumps(value)}" for key, value in best.settings.items()])

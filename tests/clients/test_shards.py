@@ -49,7 +49,7 @@ def test_users_read_the_same_wherever_shards_are_cut(
         monkeypatch.setattr(shards, "_RATINGS_PER_SHARD", most)
         folder = tmp_path / str(most)
         index = write_shards(folder, ratings)
-        assert len(index.shards) == {1: 20, 40: 6, 10_000: 1}[most]
+        assert len(index.sizes) == {1: 20, 40: 6, 10_000: 1}[most]
         read = ShardedRatings.open(folder)
         assert read.n_users == USERS
         for start, stop in ((0, USERS), (0, 0), (0, 1), (5, 7), (3, 20), (USERS, USERS)):

@@ -8,17 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from dprec.arrays import (
-    GrowingArray,
-    Pieces,
-    blocks,
-    find,
-    offsets,
-    places_of,
-    row_maxima,
-    rows_of,
-    segments,
-)
+from dprec.arrays import GrowingArray, Pieces, blocks, find, offsets, places_of, row_maxima, rows_of, segments
 from dprec.completion import COMPLETIONS, ItemAverage, MatrixFactorization
 from dprec.datasets import Synthetic
 from dprec.errors import InputError

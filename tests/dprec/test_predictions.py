@@ -24,7 +24,7 @@ from dprec.predictions import (
     words_of_ties,
 )
 from dprec.ratings import Ratings
-from tests.make import STARS
+from tests import make
 
 USERS, ITEMS = np.array([0, 0, 1]), np.array([2, 3, 4])
 
@@ -62,13 +62,7 @@ random = np.random.default_rng(3)
 # Few different predictions, so that ties are common.
 PREDICTED = random.integers(0, 4, (LIST_USERS, LIST_ITEMS)).astype(float)
 IS_RATED = random.random((LIST_USERS, LIST_ITEMS)) < np.linspace(0, 1, LIST_USERS)[:, None]
-RATED = Ratings.from_triples(
-    *np.nonzero(IS_RATED),
-    np.ones(IS_RATED.sum()),
-    STARS,
-    user_ids=np.arange(LIST_USERS),
-    item_ids=np.arange(LIST_ITEMS),
-)
+RATED = make.rated(IS_RATED)
 
 
 def predict(users: np.ndarray, items: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from dprec.binarization import FixedThreshold, MeanThreshold, is_binary
 from dprec.catalogue import ItemRows
 from dprec.errors import InputError
 from dprec.observations import EmbeddingRelease
-from dprec.ratings import RatingRows, Ratings, RatingScale
+from dprec.ratings import RatingRows, Ratings, RatingScale, _stable_order
 from tests.make import STARS
 from tests.refusals import refused_at
 
@@ -88,6 +88,19 @@ def test_the_order_of_the_rows_does_not_matter(ratings: Ratings, random: Any) ->
         ratings.scale,
     )
     assert_same(shuffled, ratings)
+
+
+@given(st.lists(st.integers(-50, 50) | st.integers(-(2**63), 2**63 - 1), min_size=1))
+def test_identifiers_are_numbered_in_their_order(users: list[int]) -> None:
+    ratings = Ratings.from_pairs(users, users)
+    assert ratings.user_ids.tolist() == ratings.item_ids.tolist() == sorted(set(users))
+    np.testing.assert_array_equal(ratings.items, np.arange(len(set(users))))
+
+
+@pytest.mark.parametrize("most", [5, 2**40, 2**62])
+def test_equal_numbers_are_ordered_as_they_come(most: int) -> None:
+    numbers = np.random.default_rng(1).integers(0, most, 5000) // (most // 5) * (most // 5)
+    np.testing.assert_array_equal(_stable_order(numbers), np.argsort(numbers, kind="stable"))
 
 
 @given(rating_matrices())

@@ -95,7 +95,7 @@ MECHANISMS_AND_SCALES: list[Row] = [
     ("other_thresholds", lambda: ThresholdBit(other_thresholds=0.1).channel(TWO_LEVELS, 5.0)),
     ("other_thresholds", lambda: ThresholdBit(threshold="drawn", other_thresholds=0.1).channel(STARS, 5.0)),
     ("histogram", lambda: FisherOptimal(histogram=(0.5, 0.5)).channel(STARS, 5.0)),
-    ("histogram", lambda: FisherOptimal(histogram=(1.0, 1.0, 1.0, 1.0, 0.0))),
+    ("histogram[4]", lambda: FisherOptimal(histogram=(1.0, 1.0, 1.0, 1.0, 0.0))),
     ("binarization", lambda: BinaryFlip(p1=0.3, p2=0.3).channel(STARS, 5.0)),
     ("p1", lambda: BinaryFlip(p1=0.0, p2=0.5)),
     ("symbols", lambda: MECHANISMS["zheng-laplace"](symbols=2)),
@@ -189,7 +189,6 @@ MODELS: list[Row] = [
             "mog-mf-variational": {"components": 0, "ridge": 0, "tolerance": -1.0, "iterations": 0},
             "one-bit": {"alpha": 0.0, "tau": -1.0, "sigma": 0.0},
             "nuclear-norm": {"rho": -1.0},
-            "calibrated": {"histogram": (0.2, 0.0, 0.3, 0.3, 0.2)},
         }.items()
         for key, value in settings.items()
     ),
@@ -200,6 +199,7 @@ MODELS: list[Row] = [
     ("bounded", lambda: OneBit(bounded=True, biases=True)),
     ("bounded", lambda: OneBit(bounded=True).check((10_000, 10_000))),
     ("binarization", lambda: OneBit().fit(make.observed(RATED), 0)),
+    ("histogram[1]", lambda: Calibrated(histogram=(0.2, 0.0, 0.3, 0.3, 0.2))),
     ("histogram", lambda: Calibrated(histogram=(1.0, 2.0)).check_scale(STARS)),
     ("histogram", lambda: TableOptions(histogram=(0.5, 0.5)).cuts(STARS)),
     ("rank", lambda: MatrixFactorization(rank=4).check((400, 4))),

@@ -21,7 +21,7 @@ from dprec.splits import (
     Temporal,
     UserHoldout,
 )
-from tests.make import STARS
+from tests import make
 from tests.refusals import refused_at
 
 
@@ -61,18 +61,8 @@ def datasets(draw: st.DrawFn, smallest: int = 2) -> Given:
     places = draw(
         st.lists(st.integers(0, shape[0] * shape[1] - 1), unique=True, min_size=smallest, max_size=60)
     )
-    positions = np.array(places)
-    levels = 1 + positions * 7 % 5
-    return Given(
-        ratings=Ratings.from_triples(
-            positions // shape[1],
-            positions % shape[1],
-            levels,
-            STARS,
-            user_ids=np.arange(shape[0]),
-            item_ids=np.arange(shape[1]),
-        )
-    )
+    rows = ((*divmod(place, shape[1]), 1 + place * 7 % 5) for place in places)
+    return Given(ratings=make.ratings(*rows, users=shape[0], items=shape[1]))
 
 
 SEEDS = st.integers(0, 2**32)

@@ -20,17 +20,17 @@ sys.argv[0] = "dprec"
 runpy.run_module("dprec", run_name="__main__")
 """
 
-SLOW = f"""
-import time
-print("importing", flush=True)
-time.sleep({2 * PATIENCE_SECONDS})
-"""
+# A signal that arrives just before a sleep does not end it: so many short ones are slept.
+WAITING = (
+    f"""print("importing", flush=True); [time.sleep(0.1) for _ in range({20 * int(PATIENCE_SECONDS)})]"""
+)
+
+SLOW = f"import time; {WAITING}"
 
 ENDING = f"""
 import time
 try:
-    print("importing", flush=True)
-    time.sleep({2 * PATIENCE_SECONDS})
+    {WAITING}
 finally:
     print("ending", flush=True)
     time.sleep(0.3)

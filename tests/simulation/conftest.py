@@ -3,13 +3,14 @@
 import copy
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from simulation import run
 from simulation.configuration.strict_yaml import presets as preset_files
 from simulation.configuration.strict_yaml import read_yaml, replace_value
+from simulation.console.command_line import main
 from simulation.result import RunResult
 from tests.make import ON_THIS_MACHINE, POSITIVE_DATA
 from tests.simulation.divisions import Expected, bits, divided
@@ -88,6 +89,27 @@ def _presets() -> dict[str, dict[str, Any]]:
         if "rounds" in values["protocol"]:
             values["protocol"]["rounds"] = min(values["protocol"]["rounds"], 4)
     return runs
+
+
+class Finished(NamedTuple):
+    """What a command left behind."""
+
+    code: object
+    out: str
+    err: str
+
+
+@pytest.fixture
+def dprec(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return the command line as a function of its arguments."""
+
+    def command(*arguments: object) -> Finished:
+        with pytest.raises(SystemExit) as caught:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Finished(caught.value.code, captured.out, captured.err)
+
+    return command
 
 
 def run_of_sets(name: str, output: Path | None = None, copies: int = 0, **parts: Any) -> RunResult:

@@ -16,6 +16,7 @@ from simulation.engine.session import open_session
 from tests.documents.pages import write_files
 from tests.simulation.conftest import TINY, presets
 from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot
+from tests.simulation.test_own_family import VALUES as OF_OWN_FAMILY
 
 ROUNDS: dict[str, Any] = {
     "protocol": {
@@ -36,6 +37,7 @@ OF_PRESETS = (
 RUNS: dict[str, dict[str, Any]] = {
     **{name: one_shot(TINY, name) for name in PROTOCOLS},
     "rounds with faults": {**TINY, **ROUNDS},
+    "a family of one's own": OF_OWN_FAMILY,
     **{name: presets()[name] for name in OF_PRESETS},
 }
 BY_USER = *PROTOCOLS, "rounds with faults"

@@ -87,6 +87,7 @@ def test_no_word_is_drawn_twice_in_a_run(preset: dict[str, Any]) -> None:
     assert drawn.shared_keys() == []
 
 
+@pytest.mark.thorough
 def test_no_word_is_drawn_in_two_runs() -> None:
     runs = [drawn_by(variant(name, changes)).words for name, changes in VARIANTS]
     times: Counter[Hashable] = Counter(word for words in runs for word in words)

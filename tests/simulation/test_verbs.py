@@ -121,7 +121,7 @@ def test_a_comparison_without_a_directory_lives_as_long_as_its_result() -> None:
     assert (folder / "comparison.csv").is_file()
     assert not (folder / "report.html").exists()
     axes, _ = plot(result).axes
-    (line,) = [line for line in axes.lines if len(line.get_xdata()) == 2 and np.ptp(line.get_xdata()) > 0]  # type: ignore[arg-type]
+    line = next(line for line in axes.lines if len(line.get_xdata()) == 2 and np.ptp(line.get_xdata()) > 0)  # type: ignore[arg-type]
     np.testing.assert_allclose(line.get_xdata(), [1, 2])
     np.testing.assert_allclose(line.get_ydata(), [row["rmse"] for row in result.rows])
     del result, axes, line

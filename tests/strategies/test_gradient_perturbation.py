@@ -10,24 +10,18 @@ from clients.app import client_app
 from dprec.binarization import binary_scale
 from dprec.completion import OneBit, slope_channel
 from dprec.exchange import GradientPerturbationSetup
-from dprec.ratings import Ratings
 from simulation.engine.grids import LocalGrid
 from strategies.iterative import GradientPerturbation
 from strategies.roster import Roster, identify
 from tests.builders import populated
+from tests.make import random_ratings
 
 USERS, ITEMS, SIZE, ROUNDS, GROUP = 12, 9, 5, 3, "run"
 CLAMP, SYMBOLS, EPSILON = 0.5, 64, 1.0
 
 
 def begin(folder: Path) -> tuple[LocalGrid, GradientPerturbation]:
-    random = np.random.default_rng(1)
-    cells = np.flatnonzero(random.random(USERS * ITEMS) < 0.4)
-    users, items = np.divmod(cells, ITEMS)
-    signs = random.choice([-1, 1], cells.size)
-    ratings = Ratings.from_triples(
-        users, items, signs, binary_scale(), user_ids=np.arange(USERS), item_ids=np.arange(ITEMS)
-    )
+    ratings = random_ratings(USERS, ITEMS, 0.4, 1, binary_scale())
     setup = GradientPerturbationSetup(
         link="logistic", sigma=1.0, clamp=CLAMP, symbols=SYMBOLS, epsilon_per_round=EPSILON, rounds=ROUNDS
     )

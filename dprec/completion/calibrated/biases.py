@@ -1,10 +1,9 @@
 """Biases of items, from the likelihood of symbols about single ratings or from answers about whole profiles.
 
-Item biases and popularity from answers about whole profiles, which name an item and a side of a mean.
-
-Of n answers, let f_i+ and f_i- be the shares that name item i as rated above and not above the user's mean,
-and v the share that an item without ratings has of either. For an item with latent bias c_i that a share
-of users proportional to p_i has rated,
+**Answers about whole profiles** name an item and a side of a mean, and tell popularity too. Of n answers, let
+f_i+ and f_i- be the shares that name item i as rated above and not above the user's mean, and v the share
+that an item without ratings has of either. For an item with latent bias c_i that a share of users
+proportional to p_i has rated,
 
     f_i+ + f_i- = 2 v + p_i + noise,        f_i+ - f_i- = p_i E[side] + noise,
 
@@ -14,11 +13,10 @@ log p_i ~ N(m, q) on a grid and c_i ~ N(F_i w, t), F_i holding log p_i in deviat
 a mixture of normal distributions, one for each p of the grid; m, q, t and v follow by EM, w by ridge
 regression with the c_i integrated out. Popularity, of which the answers say most, tells of the biases.
 
-Item biases from answers to whether ratings are above the mean of their user's.
-
-The latent rating of user u and item i is b_u + c_i + e_ui, and the mean of the user's n rated items is about
-b_u + cbar_u + ebar_u: the user's bias drops out. The residual has the mean c_i - cbar_u and the variance
-(1 + t)(1 - 1/n), with 1 the noise on a latent rating and t the variance of preferences, so that
+**Answers about single ratings** say whether these are above the mean of their user's. The latent rating of
+user u and item i is b_u + c_i + e_ui, and the mean of the user's n rated items is about b_u + cbar_u +
+ebar_u: the user's bias drops out. The residual has the mean c_i - cbar_u and the variance (1 + t)(1 - 1/n),
+with 1 the noise on a latent rating and t the variance of preferences, so that
 
     Pr(above) = Phi((c_i - cbar_u) / sqrt((1 + t)(1 - 1/n))),
     Pr(answer is yes) = q + (1 - 2 q) Pr(above), for answers that are lies with probability q.
@@ -133,19 +131,15 @@ class SymbolTables:
 
     def everywhere(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the slopes of all symbols and the information of all channels at latent ratings."""
-        lower, share = _grid_points(latent)
+        # The point of the grid below each latent rating, and the share of the way to the next.
+        positions = np.clip((latent + _REACH) * ((_POINTS - 1) / (2 * _REACH)), 0, _POINTS - 1.001)
+        lower = positions.astype(np.int64)
+        share = positions - lower
         slopes, information = (
             table[lower] + share[:, None] * (table[lower + 1] - table[lower])
             for table in (self.slopes, self.information)
         )
         return slopes, information
-
-
-def _grid_points(latent: Floats) -> tuple[Ints, Floats]:
-    """Return the point of the grid below each latent rating, and the share of the way to the next."""
-    positions = np.clip((latent + _REACH) * ((_POINTS - 1) / (2 * _REACH)), 0, _POINTS - 1.001)
-    lower = positions.astype(np.int64)
-    return lower, positions - lower
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +172,7 @@ class ItemBiasesModel(Completed):
         owners, columns = np.nonzero(counts)
 
         def slopes(biases: Floats) -> Floats:
-            found: Floats = tables.everywhere(biases / coarse)[0][owners, columns] / coarse
-            return found
+            return tables.everywhere(biases / coarse)[0][owners, columns] / coarse
 
         priors = guarded_priors(self.biases, self.embedding, self.catalogue, most)
         rows, spread = (owners, counts[owners, columns]), float(self.biases.spreads[0])
@@ -319,9 +312,6 @@ _INTERCEPT, _SLOPE, _COEFFICIENT = 0.3, 0.02, 0.005
 _GRID_POINTS, _RAREST = 121, 1e-4
 """Points of the grid of p, and its lower end relative to an item that everybody rates."""
 
-_SHOWN_OF = 1_000_000
-"""Users for whom expected counts of ratings are stated."""
-
 
 @dataclass(frozen=True, eq=False)
 class ProfileFit:
@@ -400,7 +390,7 @@ class ProfileFit:
             np.zeros((n_users, 0)),
             np.zeros((expected.size, 0)),
             np.zeros(n_users, dtype=np.int64),
-            np.rint(_SHOWN_OF * shares).astype(np.int64),
+            np.rint(1_000_000 * shares).astype(np.int64),
             float(np.sqrt(known / (known + shares @ unknown))),
         )
 
@@ -445,14 +435,12 @@ class ProfileFit:
         return middle, (squares + _ITEMS_SO_POPULAR * _SPREAD) / items
 
     def _deviations(self, middle: float, spread: float) -> Floats:
-        deviations: Floats = (self.grid - middle) / np.sqrt(spread)
-        return deviations
+        return (self.grid - middle) / np.sqrt(spread)
 
     def _regressed(self, coefficients: Floats, middle: float, spread: float) -> Floats:
         """Return what popularity and features say of every bias, shape (items, points)."""
         along = coefficients[0] * self._deviations(middle, spread)
-        regressed: Floats = (self.features @ coefficients[1:])[:, None] + along
-        return regressed
+        return (self.features @ coefficients[1:])[:, None] + along
 
     def _coefficients(
         self,
@@ -473,8 +461,7 @@ class ProfileFit:
         sides = np.r_[
             differences @ (target @ deviations), self.features.T @ (target.sum(axis=1) * differences)
         ]
-        solved: Floats = np.linalg.solve(system, sides)
-        return solved
+        return np.linalg.solve(system, sides)
 
 
 _USER_FACTOR_VARIANCE = 0.2

@@ -12,8 +12,12 @@ from dprec.catalogue import Catalogue
 from dprec.completion.base import Completed, Completion
 from dprec.completion.calibrated.biases import ProfileFit, SymbolTables, clear_reports, fitted_to_residuals
 from dprec.completion.calibrated.embedding import ItemSetEmbedding, embedded, prior_biases
-from dprec.completion.calibrated.guarding import cautions, guarded_biases, guarded_priors
-from dprec.completion.calibrated.hidden_guard import guarded_hidden_biases
+from dprec.completion.calibrated.guarding import (
+    cautions,
+    guarded_biases,
+    guarded_hidden_biases,
+    guarded_priors,
+)
 from dprec.completion.calibrated.hidden_sets import HiddenReports, HiddenSetFit
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings
 from dprec.completion.calibrated.regressions import Regressed
@@ -172,74 +176,6 @@ class Calibrated(Completion):
             "cut_points": cuts.tolist(),
         }
 
-    def _fitted_to_symbols(
-        self, seen: Observations, reports: SymbolReports, seed: int, progress: Progress
-    ) -> CalibratedModel:
-        """Complete the matrix from symbols of single ratings, and from counts of those without one."""
-        embedding = self._embedding(seen, seed)
-        cuts, diagnostics = self._cuts(reports, seen.scale)
-        tables = SymbolTables.of(reports.channels, cuts)
-        columns, channel_of = tables.columns(reports), reports.channel_of.astype(np.int64, copy=False)
-
-        def looked_up(latent: Floats) -> tuple[Floats, Floats]:
-            return tables.at(latent, columns, channel_of)
-
-        counts = None if reports.counts is None else CountLikelihood.of(reports.counts, cuts)
-        cells = Cells(seen.users, seen.items, looked_up, counts)
-        factors = self.factors if self._informed(cells) else 0
-        latent = self._start(embedding, seen.catalogue, factors, seed)
-        for sweep in range(self.sweeps):
-            latent = self._swept(latent, cells, sweep)
-            progress("completing", sweep + 1, self.sweeps)
-        return _model(latent, embedding, seen, cuts, diagnostics)
-
-    def _fitted_to_residuals(
-        self, seen: Observations, reports: ResidualReports, seed: int, progress: Progress
-    ) -> CalibratedModel:
-        """Complete the matrix from answers to whether ratings are above the user's mean."""
-        embedding = self._embedding(seen, seed)
-        cuts, diagnostics = self._cuts(clear_reports(seen), seen.scale)
-        latent = self._start(embedding, seen.catalogue, 0, seed)
-        items = fitted_to_residuals(latent.items, seen, reports, self.sweeps, progress)
-        return _model(replace(latent, items=items), embedding, seen, cuts, diagnostics)
-
-    def _fitted_to_hidden_sets(
-        self, observations: Observations, reports: RowReports, seed: int, progress: Progress
-    ) -> CalibratedModel:
-        """Complete the matrix from reports on every cell of the catalogue."""
-        scale = observations.scale
-        cuts = cut_points(level_shares(self.histogram, scale.levels), self.variance)
-        fit = HiddenSetFit.of(
-            observations, reports, cuts, self.dimensions, self.features, self.sweeps, seed, progress
-        )
-        latent = LatentRatings.of_biases(fit.users, fit.items)
-        return CalibratedModel(
-            latent, fit.embedding, observations.catalogue, cuts, scale, diagnostics=fit.diagnostics
-        )
-
-    def _fitted_to_profiles(
-        self, observations: Observations, reports: ProfileReports, progress: Progress
-    ) -> CalibratedModel:
-        """Complete the matrix from answers about whole profiles."""
-        scale, catalogue, n_users = observations.scale, observations.catalogue, observations.shape[0]
-        fit = ProfileFit.of(reports, catalogue, self.sweeps, progress)
-        embedding = fit.embedding(n_users)
-        users, _ = prior_biases(embedding, None, 0)
-        return CalibratedModel(
-            LatentRatings.of_biases(users, fit.biases),
-            embedding,
-            catalogue,
-            cut_points(level_shares(self.histogram, scale.levels), self.variance),
-            scale,
-            diagnostics=fit.diagnostics,
-        )
-
-    def _informed(self, cells: Cells) -> bool:
-        """Return whether the reports say enough about every entry of a factor."""
-        _, information = cells.looked_up(np.zeros(cells.users.size))
-        entities = np.unique(cells.users).size + np.unique(cells.items).size
-        return float(information.sum()) >= _LEAST_INFORMATION * self.factors * entities
-
     def _start(
         self, embedding: ItemSetEmbedding, catalogue: Catalogue | None, factors: int, seed: int
     ) -> LatentRatings:
@@ -250,7 +186,11 @@ class Calibrated(Completion):
         n_users, n_items = len(of_users), len(of_items)
         user_factors = _START_NOISE * generator(seed, "factors").standard_normal((n_users, factors))
         along = embedding.users[:, :factors]
-        user_factors[:, : along.shape[1]] += _START_EMBEDDINGS * _of_unit_variance(along)
+        # The columns with standard deviation 1; a constant one stays as it is.
+        deviations = along.std(axis=0)
+        user_factors[:, : along.shape[1]] += _START_EMBEDDINGS * (
+            along / np.where(deviations > 0, deviations, 1.0)
+        )
         return LatentRatings(
             users,
             items,
@@ -290,31 +230,73 @@ def fitted_to(
 
 
 @fitted_to.register
-def _(
-    evidence: SymbolReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+def _fitted_to_symbols(
+    reports: SymbolReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
 ) -> CalibratedModel:
-    return completion._fitted_to_symbols(seen, evidence, seed, progress)
+    """Complete the matrix from symbols of single ratings, and from counts of those without one."""
+    embedding = completion._embedding(seen, seed)
+    cuts, diagnostics = completion._cuts(reports, seen.scale)
+    tables = SymbolTables.of(reports.channels, cuts)
+    columns, channel_of = tables.columns(reports), reports.channel_of.astype(np.int64, copy=False)
+
+    def looked_up(latent: Floats) -> tuple[Floats, Floats]:
+        return tables.at(latent, columns, channel_of)
+
+    counts = None if reports.counts is None else CountLikelihood.of(reports.counts, cuts)
+    cells = Cells(seen.users, seen.items, looked_up, counts)
+    # Factors join where the reports say enough about every entry of one.
+    _, information = cells.looked_up(np.zeros(cells.users.size))
+    entities = np.unique(cells.users).size + np.unique(cells.items).size
+    informed = float(information.sum()) >= _LEAST_INFORMATION * completion.factors * entities
+    factors = completion.factors if informed else 0
+    latent = completion._start(embedding, seen.catalogue, factors, seed)
+    for sweep in range(completion.sweeps):
+        latent = completion._swept(latent, cells, sweep)
+        progress("completing", sweep + 1, completion.sweeps)
+    return _model(latent, embedding, seen, cuts, diagnostics)
 
 
 @fitted_to.register
-def _(
-    evidence: RowReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+def _fitted_to_residuals(
+    reports: ResidualReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
 ) -> CalibratedModel:
-    return completion._fitted_to_hidden_sets(seen, evidence, seed, progress)
+    """Complete the matrix from answers to whether ratings are above the user's mean."""
+    embedding = completion._embedding(seen, seed)
+    cuts, diagnostics = completion._cuts(clear_reports(seen), seen.scale)
+    latent = completion._start(embedding, seen.catalogue, 0, seed)
+    items = fitted_to_residuals(latent.items, seen, reports, completion.sweeps, progress)
+    return _model(replace(latent, items=items), embedding, seen, cuts, diagnostics)
 
 
 @fitted_to.register
-def _(
-    evidence: ResidualReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+def _fitted_to_hidden_sets(
+    reports: RowReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
 ) -> CalibratedModel:
-    return completion._fitted_to_residuals(seen, evidence, seed, progress)
+    """Complete the matrix from reports on every cell of the catalogue."""
+    cuts = cut_points(level_shares(completion.histogram, seen.scale.levels), completion.variance)
+    sizes = completion.dimensions, completion.features, completion.sweeps
+    fit = HiddenSetFit.of(seen, reports, cuts, *sizes, seed, progress)
+    latent, said = LatentRatings.of_biases(fit.users, fit.items), fit.diagnostics
+    return CalibratedModel(latent, fit.embedding, seen.catalogue, cuts, seen.scale, diagnostics=said)
 
 
 @fitted_to.register
-def _(
-    evidence: ProfileReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+def _fitted_to_profiles(
+    reports: ProfileReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
 ) -> CalibratedModel:
-    return completion._fitted_to_profiles(seen, evidence, progress)
+    """Complete the matrix from answers about whole profiles."""
+    scale, catalogue, n_users = seen.scale, seen.catalogue, seen.shape[0]
+    fit = ProfileFit.of(reports, catalogue, completion.sweeps, progress)
+    embedding = fit.embedding(n_users)
+    users, _ = prior_biases(embedding, None, 0)
+    return CalibratedModel(
+        LatentRatings.of_biases(users, fit.biases),
+        embedding,
+        catalogue,
+        cut_points(level_shares(completion.histogram, scale.levels), completion.variance),
+        scale,
+        diagnostics=fit.diagnostics,
+    )
 
 
 @singledispatch
@@ -369,13 +351,6 @@ def _model(
     )
 
 
-def _of_unit_variance(columns: Floats) -> Floats:
-    """Return the columns with standard deviation 1; a constant one stays as it is."""
-    deviations = columns.std(axis=0)
-    scaled: Floats = columns / np.where(deviations > 0, deviations, 1.0)
-    return scaled
-
-
 _PUBLIC_RATINGS = 20.0
 """Ratings read in clear that the public histogram counts as."""
 
@@ -419,5 +394,4 @@ def learned_shares(reports: SymbolReports, public: ArrayLike) -> Floats:
             if tried.min() > 0 and height(tried) >= start + 0.25 * gain * 0.5**halving:
                 shares = tried
                 break
-    normalised: Floats = shares / shares.sum()
-    return normalised
+    return shares / shares.sum()

@@ -1,11 +1,10 @@
-"""What item sets say about users and items before any rating is read.
+"""What item sets say about users and items before any rating is read: embeddings, and a prior by them.
 
 The singular vectors of the normalised 0/1 matrix of ratings embed items that the same people rate next to
 each other. Preferences show in what people choose, so their ratings vary smoothly over the embedding.
 
-What everybody's item sets say together, with noise: how often items are rated, and by the same people.
-
-With x_u the 0/1 row of a user's n_u rated items, two sums over users are released. The first is of
+**With noise** everybody is sent how often items are rated, and how often by the same people. With x_u the 0/1
+row of a user's n_u rated items, two sums over users are released. The first is of
 
     min(1, sqrt(k / n_u)) x_u,
 
@@ -19,13 +18,8 @@ profile more or less moves the first sum by sqrt(k) at most and the second by 1.
 other move them by sqrt(2) times as much, as ||a - b||^2 <= ||a||^2 + ||b||^2 for rows without negative
 numbers, and ||y y^T - z z^T||^2 = 2 - 2 (y . z)^2. With Gaussian noise the two releases compose exactly
 (`dprec.accounting`); that the second is chosen by the outcome of the first makes no difference. Sums are
-rounded once noise is added, which hides the last bits of both.
-
-What noise does to singular values and vectors: how large the ones, how far turned the others.
-
-Embeddings of users and items from item sets, within what these may say to everybody who is sent them.
-
-What is known before any rating is read: features of users and items, and the prior that rests on them.
+rounded once noise is added, which hides the last bits of both. How large noise makes singular values, and how
+far it turns their vectors, is known, and embeddings are shrunk by it.
 """
 
 from __future__ import annotations
@@ -140,14 +134,12 @@ def _standardised(columns: Floats, counts: Ints) -> Floats:
     centred = _centred(columns, counts)
     deviations = np.sqrt(shares @ centred**2)
     spread_out = deviations > _NOISE * np.abs(columns).max(axis=0, initial=0.0)
-    standard: Floats = centred * spread_out / np.where(spread_out, deviations, 1.0)
-    return standard
+    return centred * spread_out / np.where(spread_out, deviations, 1.0)
 
 
 def _centred(columns: Floats, counts: Ints) -> Floats:
     """Return the columns with mean 0 over the ratings; rows without ratings are 0."""
-    centred: Floats = (columns - (counts / max(int(counts.sum()), 1)) @ columns) * (counts > 0)[:, None]
-    return centred
+    return (columns - (counts / max(int(counts.sum()), 1)) @ columns) * (counts > 0)[:, None]
 
 
 RATINGS_PER_USER = 32
@@ -214,20 +206,15 @@ def _without_last_bits(noisy: Floats, deviation: float) -> Floats:
 
     These depend on what it was added to, and would tell it (Mironov [mironov2012]).
     """
-    step = 2.0 ** math.floor(math.log2(deviation * _STEP))
-    rounded: Floats = np.rint(noisy / step) * step
-    return rounded
-
-
-_STEP = 2.0**-16
+    step = 2.0 ** math.floor(math.log2(deviation * 2.0**-16))
+    return np.rint(noisy / step) * step
 
 
 def weighted_counts(rated: sp.csr_array) -> Floats:
     """Return how often each item is rated, by users of many ratings less, shape (items,); the first sum."""
     sizes = np.asarray(rated.sum(axis=1)).ravel()
     weights = np.minimum(1.0, np.sqrt(RATINGS_PER_USER / np.maximum(sizes, 1)))
-    counts: Floats = rated.T @ weights
-    return counts
+    return rated.T @ weights
 
 
 def sums_of_squares(rated: sp.csr_array, counts: Floats) -> Floats:
@@ -288,8 +275,7 @@ def expected_cosines(values: Floats, edge: float) -> Floats:
     """
     ratios = np.maximum(values / (_EDGE_MARGIN * edge), 1.0)
     strengths = ratios + np.sqrt(ratios**2 - 1)
-    cosines: Floats = np.sqrt(1 - 1 / strengths**2)
-    return cosines
+    return np.sqrt(1 - 1 / strengths**2)
 
 
 def embedded(
@@ -339,7 +325,13 @@ def _embedded_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> I
         axes[kept, :used] = vectors[:, ::-1] / np.sqrt(released.counts[kept])[:, None]
         # What every direction has in common says nothing about who rates what together.
         values = values - np.trace(released.together) / kept.size
-        scales[:used] = _scales(values[::-1], 2 * released.pair_noise * np.sqrt(kept.size))
+        # The standard deviation of each dimension, from its eigenvalue, descending.
+        values = values[::-1]
+        edge = 2 * released.pair_noise * np.sqrt(kept.size)
+        above = np.maximum(values, edge)
+        # The eigenvalue t without noise makes one of t + (edge / 2)^2 / t.
+        strengths = (above + np.sqrt(above**2 - edge**2)) / 2
+        scales[:used] = expected_cosines(values, edge) * np.sqrt(strengths / strengths.max())
     of_user = np.asarray(rated.sum(axis=1)).ravel().astype(np.int64)
     own = np.asarray(rated[:, kept].sum(axis=1)).ravel()
     along = (rated @ axes) / (own + SHRINKAGE)[:, None]
@@ -350,15 +342,6 @@ def _embedded_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> I
         counts,
         _reliability(released),
     )
-
-
-def _scales(values: Floats, edge: float) -> Floats:
-    """Return the standard deviation of each dimension, from its eigenvalue, descending."""
-    above = np.maximum(values, edge)
-    # The eigenvalue t without noise makes one of t + (edge / 2)^2 / t.
-    strengths = (above + np.sqrt(above**2 - edge**2)) / 2
-    scales: Floats = expected_cosines(values, edge) * np.sqrt(strengths / strengths.max())
-    return scales
 
 
 def _reliability(released: NoisySets) -> float:
@@ -437,14 +420,9 @@ def item_features(embedding: ItemSetEmbedding, catalogue: Catalogue | None, widt
 def catalogue_features(catalogue: Catalogue, counts: AnyInts) -> Floats:
     """Return public numbers, each also squared, and the categories, which have mean 0 over the ratings."""
     numbers = _bent(catalogue.numbers, catalogue.numbers != 0)
-    return np.hstack([numbers, _centred_categories(catalogue, counts)])
-
-
-def _centred_categories(catalogue: Catalogue, counts: AnyInts) -> Floats:
-    """Return the categories with mean 0 over the ratings, shape (items, categories)."""
+    # The categories with mean 0 over the ratings, shape (items, categories).
     shares = counts / max(int(counts.sum()), 1)
-    centred: Floats = catalogue.categories - shares @ catalogue.categories
-    return centred
+    return np.hstack([numbers, catalogue.categories - shares @ catalogue.categories])
 
 
 def _bent(columns: Floats, known: Bools) -> Floats:

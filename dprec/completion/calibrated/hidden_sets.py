@@ -1,26 +1,21 @@
 """Fits users and items to reports that hide the item sets.
 
-Every cell of the catalogue has a symbol, and whether it is rated is integrated out.
-Each half sweep is a step of Fisher scoring for the propensities and biases of one side, with the other side
-in bins, so that a step costs little more than counting the symbols. Scores are averaged over the posterior of
-the propensity, as in a Gaussian variational approximation (Opper and Archambeau [opper2009]): at the means
-alone, users and items that noise makes look active would count most, and ratings would seem frequent.
-
-Reports on every cell of the catalogue, which hide the cells that were rated, counted by bins.
-
-The likelihood of a symbol of a cell that may or may not be rated, and its slopes.
+Every cell of the catalogue has a symbol, and whether it is rated is integrated out; reports are counted by
+bins. Each half sweep is a step of Fisher scoring for the propensities and biases of one side, with the other
+side in bins, so that a step costs little more than counting the symbols. Scores are averaged over the
+posterior of the propensity, as in a Gaussian variational approximation (Opper and Archambeau [opper2009]): at
+the means alone, users and items that noise makes look active would count most, and ratings would seem
+frequent.
 
 With sigma the logistic function, a cell is rated with probability sigma(a) at a propensity a, and then at
 latent rating t it has level x with probability p_x(t) (`dprec.ordinal`); so
 
     Pr(z | a, t) = (1 - sigma(a)) Q[0, z] + sigma(a) sum_x p_x(t) Q[x, z].
 
-Item embeddings from noisy reports of what is rated: what propensities alone do not explain.
-
-A user's scores of the propensities, each divided by the root of its information, are a matrix of noise with
-variance 1 where users and items are independent given their propensities. Preferences stand out from that
-noise as singular values above the largest one that noise has. Below it nothing is known, and an embedding
-is 0.
+Embeddings hold what propensities alone do not explain. A user's scores of the propensities, each divided by
+the root of its information, are a matrix of noise with variance 1 where users and items are independent given
+their propensities. Preferences stand out from that noise as singular values above the largest one that noise
+has. Below it nothing is known, and an embedding is 0.
 """
 
 from dataclasses import dataclass, replace
@@ -181,8 +176,7 @@ def _weighted_scores(
 def _root_of_share(information: Floats) -> Floats:
     """Return the fourth root of each share of the information; 1 where there is none at all."""
     shares = information / max(float(information.mean()), np.finfo(float).tiny)
-    weights: Floats = shares**0.25 if information.any() else np.ones_like(information)
-    return weights
+    return shares**0.25 if information.any() else np.ones_like(information)
 
 
 def _expected(propensity: float, spread: tuple[float, float]) -> Expected:

@@ -134,8 +134,7 @@ def _scores(residuals: Floats, variances: Floats) -> Floats:
     # The logarithms of the density's two parts, with Laplace noise above 0 and below.
     above = -residuals + log_ndtr(residuals / spreads - spreads)
     below = residuals + log_ndtr(-residuals / spreads - spreads)
-    scores: Floats = np.tanh((above - below) / 2)
-    return scores
+    return np.tanh((above - below) / 2)
 
 
 LookedUp = Callable[[Floats], tuple[Floats, Floats]]
@@ -216,14 +215,13 @@ class LatentRatings:
         """Return the variances of the latent ratings of cells, shape (cells,)."""
         embeddings, item_factors = self.embeddings[items], self.item_factors.second_moments[items]
         user_factors = self.user_factors.means[users]
-        variances: Floats = (
+        return (
             self.users.variances[users]
             + self.items.variances[items]
             + _dots(_times(self.slopes.covariances[users], embeddings), embeddings)
             + np.einsum("cde,cde->c", self.user_factors.covariances[users], item_factors)
             + _dots(_times(self.item_factors.covariances[items], user_factors), user_factors)
         )
-        return variances
 
     def with_item_biases(self, cells: Cells) -> Self:
         """Solve the item biases; counts tell about their regression only."""
@@ -293,10 +291,8 @@ def _normal(
 
 
 def _dots(rows: Floats, others: Floats) -> Floats:
-    products: Floats = np.einsum("cd,cd->c", rows, others)
-    return products
+    return np.einsum("cd,cd->c", rows, others)
 
 
 def _times(matrices: Floats, vectors: Floats) -> Floats:
-    products: Floats = (matrices @ vectors[:, :, None])[:, :, 0]
-    return products
+    return (matrices @ vectors[:, :, None])[:, :, 0]

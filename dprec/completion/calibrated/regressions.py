@@ -97,8 +97,7 @@ class Regressed:
     @property
     def regressed(self) -> Floats:
         """What the features say about each vector, shape (entities, dimensions)."""
-        regressed: Floats = np.array(self.expected.centre) + self.features @ self.coefficients
-        return regressed
+        return np.array(self.expected.centre) + self.features @ self.coefficients
 
     @property
     def second_moments(self) -> Floats:
@@ -142,10 +141,12 @@ class Regressed:
         coefficients = (covariance @ pulled.ravel()).reshape(shape)
         moments = (coefficients**2 + np.diag(covariance).reshape(shape)) / self.expected.ratios
         found = replace(self, coefficients=coefficients.T).posterior(precision, target)
+        # The variances of coefficients, averaged with the expected ones.
+        expected = PRIOR_COEFFICIENTS * np.array(self.expected.coefficients)
         return replace(
             found,
             spread=found._learned_spread(precision),
-            coefficient_variances=self._learned_variances(moments),
+            coefficient_variances=(moments.sum(axis=1) + expected) / (moments.shape[1] + PRIOR_COEFFICIENTS),
         )
 
     def _learned_spread(self, precision: Floats) -> Floats:
@@ -159,14 +160,7 @@ class Regressed:
             seen = precision[:, 0, 0] > 0
             squares = (deviations[seen] ** 2).sum()
             determined = (1 - self.variances[seen] / self.spreads).sum()
-        learned: Floats = (squares + expected) / (determined + few)
-        return learned
-
-    def _learned_variances(self, moments: Floats) -> Floats:
-        """Return the variances of coefficients, averaged with the expected ones."""
-        expected = PRIOR_COEFFICIENTS * np.array(self.expected.coefficients)
-        learned: Floats = (moments.sum(axis=1) + expected) / (moments.shape[1] + PRIOR_COEFFICIENTS)
-        return learned
+        return (squares + expected) / (determined + few)
 
     def learned(self) -> Self:
         """Return the vectors with coefficients and variances learned from the posterior by a step of EM.
@@ -222,8 +216,7 @@ class Regressed:
 
 def _times(matrices: Floats, vectors: Floats | tuple[float, ...]) -> Floats:
     """Return the product of every matrix and its vector, or the one of all."""
-    products: Floats = (matrices @ np.asarray(vectors)[..., None])[..., 0]
-    return products
+    return (matrices @ np.asarray(vectors)[..., None])[..., 0]
 
 
 def _inverse(matrices: Floats) -> Floats:

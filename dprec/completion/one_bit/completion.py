@@ -40,7 +40,6 @@ from dprec.progress import Progress, silent
 from dprec.ratings import RatingScale
 
 _SWEEPS = 3
-_ITERATIONS = 300
 _SETTLED = 1e-6
 """Relative decrease of the objective at which the fit of the biases ends."""
 
@@ -61,8 +60,7 @@ class Biases:
 
     def at(self, users: AnyInts, items: AnyInts) -> Floats:
         """Return the entries of the given cells, shape (cells,)."""
-        entries: Floats = self.mean + self.users[users] + self.items[items]
-        return entries
+        return self.mean + self.users[users] + self.items[items]
 
     def penalty(self, ridge: float) -> float:
         """Return what the ridge adds to an objective."""
@@ -99,7 +97,7 @@ def fit_biases(
     if not slopes.size:
         return biases
     curvature = likelihood.information
-    for _ in range(_ITERATIONS):
+    for _ in range(300):
         candidate, _ = biases.stepped(users, items, slopes, curvature, ridge)
         reached, slopes_there = likelihood.value_and_slopes(candidate.at(users, items))
         reached += candidate.penalty(ridge)
@@ -285,7 +283,9 @@ class OneBit(Completion):
             raise RunError("one-bit completion cannot start: values that are not finite")
         link, shape = self.link_function, observations.shape
         users, items = observations.users, observations.items
-        likelihood = _likelihood_of(link, observations, linear)
+        likelihood = SignLikelihood.of_signs(link, observations.values, linear)
+        if (received := observations.likelihood) is not None:
+            likelihood = SignLikelihood(link, received[:, 1], received[:, 0], linear)
         domain = self.domain(users, items, shape, seed)
         limits: Any = {"iterations": self.iterations, "tolerance": self.tolerance, "progress": progress}
 
@@ -329,12 +329,6 @@ class OneBit(Completion):
             },
             notes=notes,
         )
-
-
-def _likelihood_of(link: Link, observations: Observations, linear: Floats | None = None) -> SignLikelihood:
-    if observations.likelihood is None:
-        return SignLikelihood.of_signs(link, observations.values, linear)
-    return SignLikelihood(link, observations.likelihood[:, 1], observations.likelihood[:, 0], linear)
 
 
 def cold_notes(users: AnyInts, items: AnyInts, shape: tuple[int, int]) -> tuple[str, ...]:

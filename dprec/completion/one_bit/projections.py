@@ -19,7 +19,6 @@ PointT = TypeVar("PointT", LowRank, Floats)
 _SPARE = 10
 """Singular values computed beyond the rank of the previous point."""
 
-_ADMM_ITERATIONS = 1000
 _PENALTY, _RELAXATION = 3.0, 1.7
 """Initial penalty on the difference of the copies, and the over-relaxation of an update."""
 
@@ -43,7 +42,11 @@ def singular_value_threshold(values: Floats, radius: float) -> float:
 
 @dataclass(eq=False)
 class NuclearProjection:
-    """Projections onto a nuclear ball of matrices of which each is near the last one."""
+    """Projections onto a nuclear ball, the closest in the Frobenius norm, of matrices each near the last one.
+
+    The singular values are projected onto the simplex (Duchi et al. [duchi2008]). They come from the
+    eigenvalues of the smaller Gram matrix.
+    """
 
     radius: float
     near: Floats | None = None
@@ -79,17 +82,7 @@ class NuclearProjection:
     def _lowered(self, leading: LowRank, threshold: float) -> Floats:
         lowered = leading.lowered(threshold)
         self.near = leading.right[:, : lowered.rank + _SPARE]
-        projected: Floats = (lowered.left * lowered.values) @ lowered.right.T
-        return projected
-
-
-def project_nuclear(matrix: Floats, radius: float) -> Floats:
-    """Return the matrix of nuclear norm at most ``radius`` that is closest in the Frobenius norm.
-
-    The singular values are projected onto the simplex (Duchi et al. [duchi2008]). They come from the
-    eigenvalues of the smaller Gram matrix.
-    """
-    return NuclearProjection(radius)(matrix)
+        return (lowered.left * lowered.values) @ lowered.right.T
 
 
 def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
@@ -105,7 +98,7 @@ def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
         return inside
     clipped = np.clip(inside, -bound, bound)
     dual, penalty = np.zeros_like(matrix), _PENALTY
-    for iteration in range(1, _ADMM_ITERATIONS + 1):
+    for iteration in range(1, 1001):
         target = (matrix + penalty * (clipped - dual)) / (1 + penalty)
         inside, before = project(target), clipped
         relaxed = _RELAXATION * inside + (1 - _RELAXATION) * clipped
@@ -179,7 +172,8 @@ class NuclearBall(Domain[LowRank]):
         indptr = offsets(np.bincount(self.rows, minlength=self.shape[0]))
         sparse = sp.csr_array((-length * slopes, self.columns, indptr), shape=self.shape)
         moved = SparsePlusLowRank(sparse, point.left * point.values, point.right)
-        most = min(self.max_rank, self._full_rank)
+        # Most singular values that can be computed: all, or all but one for a large matrix.
+        most = min(self.max_rank, min(self.shape) - (not self.small))
         count = min(point.rank + _SPARE, most)
         while True:
             leading = moved.leading(count, self.seed)
@@ -188,19 +182,13 @@ class NuclearBall(Domain[LowRank]):
             if threshold >= leading.values[-1] or count == most:
                 break
             count = min(2 * count, most)
-        above = leading.values > threshold
-        return LowRank(leading.left[:, above], leading.values[above] - threshold, leading.right[:, above])
+        return leading.lowered(threshold)
 
     @property
     def small(self) -> bool:
         """Whether a projection is exact, and draws nothing."""
         users, items = self.shape
         return users * items <= DENSE_CELLS
-
-    @property
-    def _full_rank(self) -> int:
-        """Most singular values that can be computed: all, or all but one for a large matrix."""
-        return min(self.shape) - (not self.small)
 
     def cells(self, point: LowRank) -> Floats:
         """Return the observed entries."""
@@ -233,8 +221,7 @@ class BoundedNuclearBall(Domain[Floats]):
 
     def cells(self, point: Floats) -> Floats:
         """Return the observed entries."""
-        entries: Floats = point[self.rows, self.columns]
-        return entries
+        return point[self.rows, self.columns]
 
     def distance(self, point: Floats, other: Floats) -> float:
         """Return the Frobenius norm of the difference."""

@@ -194,8 +194,6 @@ def levels_of(slopes: Floats, clamp: float) -> Uint8s:
 
 
 SHORTEST_STEP, LONGEST_STEP = 1e-4, 1e9
-_SUFFICIENT = 1e-4
-_MEMORY = 3
 _HALVINGS = 40
 _LEAST_INFORMATION = 1e-6
 
@@ -294,7 +292,7 @@ def minimise(
     length, residual = 1 / likelihood.link.largest_curvature, np.inf
     reason: StopReason = "iterations"
     while len(objectives) <= iterations:
-        ceiling = max(objectives[-_MEMORY:])
+        ceiling = max(objectives[-3:])
         step = iterate.step(likelihood, domain, length, ceiling, len(objectives))
         if step is None:
             reason = "line search"
@@ -344,7 +342,7 @@ class _Iterate(Generic[PointT]):
             if not np.isfinite(candidate.value):
                 raise RunError(f"one-bit completion diverged in iteration {iteration}: {candidate.value}")
             promised = float((self.slopes * (candidate.entries - self.entries)).sum())
-            if candidate.value <= ceiling + _SUFFICIENT * promised:
+            if candidate.value <= ceiling + 1e-4 * promised:
                 return candidate, length
             length /= 2
         return None
@@ -380,7 +378,11 @@ def minimise_bounded(
     penalty, residual = _PENALTY * curvature, np.inf
     reason: StopReason = "iterations"
     while reason != "optimal" and len(objectives) <= iterations:
-        within = _likelier(ball, within, inside - dual, slopes, curvature, penalty)
+        # The next X: near the other copy, likelier at the observed entries, and within +-alpha.
+        beside = inside - dual
+        pulled = penalty * beside[observed] + curvature * within[observed] - slopes
+        beside[observed] = pulled / (penalty + curvature)
+        within = np.clip(beside, -ball.bound, ball.bound, out=beside)
         value, slopes = likelihood.value_and_slopes(within[observed])
         if not np.isfinite(value):
             raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
@@ -393,7 +395,9 @@ def minimise_bounded(
                 inside = project.whole(target)
                 apart, moved, residual = _residuals(ball, within, inside, before, penalty)
                 reason = "optimal" if residual <= tolerance else reason
-            factor = _balance(apart, moved)
+            # Brings the distance of the copies and the movement of Z nearer to each other.
+            if max(apart, moved) > _UNBALANCED * min(apart, moved):
+                factor = 2.0 if apart > moved else 0.5
         penalty, dual = penalty * factor, (target - inside) / factor
         objectives.append(value)
         progress("completing", len(objectives) - 1, iterations)
@@ -414,25 +418,3 @@ def _residuals(
     """Return how far the copies are apart, how far Z has moved, and the larger over the norm of Z."""
     apart, moved = ball.distance(within, inside), penalty * ball.distance(inside, before)
     return apart, moved, max(apart, moved) / max(1.0, ball.norm(inside))
-
-
-def _likelier(
-    ball: BoundedNuclearBall,
-    within: Floats,
-    target: Floats,
-    slopes: Floats,
-    curvature: float,
-    penalty: float,
-) -> Floats:
-    """Return the next X: near the target, likelier at the observed entries, and within +-alpha."""
-    observed = (ball.rows, ball.columns)
-    pulled = penalty * target[observed] + curvature * within[observed] - slopes
-    target[observed] = pulled / (penalty + curvature)
-    return np.clip(target, -ball.bound, ball.bound, out=target)
-
-
-def _balance(apart: float, moved: float) -> float:
-    """Return the factor that brings the distance of the copies and the movement of Z nearer to each other."""
-    if max(apart, moved) <= _UNBALANCED * min(apart, moved):
-        return 1.0
-    return 2.0 if apart > moved else 0.5

@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from dprec.accounting import (
-    ComposedLoss,
-    PrivacyBudget,
-    PrivacyLossDistribution,
-    compose,
-    dominating_channel,
-)
+from dprec.accounting import ComposedLoss, PrivacyLossDistribution, compose, dominating_channel
 from dprec.accounting.pld import common_grid
 from dprec.channel import Channel
 from dprec.mechanisms.base import Mechanism
@@ -24,6 +18,7 @@ from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomiz
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.ratings import RatingScale
 from dprec.reports import CellFamily
+from tests import make
 from tests.make import STARS
 from tests.paths import ROOT
 
@@ -199,7 +194,7 @@ EVERYBODY = np.ones(5, dtype=np.bool_)
 
 
 def shared(mechanism: Mechanism, epsilon: float, delta: float = 1e-6) -> CellFamily:
-    budget = PrivacyBudget(epsilon=epsilon, per="user", composition="pld", delta=delta)
+    budget = make.user_budget(epsilon, delta)
     return mechanism.family(budget, STARS, 200)
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dprec.attacks.bounds import Roc
-from dprec.attacks.estimates import Estimate
+from dprec.attacks.bounds import Estimate, Roc
 
 
 def test_an_interval_of_true_positives_holds_the_truth_as_often_as_it_says() -> None:

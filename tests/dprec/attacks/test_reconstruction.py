@@ -6,12 +6,7 @@ import pytest
 from dprec.attacks import Figure
 from dprec.attacks.background import Background
 from dprec.attacks.reconstruction import Reconstruction
-from dprec.mechanisms import (
-    BoundedLaplace,
-    Mechanism,
-    RandomizedResponse,
-    ThresholdBit,
-)
+from dprec.mechanisms import BoundedLaplace, Mechanism, RandomizedResponse, ThresholdBit
 from tests.dprec.attacks.games import Played, people, reported
 
 PEOPLE = people()

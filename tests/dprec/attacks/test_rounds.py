@@ -10,7 +10,7 @@ import pytest
 from dprec.accounting import ChannelDraws, PrivacyAccountant, dominating_channel
 from dprec.arrays import Floats
 from dprec.attacks.rounds import Rounds, evidence_of, profiles_like, within_items
-from dprec.attacks.uploads import Answered, Upload, of_normal_noise, of_signs
+from dprec.attacks.transcript import Answered, Upload, of_normal_noise, of_signs
 from dprec.completion import Profiles
 from dprec.observations import Observations, SymbolReports
 from dprec.ratings import Ratings

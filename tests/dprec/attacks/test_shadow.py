@@ -9,10 +9,11 @@ from scipy.stats import binom, norm
 
 from dprec.arrays import Bools, Floats
 from dprec.attacks import Figure, ReleasedSum
-from dprec.attacks.broadcasts import Broadcast
 from dprec.attacks.shadow import ShadowModels, halves, log_likelihood_ratios
 from dprec.attacks.traces import Targets
+from dprec.attacks.transcript import Broadcast
 from dprec.completion import Profiles
+from tests import make
 from tests.dprec.attacks.games import Repeated, of_kinds
 
 TRUTH = of_kinds(120, 80, 0.3, 1)
@@ -40,7 +41,7 @@ def normalised(profiles: Profiles) -> sp.csr_array:
 
 
 def released_sum(present: Bools, number: int) -> dict[str, Any]:
-    whole = Profiles(TRUTH.indptr, TRUTH.items, TRUTH.values, TRUTH.n_items)
+    whole = make.profiles(TRUTH)
     released = normalised(whole).T @ present + noise(number, TRUTH.n_items)
     return {"sums": (ReleasedSum(released, 1.0, normalised),)}
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from dprec.completion import COMPLETIONS, Completion, one_mean_per_user, own_averages
-from dprec.ratings import Ratings
 from dprec.testing import CompletionContract
-from tests.make import STARS
+from tests import make
 
 MIDDLE = ["one-bit"]
 """The completions that predict the middle of the scale where nothing is known."""
@@ -48,9 +47,7 @@ class TestOrdinalModels(CompletionContract):
         return COMPLETIONS[request.param]()
 
 
-RATINGS = Ratings.from_triples(
-    [0, 0, 2], [0, 1, 0], [5, 4, 1], STARS, user_ids=np.arange(3), item_ids=np.arange(2)
-)
+RATINGS = make.ratings((0, 0, 5), (0, 1, 4), (2, 0, 1), users=3, items=2)
 
 
 @pytest.mark.parametrize(

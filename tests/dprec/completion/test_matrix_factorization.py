@@ -15,7 +15,6 @@ from dprec.completion import (
     step_item_factors,
 )
 from dprec.completion.gradient_descent import PlainFactors, initial_factors, visits
-from dprec.datasets import Synthetic
 from dprec.randomness import generator
 from tests import make
 
@@ -24,9 +23,7 @@ USERS, ITEMS, RANK = 30, 20, 3
 
 @pytest.fixture(scope="module")
 def profiles() -> Profiles:
-    ratings = Synthetic(users=USERS, items=ITEMS, ratings=240).load()
-    ratings = ratings.select(ratings.users != 4)
-    return Profiles(ratings.indptr, ratings.items, ratings.values, ITEMS)
+    return make.profiles(make.synthetic(USERS, ITEMS, 240, without=[4]))
 
 
 def part(profiles: Profiles, start: int, stop: int) -> Profiles:

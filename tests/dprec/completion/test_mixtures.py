@@ -12,7 +12,18 @@ from dprec.completion.mixtures import GaussianMixture
 from dprec.mechanisms import MECHANISMS
 from dprec.randomness import generator, words
 from tests import make
-from tests.dprec.completion.planted import STARS, planted
+from tests.make import STARS
+
+PI, SIGMA = np.array([0.5, 0.3, 0.2]), np.array([0.2, 1.0, 4.0])
+
+
+def planted(seed: int) -> Observations:
+    """Return 30 % of a 400 x 300 matrix of rank 3, under noise that is a mixture of Gaussians."""
+    random = generator(seed, "planted")
+    truth = random.normal(size=(400, 3)) @ random.normal(size=(300, 3)).T
+    users, items = np.nonzero(random.random(truth.shape) < 0.3)
+    noise = SIGMA[random.choice(3, users.size, p=PI)] * random.normal(size=users.size)
+    return make.observations(users, items, truth[users, items] + noise, truth.shape)
 
 
 def test_responsibilities_are_those_of_the_densities() -> None:
@@ -43,7 +54,7 @@ def of(completed: Completed) -> FittedMixture:
     [*(("mog-mf", {"ridge": ridge}) for ridge in (0.0, 1.0, 30.0)), ("mog-mf-variational", {})],
 )
 def test_the_penalised_log_likelihood_never_falls(kind: str, options: dict[str, float]) -> None:
-    observations, _ = planted(2)
+    observations = planted(2)
     trace = np.array(of(fit(observations, kind, iterations=60, **options)).log_likelihood)
     assert np.all(np.diff(trace) >= -1e-9 * np.abs(trace[1:]))
     assert trace[-1] > trace[0]

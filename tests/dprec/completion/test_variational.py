@@ -8,29 +8,16 @@ import pytest
 import dprec.completion.factors as factors_module
 from dprec.completion import COMPLETIONS, Observations, unpack
 from dprec.completion.factors import inner_products, pack
-from dprec.completion.matrix_factorization import (
-    Side,
-    WeightedCells,
-    expected_squares,
-    solve_in_turn,
-)
+from dprec.completion.matrix_factorization import Side, WeightedCells, expected_squares, solve_in_turn
 from dprec.randomness import generator
 from tests import make
-from tests.make import STARS
-
-
-def ratings_of(
-    users: np.ndarray, items: np.ndarray, values: np.ndarray, shape: tuple[int, int]
-) -> Observations:
-    scale = STARS
-    return make.observations(users, items, values, shape, scale)
 
 
 def problem() -> tuple[Observations, np.ndarray, np.ndarray]:
     random = generator(1, "variational")
     users, items = np.nonzero(random.random((9, 7)) < 0.5)
     residuals = random.normal(size=users.size)
-    return ratings_of(users, items, residuals, (9, 7)), residuals, random.uniform(0.2, 3.0, users.size)
+    return make.observations(users, items, residuals, (9, 7)), residuals, random.uniform(0.2, 3.0, users.size)
 
 
 def random_side(entities: int, rank: int, name: str) -> Side:

@@ -9,20 +9,14 @@ from dprec.crossdomain import CrossDomainRatings, joined
 from dprec.datasets import DelimitedDomains, Douban, MovieLensGenres, SyntheticDomains
 from dprec.datasets.cross_domain import genres_in_b
 from dprec.errors import InputError
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Ratings
 from dprec.splits import ColdStart
-from tests.make import STARS
+from tests import make
 from tests.paths import DATA
 from tests.refusals import refused_at
 
-
-def ratings(*rows: tuple[int, int, float], scale: RatingScale = STARS) -> Ratings:
-    users, items, values = zip(*rows, strict=True) if rows else ((), (), ())
-    return Ratings.from_triples(np.array(users, int), np.array(items, int), values, scale)
-
-
-BOOKS = ratings((1, 10, 5), (1, 9, 3), (2, 10, 1), (7, 9, 2))
-MUSIC = ratings((2, 10, 4), (7, 3, 5), (8, 3, 1))
+BOOKS = make.ratings((1, 10, 5), (1, 9, 3), (2, 10, 1), (7, 9, 2))
+MUSIC = make.ratings((2, 10, 4), (7, 3, 5), (8, 3, 1))
 
 
 def cells(of: Ratings) -> set[tuple[object, str, float]]:

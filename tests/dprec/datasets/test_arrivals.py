@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from dprec.datasets import Synthetic
 from dprec.datasets.arrivals import Arrivals, Presence
-from dprec.splits import Temporal
 from tests.refusals import refused_at
 
 DAY = 86_400
@@ -90,16 +89,7 @@ def test_without_noise_nobody_changes_a_rating() -> None:
     again = made.load_changes()
     assert again is not None
     np.testing.assert_array_equal(again.levels, made.load().levels)
-
-
-def test_nothing_is_rated_again_unless_asked_for() -> None:
-    assert Synthetic().load_changes() is None
-    assert moving(rated_again=0.0).load_changes() is None
-
-
-def test_generated_ratings_are_split_by_time() -> None:
-    train, test = Temporal(test_fraction=0.1).split(moving(), seed=1)
-    assert train.count + test.count == 60_000
+    assert Synthetic().load_changes() is moving(rated_again=0.0).load_changes() is None
 
 
 def test_more_ratings_than_items_that_appear_in_time() -> None:
@@ -111,26 +101,31 @@ def test_more_ratings_than_items_that_appear_in_time() -> None:
             Arrivals(**settings_of)
 
 
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_size(data: st.DataObject) -> None:
-    users, items = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 80))
-    arrivals = Arrivals(
-        days=data.draw(st.floats(1e-3, 400)),
-        returning=data.draw(st.floats(0, 1)),
-        new_items=data.draw(st.floats(0, 0.99)),
-        rated_again=data.draw(st.floats(0, 1)),
-    )
-    seed = data.draw(st.integers(0, 9))
-    most = int(arrivals.drawn(users, items, seed).available.sum())
+    users, items = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 300))
+    arrivals, seed, most = None, data.draw(st.integers(0, 9)), users * items
+    if data.draw(st.booleans()):
+        shares = st.floats(0, 1)
+        arrivals = Arrivals(
+            days=data.draw(st.floats(1e-3, 400)),
+            returning=data.draw(shares),
+            new_items=0.99 * data.draw(shares),
+            rated_again=data.draw(shares),
+        )
+        most = int(arrivals.drawn(users, items, seed).available.sum())
     count = data.draw(st.integers(1, most))
     made = Synthetic(users=users, items=items, ratings=count, seed=seed, arrivals=arrivals)
-    timed, again = made.load_timed(), made.load_changes()
-    assert timed.times is not None
-    assert timed.count == count
-    assert (np.diff(timed.cells) > 0).all()
-    assert (timed.times >= 0).all()
-    assert (timed.times <= arrivals.days * DAY).all()
+    ratings, again = made.load() if arrivals is None else made.load_timed(), made.load_changes()
+    assert (ratings.n_users, ratings.n_items, ratings.count) == (users, items, count)
+    assert arrivals is not None or ratings.counts.min() >= min(20, count // users)
+    assert (np.diff(ratings.cells) > 0).all()
+    assert 1 <= ratings.levels.min() <= ratings.levels.max() <= 5
+    if arrivals is not None:
+        assert ratings.times is not None
+        assert (ratings.times >= 0).all()
+        assert (ratings.times <= arrivals.days * DAY).all()
     if again is not None:
-        assert np.isin(again.cells, timed.cells).all()
+        assert np.isin(again.cells, ratings.cells).all()
         assert again.levels.size == 0 or 1 <= again.levels.min() <= again.levels.max() <= 5

@@ -17,10 +17,9 @@ from dprec.datasets import DelimitedTable
 from dprec.datasets.base import Layout, read_fold
 from dprec.datasets.delimited import read_rows
 from dprec.errors import InputError
-from dprec.ratings import RatingRows, RatingScale
+from dprec.ratings import RatingRows
+from tests.make import STARS
 from tests.refusals import refused_at
-
-STARS = RatingScale.evenly(1, 5, 1)
 
 
 def read(path: Path, text: str | bytes, layout: Layout = Layout()) -> RatingRows:  # noqa: B008 - frozen

@@ -63,6 +63,8 @@ TABLES: list[Case] = [
     ('1,a,1\n2,"b"c,1\n3,d,1\n', {}, ", line 2", "a quote that does not end with its cell"),
     ("1,1,1\n" + "\n" * 100 + "2,2,2\n", {}, ", line 2", "an empty line"),
     ("", {}, "", "an empty file"),
+    ("1," * 20_000, {}, ", line 1", "20001 columns"),
+    (f"1,2,3\n1,3,{'9' * 5000}x\n", {}, ", line 2", "'9999"),
     ("\ufeff1,2,3\n1,3,4\n".encode("utf-16-le"), {}, "", "text in UTF-16"),
     ("\ufeff1,2,3\n1,3,4\n".encode("utf-32-be"), {}, "", "text in UTF-16 or UTF-32"),
     ("1,2,3\n".encode("utf-16-le"), {}, ", line 1", "a zero byte"),

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from dprec.datasets import Dataset, MovieLensGenres, copied, selected
 from dprec.errors import InputError
-from dprec.ratings import POSITIVE, ColdRatings, Ratings, RatingScale, held_by_tested
+from dprec.ratings import POSITIVE, ColdRatings, Ratings, held_by_tested
 from dprec.splits import ColdUsers, Holdout, LeaveLastOut, Predefined, Split, Temporal, UserHoldout
+from tests.make import STARS
 from tests.paths import DATA
 from tests.refusals import refused_at
 
-SCALE = RatingScale.evenly(1, 5, 1)
 MOVIELENS = DATA / "ml-100k"
 
 
@@ -30,7 +30,7 @@ class Few(Dataset):
         users = [1, 1, 2, 2, 3, 3, 3, 4, 4, 4]
         items = [1, 2, 1, 3, 1, 2, 3, 1, 3, 4]
         values = [2, 3, 4, 1, 5, 3.0, 4, 4, 5, 4]
-        return Ratings.from_triples(users, items, values, SCALE)
+        return Ratings.from_triples(users, items, values, STARS)
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
         odd = np.arange(10) % 2 == 1
@@ -127,7 +127,7 @@ class Drawn(Dataset):
 
     def load(self) -> Ratings:
         users, items, values = np.array(self.rows).T
-        return Ratings.from_triples(users, items, values, SCALE)
+        return Ratings.from_triples(users, items, values, STARS)
 
     def load_timed(self) -> Ratings:
         rated = self.load()

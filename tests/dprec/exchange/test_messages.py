@@ -88,16 +88,12 @@ def test_what_should_be_an_integer_is_one(written: Any, value: Any) -> None:
     ("kind", "entries"),
     [
         (GradientRequest, {"round": 1, "factors": "text"}),
-        (GradientRequest, {"round": 1, "factors": b"", "asked": "text"}),
         (GradientRequest, {"round": 1, "factors": b"", "asked": [True]}),
-        (SlopesRequest, {"round": 1, "rows": b"row"}),
         (SlopesRequest, {"round": 1, "rows": [b"row", 1]}),
-        (Recommendations, {"lists": b"list"}),
         (Recommendations, {"lists": ["list"]}),
         (ReplacementRequest, {"round": 2, "start": 5, "stop": 5, "rows": b""}),
         (ReplacementRequest, {"round": 2, "start": -1, "stop": 5, "rows": b""}),
         (Reports, {"first": 0, "reports": [1, 2]}),
-        (Reports, {"first": 0, "reports": b"report"}),
         (Reports, {"first": 0, "reports": [b"ab", sizes(1, 1), b""]}),
         (Reports, {"first": 0, "reports": [b"ab", sizes(1, 1)[:-1]]}),
         (Reports, {"first": 0, "reports": [b"ab", sizes(1, 2)]}),
@@ -106,7 +102,6 @@ def test_what_should_be_an_integer_is_one(written: Any, value: Any) -> None:
         (Reports, {"first": 0, "reports": [b""], "late": [1]}),
         (Reports, {"first": 0, "reports": [b""], "late": [-1]}),
         (Reports, {"first": 0, "reports": [b""], "absent": [True]}),
-        (Reports, {"first": 0, "reports": [b""], "absent": 0}),
     ],
 )
 def test_values_that_do_not_belong_are_refused(kind: Any, entries: dict[str, Any]) -> None:
@@ -204,18 +199,11 @@ def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:
     ("setup", "key", "value"),
     [
         (ONE_SHOT, "mechanism.symbols", "64"),
-        (ONE_SHOT, "mechanism.symbols", 64.5),
         (ONE_SHOT, "mechanism.colour", 1),
-        (ONE_SHOT, "privacy.epsilon", -1.0),
         (ONE_SHOT, "privacy.epsilon", float("nan")),
-        (ONE_SHOT, "privacy.epsilon", float("inf")),
         (ONE_SHOT, "privacy.per", "planet"),
-        (ITERATIVE, "rank", True),
-        (ITERATIVE, "rounds", 0),
-        (ITERATIVE, "epsilon_per_round", 0.0),
         (ITERATIVE, "broadcast.delta", 1),
         (PERTURBATION, "link", "linear"),
-        (PERTURBATION, "clamp", None),
         (XMapSetup(mechanism=Raw(), privacy=None, replacement=DRAWS), "replacement.transfer", "all"),
     ],
 )

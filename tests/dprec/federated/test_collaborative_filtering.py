@@ -2,16 +2,15 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from dprec.arrays import Floats
-from dprec.completion import Profiles
 from dprec.federated import CollaborativeFiltering, ContractError, code_of
 from dprec.gradients import RoundDraws
 from dprec.lists import ials
 from dprec.randomness import DeviceDraws
 from dprec.ratings import POSITIVE
 from dprec.testing import ModelContract, contract
+from tests import make
 from tests.models import Drawing, Guessing, Means, Mixing, Remembering
 
 USERS, ITEMS = 9, 7
@@ -19,15 +18,6 @@ MODEL = CollaborativeFiltering(rank=3, confidence=4.0, ridge=0.5, step_size=0.2,
 
 
 TestModels = contract(CollaborativeFiltering(), MODEL, Means())
-
-
-def some_sets(seed: int = 0) -> sp.csr_array:
-    return sp.csr_array((np.random.default_rng(seed).random((USERS, ITEMS)) < 0.4).astype(np.float64))
-
-
-def profiles_of(sets: sp.csr_array) -> Profiles:
-    values = np.full(sets.nnz, np.nan)
-    return Profiles(sets.indptr.astype(np.int64), sets.indices.astype(np.int32), values, ITEMS)
 
 
 def some_factors(seed: int = 1) -> Floats:
@@ -40,8 +30,8 @@ def loss(sets: Floats, own: Floats, factors: Floats) -> float:
 
 
 def test_a_users_factors_are_those_of_ials_but_for_the_scale() -> None:
-    sets, factors = some_sets(), some_factors()
-    own = MODEL.user_factors(factors, profiles_of(sets))
+    sets, factors = make.random_sets(USERS, ITEMS), some_factors()
+    own = MODEL.user_factors(factors, make.profiles_of_sets(sets))
     # The paper's loss is alpha times that of `dprec.lists.ials`, but for targets of 1 + 1 / alpha.
     options = ials.ImplicitOptions(
         rank=3, unobserved=1 / MODEL.confidence, ridge=MODEL.ridge / MODEL.confidence, frequency_scaling=0.0
@@ -50,8 +40,8 @@ def test_a_users_factors_are_those_of_ials_but_for_the_scale() -> None:
 
 
 def test_what_devices_send_is_minus_half_the_gradient_of_their_loss() -> None:
-    sets, factors = some_sets(), some_factors()
-    profiles = profiles_of(sets)
+    sets, factors = make.random_sets(USERS, ITEMS), some_factors()
+    profiles = make.profiles_of_sets(sets)
     own, (sent,) = MODEL.user_factors(factors, profiles), MODEL.updates((factors,), profiles)
     dense, small = sets.toarray(), 1e-6
     for item in range(ITEMS):
@@ -64,16 +54,16 @@ def test_what_devices_send_is_minus_half_the_gradient_of_their_loss() -> None:
 
 
 def test_a_users_update_depends_on_its_own_set_alone() -> None:
-    sets, factors = some_sets(), some_factors()
-    (everybody,) = MODEL.updates((factors,), profiles_of(sets))
+    sets, factors = make.random_sets(USERS, ITEMS), some_factors()
+    (everybody,) = MODEL.updates((factors,), make.profiles_of_sets(sets))
     for user in range(USERS):
-        (alone,) = MODEL.updates((factors,), profiles_of(sets[user : user + 1]))
+        (alone,) = MODEL.updates((factors,), make.profiles_of_sets(sets[user : user + 1]))
         assert np.array_equal(alone[0], everybody[user])
 
 
 def test_numbers_are_read_as_devices_clip_them_and_with_the_noise_they_add() -> None:
     """The noise of 9 x 21 numbers is within 6 deviations but with a probability of 4e-7."""
-    profiles, parameters = profiles_of(some_sets()), (some_factors(),)
+    profiles, parameters = make.profiles_of_sets(make.random_sets(USERS, ITEMS)), (some_factors(),)
     updates = MODEL.updates(parameters, profiles)
     plain = code_of(MODEL, ITEMS, POSITIVE, 0.1, 0.0)
     devices = DeviceDraws.of(bytes(16), 0, profiles.indptr, profiles.items, np.ones(profiles.items.size), "a")

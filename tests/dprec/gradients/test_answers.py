@@ -14,7 +14,7 @@ from dprec.gradients import (
     SampledSigns,
     SampledSignsOfSets,
 )
-from dprec.gradients.one_bit import SampledCoordinates, _gradient_at, projection
+from dprec.gradients.one_bit import PrivateSigns, projection
 from dprec.testing import GradientContract
 
 KINDS = [
@@ -64,10 +64,12 @@ def test_the_full_gradient_is_sent_as_it_is_computed() -> None:
 @pytest.mark.parametrize("gradient", [OneBitGradient(), *KINDS[3:]], ids=lambda gradient: gradient.kind)
 def test_numbers_are_the_coordinates_that_devices_answer_about(gradient: GradientReport) -> None:
     own, computed = numbers(gradient)
-    values = gradient._values if isinstance(gradient, SampledCoordinates) else _gradient_at
+    assert isinstance(gradient, PrivateSigns)
     for coordinate in range(SHAPE[0] * SHAPE[1]):
         asked = np.full(PROFILES.n_users, coordinate)
-        assert computed[:, coordinate] == pytest.approx(values(PROFILES, own, FACTORS, asked), abs=1e-12)
+        assert computed[:, coordinate] == pytest.approx(
+            gradient._values(PROFILES, own, FACTORS, asked, 1), abs=1e-12
+        )
 
 
 def test_a_projected_gradient_is_that_of_all_items() -> None:

@@ -118,13 +118,3 @@ def test_sums_do_not_depend_on_partitions_and_reject_what_is_no_set(
     assert some.encode(layout) == reports[:cut]
     numbers = some.vectors(layout).numbers
     assert np.array_equal(numbers, own.vectors(layout).numbers[: len(numbers)])
-
-
-@pytest.mark.parametrize("layout", [*LAYOUTS, *BOUNDED])
-@given(reports=st.lists(st.binary(max_size=6), max_size=5))
-def test_no_bytes_of_a_device_move_a_sum_by_more_than_one_each(
-    layout: SetLayout, reports: list[bytes]
-) -> None:
-    valid, total = layout.added_up(reports)
-    assert np.linalg.norm(total * UNIT) <= valid.sum()
-    assert (total >= 0).all()

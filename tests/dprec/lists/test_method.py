@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from dprec.arrays import Floats
 from dprec.catalogue import Catalogue
-from dprec.completion import Profiles
 from dprec.gradients import Aggregate
 from dprec.lists import ListMethod, TableOptions
 from dprec.lists.contributions import DIAGONAL, PairLayout, SetContributions
@@ -19,6 +18,7 @@ from dprec.lists.method import ListDevice, ListLearner
 from dprec.lists.model import ItemTable, ListModel
 from dprec.randomness import ReleaseDraws
 from dprec.sums import UNIT, Releases, TrustedAggregation
+from tests import make
 from tests.hostile import devices_sent
 from tests.make import STARS
 from tests.refusals import refused_at
@@ -34,10 +34,6 @@ def some_sets(seed: int = 0) -> sp.csr_array:
     return sp.csr_array((random.random((USERS, ITEMS)) < likely).astype(np.float64))
 
 
-def profiles_of(sets: sp.csr_array) -> Profiles:
-    return Profiles(sets.indptr.astype(np.int64), sets.indices.astype(np.int32), np.zeros(0), ITEMS)
-
-
 def learned(
     sets: sp.csr_array,
     options: TableOptions,
@@ -46,7 +42,7 @@ def learned(
     of_features: bool = False,
 ) -> tuple[ListMethod, ListLearner, ListDevice]:
     """Run the rounds without messages, and return what devices hold at the end."""
-    method, profiles = ListMethod(options=options, of_features=of_features), profiles_of(sets)
+    method, profiles = ListMethod(options=options, of_features=of_features), make.profiles_of_sets(sets)
     multipliers = tuple(multiplier / np.sqrt(share) for share in method.shares)
     learner = method.learner(Releases(USERS, ITEMS, STARS), catalogue, 0)
     for number, noise in enumerate(multipliers, start=1):
@@ -90,7 +86,7 @@ def test_popularity_alone_is_one_round_and_one_list_for_all() -> None:
     sets = some_sets()
     method, _, device = learned(sets, TableOptions(items=0), 0.0)
     assert method.rounds == 1
-    scores = device.predictions(profiles_of(sets))
+    scores = device.predictions(make.profiles_of_sets(sets))
     assert np.all(scores == scores[0])
     normalised = sp.diags_array(1 / np.sqrt(np.maximum(sets.sum(axis=1), 1))) @ sets
     assert np.array_equal(np.argsort(-scores[0]), np.argsort(-normalised.sum(axis=0)))
@@ -163,4 +159,4 @@ def test_no_bytes_of_a_server_harm_a_device(data: st.DataObject) -> None:
         layout = device.layout(1)
         assert layout.n_rows == ITEMS
         if device.model is not None:
-            assert np.isfinite(device.predictions(profiles_of(some_sets()))).all()
+            assert np.isfinite(device.predictions(make.profiles_of_sets(some_sets()))).all()

@@ -10,11 +10,9 @@ from dprec.catalogue import Catalogue
 from dprec.lists import ListMethod, TableOptions
 from dprec.lists.method import ListDevice
 from dprec.lists.model import ItemTable, ListModel
-from dprec.lists.products import (
-    COLUMNS,
-    TasteModel,
-)
-from tests.dprec.lists.test_method import ITEMS, learned, profiles_of, some_sets
+from dprec.lists.products import COLUMNS, TasteModel
+from tests import make
+from tests.dprec.lists.test_method import ITEMS, learned, some_sets
 from tests.hostile import devices_sent
 from tests.make import STARS
 
@@ -63,7 +61,7 @@ def test_no_bytes_of_a_server_harm_a_device(data: st.DataObject) -> None:
     good = b"\3" + a_model().encode()
     for device in devices_sent(data, good, lambda sent: method.device(sent, ITEMS, STARS)):
         assert isinstance(device, ListDevice)
-        profiles, layout = profiles_of(some_sets()), device.layout(2)
+        profiles, layout = make.profiles_of_sets(some_sets()), device.layout(2)
         assert layout.n_rows == 3 * COLUMNS
         words = np.zeros(profiles.items.size, dtype=np.uint64)
         vectors = device.contributions(profiles, layout, 2, words).vectors(layout)

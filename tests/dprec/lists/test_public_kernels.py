@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from scipy import sparse
 
 from dprec.lists.public_kernels import CATEGORIES, PublicKernels, popularity_bins
+from tests import make
 
 YEARS = np.array([[-1.5], [-1.4], [0.0], [1.4], [1.5]])
 GENRES = np.array([[1, 0], [0, 1], [0, 0], [1, 1], [1, 0]], dtype=bool)
@@ -13,15 +13,8 @@ def kernels(years: np.ndarray = YEARS, genres: np.ndarray = GENRES) -> PublicKer
     return PublicKernels.among(genres, popularity_bins(years, POPULARITY), POPULARITY)
 
 
-def sets_of(*profiles: list[int]) -> sparse.csr_array:
-    table = np.zeros((len(profiles), 5))
-    for user, profile in enumerate(profiles):
-        table[user, profile] = 1
-    return sparse.csr_array(table)
-
-
 def test_f_is_the_step_of_newton_s_method_from_zero() -> None:
-    shares, sets = POPULARITY / POPULARITY.sum(), sets_of([], [0], [0, 3, 4])
+    shares, sets = POPULARITY / POPULARITY.sum(), make.sparse_sets([], [0], [0, 3, 4], items=5)
     norms = np.sqrt(np.maximum(GENRES.sum(axis=1), 1))
     likeness = (GENRES.astype(float) @ GENRES.T) / np.outer(norms, norms)
     kernel = CATEGORIES * likeness

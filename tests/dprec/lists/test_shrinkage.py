@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dprec.lists.shrinkage import posterior_means
+from dprec.lists.gram import posterior_means
 
 
 def draws(numbers: np.ndarray, deviation: float) -> np.ndarray:

@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 
 from dprec.errors import InputError
-from dprec.mechanisms import (
-    MECHANISMS,
-    BitsAndCounts,
-    Laplace,
-    ThresholdBit,
-)
+from dprec.mechanisms import MECHANISMS, BitsAndCounts, Laplace, ThresholdBit
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.randomized_response import BinaryFlip
 from dprec.ratings import RatingScale

@@ -10,18 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dprec.completion import (
-    Calibrated,
-    CalibratedModel,
-    Completed,
-    Observations,
-)
+from dprec.completion import Calibrated, CalibratedModel, Completed, Observations
 from dprec.observations import SymbolReports
 from dprec.ordinal import expected_rating
 from dprec.personalization import TableOptions
 from dprec.personalization.broadcast import calibrated_broadcast, derived_broadcast, leanings
 from tests import make
-from tests.make import STARS
+from tests.make import SHARES, STARS
 
 SHAPE = (80, 40)
 
@@ -78,7 +73,7 @@ def test_factors_of_variance_1_on_devices_vary_latent_ratings_as_those_of_the_mo
 
 
 USERS, ITEMS = 200, 40
-OPTIONS = TableOptions(histogram=(0.05, 0.1, 0.25, 0.35, 0.25), dimensions=4, features=2)
+OPTIONS = TableOptions(histogram=SHARES, dimensions=4, features=2)
 CUTS = OPTIONS.cuts(STARS)
 
 

@@ -20,11 +20,12 @@ from dprec.personalization import Devices, OrdinalProcess
 from dprec.personalization.ordinal_process import Posterior
 from dprec.ratings import Ratings
 from dprec.wire import ItemTable
-from tests.make import STARS
+from tests import make
+from tests.make import SHARES, STARS
 from tests.paths import DATA
 
 VALUES = STARS.values
-CUTS = cut_points((0.05, 0.1, 0.25, 0.35, 0.25), 0.5)
+CUTS = cut_points(SHARES, 0.5)
 ITEMS = 70
 
 
@@ -218,10 +219,7 @@ def test_beside_the_noisy_sums_nothing_in_the_table_of_sets_depends_on_who_rated
     random = np.random.default_rng(1)
     tables = []
     for share in (0.2, 0.6):
-        users, items = np.nonzero(random.random((60, 30)) < share)
-        train = Ratings.from_triples(
-            users, items, np.full(users.size, 3.0), STARS, user_ids=np.arange(60), item_ids=np.arange(30)
-        )
+        train = make.rated(random.random((60, 30)) < share)
         tables.append(table_of_sets(train, EmbeddingRelease(epsilon=100.0)))
     first, second = tables
     for column in ("cuts", "deviations", "item_factors", "categories", "leanings"):

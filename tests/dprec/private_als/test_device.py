@@ -26,6 +26,7 @@ from dprec.private_als import (
 from dprec.private_als.device import chosen_ratings, sum_of_contributions
 from dprec.private_als.learner import shrunken_biases, shrunken_factors
 from dprec.sums import UNIT, TrustedAggregation
+from tests import make
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
 from tests.make import STARS
 
@@ -37,10 +38,7 @@ def some_profiles(users: int = 12, seed: int = 0) -> Profiles:
     random = np.random.default_rng(seed)
     chosen = random.random((users, ITEMS)) < 0.6
     chosen[0] = False
-    counts = chosen.sum(axis=1)
-    values = random.integers(1, 6, counts.sum()).astype(np.float64)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    return Profiles(indptr, np.nonzero(chosen)[1].astype(np.int32), values, ITEMS)
+    return make.profiles(make.rated(chosen, random.integers(1, 6, int(chosen.sum()))))
 
 
 def a_model(scale: float = 0.5, seed: int = 1) -> ItemModel:

@@ -55,7 +55,7 @@ def test_one_rating_counts_no_more_than_one_of_the_fewest() -> None:
     for fewest in (1, 5, 30):
         layout = ItemModel.begin(12, 0, 3.0).layout(FactorizationOptions(rank=0, fewest=fewest), 1, 4.0)
         weights = contributions.user_weights(layout)[1:]
-        assert weights.max() <= layout.largest_weight * (1 + 1e-12)
+        assert weights.max() <= layout.largest * (1 + 1e-12)
         np.testing.assert_allclose(weights, 1 / np.sqrt(np.maximum(counts[1:], fewest)))
 
 

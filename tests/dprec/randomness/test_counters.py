@@ -64,13 +64,6 @@ def test_the_words_do_not_change_from_release_to_release() -> None:
     assert generator(0, "split").integers(0, 1000, 5).tolist() == FIRST_INTEGERS
 
 
-def test_every_bit_is_fair() -> None:
-    draws = words(3, "fairness", 5, 20_000)
-    ones = np.array([int(((draws >> np.uint64(bit)) & np.uint64(1)).sum()) for bit in range(64)])
-    # 64 bits, each off by more than 6 standard deviations with probability 2e-9: 1.3e-7 in all.
-    assert np.all(np.abs(ones - 10_000) <= 6 * np.sqrt(5_000))
-
-
 def test_uniforms() -> None:
     low, high = uniforms(EXTREMES)
     assert low == 0.0

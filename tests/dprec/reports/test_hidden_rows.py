@@ -29,7 +29,7 @@ def distance(kind: str, epsilon: float, train: Ratings, *, accepted: int = 30) -
 
 
 def test_made_up_and_swallowed_cells_are_counted() -> None:
-    train = Ratings.from_triples(np.array([0, 0, 1]), np.array([0, 2, 1]), np.array([5.0, 3.0, 1.0]), STARS)
+    train = make.ratings((0, 0, 5), (0, 2, 3), (1, 1, 1))
     observed = make.observations([0, 1, 1], [2, 0, 1], np.array([1.0, 2.0, 4.0]), (2, 3))
     rated = RatedCells.of(train, observed)
     assert rated.count == 2

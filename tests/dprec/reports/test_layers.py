@@ -12,6 +12,7 @@ from dprec.observations import Observations
 from dprec.randomness import DeviceDraws, Draws
 from dprec.reports import LayeredFamily, Profiles, Wanted
 from dprec.testing.reports import FamilyContract
+from tests import make
 from tests.make import STARS
 
 MECHANISMS = [
@@ -40,8 +41,7 @@ def family(mechanism: LayeredMechanism, epsilon: float = 1.0) -> LayeredFamily:
 def people(users: int) -> Profiles:
     random = np.random.default_rng(7)
     rated = random.random((users, 50)) < 0.3
-    levels = random.integers(1, 6, int(rated.sum())).astype(np.uint8)
-    return Profiles(rated.sum(axis=1), np.nonzero(rated)[1].astype(np.int32), levels)
+    return make.reported_profiles(make.rated(rated, random.integers(1, 6, int(rated.sum()))))
 
 
 def collected(made: LayeredFamily, of: Profiles, number: int) -> Observations:

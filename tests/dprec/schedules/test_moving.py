@@ -10,30 +10,24 @@ from dprec.arrays import Bools, Uint8s
 from dprec.datasets import Synthetic
 from dprec.datasets.arrivals import Arrivals
 from dprec.mechanisms import ThresholdBit
-from dprec.ratings import Ratings
 from dprec.schedules import Collection, Held, Increments, Periods, Schedule
 from dprec.schedules.periods import DAY
 from tests import make
-from tests.make import STARS
 
 MADE = Synthetic(users=30, items=40, ratings=600, arrivals=Arrivals(days=70, returning=0.8, rated_again=0.4))
 RATINGS, AGAIN = MADE.load_timed(), MADE.load_changes()
 PERIODS = Periods.of(RATINGS, 7.0, later=AGAIN)
-NOTHING = make.observations(np.zeros(0, int), np.zeros(0, int), np.zeros(0), (30, 40), RATINGS.scale)
+NOTHING = make.nothing_observed(30, 40, RATINGS.scale)
 FAMILY = ThresholdBit().family(PrivacyBudget(epsilon=1.0), RATINGS.scale, RATINGS.n_items)
 
 
 def small(days: list[float], later: list[float]) -> Periods:
     """Return the periods of a user's ratings of items 0, 1, ..., and of the first of them again."""
-    scale = STARS
-    users, items = np.zeros(len(days), dtype=np.int64), np.arange(len(days))
-    first = Ratings.from_triples(users, items, np.full(len(days), 2.0), scale, item_ids=np.arange(9))
-    again = Ratings.from_triples(
-        users[: len(later)], items[: len(later)], np.full(len(later), 4.0), scale, item_ids=np.arange(9)
+    first, again = (
+        replace(make.rated([np.arange(9) < len(at)], level), times=DAY * np.array(at))
+        for at, level in ((days, 2.0), (later, 4.0))
     )
-    return Periods.of(
-        replace(first, times=DAY * np.array(days)), 7.0, later=replace(again, times=DAY * np.array(later))
-    )
+    return Periods.of(first, 7.0, later=again)
 
 
 def test_ratings_are_known_as_they_were_changed_by_then() -> None:

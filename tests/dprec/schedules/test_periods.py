@@ -10,7 +10,7 @@ from dprec.datasets.arrivals import Arrivals
 from dprec.ratings import Ratings
 from dprec.schedules import ByPeriod, Periods
 from dprec.schedules.periods import DAY
-from tests.make import STARS
+from tests import make
 from tests.refusals import refused_at
 
 USERS, ITEMS = 6, 8
@@ -19,13 +19,10 @@ USERS, ITEMS = 6, 8
 @st.composite
 def timed_ratings(draw: st.DrawFn) -> Ratings:
     """Ratings of some users at some times, over at least two weeks."""
-    cells = sorted(draw(st.sets(st.integers(0, USERS * ITEMS - 1), min_size=2)))
+    cells = draw(st.sets(st.integers(0, USERS * ITEMS - 1), min_size=2))
     days = [draw(st.integers(0, 60)) for _ in cells]
     days[0], days[-1] = 0, 14
-    users, items = np.divmod(np.array(cells), ITEMS)
-    ratings = Ratings.from_triples(
-        users, items, 1.0 + items % 5, STARS, user_ids=np.arange(USERS), item_ids=np.arange(ITEMS)
-    )
+    ratings = make.rated(np.isin(np.arange(USERS * ITEMS), list(cells)).reshape(USERS, ITEMS))
     return replace(ratings, times=1e9 + DAY * np.array(days, dtype=np.float64))
 
 
@@ -76,7 +73,7 @@ def test_newcomers_are_given_their_first_ratings_and_judged_on_the_others(
 
 @pytest.mark.parametrize(("days", "times"), [(7.0, [0.0, DAY]), (1.0, [0.0, 1e12 * DAY]), (7.0, [])])
 def test_times_that_are_no_seconds_of_several_periods_are_refused(days: float, times: list[float]) -> None:
-    ratings = Ratings.from_triples(np.arange(len(times)), np.zeros(len(times)), np.ones(len(times)), STARS)
+    ratings = make.ratings(*((user, 0, 1) for user in range(len(times))), users=len(times), items=1)
     with refused_at("days"):
         Periods.of(replace(ratings, times=np.array(times)), days)
 

@@ -89,7 +89,7 @@ def test_fresh_noise_shares_the_budget_or_costs_it_each_time() -> None:
 def collections(schedule: Schedule, epsilon: float) -> list[Collection]:
     """Return collections to which everybody present who is asked answers, without what was said."""
     family = ThresholdBit().family(PrivacyBudget(epsilon=epsilon), RATINGS.scale, RATINGS.n_items)
-    nothing = make.observations(np.zeros(0, int), np.zeros(0, int), np.zeros(0), (30, 40), RATINGS.scale)
+    nothing = make.nothing_observed(30, 40, RATINGS.scale)
     never = np.zeros(RATINGS.n_users, dtype=np.int64)
     return [
         Collection(number, family, RATINGS.select(mask).counts, never, PERIODS.present(number), nothing)
@@ -142,8 +142,7 @@ def test_averaging_recovers_what_fresh_noise_hides_and_nothing_of_one_answer() -
     # The truth is told with probability 0.731 in 600 answers: three in 10**9 are outside of these bounds.
     assert abs(alone - np.e / (1 + np.e)) < 0.11
     assert fresh > 0.95
-    nothing = make.observations(np.zeros(0, int), np.zeros(0, int), np.zeros(0), (30, 40), RATINGS.scale)
-    assert recovered(nothing, RATINGS) is None
+    assert recovered(make.nothing_observed(30, 40, RATINGS.scale), RATINGS) is None
 
 
 def test_bits_that_are_drawn_anew_about_a_rating_are_read_as_one_report() -> None:

@@ -114,13 +114,6 @@ def test_what_is_no_profile_is_rejected_and_nothing_else() -> None:
     assert np.array_equal(total, own.added_up([good])[1])
 
 
-@given(reports=st.lists(st.binary(max_size=12), max_size=5))
-def test_no_bytes_of_a_device_move_a_sum_by_more_than_one_each(reports: list[bytes]) -> None:
-    own = layout(SECOND)
-    valid, total = own.added_up(reports)
-    assert np.linalg.norm(total * UNIT) <= valid.sum()
-
-
 def test_the_parts_of_a_release_are_in_units_of_their_own() -> None:
     own = layout(SECOND)
     profile = {0: 1, 2: 5, 5: 4}

@@ -11,8 +11,8 @@ from dprec.gradients import Aggregate
 from dprec.randomness import ReleaseDraws
 from dprec.secret_sets import ProfileDevice, SecretSetOptions, SecretSets
 from dprec.secret_sets.learner import TableLearner
+from dprec.secret_sets.method import split_at
 from dprec.secret_sets.popularity import Counts
-from dprec.secret_sets.settings import split_at
 from dprec.sums import Releases, TrustedAggregation
 from tests.make import STARS
 

@@ -150,6 +150,14 @@ def test_no_honest_contribution_is_beyond_what_its_layout_says(honest: Honest) -
         np.testing.assert_allclose(lengths[of_items], said, rtol=1e-4)
 
 
+@given(honest=EVERY, reports=st.lists(st.binary(max_size=40), max_size=5))
+def test_no_bytes_of_a_device_move_a_sum_by_more_than_one_each(honest: Honest, reports: list[bytes]) -> None:
+    valid, total = honest.layout.added_up(reports)
+    assert valid.shape == (len(reports),)
+    assert np.linalg.norm(total.astype(np.float64)) * UNIT <= valid.sum()
+    assert honest.layout.signed or (total >= 0).all()
+
+
 @given(
     honest=EVERY,
     norm=st.integers(40, 300),

@@ -67,19 +67,6 @@ def test_every_device_reports_once_and_in_proportion_to_the_shares() -> None:
         assert np.array_equal(turns, LOCAL.costing(sent[at - 1]))
 
 
-def test_reports_and_sums_do_not_depend_on_partitions() -> None:
-    users = 700
-    whole = LOCAL.encode(sets(users), LAYOUT, 1.0, draws(users, 2))
-    parts = [
-        LOCAL.encode(sets(users).of_users(slice(*ends)), LAYOUT, 1.0, draws(ends[1] - ends[0], 2, ends[0]))
-        for ends in ((0, 33), (33, users))
-    ]
-    assert [report for part in parts for report in part] == list(whole)
-    totals = [LOCAL.decode(part, LAYOUT, 1.0)[1] for part in (*parts, whole)]
-    assert np.array_equal((totals[0] + totals[1]).total, totals[2].total)
-    assert totals[2].total[-1] == sum(map(bool, whole))
-
-
 def test_what_no_device_sends_is_rejected() -> None:
     reports = list(LOCAL.encode(sets(50), LAYOUT, 1.0, draws(50, 2)))
     _, honest = LOCAL.decode(reports, LAYOUT, 1.0)

@@ -50,9 +50,10 @@ def noise_of(aggregation: Aggregation) -> float:
     return MULTIPLIER
 
 
-def draws(users: int) -> RoundDraws:
+def draws(users: int, some: slice = slice(None), round_index: int = 1) -> RoundDraws:
     keys = np.arange(2 * users, dtype=np.uint64).reshape(2, users)
-    return RoundDraws(DeviceDraws(keys), 1, 0, np.arange(users, dtype=np.uint64))
+    own = DeviceDraws(np.ascontiguousarray(keys[:, some]))
+    return RoundDraws(own, round_index, 0, np.arange(users, dtype=np.uint64)[some])
 
 
 def some_sets(users: int) -> SetContributions:
@@ -87,6 +88,26 @@ def test_what_liars_choose_is_accepted_and_adds_no_more_than_is_said(
     # As much as an honest device adds, or more.
     honest = layout.added_up(lies(layout).encode(layout))[1][:, 0] * UNIT
     assert released[about].max() >= 0.9 * honest[about].max() - drawn
+
+
+@pytest.mark.parametrize("aggregation", EVERY)
+def test_a_device_sends_the_same_whoever_else_is_computed_beside_it(aggregation: Aggregation) -> None:
+    among, layout, multiplier, own = (
+        installed(aggregation),
+        LAYOUTS[1],
+        noise_of(aggregation),
+        some_sets(USERS),
+    )
+    together = list(among.encode(own, layout, multiplier, draws(USERS)))
+    parts = [slice(0, 1), slice(1, 33), slice(33, USERS)]
+    apart = [among.encode(own.of_users(some), layout, multiplier, draws(USERS, some)) for some in parts]
+    assert [report for part in apart for report in part] == together
+    first, second, third, whole = (among.decode(part, layout, multiplier)[1] for part in (*apart, together))
+    sums = (first + second + third, whole)
+    released = (among.release(total, layout, multiplier, ReleaseDraws(1, 1)) for total in sums)
+    np.testing.assert_array_equal(*released)
+    again = list(among.encode(own, layout, multiplier, draws(USERS, round_index=2)))
+    assert again != together or aggregation.kind == "trusted"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -11,10 +11,7 @@ from scipy import stats
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.lists.contributions import PopularityLayout, SetContributions
 from dprec.private_als import StatisticsContributions, StatisticsLayout
-from dprec.private_als.device import (
-    encode_contributions,
-    sum_of_contributions,
-)
+from dprec.private_als.device import encode_contributions, sum_of_contributions
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.secure_aggregation import CountSketch
 from dprec.sums import UNIT, SecureAggregation, TrustedAggregation
@@ -77,22 +74,6 @@ def test_a_sketch_sends_fewer_numbers_which_stay_within_the_norm(rotation: bool)
     for bucket in range(3):
         here = released[sketch.buckets == bucket] * sketch.signs[sketch.buckets == bucket][:, None]
         np.testing.assert_allclose(here - here[0], 0, atol=1e-9)
-
-
-def test_the_sum_does_not_depend_on_partitions() -> None:
-    layout = LAYOUTS[2]
-    partition = a_partition(layout)
-    everybody = SECURE.encode(partition, layout, 1.0, draws())
-    keys = draws().devices.keys
-    parts = [list(range(15)), list(range(15, USERS))]
-    reports = [
-        report
-        for part in parts
-        for report in SECURE.encode(
-            some_users(partition, part), layout, 1.0, RoundDraws(DeviceDraws(keys[:, part]), 1, 0)
-        )
-    ]
-    assert reports == everybody
 
 
 def test_with_all_dropouts_and_colluders_the_noise_is_what_the_multiplier_says() -> None:

@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from dprec.accounting import HiddenMessages, PrivacyBudget, hidden_epsilon, least_fakes
+from dprec.accounting import HiddenMessages, hidden_epsilon, least_fakes
 from dprec.arrays import Floats, offsets
 from dprec.gradients import RoundDraws
 from dprec.lists.contributions import PopularityLayout
 from dprec.randomness import DeviceDraws, uniforms, words
 from dprec.sums import UNIT, Contributions, Layout, ShuffledAggregation, Vectors
 from dprec.sums.shuffled import Exchange
+from tests import make
 
 ITEMS = 6
-BUDGET = PrivacyBudget(epsilon=1.0, per="user", composition="pld", delta=1e-6)
+BUDGET = make.user_budget()
 SHUFFLE = ShuffledAggregation(messages=4, norm=0.8, colluders=2)
 """A message counts for .2."""
 
@@ -128,19 +129,6 @@ def test_how_many_messages_a_device_sends_says_nothing_about_its_vector() -> Non
         for own in (np.zeros(ITEMS), np.eye(ITEMS)[3], np.full(ITEMS, 0.4))
     }
     assert len(sizes) == 1
-
-
-def test_a_user_sends_the_same_whoever_else_is_computed_beside_it() -> None:
-    rows, all_words, aggregation = vectors(30), draws(30).devices.keys, SHUFFLE.among(30)
-    together = aggregation.encode(rows, LINE, 2.0, draws(30))
-    parts: list[bytes] = []
-    for first in range(0, 30, 7):
-        some = slice(first, first + 7)
-        own = RoundDraws(DeviceDraws(np.ascontiguousarray(all_words[:, some])), 1, 0)
-        parts += aggregation.encode(rows.of_users(some), LINE, 2.0, own)
-    assert list(together) == parts
-    again = aggregation.encode(rows, LINE, 2.0, RoundDraws(DeviceDraws(all_words), 2, 0))
-    assert list(again) != parts
 
 
 def test_what_is_no_batch_is_rejected() -> None:

@@ -162,7 +162,7 @@ def test_whatever_is_cut_short_or_prolonged_is_rejected(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(CODECS))
 def test_a_giant_report_is_rejected_without_being_read(name: str) -> None:
-    giant = b"\xff" * 50_000_000
+    giant = b"\xff" * 5_000_000
     tracemalloc.start()
     decoded = CODECS[name].decode([giant])
     _, most_bytes = tracemalloc.get_traced_memory()

@@ -300,9 +300,7 @@ def gaps(parameter: int, count: int, quotients: list[int], rest: str, width: int
 def test_what_sets_look_like() -> None:
     """Bit by bit: parameter, count, quotients, remainders; or 31 and the bitmap."""
     width, zeros = count_bits(100), "0" * 6
-    assert encode_item_sets(*as_arrays([[9, 85]]), 100) == [
-        gaps(4, 2, [0, 4], f"{9:04b}{11:04b}", width),
-    ]
+    assert encode_item_sets(*as_arrays([[9, 85]]), 100) == [gaps(4, 2, [0, 4], f"{9:04b}{11:04b}", width)]
     assert encode_item_sets(*as_arrays([[0, 1, 3, 4], []]), 7) == [packed("11111" + "1101100"), b""]
     assert decode_item_sets(Pieces.of([gaps(5, 1, [0], "0" + zeros, width)]), 100)[0].tolist() == [True]
 

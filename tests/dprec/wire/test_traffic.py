@@ -1,6 +1,4 @@
-"""
-
-What a network carries is counted from messages, visits and polls.
+"""What a network carries is counted from messages, visits and polls.
 
 The size of an onion is that of layers that are really sealed, and none of it says what is inside.
 """

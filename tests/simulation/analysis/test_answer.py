@@ -4,14 +4,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from simulation.analysis.answer import (
     answer_sentences,
     answer_to,
-    by_trust,
-    guess,
-    price,
 )
 from simulation.analysis.columns import MOST_ROWS, headline_columns, headline_rows
 from simulation.analysis.decision import GridCell, decision_grid
@@ -76,17 +71,6 @@ def best(*cells: Lines, **options: Any) -> Best:
     }
 
 
-def test_a_loss_of_1_keeps_an_epsilon_of_3() -> None:
-    found = best(
-        QUIET,
-        whole("shuffled", 3.0, "local", 1.02, 1.02),
-        whole("accurate", 1.0, "local", 0.9, 0.9),
-        whole("accurate", 4.0, "local", 0.95, 0.95),
-    )
-    accurate = "accurate", 1.0
-    assert found == {(True, "local", epsilon): accurate for epsilon in (1.0, 3.0, 4.0)}
-
-
 def test_what_is_protected_and_whom_one_trusts_is_never_mixed() -> None:
     found = best(
         QUIET,
@@ -110,37 +94,6 @@ def test_what_is_protected_and_whom_one_trusts_is_never_mixed() -> None:
     }
 
 
-def test_losses_of_a_rating_and_of_a_user_are_told_apart() -> None:
-    cells = [QUIET, lines("rating", 1.0, "local", 0.7, 0.7), whole("user", 1.0, "local", 0.9, 0.9)]
-    (rating,) = [each for each in grid(*cells, unit="rating") if not each.hides]
-    assert rating.best is not None
-    assert rating.best.name == "rating"
-    assert best(*cells, unit="user")[False, "local", 1.0] is None
-
-
-def test_the_one_in_doubt_is_not_named_where_another_is_surely_better() -> None:
-    sure, rash = whole("sure", 1.0, "local", 0.95, 0.95), whole("rash", 1.0, "local", 0.9, 0.9)
-    for row in rash:
-        row |= {"rmse_gain_low": -0.1, "rmse_gain_high": 0.4}
-    (cell,) = grid(QUIET, sure, rash)
-    assert cell.best is not None
-    assert (cell.best.name, cell.nothing_sent_wins) == ("sure", False)
-    (cell,) = grid(QUIET, rash)
-    assert cell.nothing_sent_wins
-    (cell,) = grid(whole("sure", 1.0, "local", 0.95, 0.95))
-    assert (cell.against, cell.nothing_sent_wins) == (None, False)
-
-
-def test_composed_losses_count_with_the_delta_that_is_allowed() -> None:
-    composed = whole("composed", 1.0, "local", 0.9, 0.9, epsilon_per_user_max=9.0, epsilon_composed_max=0.9)
-    for delta, counts in ((1e-6, True), (1e-7, False), (None, True)):
-        (cell,) = grid(QUIET, composed, delta=delta)
-        assert (cell.best is not None) == counts
-        assert cell.delta == (1e-6 if counts else None)
-    (cell,) = grid(QUIET, whole("summed", 1.0, "local", 0.9, 0.9, epsilon_composed_max=0.5))
-    assert cell.delta is None
-
-
 NEAR = {"behind_best": 0.01, "behind_best_low": -0.01, "behind_best_high": 0.03}
 
 
@@ -159,19 +112,6 @@ def test_a_trust_that_buys_nothing_is_told() -> None:
     assert less[True, "secure-aggregation"] is None
     assert less[True, "central"] == "sums"
     assert less[False, "shuffle"] is None
-
-
-def test_a_cell_has_both_prices_and_users_needed() -> None:
-    (cell,) = grid(QUIET, whole("a", 1.0, "local", 0.9, 0.9))
-    assert cell.best is not None
-    assert (cell.best.bytes_per_user, cell.best.network_bytes_per_user) == (24_412, 51_700)
-    assert cell.users_needed is None
-    assert price(cell.best) == "24.4 kB of messages, 51.7 kB on the network"
-
-
-@pytest.mark.parametrize(("epsilon", "sure"), [(0.0, 0.5), (1.0, 0.731), (3.0, 0.953), (593.0, 1.0)])
-def test_a_guess_is_surer_by_the_odds_that_epsilon_allows(epsilon: float, sure: float) -> None:
-    assert guess(epsilon) == pytest.approx(sure, abs=5e-4)
 
 
 def test_what_is_user_defined_says_so() -> None:
@@ -245,26 +185,6 @@ def test_answers_are_told_as_approved() -> None:
         assert len(sentences) <= 4
         told.append("\n".join([f"# {case}", *sentences]))
     check("answers", "\n".join(told))
-
-
-def test_of_two_runs_of_nothing_sent_the_first_is_the_one_that_counts() -> None:
-    other = [{**row, "name": "another", "rmse": 2.0} for row in QUIET]
-    answer = answer_to(results(QUIET, lines("a", 1.0, "local", 0.9, 0.9), other), RMSE, "rating")
-    (choice, *_) = answer.choices
-    assert choice.cell.against is not None
-    assert (answer.baseline, choice.cell.against.mean) == (BASE, pytest.approx(BASE - 0.9))
-
-
-def test_until_each_protocol_has_a_run_there_is_no_answer() -> None:
-    waiting = "no answer yet: 2 of 64 protocols have a run"
-    answer = answer_to(results(QUIET, lines("a", 1.0, "local", 0.8)), RMSE, "rating", waiting=waiting)
-    assert answer_sentences(answer) == ("No answer yet: 2 of 64 protocols have a run.",)
-
-
-def test_results_are_in_the_order_of_trust_with_the_baselines_last() -> None:
-    plain = lines("plain", None, "central", 0.9)
-    cells = [QUIET, plain, lines("central", 1.0, "central", 1.0), lines("local", 1.0, "local", 1.0)]
-    assert [each.name for each in by_trust(results(*cells))] == ["local", "central", "plain", "quiet"]
 
 
 def test_the_most_trusting_run_counts_and_old_tables_have_one_column() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from dprec.components import option
 from dprec.mechanisms import RandomizedResponse
-from dprec.wire import ReportCodec
 from simulation import load
 from simulation.analysis.description import REQUIRED, Description, as_json, describe, described_components
 from simulation.configuration.strict_yaml import presets
@@ -54,19 +53,6 @@ def test_the_channel_is_that_of_the_budget_on_the_data_sets_scale() -> None:
     signs = described("one-bit-input")
     assert signs.sent is not None
     assert (signs.sent.symbols, signs.example.scale.levels) == (2, 2)
-
-
-@pytest.mark.parametrize(
-    "dataset",
-    [
-        "{kind: csv, path: x}",
-        "{kind: csv, path: x, items: {path: y}}",
-        "{kind: movielens-1m, path: x, items: true}",
-    ],
-)
-def test_sizes_that_a_file_would_tell_are_those_of_movielens_100k(dataset: str) -> None:
-    example = described("blp-mf", f"dataset={dataset}").example
-    assert (example.users, example.items) == (943, 1682)
 
 
 def test_a_budget_per_user_is_divided_among_the_ratings() -> None:
@@ -118,13 +104,6 @@ def test_as_many_reports_are_sent_as_rounds_are_promised(
     assert (one.sent.reports, rounds) == (expected, "one" if expected == 1 else str(expected))
 
 
-def test_a_schedule_is_named_beside_what_one_report_is() -> None:
-    assert [getattr(described(name).schedule, "kind", None) for name in ("weekly-increments", "blp-mf")] == [
-        "increments",
-        None,
-    ]
-
-
 def test_a_setting_stands_beside_its_default_and_what_the_paper_has() -> None:
     lines = {line.key: line for line in described("x-map-shrunk").settings}
     transfer = lines["replacement.transfer"]
@@ -143,18 +122,6 @@ def test_a_protocol_that_picks_another_is_described_with_what_it_picks() -> None
     best, same = described("best-on-device"), described("optimal-on-device")
     assert [part.kind for part in best.parts] == ["best", *(part.kind for part in same.parts[1:])]
     assert best.beyond_the_paper == same.beyond_the_paper != ()
-
-
-def test_settings_that_do_not_fit_together_are_refused_by_their_key() -> None:
-    with refused_at("protocol.privacy.per"):
-        described("blp-mf", "protocol.privacy.per=cell")
-
-
-def test_the_bits_are_those_of_the_codec(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ReportCodec, "expected_bits", lambda codec, ratings: 10.0 * ratings)
-    sent = described("blp-mf").sent
-    assert sent is not None
-    assert sent.bits == 1060
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -198,11 +165,6 @@ def test_settings_have_defaults_bounds_and_sources() -> None:
     assert settings["personalization"].accepts == "none, on-device"
     assert settings["mechanism"].value == "required"
     assert settings["mechanism"].accepts.endswith("or module:Class")
-
-
-def test_a_kind_of_several_registries_is_described_in_each() -> None:
-    assert [each.what for each in described_components("one-bit")] == ["completion", "gradient"]
-    assert described_components("nothing of this name") == []
 
 
 def test_a_class_that_is_no_component_is_refused() -> None:

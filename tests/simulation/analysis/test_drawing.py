@@ -12,7 +12,7 @@ from simulation import run
 from simulation.analysis.drawing import Drawing, drawing_of
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import find_configuration
-from simulation.demonstration import drawing_svg, drawn, sent_drawing
+from simulation.demonstration import drawing_svg, drawn
 from simulation.storage.run_files import RunFiles, read_run
 from tests.simulation.conftest import presets
 
@@ -97,16 +97,6 @@ def test_of_real_people_no_contents_are_kept(
     assert drawing.steps[1].title == "report"
 
 
-def test_only_what_is_shuffled_passes_a_shuffler(
-    tmp_path: Path, every_preset: dict[str, dict[str, Any]]
-) -> None:
-    run(every_preset["shuffled-on-device"], tmp_path, page=False)
-    _, drawing = drawing_from(tmp_path)
-    assert [bool(step.between) for step in drawing.steps] == [False, True, False, False, False]
-    assert drawing.steps[1].title == "report, 18 times"
-    assert drawing.steps[1].size.startswith("1 byte in a ")
-
-
 def test_hostile_names_are_text(tmp_path: Path, tiny: dict[str, Any]) -> None:
     ratings = tmp_path / "ratings.csv"
     users = (HOSTILE, "b", "c")
@@ -124,7 +114,3 @@ def test_a_configuration_is_drawn_without_its_data(tmp_path: Path) -> None:
     elsewhere = ["dataset={kind: movielens-100k, path: /nowhere}", "split={kind: predefined, fold: u1}"]
     config = load(find_configuration("one-bit-on-device"), elsewhere)
     assert drawn(config) == drawn(load(find_configuration("one-bit-on-device"), []))
-
-
-def test_nothing_is_drawn_where_nothing_is_sent() -> None:
-    assert sent_drawing("nothing-sent") == ""

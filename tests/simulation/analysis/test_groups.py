@@ -12,7 +12,6 @@ from dprec.datasets.files import UserColumns
 from dprec.errors import InputError
 from simulation import compare, run
 from simulation.analysis.groups import read_groups
-from simulation.pages.build import report
 from simulation.storage.directories import GROUPS
 from simulation.storage.run_files import read_users
 from simulation.storage.summary import Summary, read_summary
@@ -110,13 +109,6 @@ def test_a_comparison_predicts_each_rating_once(compared: Path) -> None:
     assert everybody.coverage == pytest.approx(np.mean(covered))
 
 
-def test_the_page_of_a_comparison_says_who_pays(compared: Path) -> None:
-    words = words_of_page(report(compared).read_text())
-    assert "Who pays: groups of users" in words
-    assert "gender: F" in words
-    assert "by chance" in words
-
-
 def test_a_damaged_table_is_refused(compared: Path, tmp_path: Path) -> None:
     assert read_groups(tmp_path) == []
     lines = (compared / GROUPS).read_text().splitlines()
@@ -146,39 +138,6 @@ def test_a_damaged_table_is_refused(compared: Path, tmp_path: Path) -> None:
 def test_groups_that_cannot_be_made(name: str, changed: Any, key: str, data: dict[str, Any]) -> None:
     with refused_at(key):
         run(name, dataset=data, split={"kind": "holdout"}, simulation=LOCAL, **changed)
-
-
-def test_a_comparison_is_refused_before_it_runs(data: dict[str, Any], compared: Path, tmp_path: Path) -> None:
-    config = {
-        "name": "groups",
-        "dataset": data,
-        "split": {"kind": "holdout"},
-        "epsilons": [1.0],
-        "groups": ["shoe size"],
-        "protocols": ["one-bit-on-device"],
-        "simulation": LOCAL,
-    }
-    with pytest.raises(InputError, match=r"evaluation\.groups\.shoe size: no column 'shoe size' about users"):
-        compare(config, tmp_path / "out", page=False)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_comparison_does_not_go_on_with_other_users(data: dict[str, Any], tmp_path: Path) -> None:
-    people = tmp_path / "users.csv"
-    config = {
-        "name": "groups",
-        "dataset": {**data, "users": {"path": str(people)}},
-        "split": {"kind": "holdout"},
-        "groups": ["gender"],
-        "baselines": False,
-        "protocols": ["nothing-sent"],
-        "simulation": LOCAL,
-    }
-    people.write_text("user,gender\n1,F\n2,M\n")
-    compare(config, tmp_path / "out", page=False)
-    people.write_text("user,gender\n1,M\n2,F\n")
-    with pytest.raises(InputError, match=r"ratings\.nothing-sent"):
-        compare(config, tmp_path / "out", page=False, resume=True)
 
 
 def test_lists_have_groups_too() -> None:

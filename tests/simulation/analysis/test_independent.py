@@ -1,4 +1,4 @@
-"""What is said of a comparison, against the same worked out from comparison.csv by other code.
+"""What is to be taken of a comparison, against the same worked out from comparison.csv by other code.
 
 `Own` reads the table with csv alone and shares nothing with the project. Tables are those that are kept with
 the documents, and drawn ones: odd, unfinished, with holes, ties, claims, and intervals that are missing.
@@ -6,7 +6,6 @@ the documents, and drawn ones: odd, unfinished, with holes, ties, claims, and in
 
 import csv
 import math
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulation.analysis.answer import answer_sentences, answer_to
 from simulation.analysis.decision import decision_grid
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation, read_results
 from simulation.storage.files import csv_of_rows
@@ -270,87 +268,3 @@ def check_less(cell: Any, own: Own, within: list[Own]) -> None:
     assert (cell.with_less is None) == (expected is None)
     if expected is not None:
         assert expected.is_(cell.with_less)
-
-
-STATEMENT = re.compile(
-    r"ε = (?P<epsilon>[\d.]+) for (?P<protected>.+?)(?:, δ = (?P<delta>[\d.e-]+))?: "
-    r"(?:(?P<nothing>none of these protocols beats nothing sent(?:, items known)?)"
-    r"(?: \((?P<base>[\d.]+).*?\))?; nearest, )?"
-    r"(?P<name>[\w.-]+) in the (?P<trust>[\w ]+?)(?: \(not significantly worse: [^)]*\))?, (?P<rest>.*)\."
-)
-HIDES = {
-    "the value of one rating": ("rating", False),
-    "one rating, given or not": ("rating", True),
-    "all values of a user, the item set revealed": ("user", False),
-    "a user's whole profile": ("user", True),
-}
-
-
-@pytest.mark.parametrize("unit", ["rating", "user"])
-def test_every_number_of_the_answer_is_that_of_the_table(tmp_path: Path, unit: Any) -> None:
-    stated = 0
-    for results, every, metric in cases(tmp_path):
-        answer = answer_to(results, metric_of(results), unit)
-        sentences = answer_sentences(answer)
-        assert len(sentences) <= 4
-        for place, sentence in enumerate(sentences):
-            if not sentence.startswith("ε = "):
-                assert place == len(sentences) - 1
-                continue
-            stated += 1
-            check_statement(sentence, every, metric)
-        for epsilon, said in re.findall(
-            r"ε = ([\d.]+), a 50 % guess of [^;]*? with at most ([\d.]+) %", sentences[-1]
-        ):
-            sure = math.exp(float(epsilon)) / (1 + math.exp(float(epsilon)))
-            assert float(said) == pytest.approx(100 * sure, abs=0.5)
-    assert stated > 60
-
-
-def check_statement(sentence: str, every: list[Own], metric: str) -> None:
-    found = STATEMENT.fullmatch(sentence)
-    assert found is not None, sentence
-    unit, hides = HIDES[found["protected"]]
-    epsilon, rest = float(found["epsilon"]), found["rest"]
-    kept = [each for each in every if each.competes and each.keeps(unit, epsilon, None)]
-    able = [each for each in kept if each.hides == hides]
-    (own, *_) = sorted(
-        (each for each in able if each.name == found["name"]), key=lambda each: (not each.better, each.rank)
-    )
-    assert own.trust.split("-")[0] in found["trust"]
-    assert (found["delta"] is None) == ((own.most(UNITS[unit]) or math.inf) <= epsilon * (1 + 1e-9))
-    anybody = any(each.better for each in able)
-    base = Own(own.base, own.base, metric).mean(metric) if own.base else None
-    assert bool(found["nothing"]) == (own.gained is not None and not anybody)
-    if found["nothing"]:
-        assert found["base"] is None or float(found["base"]) == pytest.approx(base, abs=6e-4)
-        assert "better" not in rest
-        return
-    assert not anybody or own.better
-    pool = [each for each in able if each.better] if anybody else able
-    # At three decimals, one with less trust is as good.
-    assert own.rank <= min(each.rank for each in pool) + 0.0005 * len(TRUSTS)
-    check_figures(rest, own, base, metric)
-
-
-def check_figures(rest: str, own: Own, base: float | None, metric: str) -> None:
-    reached = re.search(r"(?:RMSE|relative error|sign accuracy) ([\d.]+)", rest)
-    assert reached is not None
-    assert float(reached[1]) == pytest.approx(own.mean(metric), abs=6e-4)
-    if own.gained is not None:
-        mean, low, high = own.gained
-        said = re.search(r"([\d.]+)(?: ± ([\d.]+))? better than nothing sent(?: \(([\d.]+))?", rest)
-        assert said is not None, rest
-        assert float(said[1]) == pytest.approx(mean, abs=6e-4)
-        assert (said[2] is None) == (low is None)
-        if low is not None and high is not None:
-            assert float(said[2]) == pytest.approx((high - low) / 2, abs=6e-4)
-        if said[3]:
-            assert float(said[3]) == pytest.approx(base, abs=6e-4)
-    sizes = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
-    for kind, words in (("message", "of messages"), ("network", "on the network")):
-        written = re.search(rf"([\d.,]+) (\w+) {words}", rest)
-        spent = own.spent(kind)
-        assert (written is None) == (spent is None or not own.spent("message"))
-        if written and spent:
-            assert float(written[1].replace(",", "")) * sizes[written[2]] == pytest.approx(spent, rel=6e-3)

@@ -145,16 +145,6 @@ def test_total_and_rate() -> None:
     assert projection.bits_per_second == pytest.approx(8 * 200e6 / 86_400)
 
 
-def test_users_who_are_all_alike_leave_nothing_open() -> None:
-    projection = project(np.full(50, 110.0), 1e6)
-    assert (projection.low, projection.high) == (110e6, 110e6)
-
-
-def test_one_user_has_no_interval() -> None:
-    projection = project(np.array([100.0]), 10)
-    assert (projection.total, projection.low, projection.high) == (1000.0, None, None)
-
-
 @pytest.mark.parametrize("population", [20, 1_000])
 def test_the_interval_holds_as_often_as_it_says(population: int) -> None:
     draw = np.random.default_rng(5)

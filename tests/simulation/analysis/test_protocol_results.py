@@ -14,11 +14,9 @@ from simulation.analysis.protocol_results import (
     at_reference,
     frontier,
     read_results,
-    read_rows,
     reference_budget,
 )
 from simulation.analysis.vocabulary import METRICS
-from tests.refusals import refused_at
 from tests.results import result
 
 RMSE = METRICS[0]
@@ -47,13 +45,6 @@ def test_analysis_is_imported_without_what_draws() -> None:
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 
 
-def test_a_line_without_a_name_is_refused(tmp_path: Path) -> None:
-    table = tmp_path / "comparison.csv"
-    table.write_text("name,epsilon\nisgd,1.0\n,2.0\n")
-    with refused_at("comparison.csv, line 3: name"):
-        read_rows(table)
-
-
 HEAD = ",".join(_NEEDED) + ",seed,rmse,dataset\n"
 
 
@@ -76,10 +67,3 @@ def test_a_run_told_twice_and_a_name_that_turns_the_line_are_refused(
     )
     with pytest.raises(InputError, match=found):
         read_results(table)
-
-
-def test_of_a_line_that_names_no_trust_the_server_is_trusted(tmp_path: Path) -> None:
-    table = tmp_path / "comparison.csv"
-    table.write_text(HEAD + "isgd,1.0,proved,1.0,9.0,300,100,1,0.9,movielens-100k\n")
-    (only,) = read_results(table)
-    assert only.trust == "central"

@@ -9,13 +9,9 @@ import pytest
 
 from dprec.accounting import Trust
 from simulation.analysis.columns import (
-    BUDGET,
     LOSSES,
     MEDIAN_LOSS,
-    RUNS,
-    SERVER_SEES,
     STATUS,
-    accuracy_column,
     composed_column,
     spread_column,
 )
@@ -58,60 +54,8 @@ def test_what_the_server_sees(trust: Trust, hides: bool, unlinked: bool, words: 
     assert sees(sends=False, spends=False) == "nothing"
 
 
-def test_what_spends_nothing_shows_the_rated_items_only() -> None:
-    seen = server_sees(trust="local", hides_rated_items=False, unlinked=False, sends=True, spends=False)
-    assert seen == "rated items only"
-
-
 def averaged(*figures: float) -> Average:
     return Average(tuple((seed, None, figure) for seed, figure in enumerate(figures)))
-
-
-def test_columns_read_a_result() -> None:
-    rows = tuple(
-        {
-            "seed": seed,
-            "rmse": rmse,
-            "epsilon_per_rating": 1.0,
-            "epsilon_per_user_max": worst,
-            "trusts_server": False,
-            "hides_rated_items": True,
-        }
-        for seed, rmse, worst in ((1, 1.0, 20), (2, 2.0, 1500.0))
-    )
-    result = ProtocolResult("blp", 1.0, rows)
-    columns = [
-        BUDGET,
-        spread_column(METRICS[0], [result]),
-        accuracy_column(METRICS[0]),
-        *LOSSES,
-        SERVER_SEES,
-        RUNS,
-    ]
-    assert [column.text(result) for column in columns] == [
-        "1",
-        "1.5000 ± 0.7071",
-        "1.5000",
-        "1",
-        "1,500",
-        "noise only",
-        "2",
-    ]
-    assert [column.value(result) for column in columns] == [1.0, 1.5, 1.5, 1.0, 1500.0, "noise only", 2]
-    assert accuracy_column(METRICS[1]).text(result) == "–"
-
-
-def test_composed_losses_stand_with_their_delta() -> None:
-    rows = tuple({"epsilon_composed_max": worst, "delta": 1e-6} for worst in (4.0, 12.5))
-    results = [
-        ProtocolResult("blp", 1.0, rows),
-        ProtocolResult("none", None, ({"epsilon_composed_max": None},)),
-    ]
-    column = composed_column(results)
-    assert (column.title, column.unit) == ("ε per user, composed", "largest, δ=1e-06")
-    assert [column.text(result) for result in results] == ["12.5, same items", "–"]
-    other = ProtocolResult("rr", 1.0, ({"epsilon_composed_max": 3.0, "delta": 0.01},))
-    assert composed_column([*results, other]).unit == "largest, δ=1e-06, δ=0.01"
 
 
 @pytest.mark.parametrize("hides", [False, True])
@@ -123,19 +67,6 @@ def test_a_loss_per_user_says_if_it_compares_profiles_of_the_same_items_only(hid
     same = "" if hides else ", same items"
     assert [column.text(result) for column in columns] == ["1", f"685{same}", f"422.5{same}", f"50.0{same}"]
     assert profiles_compared(None, hides_rated_items=hides) == ""
-
-
-def test_a_spread_says_what_it_is() -> None:
-    def hint(*runs: int) -> str:
-        results = [
-            ProtocolResult("blp", 1.0, tuple({"rmse": 1.0, "seed": seed} for seed in range(count)))
-            for count in runs
-        ]
-        return spread_column(METRICS[0], results, direction=True).unit
-
-    assert hint(3, 3) == "lower is better, ± standard deviation over 3 seeds"
-    assert hint(3, 1, 5) == "lower is better, ± standard deviation over 3 to 5 seeds"
-    assert hint(1) == "lower is better"
 
 
 def test_seeds_and_folds_are_distinguished() -> None:
@@ -174,19 +105,6 @@ def test_a_claimed_loss_stands_beside_what_is_proved_and_the_weakest_run_decides
     assert LOSSES[0].value(result) == 900
     assert result.falls_short
     assert not ProtocolResult("output", 1.0, rows[:1]).falls_short
-
-
-@pytest.mark.parametrize(
-    ("accuracy", "label"),
-    [({"mae": 0.8, "rmse": 1.0}, "RMSE"), ({"rmse": None, "sign_accuracy": 0.7}, "Sign accuracy")],
-)
-def test_the_main_metric_is_the_first_that_was_measured(
-    accuracy: dict[str, float | None], label: str
-) -> None:
-    metric = main_metric(accuracy)
-    assert metric is not None
-    assert metric.label == label
-    assert main_metric({}) is None
 
 
 @pytest.mark.parametrize(
@@ -229,23 +147,6 @@ def test_the_deviation_is_that_of_a_sample() -> None:
     assert found.deviation == math.sqrt(2)
 
 
-def test_a_single_value_does_not_deviate_and_none_has_no_average() -> None:
-    found = average(rows(4), "rmse")
-    assert (found.mean, found.seeds, found.folds) == (4.0, None, None)
-    assert found.deviation == 0
-    assert average(rows("", None), "rmse") is None
-    assert average(rows(4), "mae") is None
-
-
-def test_folds_deviate_apart_from_seeds_and_show_where_there_is_one_seed() -> None:
-    folds = [
-        {"seed": 1, "fold": fold, "rmse": value} for fold, value in (("u1", 1.0), ("u2", 2.0), ("u3", 3.0))
-    ]
-    found = average(folds, "rmse")
-    assert (found.mean, found.seeds, found.folds) == (2.0, None, (1.0, 3))
-    assert found.deviation == pytest.approx(1.0)
-
-
 RANKED = [f"ranking_{name}_at_{k}" for name in ("ndcg", "recall", "coverage") for k in (10, 20)]
 COLUMNS = [
     "name",
@@ -276,9 +177,3 @@ def test_a_summary_shows_the_first_cutoff() -> None:
         *("ranking_ndcg_at_10", "ranking_recall_at_10", "sampled_ranking_ndcg_at_5"),
     ]
     assert METRICS[0] in headlines(METRICS)
-
-
-def test_what_only_looks_like_a_ranking_is_none() -> None:
-    assert (
-        metrics_in(["ranking_ndcg_at_0", "ranking_ndcg_at_x", "my_ranking_ndcg_at_1", "ranking_ndcg"]) == []
-    )

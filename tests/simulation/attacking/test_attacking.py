@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec import formats
 from dprec.attacks import Attacked, Game
 from simulation import run
 from tests.refusals import refused_at
@@ -91,7 +92,7 @@ def test_figures_are_in_every_file_and_read_back(tiny: dict[str, Any], tmp_path:
     nothing = dict.fromkeys(f"{name}{part}" for name in ("reported", "endless") for part in PARTS)
     levels = dict(zip((f"recovered_level{part}" for part in PARTS), (0.5, 0.25, 0.75), strict=True))
     assert reached == {**nothing, **levels, "reported": cells}
-    assert written["schema"] == 1
+    assert written["schema"] == formats.NUMBER
     assert written["epsilon_per_rating"] == pytest.approx(1)
     (performed,) = written["attacks"]
     assert performed["settings"] == {"kind": SPYING, "least": 1}

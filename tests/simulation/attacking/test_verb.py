@@ -8,7 +8,6 @@ import pytest
 
 from dprec.errors import InputError
 from simulation import attack
-from simulation.console.command_line import main
 from tests.simulation.attacking.games import SPYING
 
 FLOORS: dict[str, Any] = {
@@ -44,20 +43,10 @@ def test_an_unknown_kind_is_refused_before_anything_else() -> None:
         attack("no such file", kinds=["guessing"])
 
 
-def command(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main([str(each) for each in arguments])
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
-
-
-def test_the_command_prints_what_was_reached(
-    tiny: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_what_was_reached(tiny: dict[str, Any], tmp_path: Path, dprec: Any) -> None:
     (tmp_path / "tiny.yaml").write_text(json.dumps(tiny))
     places = tmp_path / "tiny.yaml", "-o", tmp_path / "out", "--no-page"
-    assert command("attack", *places, "--attack", SPYING) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = dprec("attack", *places, "--attack", SPYING).out.splitlines()
     assert lines[0].split() == ["reached", "nothing", "sent", "epsilon", "allows"]
     assert lines[2].split() == ["levels", "recovered", "0.500", "0.250", "0.750"]
     assert "- Cells are counted." in lines

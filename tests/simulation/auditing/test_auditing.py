@@ -19,7 +19,6 @@ from dprec.sums.shuffled import Exchange
 from simulation import audit, load
 from simulation.auditing import Audit, auditing
 from simulation.auditing.sums import sum_findings
-from simulation.console.command_line import main
 from simulation.protocols.base import Finding, NoisySums
 from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.list_sums import GramProtocol
@@ -79,13 +78,11 @@ def test_what_is_promised_is_kept(name: str, overrides: tuple[str, ...], least: 
 
 @pytest.mark.usefixtures("leaky")
 def test_a_device_that_spends_twice_its_budget_is_detected_and_fails_the_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, dprec: Any
 ) -> None:
-    arguments = ["audit", preset_file("zheng-rr"), "-o", tmp_path / "out", "--trials", "4000"]
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    assert caught.value.code == 1
-    (error,) = capsys.readouterr().err.splitlines()
+    finished = dprec("audit", preset_file("zheng-rr"), "-o", tmp_path / "out", "--trials", 4000)
+    assert finished.code == 1
+    (error,) = finished.err.splitlines()
     assert "epsilon = 1 per cell is promised, but epsilon is at least" in error
     page = (tmp_path / "out" / "report.html").read_text()
     assert "The promise is broken. value of one rating, ε = 1 per cell: epsilon is at least" in page
@@ -157,14 +154,11 @@ def two_presets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("two_presets")
-def test_all_presets_are_audited_each_protocol_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["audit", "--all", "--trials", "200", "-o", str(tmp_path / "out"), "--json"]
-    with pytest.raises(SystemExit) as caught:
-        main([*arguments, "--confidence", str(CONFIDENCE)])
-    assert caught.value.code == 0
-    silent, first, second = json.loads(capsys.readouterr().out)
+def test_all_presets_are_audited_each_protocol_once(tmp_path: Path, dprec: Any) -> None:
+    options = "--trials", 200, "-o", tmp_path / "out", "--json", "--confidence", CONFIDENCE
+    finished = dprec("audit", "--all", *options)
+    assert finished.code == 0
+    silent, first, second = json.loads(finished.out)
     assert (silent["audit"], silent["reason"].split(":")[0]) == (None, "protocol.kind")
     assert (first["same_as"], second["same_as"]) == (None, "zheng-rr")
     assert first["audit"]["findings"] == second["audit"]["findings"]
@@ -285,9 +279,8 @@ def test_contributions_that_are_sketched_and_turned_keep_to_their_length(rotatio
     assert 0.98 * 2.0 < sketched[LONGEST].at_least <= 2.0
 
 
-def test_a_schedule_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["audit", "weekly-fresh", "--trials", "200"])
-    assert caught.value.code == 2
-    (error,) = capsys.readouterr().err.splitlines()
-    assert error.startswith("dprec: schedule: 'fresh'; accepted: null")
+def test_a_schedule_is_refused(dprec: Any) -> None:
+    finished = dprec("audit", "weekly-increments", "--trials", 200)
+    assert finished.code == 2
+    (error,) = finished.err.splitlines()
+    assert error.startswith("dprec: schedule: 'increments'; accepted: null")

@@ -26,7 +26,7 @@ def test_a_run_does_not_differ_from_itself(tmp_path: Path) -> None:
     one, again = finished(tmp_path / "one"), finished(tmp_path / "again")
     found = diff(one, again)
     assert (found.settings, found.figures, found.same_ratings) == ({}, (), True)
-    assert [(gain.better_by, gain.low, gain.high, gain.significant) for gain in found.gains] == [
+    assert [(gain.mean, gain.low, gain.high, gain.significant) for gain in found.gains.values()] == [
         (0.0, 0.0, 0.0, False)
     ] * 2
 
@@ -39,9 +39,8 @@ def test_settings_figures_and_gains_of_two_runs(tmp_path: Path) -> None:
     figures = {figure.name: (figure.first, figure.second) for figure in found.figures}
     assert figures["rmse"] == tuple(summary["accuracy"]["rmse"] for summary in summaries)
     assert {"name", "users"}.isdisjoint(figures)
-    rmse = found.gains[0]
-    assert rmse.metric.column == "rmse"
-    assert rmse.better_by == pytest.approx(figures["rmse"][0] - figures["rmse"][1], abs=1e-9)
+    rmse = found.gains["rmse"]
+    assert rmse.mean == pytest.approx(figures["rmse"][0] - figures["rmse"][1], abs=1e-9)
     # The same, computed from the predictions alone.
     columns = [read_predictions(folder, read_summary(folder)) for folder in (low, high)]
     users, rows = np.unique(columns[0]["user"], return_inverse=True)
@@ -49,14 +48,14 @@ def test_settings_figures_and_gains_of_two_runs(tmp_path: Path) -> None:
     drawn = resampled_sums(np.stack([np.bincount(rows, part, users.size) for part in parts], axis=1))
     gains = np.sqrt(drawn[:, 1] / drawn[:, 0]) - np.sqrt(drawn[:, 2] / drawn[:, 0])
     assert (rmse.low, rmse.high) == pytest.approx(interval(gains), abs=0.01)
-    back = diff(high, low).gains[0]
-    assert (back.better_by, back.low, back.high) == (-rmse.better_by, -rmse.high, -rmse.low)
-    assert json.loads(json.dumps(found.values()))["gains"]["rmse"]["better_by"] == rmse.better_by
+    back = diff(high, low).gains["rmse"]
+    assert (back.mean, back.low, back.high) == (-rmse.mean, -rmse.high, -rmse.low)
+    assert json.loads(json.dumps(found.values()))["gains"]["rmse"]["better_by"] == rmse.mean
 
 
 def test_other_test_ratings_have_no_paired_interval(tmp_path: Path) -> None:
     found = diff(finished(tmp_path / "one"), finished(tmp_path / "two", "seed=2"))
-    assert (found.gains, found.same_ratings) == ((), False)
+    assert (found.gains, found.same_ratings) == ({}, False)
     assert found.settings == {"seed": (1, 2)}
 
 
@@ -75,7 +74,7 @@ def test_two_comparisons(tmp_path: Path) -> None:
     assert found.settings["epsilons"] == ([1.0, 4.0], [4.0])
     assert not any(key.startswith("cells") for key in found.settings)
     assert (found.only_first, found.only_second) == (("blp-mf, budget 1",), ("isgd, budget 4",))
-    assert (found.figures, found.gains, found.same_ratings) == ((), (), None)
+    assert (found.figures, found.gains, found.same_ratings) == ((), {}, None)
     run(copy.deepcopy(TINY), tmp_path / "run", page=False)
     with pytest.raises(InputError, match="not a comparison; accepted: a comparison"):
         diff(tmp_path / "a", tmp_path / "run")

@@ -83,25 +83,6 @@ def test_protocols_are_matched_in_one_unit(
     assert yaml.safe_load(load(tmp_path, comparison).to_yaml({}))["match"] == {"epsilon": per}
 
 
-def test_an_entry_composes_its_budgets(tmp_path: Path, comparison: dict[str, Any]) -> None:
-    preset = yaml.safe_load((tmp_path / "private.yaml").read_text())
-    preset["protocol"]["privacy"]["per"] = "user"
-    (tmp_path / "private.yaml").write_text(yaml.safe_dump(preset))
-    composed = {"protocol.privacy.composition": "pld", "protocol.privacy.delta": 1e-4}
-    comparison.update(protocols=[{"name": "private", "set": composed}], match={"epsilon": "user"})
-    source = tmp_path / "comparison.yaml"
-    source.write_text(yaml.safe_dump(comparison))
-    budgets = [cell.config.protocol.privacy for cell in load_comparison(source).cells]
-    assert {budget.epsilon for budget in budgets if budget} == {0.5, 2.0}
-    assert {(budget.per, budget.composition, budget.delta) for budget in budgets if budget} == {
-        ("user", "pld", 1e-4)
-    }
-    comparison["match"] = {"epsilon": "rating"}
-    source.write_text(yaml.safe_dump(comparison))
-    with refused_at("comparison.yaml: private: protocol.privacy.composition"):
-        load_comparison(source)
-
-
 def test_with_a_delta_everything_that_composes_does(tmp_path: Path, comparison: dict[str, Any]) -> None:
     summed = {"name": "summed", "preset": "private", "set": {"protocol.privacy.composition": "sum"}}
     comparison.update(protocols=["private", summed, "clear"], match={"epsilon": "user", "delta": 1e-5})
@@ -143,12 +124,6 @@ def test_an_entry_may_hold_its_protocol(tmp_path: Path, comparison: dict[str, An
         load(tmp_path, comparison)
 
 
-def test_without_folds_an_entry_has_its_own(tmp_path: Path, comparison: dict[str, Any]) -> None:
-    del comparison["folds"]
-    comparison["protocols"] = [{"name": "private", "set": {"split.fold": 1}}]
-    assert {cell.config.split.fold for cell in load(tmp_path, comparison).cells} == {1}
-
-
 def entry(**changes: Any) -> dict[str, Any]:
     return {"protocols": ["clear", {"name": "other", "preset": "private", "set": changes}]}
 
@@ -158,31 +133,16 @@ def entry(**changes: Any) -> dict[str, Any]:
     [
         ({"protocols": ["clear", "clear"]}, "protocols"),
         ({"protocols": ["absent"]}, "protocols"),
-        ({"protocols": []}, "protocols"),
-        ({"protocols": "clear"}, "protocols"),
-        ({"protocols": [7]}, "protocols[0]"),
         ({"protocols": ["clear", {"nme": "x"}]}, "protocols[1].name"),
-        ({"protocols": [{"name": "clear", "sett": {}}]}, "protocols[0].sett"),
-        ({"protocols": [{"name": "clear", "set": []}]}, "protocols[0].set"),
-        ({"protocols": [{"name": "clear", "epsilons": [1, "a"]}]}, "protocols[0].epsilons[1]"),
         ({"protocls": []}, "protocls"),
         ({"epsilons": []}, "epsilons"),
-        ({"epsilons": [0.0]}, "epsilons[0]"),
         ({"epsilons": [1.0, 1.0]}, ""),
         ({"seeds": [1, 1]}, ""),
-        ({"seeds": [-1]}, "seeds[0]"),
-        ({"seeds": []}, "seeds"),
-        ({"folds": []}, "folds"),
         ({"folds": [9]}, "clear: split.fold"),
-        ({"folds": [0.5]}, "folds[0]"),
         ({"split": {"kind": "holdout", "test_fraction": 0.2}}, "folds"),
-        ({"match": {"epsilon": "per-item"}}, "match.epsilon"),
         ({"match": {"epsilon": "cell"}}, "match.epsilon"),
-        ({"match": {"epsilon": ["user"]}}, "match.epsilon"),
         ({"match": {"delta": 1e-6}}, "match.delta"),
         ({"match": {"epsilon": "user", "delta": 0.5}}, "match.delta"),
-        ({"match": {"unit": 1}}, "match.unit"),
-        ({"published": [{"lable": 1}]}, "published[0].label"),
         # What the comparison decides is not set by an entry.
         (entry(name="x"), "other.set.name"),
         (entry(seed=5), "other.set.seed"),
@@ -190,12 +150,9 @@ def entry(**changes: Any) -> dict[str, Any]:
         (entry(split={"kind": "k-fold", "fold": 1}), "other.set.split.fold"),
         (entry(**{"protocol.privacy.epsilon": 3.0}), "other.set.protocol.privacy.epsilon"),
         (entry(**{"protocol.completion.rnk": 3}), "other: protocol.completion.rnk"),
-        ({"populations": {}}, "populations.users"),
         ({"populations": {"users": []}}, "populations.users"),
-        ({"populations": {"users": [1]}}, "populations.users[0]"),
         ({"populations": {"users": [40, 40]}}, "populations"),
         ({"populations": {"users": [40], "protocols": ["absent"]}}, "populations.protocols"),
-        ({"populations": {"sizes": [40]}}, "populations.sizes"),
     ],
 )
 def test_what_is_refused_is_named_by_its_place(
@@ -203,12 +160,6 @@ def test_what_is_refused_is_named_by_its_place(
 ) -> None:
     with refused_at(f"{tmp_path / 'pair.yaml'}{where and ': '}{where}"):
         load(tmp_path, {**comparison, **change})
-
-
-def test_a_run_is_not_a_comparison(tmp_path: Path, comparison: dict[str, Any]) -> None:
-    load(tmp_path, comparison)
-    with refused_at("clear.yaml"):
-        load_comparison(tmp_path / "clear.yaml")
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.yaml")), ids=lambda path: path.stem)
@@ -254,10 +205,6 @@ def test_baselines_follow_the_protocols_with_the_same_folds_and_seeds(tmp_path: 
         assert {cell.epsilon for cell in cells} == {None}
         assert all(cell.config.protocol.baseline == baseline for cell in cells)
         assert [cell.config.split.fold for cell in cells] == [0, 0, 2, 2]  # type: ignore[attr-defined]
-
-
-def test_baselines_can_be_left_out(tmp_path: Path) -> None:
-    assert names(planned(tmp_path, ["blp-mf"], baselines=False)) == ["blp-mf"]
 
 
 def test_everything_that_is_predicted_has_its_baselines(tmp_path: Path) -> None:
@@ -315,11 +262,6 @@ def test_popularity_is_weighed_by_what_is_public_of_the_items(tmp_path: Path) ->
     assert set(lists) == {"ease", "random-list", "popularity"}
 
 
-def test_numbers_of_items_that_are_drawn_are_no_public_data(tmp_path: Path) -> None:
-    fewer = {"name": "fewer", "preset": "blp-mf", "set": {"dataset.items": 10}}
-    assert len(names(planned(tmp_path, ["blp-mf", fewer]))) == 2 + 2 * len(BASELINES)
-
-
 def test_what_is_listed_is_not_added_whatever_its_name_unless_it_has_other_settings(tmp_path: Path) -> None:
     elsewhere = {"dataset": DOMAINS, "split": COLD}
     alone = {"name": "alone", "preset": "nothing-sent"}
@@ -367,19 +309,6 @@ def test_a_panel_has_its_baselines_in_it(tmp_path: Path) -> None:
     panels = {cell.protocol: cell.panel for cell in comparison.cells}
     assert panels["nothing-sent-20-seen"] == "20 % seen"
     assert panels["nothing-sent-all"] == "all"
-
-
-def test_splits_that_differ_are_numbered(tmp_path: Path) -> None:
-    other = {"split": {"kind": "leave-n-per-user"}}
-    comparison = planned(tmp_path, ["blp-mf", {"name": "blp-mog-mf", "set": other}])
-    assert {"nothing-sent", "nothing-sent-synthetic"} <= set(names(comparison))
-    comparison = planned(
-        tmp_path, ["blp-mf", {"name": "blp-mog-mf", "set": other}, {"name": "isgd", "set": SMALL}]
-    )
-    assert {"nothing-sent", "nothing-sent-synthetic", "nothing-sent-2"} <= set(names(comparison))
-
-
-SMALL = {"split": {"kind": "holdout", "test_fraction": 0.1}}
 
 
 def test_baselines_are_known_among_the_presets() -> None:
@@ -498,12 +427,6 @@ def test_users_of_given_data_are_copied() -> None:
     datasets = {cell.population: cell.config.dataset for cell in cells if cell.population}
     assert {name: dataset.copies for name, dataset in datasets.items()} == {"40": 40, "800": 800}
     assert {name: dataset.represented(30) for name, dataset in datasets.items()} == {"40": None, "800": 800}
-
-
-def test_given_data_are_populations_too() -> None:
-    given = [{"kind": "synthetic-domains", "users": 40, "items": 60, "ratings": 800}]
-    cells = [cell for cell in load_populations({"datasets": given}).cells if cell.population]
-    assert {(cell.population, cell.config.dataset.kind) for cell in cells} == {("synthetic-domains",) * 2}
 
 
 @pytest.mark.thorough

@@ -1,5 +1,4 @@
 import csv
-import json
 import os
 import shutil
 import signal
@@ -14,9 +13,9 @@ import yaml
 
 from dprec.errors import InputError
 from simulation import compare, run
+from simulation.comparison import running
 from simulation.comparison.planning import load_comparison
 from simulation.comparison.running import run_comparison
-from simulation.comparison.tabulation import Pauses
 from simulation.console.command_line import main
 from tests.refusals import refused_at
 from tests.waiting import wait_until
@@ -183,27 +182,13 @@ def test_an_interrupted_comparison_shows_what_is_finished_and_goes_on_to_the_sam
 def test_while_it_runs_the_table_holds_what_is_finished(
     pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Pauses, "due", True)
+    monkeypatch.setattr(running, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(running, "_SHARE", float("inf"))
     held = []
     run_comparison(
         load_comparison(pair), tmp_path / "out", tabulated=lambda folder: held.append(len(rows(folder)))
     )
     assert held == [1, 2, 3, 4, 5, 6]
-
-
-def test_what_is_shown_while_a_comparison_runs_takes_a_fiftieth_of_the_time() -> None:
-    seconds, shown = 0.0, 0
-    pauses = Pauses(lambda: seconds)
-    for _ in range(1000):
-        seconds += 1.0
-        if pauses.due:
-            shown += 1
-            with pauses.spending():
-                seconds += 2.0
-    # All but the last one, whose length is not known before.
-    assert 2.0 * (shown - 1) <= 0.02 * seconds
-    assert shown > 9
-    assert not Pauses(lambda: 0.0).due
 
 
 def test_a_budget_that_a_protocol_cannot_keep_is_refused_before_anything_runs(
@@ -242,20 +227,3 @@ def test_a_damaged_summary_is_named(pair: Path, out: Path, damaged: str) -> None
     (cell / "summary.json").write_text(damaged, encoding="latin-1")
     with pytest.raises(InputError, match=f"{cell.name}/summary.json: .* --resume runs the cell again"):
         compare(pair, out, resume=True, page=False)
-
-
-def test_the_table_names_the_panels(pair: Path, tmp_path: Path) -> None:
-    panels = ["protocols=[{name: clear, panel: left}, {name: private, panel: right, epsilons: [1]}]"]
-    result = compare(pair, tmp_path / "out", overrides=panels, page=False)
-    told = {(line["name"], line["panel"]) for line in rows(tmp_path / "out")}
-    assert told == {("clear", "left"), ("private", "right")}
-    assert not result.failures
-
-
-def test_what_does_not_apply_is_empty_and_what_varies_is_apart(compared: Path) -> None:
-    clear = next(line for line in rows(compared) if line["name"] == "clear")
-    assert clear["epsilon"] == clear["epsilon_per_rating"] == clear["epsilon_per_user_max"] == ""
-    assert not any(column.endswith("_s") for column in clear)
-    assert "server_s" in (compared / "timing.csv").read_text().splitlines()[0]
-    summary = json.loads((compared / "cells/clear-seed1/summary.json").read_text())
-    assert summary["privacy"]["epsilon_per_user"]["max"] is None

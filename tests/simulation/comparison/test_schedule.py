@@ -15,16 +15,14 @@ from dprec.mechanisms import MECHANISMS
 from dprec.ratings import RatingScale
 from simulation import compare
 from simulation.comparison import cell_runs as module
-from simulation.comparison.cell_runs import Estimate, Sample, Schedule, estimate, typical_seconds
+from simulation.comparison.cell_runs import Sample, Schedule, announce_estimate
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.comparison.running import exact_probabilities, noise_edges, sampled_noise
 from simulation.comparison.templates import Cell
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.console.command_line import main
 from simulation.pages import report
-from simulation.protocols.base import BASELINES
 from tests.paths import CONFIGS, preset_file
-from tests.refusals import refused_at
 
 DATASET = "dataset={kind: synthetic, users: 12, items: 9, ratings: 60}"
 
@@ -42,11 +40,15 @@ def cells(tmp_path: Path) -> list[Cell]:
     return list(load_comparison(path, [DATASET]).cells)
 
 
-def test_one_of_every_protocol_and_then_the_costliest_come_first(cells: list[Cell]) -> None:
-    schedule = Schedule([cell for cell in cells if not cell.protocol.startswith("one-bit")])
-    order = [schedule.next_for(worker % 2) for worker in range(8)]
-    costly = ["zheng-rr", "isgd", "blp-mf", "item-average"]
-    assert [cell.protocol for cell in order] == [*reversed(costly), *costly]
+def test_of_what_is_known_the_costliest_come_first(cells: list[Cell]) -> None:
+    seconds = {"item-average": 1.0, "blp-mf": 3.0, "isgd": 9.0, "zheng-rr": 2.0}
+    schedule = Schedule([cell for cell in cells if cell.protocol in seconds])
+    order = []
+    for _ in range(8):
+        order.append(schedule.next_for(1))
+        schedule.ended(order[-1], seconds[order[-1].protocol])
+    assert [cell.protocol for cell in order[:4]] == [*seconds]
+    assert [cell.protocol for cell in order[4:]] == ["isgd", "blp-mf", "zheng-rr", "item-average"]
     assert [cell.seed for cell in order] == [1] * 4 + [2] * 4
     assert not schedule
 
@@ -70,17 +72,6 @@ def test_an_interrupted_comparison_has_the_baselines_and_then_a_run_of_every_pro
     assert {cell.seed for cell in order[:then]} == {1}
     assert {cell.epsilon for cell in order[:then]} == {None, 1.0}
     assert {cell.key for cell in order} == {cell.key for cell in cells}
-
-
-def test_what_a_cell_took_counts_for_those_like_it(cells: list[Cell]) -> None:
-    first = {cell.protocol: cell for cell in reversed(cells)}
-    kept = ("item-average", "zheng-rr")
-    schedule = Schedule(
-        [cell for cell in cells if cell.protocol in kept and cell is not first[cell.protocol]]
-    )
-    schedule.ended(first["item-average"], 90.0)
-    schedule.ended(first["zheng-rr"], 1.0)
-    assert schedule.next_for(1).protocol == "item-average"
 
 
 def test_cells_with_one_fit_stay_with_the_worker_that_has_it(cells: list[Cell]) -> None:
@@ -126,68 +117,44 @@ def sample() -> Sample:
     return Sample.of(ratings, ratings)
 
 
-def test_a_sample_is_the_first_users_and_knows_the_size_of_all(sample: Sample) -> None:
-    ratings = Synthetic(users=2000, items=50, ratings=40_000).load()
-    assert (sample.users, sample.items, sample.ratings) == (2000, 50, 40_000)
-    few = sample.train.n_users
-    assert 10_000 <= sample.train.count <= 10_000 + ratings.counts.max()
-    assert sample.train.count == ratings.counts[:few].sum()
-    np.testing.assert_array_equal(sample.train.cells, ratings.cells[: sample.train.count])
-
-
-def test_time_grows_with_what_is_reported_and_with_fewer_workers(sample: Sample) -> None:
-    cells = load_comparison(CONFIG).cells
-    samples = {(cell.protocol, None): sample for cell in cells}
-    sizes = {"zheng-rr": 2000 * 50 / (943 * 1682)}  # every cell of the matrix is reported
-    expected = sum(typical_seconds(cell) * sizes.get(cell.protocol, 40_000 / 80_000) for cell in cells)
-    one, two = (estimate(cells, samples, workers) for workers in (1, 2))
-    assert one.seconds == pytest.approx(expected)
-    assert (one.runs, one.tried, two.seconds) == (14, 0, pytest.approx(expected / 2))
-
-
-def test_costly_protocols_of_a_long_comparison_are_timed(
+def test_a_long_comparison_is_estimated_from_each_protocol_on_a_few_users(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = load_comparison(CONFIG).cells
-    ran: list[str] = []
+    samples, ran, words = {(cell.protocol, None): sample for cell in cells}, [], list[str]()
+    announce_estimate(cells, samples, 1, words.append)
+    assert words == []
     clock = iter(np.arange(0.0, 1000.0, 100.0))
-    monkeypatch.setattr(module, "_SAMPLED_FROM", 0.0)
+    monkeypatch.setattr(module, "_TIMED_FROM", 0)
     monkeypatch.setattr(module, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(module, "run_prepared", lambda config, *_: ran.append(config.name))
-    found = estimate(cells, {(cell.protocol, None): sample for cell in cells}, 1)
-    whole = {"item-average": 2 * 0.5 * 0.5, "blp-mf": 6 * 0.5, "zheng-rr": 6 * 15 * 2000 * 50 / (943 * 1682)}
-    costly = [name for name, seconds in whole.items() if seconds >= 0.04 * sum(whole.values())]
-    assert ran == costly == ["item-average", "blp-mf", "zheng-rr"]
-    assert found.tried == 3
+    announce_estimate(cells, samples, 2, words.append)
+    assert ran == ["item-average", "blp-mf", "zheng-rr"]
     # Each took 100 s on a part of the ratings, or of the users, who report about every item.
     of_ratings, of_users = 40_000 / sample.train.count, 2000 / sample.train.n_users
-    assert found.seconds == pytest.approx(100 * (2 * of_ratings + 6 * of_ratings + 6 * of_users))
-
-
-def test_an_estimate_says_what_it_rests_on() -> None:
-    words = Estimate(64, 2760.0, 2, 5).words
-    assert words.startswith("64 runs on 2 workers may take about 46 minutes: an estimate, from each of 5 ")
-    words = Estimate(3, 3 * 3600.0, 1, 0).words
-    assert words.startswith("3 runs on 1 worker may take about 3.0 hours: an estimate, from what such ")
-    assert not Estimate(3, 59.0, 1, 0).is_worth_a_line
+    minutes = round(100 * (2 * of_ratings + 6 * of_ratings + 6 * of_users) / 2 / 60)
+    assert words == [
+        f"14 runs on 2 workers may take about {minutes} minutes: an estimate, from each protocol timed on a "
+        "few users"
+    ]
 
 
 def test_it_is_said_before_the_first_run_and_of_what_is_not_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_SAID_FROM", 0.0)
-    said: list[str] = []
+    monkeypatch.setattr(module, "_TIMED_FROM", 0)
+    announced: list[str] = []
 
     def hear(words: str) -> None:
-        assert not list((tmp_path / "out").glob("cells/*/summary.json")) or said
-        said.append(words)
+        assert not list((tmp_path / "out").glob("cells/*/summary.json")) or announced
+        announced.append(words)
 
     short = {**CONFIG, "protocols": ["item-average", "blp-mf"], "seeds": [3], "epsilons": [1.0]}
     compare(short, tmp_path / "out", page=False, announce=hear)
-    assert [words.split(" on ")[0] for words in said] == ["2 runs"]
     (tmp_path / "out" / "cells" / "blp-mf-eps1.0-seed3" / "summary.json").unlink()
     compare(short, tmp_path / "out", page=False, resume=True, announce=hear)
-    assert [words.split(" on ")[0] for words in said] == ["2 runs", "1 run"]
+    assert [words.split(" on ")[0] for words in announced] == ["2 runs", "1 run"]
 
 
 def test_quick_runs_one_cell_of_every_protocol_and_says_so_everywhere(
@@ -265,29 +232,6 @@ def test_draws_agree_with_theory(comparison: Any) -> None:
         assert sum(row["theoretical_probability"] for row in lines) == pytest.approx(1)
 
 
-@pytest.mark.thorough
-def test_the_comparison_keeps_and_shows_the_noise(comparison: Any, tmp_path: Path) -> None:
-    directory = compare(comparison(epsilons=[1.0], noise_samples=2000), tmp_path / "out").directory
-    with (directory / "noise.csv").open(newline="") as file:
-        lines = list(csv.DictReader(file))
-    columns = ["protocol", "mechanism", "epsilon", "low", "high", "sampled_share", "theoretical_probability"]
-    assert list(lines[0]) == columns
-    assert {line["mechanism"] for line in lines} == {"bounded-laplace", "laplace"}
-    assert (directory / "figures" / "noise-epsilon-1.svg").is_file()
-    assert "noise-epsilon-1" in (directory / "report.html").read_text(encoding="utf-8")
-
-
-def test_nothing_is_drawn_unless_it_is_asked_for(comparison: Any) -> None:
-    assert sampled_noise(loaded(comparison(noise_samples=None))) == []
-
-
-def test_a_comparison_without_such_a_mechanism_is_refused(comparison: Any, tmp_path: Path) -> None:
-    path = comparison(protocols=["zheng-rr", "plain-mf"])
-    with refused_at("noise_samples"):
-        compare(path, tmp_path / "out", page=False)
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("kind", ["bounded-laplace", "clamped-laplace", "laplace", "randomized-response"])
 def test_intervals_hold_all_of_the_noise(kind: str, epsilon: float) -> None:
@@ -305,63 +249,3 @@ def test_differences_of_levels_are_distinguished() -> None:
     chances = exact_probabilities(edges, channel, SHARES)
     # Kept with 4 / 8, any other level with 1 / 8: 5 becomes 1 with 0.22 / 8.
     np.testing.assert_allclose(chances[[0, 4, 8]], [0.22 / 8, 0.5, 0.06 / 8])
-
-
-EXPERIMENTS = CONFIGS / "experiments"
-
-
-def jester(path: Path) -> None:
-    """Write 60 jokers' ratings of 100 jokes as the distributor does: 99 is "not rated"."""
-    draws = np.random.default_rng(0)
-    ratings = np.round(draws.uniform(-10, 10, (60, 100)), 2)
-    ratings[draws.random(ratings.shape) < 0.6] = 99
-    lines = [",".join([str(int((row != 99).sum())), *(f"{value:g}" for value in row)]) for row in ratings]
-    path.write_text("\n".join(lines) + "\n")
-
-
-def libimseti(path: Path) -> None:
-    """Write 60 users' ratings of 40 profiles, 1 to 10."""
-    draws = np.random.default_rng(0)
-    cells = [(user, profile) for user in range(1, 61) for profile in range(1, 41) if draws.random() < 0.5]
-    path.write_text("".join(f"{user},{profile},{draws.integers(1, 11)}\n" for user, profile in cells))
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("name", "write", "low", "high"), [("neera-fig7b", jester, -10, 10), ("neera-fig7c", libimseti, 1, 10)]
-)
-def test_figure_7_runs_on_files_of_the_same_layout(
-    tmp_path: Path, name: str, write: object, low: int, high: int
-) -> None:
-    data = tmp_path / "data.csv"
-    write(data)  # type: ignore[operator]
-    changes = [f"dataset.path={data}", "folds=[0, 3]", "epsilons=[1.0]", "simulation={backend: local}"]
-    result = compare(EXPERIMENTS / f"{name}.yaml", tmp_path / "out", overrides=changes, page=False)
-    assert not result.failures
-    with (tmp_path / "out" / "comparison.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    names = ["blp-mog-mf", "isgd", "plain-mf", *BASELINES]
-    assert [row["name"] for row in rows] == [name for name in names for _ in ("fold 0", "fold 3")]
-    for row in rows:
-        assert (float(row["scale_low"]), float(row["scale_high"])) == (low, high)
-        assert 0 < float(row["rmse"]) < high - low
-        assert 0 < float(row["f_score_at_k"]) <= 1
-
-
-def test_private_least_squares_run_on_a_file_of_movielens_10m(tmp_path: Path) -> None:
-    draws = np.random.default_rng(0)
-    cells = [(user, film) for user in range(1, 61) for film in range(1, 31) if draws.random() < 0.5]
-    lines = [f"{user}::{film}::{draws.integers(1, 11) / 2:g}::{978300000 + user}" for user, film in cells]
-    (tmp_path / "ratings.dat").write_text("\n".join(lines) + "\n")
-    result = compare(
-        EXPERIMENTS / "dp-als-movielens-10m.yaml",
-        tmp_path / "out",
-        overrides=[f"dataset.path={tmp_path}", "simulation={backend: local}", "baselines=false"],
-        page=False,
-    )
-    assert not result.failures
-    with (tmp_path / "out" / "comparison.csv").open(newline="") as file:
-        rows = {row["name"]: row for row in csv.DictReader(file)}
-    assert set(rows) == {"dp-als", "dp-als-without-noise", "dp-item-effects"}
-    assert rows["dp-als-without-noise"]["epsilon_composed_max"] == ""
-    assert float(rows["dp-als"]["epsilon_composed_max"]) == pytest.approx(1.0)

@@ -69,13 +69,6 @@ def test_what_makes_a_user_hard_for_both_does_not_widen_the_interval() -> None:
     assert own["mae_gain_low"] == own["mae_gain"] == own["mae_gain_high"] == 0.25
 
 
-def test_intervals_are_the_same_every_time_and_in_any_order_of_the_lines() -> None:
-    rows, errors, _ = of_two(2, shift=0.1, noise=0.5)
-    once = with_user_intervals(rows, errors.__getitem__)
-    assert once == with_user_intervals(rows, errors.__getitem__)
-    assert once == with_user_intervals(rows[::-1], errors.__getitem__)[::-1]
-
-
 def test_more_signs_that_are_right_are_better() -> None:
     random = generator(5, "signs")
     signs = np.where(random.random((USERS, RATINGS)) < 0.5, -1.0, 1.0)

@@ -61,12 +61,6 @@ def test_user_defined_public_item_data_replace_those_of_the_entries(ratings: Pat
     assert best.items.path == str(items)  # type: ignore[attr-defined]
 
 
-def test_a_user_defined_split_is_kept(ratings: Path) -> None:
-    overrides = [dataset_override(ratings), "split={kind: k-fold, folds: 3, fold: 1}"]
-    comparison = load_comparison("compare-seeds", overrides)
-    assert comparison.config.split.kind == "k-fold"
-
-
 def small(**changes: Any) -> dict[str, Any]:
     mechanism, completion = {"kind": "none"}, {"kind": "mf", "rank": 2}
     plain = {"kind": "one-shot", "mechanism": mechanism, "completion": completion}
@@ -99,11 +93,6 @@ def test_what_does_not_suit_the_ratings_is_left_out_with_its_baselines(ratings: 
     assert [entry["name"] for entry in written["protocols"]] == ["plain"]
 
 
-def test_its_own_ratings_must_suit_every_protocol(tmp_path: Path) -> None:
-    with refused_at("comparison: x-map: dataset"):
-        run_comparison(load_comparison(small()), tmp_path / "out")
-
-
 def test_a_comparison_without_any_protocol_that_suits_is_refused(ratings: Path, tmp_path: Path) -> None:
     comparison = load_comparison(small(protocols=["x-map"]), [dataset_override(ratings)])
     with refused_at("protocols"):
@@ -133,13 +122,6 @@ def test_a_refusal_names_the_file_of_ratings_first(
     with pytest.raises(InputError, match=rf"^{re.escape(str(path))}[:,] {message}") as caught:
         compare(path, tmp_path / "comparison", overrides=overrides)
     assert "compare-systems" not in str(caught.value)
-
-
-def test_unreadable_ratings_are_an_error_and_leave_nothing_out(tmp_path: Path) -> None:
-    path = tmp_path / "bad.csv"
-    path.write_text("user,item,rating\nu,i,many\n")
-    with refused_at("bad.csv, line 2"):
-        run_comparison(load_comparison(str(path)), tmp_path / "out")
 
 
 def test_entries_with_settings_of_their_own_are_compared_on_ratings_in_memory() -> None:

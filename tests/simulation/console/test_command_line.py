@@ -15,30 +15,10 @@ from dprec import __version__
 from dprec.components import kind_of
 from dprec.mechanisms import MECHANISMS
 from simulation.configuration.strict_yaml import presets
-from simulation.console.command_line import main
 from simulation.console.parameters import configurations, integer, presets_and_kinds
 from simulation.protocols import PROTOCOLS
+from tests.simulation.conftest import Finished
 from tests.waiting import PATIENCE_SECONDS
-
-
-class Finished:
-    """What a command left behind."""
-
-    def __init__(self, code: object, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
-@pytest.fixture
-def dprec(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Return the command line as a function of its arguments."""
-
-    def command(*arguments: object) -> Finished:
-        with pytest.raises(SystemExit) as caught:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Finished(caught.value.code, captured.out, captured.err)
-
-    return command
 
 
 @pytest.fixture

@@ -8,47 +8,39 @@ from typing import Any
 import pytest
 
 from simulation import run
-from simulation.console.command_line import main
-
-
-def printed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    assert caught.value.code == 0
-    return capsys.readouterr().out
 
 
 def test_results_and_their_difference(
-    tmp_path: Path, tiny: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tiny: dict[str, Any], dprec: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    assert printed(capsys, "ls") == "no results in .\n"
+    assert dprec("ls").out == "no results in .\n"
     for name, epsilon in (("one", 1.0), ("two", 20.0)):
         run(tiny, name, overrides=[f"protocol.privacy.epsilon={epsilon}"], page=False)
     os.makedirs("bad\x1b[31m")
     Path("bad\x1b[31m/config.yaml").write_text("[")
-    lines = printed(capsys, "ls").splitlines()
+    lines = dprec("ls").out.splitlines()
     assert {line.split()[0] for line in lines[2:]} == {"bad\ufffd[31m", "two", "one"}
     assert sum("RMSE" in line for line in lines) == 2
     assert "\x1b" not in "".join(lines)
-    listed = json.loads(printed(capsys, "ls", "--json"))
+    listed = json.loads(dprec("ls", "--json").out)
     assert {each["path"]: each["state"] for each in listed} == {
         "one": "finished",
         "two": "finished",
         "bad\x1b[31m": "damaged",
     }
-    words = printed(capsys, "diff", "one", "two")
+    words = dprec("diff", "one", "two").out
     settings, figures, gains = words.split("\n\n")
     assert settings.split()[-3:] == ["protocol.privacy.epsilon", "1.0", "20.0"]
-    difference = json.loads(printed(capsys, "diff", "one", "two", "--json"))
+    difference = json.loads(dprec("diff", "one", "two", "--json").out)
     rmse = difference["gains"]["rmse"]
     assert f"{abs(rmse['better_by']):.4f}" in gains.splitlines()[0]
     assert ("not significant" in gains.splitlines()[0]) == (not rmse["significant"])
     assert [line.split()[0] for line in figures.splitlines()[2:]] == [
         each["name"] for each in difference["figures"]
     ]
-    same = printed(capsys, "diff", "one", "one")
+    same = dprec("diff", "one", "one").out
     assert same.startswith("the same settings\n\nthe same figures\n")
     assert "RMSE: no difference" in same
     assert "better" not in same

@@ -31,10 +31,7 @@ def test_a_ray_that_happens_to_run_is_not_joined(starts: Starts) -> None:
     assert (address, options["num_cpus"]) == ("local", 3)
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["nonsense", "nonsense:abc", "ray://", "ray://localhost:10001", ":6379", f"{'a' * 64}.example:1"],
-)
+@pytest.mark.parametrize("address", ["nonsense", "nonsense:abc", "ray://localhost:10001", ":6379"])
 def test_what_is_no_address_is_named(starts: Starts, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv(ADDRESS, address)
     with pytest.raises(InputError, match=f"^RAY_ADDRESS: {address} "), connected_to_ray(1):

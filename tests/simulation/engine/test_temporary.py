@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from simulation.engine.session import MARK, PREFIX, clear_abandoned, temporary_folder
+from simulation.engine.session import clear_abandoned, temporary_folder
 
 
 @pytest.fixture(autouse=True)
@@ -26,21 +26,17 @@ def killed() -> Path:
             (folder / "items.npy").write_text("ratings")
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(process, 0)
-    (folder,) = Path(tempfile.gettempdir()).glob(f"{PREFIX}{process}-*")
+    (folder,) = Path(tempfile.gettempdir()).glob(f"dprec-run-{process}-*")
     assert (folder / "items.npy").exists()
     return folder
 
 
-def test_a_folder_is_deleted_in_the_end(scratch: Path) -> None:
+def test_a_folder_is_deleted_in_the_end_however_a_run_ends(scratch: Path) -> None:
     with temporary_folder() as folder:
         assert folder.parent == scratch
-        assert folder.name.startswith(f"{PREFIX}{os.getpid()}-")
+        assert folder.name.startswith(f"dprec-run-{os.getpid()}-")
         (folder / "run").mkdir()
         (folder / "run" / "items.npy").write_text("ratings")
-    assert list(scratch.iterdir()) == []
-
-
-def test_a_folder_is_deleted_when_a_run_fails(scratch: Path) -> None:
     with pytest.raises(KeyError), temporary_folder():
         raise KeyError
     assert list(scratch.iterdir()) == []
@@ -54,13 +50,11 @@ def test_what_a_killed_process_left_is_cleared_at_the_next_start() -> None:
 
 
 def test_folders_of_others_are_kept(scratch: Path) -> None:
-    """Without our mark, under another name, or behind a link: not ours to delete."""
-    (scratch / f"{PREFIX}notes").mkdir()
-    (scratch / f"{PREFIX}file").write_text("text")
-    elsewhere = scratch / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / MARK).touch()
-    (scratch / f"{PREFIX}link").symlink_to(elsewhere)
+    """Under another name, no folder, or behind a link: not ours to delete."""
+    (scratch / "dprec-notes").mkdir()
+    (scratch / "dprec-run-1-file").write_text("text")
+    (scratch / "elsewhere").mkdir()
+    (scratch / "dprec-run-1-link").symlink_to(scratch / "elsewhere")
     before = sorted(scratch.rglob("*"))
     clear_abandoned()
     assert sorted(scratch.rglob("*")) == before

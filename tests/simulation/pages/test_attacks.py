@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from simulation.analysis.attacks import AttackedResult, names_of, of_results
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.pages.attacks import attack_section
-from simulation.pages.figures.drawing import Plot, to_figure
-from simulation.pages.figures.looks import SERIES, Look
+from simulation.pages.drawing import Plot, to_figure
+from simulation.pages.looks import SERIES, Look
 from simulation.storage.attacked import Reached
 from simulation.storage.columns import column
 from tests.results import row

@@ -17,7 +17,7 @@ from simulation.analysis.populations import Course, courses
 from simulation.analysis.protocol_results import read_comparison, read_rows
 from simulation.analysis.vocabulary import METRICS
 from simulation.pages.comparison_page import comparison_page
-from simulation.pages.figures.drawing import Rendered
+from simulation.pages.drawing import Rendered
 from simulation.storage.files import csv_of_rows
 from tests.simulation.pages.browser import CHROMIUM, DRIVER, Browser, chromium
 

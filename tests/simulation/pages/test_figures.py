@@ -22,23 +22,24 @@ from simulation.analysis.gains import Gain
 from simulation.analysis.populations import Course, Point
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import METRICS, TRUST_IN_WORDS, Metric, size
-from simulation.pages.comparison_plots import bytes_plot, epsilon_plot
-from simulation.pages.figures.accuracy import (
+from simulation.pages.accuracy import (
     EpsilonAxis,
+    bytes_plot,
     draw_accuracy_against_tau,
     draw_accuracy_against_users,
+    epsilon_plot,
     scale_accuracy,
 )
-from simulation.pages.figures.drawing import Plot, log_axis, point, render, titled, to_figure
-from simulation.pages.figures.looks import COLOURS, FAINT, INK, MUTED, RULE, looks_of, most_telling, shortened
-from simulation.pages.figures.users import (
+from simulation.pages.drawing import Plot, log_axis, point, render, titled, to_figure
+from simulation.pages.looks import COLOURS, FAINT, INK, MUTED, RULE, looks_of, most_telling, shortened
+from simulation.pages.run_page import summary_plot
+from simulation.pages.users import (
     PREDICTION_QUANTILES,
     bins,
     draw_rounds,
     evaluated_rounds,
     group_by_rating,
 )
-from simulation.pages.run_page import summary_plot
 from simulation.storage.run_files import read_run
 from strategies.participation import RoundRecord
 from tests.results import result
@@ -136,11 +137,12 @@ def test_what_has_no_place_on_the_axis_is_named(delta: float | None, missing: st
 
 
 def test_every_unit_has_a_panel_of_its_own() -> None:
-    results, kinds = [result("a", 1, 1)], (EpsilonAxis("rating"), EpsilonAxis("user"))
-    labels = [ax.get_xlabel() for ax in by_epsilon(results, *kinds)]
+    kinds = EpsilonAxis("rating"), EpsilonAxis("user")
+    labels = [ax.get_xlabel() for ax in by_epsilon([result("a", 1, 1)], *kinds)]
     assert labels == ["ε per rating", "ε per user, largest of any user"]
-    results[0].rows[0]["epsilon_per_user_max"] = None
-    assert len(by_epsilon(results, *kinds)) == 1
+    unbounded = result("a", 1, 1)
+    unbounded.rows[0]["epsilon_per_user_max"] = None
+    assert len(by_epsilon([unbounded], *kinds)) == 1
 
 
 def test_at_most_six_lines_are_named_the_unbeaten_ones_first() -> None:
@@ -163,17 +165,21 @@ def test_a_price_that_rounding_alone_makes_lower_names_nothing() -> None:
 
 
 def test_bytes_of_messages_and_of_the_network_have_their_panels_and_frontiers() -> None:
-    results = [result("a", 100, 1.0), result("b", 200, 1.2), result("c", 300, 0.9)]
-    assert len(by_bytes(results)) == 1
-    for each, network in zip(results, (9e3, 5e3, 8e3), strict=True):
-        each.rows[0].update(uplink_network_mean_per_user=network, downlink_network_mean_per_user=0.0)
+    assert len(by_bytes([result("a", 100, 1.0)])) == 1
+    network = {"a": 9e3, "b": 5e3, "c": 8e3}
+    results = [
+        result(
+            name, spent, rmse, uplink_network_mean_per_user=network[name], downlink_network_mean_per_user=0.0
+        )
+        for name, spent, rmse in (("a", 100, 1.0), ("b", 200, 1.2), ("c", 300, 0.9))
+    ]
     steps = [curves(ax, MUTED)[0] for ax in by_bytes(results)]
     assert steps[0][0][:-1] == [100, 200, 300]
     assert steps[0][1] == [1.0, 1.0, 0.9, 0.9]
     assert steps[1][0][:-1] == [5e3, 8e3, 9e3]
     assert steps[1][1] == [1.2, 0.9, 0.9, 0.9]
-    results[0].rows[0]["uplink_message_mean_per_user"] = math.inf
-    assert bytes_plot(results[:1], RMSE, looks_of(results), "") is None
+    unknown = [result("a", math.inf, 1.0)]
+    assert bytes_plot(unknown, RMSE, looks_of(unknown), "") is None
 
 
 def test_names_beside_points_cover_nothing_and_points_in_one_place_share_one() -> None:
@@ -256,7 +262,7 @@ HOSTILE = ["<script>alert(1)</script>", '" onload="x', "&amp;", "]]>", "#1b2530"
 
 def test_text_inside_a_figure_stays_text_and_follows_the_theme() -> None:
     def draw(ax: Axes) -> None:
-        titled(ax, "Title")
+        titled(ax, "Title\ufffe", "A\N{NO-BREAK SPACE}note", x="\x07 \ud800")
         ax.plot([0, 1], [0, 1], color=INK)
         for place, words in enumerate(HOSTILE):
             ax.text(0, place / 6, words)
@@ -268,8 +274,8 @@ def test_text_inside_a_figure_stays_text_and_follows_the_theme() -> None:
     assert drawn.png is not None
     assert drawn.png.startswith(b"\x89PNG")
     inside, file = fromstring(f"<div>{drawn.inline}</div>"), fromstring(drawn.svg)
-    assert {*HOSTILE, "Title"} <= {each.text for each in inside.iter("text")}
-    assert {*HOSTILE, "Title"} <= {each.text for each in file.iter(f"{SVG}text")}
+    assert {*HOSTILE, "Title·", "A note", "· ·"} <= {each.text for each in inside.iter("text")}
+    assert {*HOSTILE, "Title·", "A note", "· ·"} <= {each.text for each in file.iter(f"{SVG}text")}
     assert [each.text for each in inside.iter("title")] == HOSTILE
     assert [each.text for each in file.iter(f"{SVG}title")] == HOSTILE
     held = [(key, value) for each in inside.iter() for key, value in each.attrib.items()]

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,8 @@ from simulation.analysis.protocol_results import read_comparison
 from simulation.auditing import Audit, Finding
 from simulation.pages import report
 from simulation.pages.audit_page import audit_page
-from simulation.pages.build import report_runs
-from simulation.pages.comparison_page import comparison_page
-from simulation.pages.figures.drawing import Plot, Rendered, render
+from simulation.pages.drawing import render
 from simulation.pages.page import Section, page
-from simulation.storage.columns import read_rows
 from simulation.storage.files import csv_of_rows
 from simulation.storage.summary import GroupSummary
 from tests.simulation.pages.browser import CHROMIUM, DRIVER, ENTER, SPACE, TAB, Browser, chromium
@@ -78,7 +74,6 @@ def pages(
 ) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     run, comparison = writers["run"], writers["comparison"]
-    iterative = {"protocol": "iterative", "per": "user", "rounds": 12, "downlink": 68_000}
     x_map = {"altered": {"protocol": "x-map", "domains": CROSS_DOMAIN}}
     clear = {"mechanism": "none", "epsilon": None, "completion": "mf"}
     audit = folder / "audit" / "report.html"
@@ -86,10 +81,8 @@ def pages(
     audit.write_text(audit_page(_audit().values()))
     return {
         "run": report(run(folder / "run", altered={"groups": GROUPS}), 10e6),
-        "iterative": report(run(folder / "iterative", **iterative)),
         "x-map": report(run(folder / "x-map", **clear, **x_map)),
         "comparison": report(_with_groups(comparison(folder / "comparison")), 10e6),
-        "single-file": report(_with_pages_of_runs(comparison(folder / "single-file")), single_file=True),
         "audit": audit,
     }
 
@@ -106,12 +99,6 @@ def _with_groups(folder: Path) -> Path:
     return folder
 
 
-def _with_pages_of_runs(folder: Path) -> Path:
-    """Return a comparison whose runs have pages."""
-    report_runs(folder)
-    return folder
-
-
 def _audit() -> Audit:
     values = {"unit": "rating", "promised": 1.0, "charged": 1.0, "exact": False}
     findings = (
@@ -122,40 +109,11 @@ def _audit() -> Audit:
     return Audit("blp-mf", "one-shot", "bounded-laplace", 1000, 0.99, findings)
 
 
-@dataclass(frozen=True)
-class Visit:
-    """What a page looked like when it was opened once.
-
-    Parameters
-    ----------
-    figures : list
-        Of every figure the length of its words, and width and height of its panels.
-    window, needed : int
-        Width of the window, and of what is in it.
-    escaping : int
-        Tables that leave the window.
-    complaints : list
-        Warnings and errors in the console.
-    requests : list of str
-        Addresses outside.
-    violations : list of str or None
-        What axe calls serious or critical, unfolded, in both colour schemes; None without axe.
-    """
-
-    figures: list[list[Any]]
-    window: int
-    needed: int
-    escaping: int
-    complaints: list[Any]
-    requests: list[str]
-    violations: list[str] | None
-
-
 LOOK = """
 return [
   [...document.querySelectorAll(".plot")].map(plot => [plot.getAttribute("aria-label").length,
     ...[...plot.children].map(s => s.getBoundingClientRect()).map(r => [r.width, r.height])]),
-  innerWidth, document.documentElement.scrollWidth,
+  document.documentElement.scrollWidth,
   [...document.querySelectorAll(".scroll")].filter(e => e.getBoundingClientRect().right > innerWidth).length,
 ];
 """
@@ -167,42 +125,34 @@ axe.run(document, {resultTypes: ["violations"], runOnly: RULES}).then(found => f
 """
 
 
-@pytest.fixture(scope="module")
-def visit(browser: Browser, pages: dict[str, Path]) -> Callable[[str, int], Visit]:
-    """What opens a page at a width, once for all tests."""
-    visits: dict[tuple[str, int], Visit] = {}
-
-    def visited(kind: str, width: int) -> Visit:
-        if (kind, width) not in visits:
-            visits[kind, width] = _visit(browser, pages[kind], width)
-        return visits[kind, width]
-
-    return visited
-
-
-def _visit(browser: Browser, page: Path, width: int) -> Visit:
-    browser.open(page, width)
+@pytest.mark.parametrize("kind", ["run", "x-map", "comparison", "audit"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_quiet_complete_within_the_window_and_for_everybody(
+    browser: Browser, pages: dict[str, Path], kind: str, width: int
+) -> None:
+    browser.open(pages[kind], width)
     browser.run(UNFOLD)
-    figures, window, needed, escaping = browser.run(LOOK)
+    figures, needed, escaping = browser.run(LOOK)
+    assert len(figures) == len(list(pages[kind].parent.rglob("figures/*.svg")))
+    for words, *panels in figures:
+        assert words > 40
+        assert all(wide > 200 and high > 30 for wide, high in panels)
+    assert needed <= width
+    # Tables wider than the page scroll inside their own container.
+    assert escaping == 0
+    assert [entry for entry in browser.log("browser") if entry["level"] in ("WARNING", "SEVERE")] == []
+    assert [url for url in browser.requests() if not url.startswith(("file:", "data:"))] == []
     if keep := os.environ.get("DPREC_SCREENSHOTS"):
-        browser.screenshot(Path(keep) / f"{page.parent.name}-{width}.png")
-    violations = _violations(browser)
-    return Visit(
-        figures,
-        window,
-        needed,
-        escaping,
-        [entry for entry in browser.log("browser") if entry["level"] in ("WARNING", "SEVERE")],
-        [url for url in browser.requests() if not url.startswith(("file:", "data:"))],
-        violations,
-    )
+        browser.screenshot(Path(keep) / f"{kind}-{width}.png")
+    assert violations(browser) == []
 
 
-def _violations(browser: Browser) -> list[str] | None:
+def violations(browser: Browser) -> list[str]:
+    """Return what axe calls serious or critical, unfolded, in both colour schemes; nothing without axe."""
     try:
         script = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     except ModuleNotFoundError:
-        return None
+        return []
     # To assistive technology a drawing is its words alone, and axe takes long for what is inside.
     browser.run("for (const each of document.querySelectorAll('.plot svg')) each.remove()")
     browser.evaluate(f"{script}; 0")
@@ -212,37 +162,6 @@ def _violations(browser: Browser) -> list[str] | None:
         browser.scheme(dark=dark)
         found += browser.evaluate(AXE.replace("RULES", rules).replace("SCHEME", "dark" if dark else "light"))
     return found
-
-
-KINDS = ["run", "iterative", "x-map", "comparison", "single-file", "audit"]
-EVERY_PAGE = [(kind, width) for kind in KINDS for width in (1280, 390)]
-
-
-@pytest.mark.parametrize(("kind", "width"), EVERY_PAGE)
-def test_quiet_complete_and_within_the_window(
-    visit: Callable[[str, int], Visit], pages: dict[str, Path], kind: str, width: int
-) -> None:
-    seen = visit(kind, width)
-    assert len(seen.figures) == len(list(pages[kind].parent.rglob("figures/*.svg")))
-    for words, *panels in seen.figures:
-        assert words > 40
-        assert all(wide > 200 and high > 30 for wide, high in panels)
-    assert seen.window == width
-    assert seen.needed <= width
-    # Tables wider than the page scroll inside their own container.
-    assert seen.escaping == 0
-    assert seen.complaints == []
-    assert seen.requests == []
-
-
-@pytest.mark.parametrize(("kind", "width"), EVERY_PAGE)
-def test_nothing_serious_for_assistive_technology(
-    visit: Callable[[str, int], Visit], kind: str, width: int
-) -> None:
-    violations = visit(kind, width).violations
-    if violations is None:
-        pytest.skip("axe-core-python is not installed")
-    assert violations == []
 
 
 CONTROLS = "[...document.querySelectorAll('a[href], button, summary, [tabindex=\"0\"]')]"
@@ -305,80 +224,6 @@ def test_tables_sort_by_click_and_by_key(browser: Browser, pages: dict[str, Path
     order, values = browser.run(SORTED)
     assert order == "descending"
     assert values == sorted(values, reverse=True)
-
-
-def test_what_does_not_apply_sorts_last_either_way(browser: Browser, pages: dict[str, Path]) -> None:
-    browser.open(pages["comparison"], 1280)
-    browser.run(UNFOLD)
-    browser.run("document.querySelectorAll('.tools [type=checkbox]:not(:checked)').forEach(e => e.click())")
-    (button,) = browser.run(BUTTON.replace("arguments_[0]", "'ε per rating'")).values()
-    script = SORTED.replace('"RMSE"', '"ε per rating"').replace(".map(Number)", "")
-    for _ in range(2):
-        browser.call(f"/element/{button}/click", {})
-        assert browser.run(script)[1][-1] is None
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory, writers: dict[str, Callable[..., Path]]) -> Path:
-    """Return the page of 22 protocols beside four baselines, of which only the first figure is drawn."""
-    folder, drawn = tmp_path_factory.mktemp("large") / "comparison", []
-    writers["comparison"](
-        folder, [{"name": "protocol-0", "rmse": 0.8}], seeds=[1, 2], title="Side by side " * 5
-    )
-    rows = read_rows(folder / "comparison.csv")
-    others = [
-        {**row, "name": f"protocol-{n}", "rmse": row["rmse"] + n / 50} for n in range(1, 22) for row in rows
-    ]
-    (folder / "comparison.csv").write_text("".join(csv_of_rows([*rows, *others])))
-    for place, baseline in enumerate(("nothing-sent", "sets-only", "item-average", "global-mean")):
-        writers["baseline"](folder, 1.1 + place / 100, baseline)
-
-    def first_only(plot: Plot) -> Rendered:
-        drawn.append(plot)
-        return render(plot) if len(drawn) == 1 else Rendered(plot, "<svg/>", "<svg/>")
-
-    (folder / "report.html").write_text(comparison_page(read_comparison(folder), None, first_only))
-    return folder / "report.html"
-
-
-ENDS = """
-const answer = document.querySelector(".answer");
-const end = (e) => e.getBoundingClientRect().bottom + scrollY;
-return [[".verdict", ".headline", ".grid"].map(each => end(answer.querySelector(each))),
-        answer.querySelector(".headline tbody").rows.length,
-        Math.max(...[...answer.querySelectorAll(".headline tbody *")].map(e => e.scrollWidth)),
-        getComputedStyle(answer.querySelector(".headline td"), "::before").content];
-"""
-
-
-@pytest.mark.parametrize(("width", "lowest", "widest"), [(1280, 1400, 1152), (390, 2600, 362)])
-def test_answer_headline_and_grid_are_at_the_top(
-    browser: Browser, large: Path, width: int, lowest: int, widest: int
-) -> None:
-    browser.open(large, width)
-    ends, rows, needed, label = browser.run(ENDS)
-    assert 0 < min(ends) <= max(ends) <= lowest
-    assert ends[0] <= 844
-    assert rows == 10
-    assert needed <= widest
-    assert ("none" in label) is (width == 1280)
-    assert browser.run("return document.documentElement.scrollWidth") <= width
-
-
-def test_every_column_is_printed(browser: Browser, large: Path) -> None:
-    browser.open(large, 1280)
-    browser.devtools("Emulation.setEmulatedMedia", media="print")
-    browser.devtools(
-        "Emulation.setDeviceMetricsOverride", width=1032, height=702, deviceScaleFactor=1, mobile=False
-    )
-    browser.run("dispatchEvent(new Event('beforeprint'))")
-    columns, needed = browser.run(
-        "const table = document.querySelector('#table').closest('section').querySelector('table');"
-        "return [table.rows[0].cells.length, table.getBoundingClientRect().right]"
-    )
-    browser.devtools("Emulation.setEmulatedMedia", media="")
-    assert columns >= 20
-    assert needed <= 1032
 
 
 def test_links_and_paper_unfold_what_is_folded(browser: Browser, tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def assert_as_sent(protocol: Any, own: Contributions[Any], layout: Any) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("aggregation", AGGREGATIONS.kinds)
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=12, deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=8, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(data=st.data())
 def test_whatever_the_options_contributions_are_as_long_and_as_far_apart_as_is_told(
     kind: str, aggregation: str, data: st.DataObject

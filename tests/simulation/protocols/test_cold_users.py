@@ -2,8 +2,6 @@
 
 import json
 from dataclasses import fields
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from dprec.splits import UserHoldout
 from simulation.configuration.loading import load
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings, run_prepared
-from simulation.storage.run_files import read_run
 from tests.make import POSITIVE_DATA
 from tests.simulation.conftest import presets, run_of_sets
 
@@ -25,31 +22,17 @@ RATED = {key: value for key, value in POSITIVE_DATA.items() if key != "positive"
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_cold_users_take_no_part_and_rank_by_what_is_given(name: str, tmp_path: Path) -> None:
-    summary = run_of_sets(name, tmp_path / "run", split=COLD).summary
-    assert summary["dataset"]["users"] == summary["traffic"]["users"] == 45
+def test_cold_users_take_no_part_and_rank_by_what_is_given(name: str) -> None:
+    result = run_of_sets(name, split=COLD)
+    summary, predicted = result.summary, result.predictions
+    assert summary["dataset"]["users"] == summary["traffic"]["users"] == result.traffic["user"].size == 45
     assert summary["dataset"]["users_only_in_test"] == 15
-    assert any(note.startswith("Accuracy is that of 15 users who took no part") for note in notes_of(summary))
-    files = read_run(tmp_path / "run")
-    assert files.traffic["ratings"].size == 45
-    again = run_of_sets(name, tmp_path / "run", split=COLD, resume=True)
-    assert not np.isin(again.predictions["user"], again.traffic["user"]).any()
-    given = split_of(COLD).given
-    own = set(zip(given.user_ids[given.users].tolist(), given.item_ids[given.items].tolist(), strict=True))
-    tested = zip(again.predictions["user"].tolist(), again.predictions["item"].tolist(), strict=True)
-    assert not own & set(tested)
-
-
-def split_of(split: dict[str, Any]) -> ColdRatings:
-    _, test = load_ratings(
-        load("ease", overrides=[f"split={json.dumps(split)}", f"dataset={json.dumps(POSITIVE_DATA)}"])
-    )
+    assert not np.isin(predicted["user"], result.traffic["user"]).any()
+    _, test = load_ratings(result.record.config)
     assert isinstance(test, ColdRatings)
-    return test
-
-
-def notes_of(summary: Any) -> list[str]:
-    return list(summary["privacy"]["notes"])
+    given = test.given
+    own = set(zip(given.user_ids[given.users].tolist(), given.item_ids[given.items].tolist(), strict=True))
+    assert not own & set(zip(predicted["user"].tolist(), predicted["item"].tolist(), strict=True))
 
 
 @pytest.mark.parametrize(

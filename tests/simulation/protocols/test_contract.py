@@ -1,16 +1,15 @@
 """Every preset runs, leaves a valid run directory, and has the same bits however its users are divided."""
 
-import csv
-import gzip
 import json
 import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from simulation.pages.figures.drawing import Plot, Rendered
+from simulation.pages.drawing import Plot, Rendered, to_figure
 from simulation.pages.run_page import run_page
 from simulation.storage.run_files import read_run
 from tests.simulation.divisions import bits, compare, divided, written
@@ -64,73 +63,65 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, An
 
 
 def test_a_preset_runs_and_leaves_a_valid_directory(finished: Any, preset: dict[str, Any]) -> None:
-    folder = finished(preset)
-    summary = json.loads((folder / "summary.json").read_text())
-    assert summary["name"] == preset["name"]
-    assert summary["protocol"] == preset["protocol"]["kind"]
-    with gzip.open(folder / "predictions.csv.gz", "rt", newline="") as file:
-        predictions = list(csv.DictReader(file))
-    assert len(predictions) == summary["dataset"]["test_ratings"]
-    lists = "positive" in preset["dataset"]
-    split = preset["split"]["kind"] == "holdout" and "schedule" not in preset
-    assert len(predictions) == 160 or lists or not split
+    files = read_run(finished(preset))
+    summary, traffic, rounds = files.summary, files.traffic, files.rounds
+    assert (summary.name, summary.protocol) == (preset["name"], preset["protocol"]["kind"])
+    lists, signs = "positive" in preset["dataset"], "binarization" in preset
+    predictions = files.predictions["prediction"]
+    assert predictions.size == summary.dataset.test_ratings
+    if preset["split"]["kind"] == "holdout" and "schedule" not in preset and not lists:
+        assert predictions.size == 160
+    assert np.isfinite(predictions).all()
     if lists:
-        assert summary["dataset"]["scale"] is None
-        assert all(row["rating"] == "" and math.isfinite(float(row["prediction"])) for row in predictions)
+        assert summary.dataset.scale is None
     else:
-        low, high = summary["dataset"]["scale"]
-        assert [low, high] == ([-1, 1] if "binarization" in preset else [1, 5])
-        assert all(low <= float(row["prediction"]) <= high for row in predictions)
-        assert all(low <= float(row["rating"]) <= high for row in predictions)
-    with (folder / "traffic.csv").open(newline="") as file:
-        traffic = list(csv.DictReader(file))
-    assert len(traffic) == summary["traffic"]["users"] == 40
-    rounds = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
-    assert [line["round"] for line in rounds] == list(range(1, len(rounds) + 1))
-    assert len(rounds) == summary["traffic"]["rounds"]
-    for direction in ("uplink", "downlink"):
-        for size in ("payload", "message"):
-            total = summary["traffic"][direction][f"{size}_bytes"]
-            assert total == sum(int(row[f"{direction}_{size}_bytes"]) for row in traffic)
-            assert total >= sum(line[direction][f"{size}_bytes"] for line in rounds)
-        assert (
-            summary["traffic"][direction]["message_bytes"] >= summary["traffic"][direction]["payload_bytes"]
-        )
-    main = "sign_accuracy" if "binarization" in preset else "ndcg_at_10" if lists else "rmse"
-    assert math.isfinite(summary["accuracy"][main])
-    assert summary["privacy"]["notes"]
-    privacy, name = summary["privacy"], preset["name"]
-    assert privacy["status"] == (
-        "claimed" if name in CLAIMED else "none" if name in WITHOUT_PRIVACY else "proved"
-    )
+        low, high = (-1, 1) if signs else (1, 5)
+        assert tuple(summary.dataset.scale or ()) == (low, high)
+        for column in ("prediction", "rating"):
+            assert low <= files.predictions[column].min() <= files.predictions[column].max() <= high
+    main = "sign_accuracy" if signs else "ndcg_at_10" if lists else "rmse"
+    assert math.isfinite(getattr(summary.accuracy, main))
+    assert traffic["messages"].size == summary.traffic.users == 40
+    assert [line.round for line in rounds] == list(range(1, summary.traffic.rounds + 1))
+    for way in ("uplink", "downlink"):
+        told = getattr(summary.traffic, way)
+        for size in (f"{way}_payload_bytes", f"{way}_message_bytes"):
+            total = getattr(told, size.partition("_")[2])
+            assert total == traffic[size].sum() >= sum(getattr(line, size) for line in rounds)
+        assert told.message_bytes >= told.payload_bytes
+
+
+def test_a_preset_is_charged_what_it_promises(finished: Any, preset: dict[str, Any]) -> None:
+    privacy, name = json.loads((finished(preset) / "summary.json").read_text())["privacy"], preset["name"]
+    status = "claimed" if name in CLAIMED else "none" if name in WITHOUT_PRIVACY else "proved"
     others = "shuffle" if name in SHUFFLED else "secure-aggregation" if name in SUMMING else "local"
-    assert privacy["trust"] == ("central" if name in TRUSTING else others)
-    assert privacy["trusts_server"] is (name in TRUSTING)
+    trust = "central" if name in TRUSTING else others
+    assert (privacy["status"], privacy["trust"], privacy["trusts_server"]) == (
+        status,
+        trust,
+        name in TRUSTING,
+    )
     assert (privacy["epsilon_claimed"]["per_rating"] is None) == (name not in CLAIMED)
     assert (privacy["tau"] is not None) == (name in NOISY_SUMS)
+    assert privacy["notes"]
     # What is claimed is never charged: the ledger's losses are proved, or have no bound.
-    assert privacy["epsilon_per_rating"] is None or privacy["status"] != "none"
-    if privacy["status"] == "claimed" and privacy["epsilon_per_rating"] is not None:
+    assert privacy["epsilon_per_rating"] is None or status != "none"
+    if status == "claimed" and privacy["epsilon_per_rating"] is not None:
         beyond = privacy["epsilon_per_rating"] - privacy["epsilon_claimed"]["per_rating"]
         # Users with the largest epsilon of all are claimed to lose what a seen sample loses.
         assert beyond >= 0 if name == "personalised-sampling" else beyond > 0
-    private = preset["protocol"].get("privacy")
-    if preset["protocol"]["kind"] == "trusted-server":
-        assert summary["privacy"]["trusts_server"] is True
-    elif private and name not in CLAIMED:
-        own = private["epsilon"]
-        promised = max(own) if isinstance(own, dict) else own
-        if private.get("per") == "user":
-            composed = private.get("composition") == "pld"
-            spent = summary["privacy"]["epsilon_composed" if composed else "epsilon_per_user"]["max"]
-        else:
-            spent = summary["privacy"]["epsilon_per_rating"]
-        assert spent <= promised * (1 + 1e-6)
+    budget = preset["protocol"].get("privacy")
+    if budget and name not in CLAIMED and preset["protocol"]["kind"] != "trusted-server":
+        own = budget["epsilon"]
+        composed = "epsilon_composed" if budget.get("composition") == "pld" else "epsilon_per_user"
+        per_user = budget.get("per") == "user"
+        spent = privacy[composed]["max"] if per_user else privacy["epsilon_per_rating"]
+        assert spent <= (max(own) if isinstance(own, dict) else own) * (1 + 1e-6)
 
 
 def drawn(plot: Plot) -> Rendered:
-    """Draw a figure without rendering it, which would take longer than the run."""
-    plot.draw()
+    """Draw a figure without writing it, which would take longer than the run."""
+    to_figure(plot)
     return Rendered(plot, "<svg/>", "<svg/>")
 
 

@@ -71,6 +71,7 @@ def test_a_user_pays_for_its_rounds_and_never_more_than_the_budget(rounds: dict[
     assert (spent <= 3.0).all()
 
 
+@pytest.mark.thorough
 def test_a_run_that_is_killed_ends_with_the_same_bits(tmp_path: Path) -> None:
     total = 40
     run(configuration(total), tmp_path / "alone", page=False)
@@ -89,6 +90,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("gradient", "early_stopping"),
     [(GRADIENTS[0], None), (GRADIENTS[1], {"patience": 4, "validation_fraction": 0.2})],

@@ -11,7 +11,7 @@ from dprec.accounting import gaussian_epsilon, largest_mu
 from dprec.errors import RunError
 from dprec.private_als import ItemModel
 from dprec.secret_sets import SecretSetOptions
-from dprec.secret_sets.settings import split_at
+from dprec.secret_sets.method import split_at
 from dprec.secure_aggregation import MessageSizes, graph_size
 from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
 from simulation import load, run

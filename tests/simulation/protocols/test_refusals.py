@@ -162,8 +162,8 @@ NOT_DEPLOYED = [
     ("pg-mf", ["early_stopping={patience: 2}"], "early_stopping"),
     ("fcf", [], "kind"),
     ("shuffled-on-device", [], "shuffler"),
-    ("secagg-als", ["aggregation.proofs=norm"], "aggregation.proofs"),
-    ("secagg-als", ["aggregation={kind: shuffle}"], "aggregation.kind"),
+    ("secagg-item-effects", ["aggregation.proofs=norm"], "aggregation.proofs"),
+    ("secagg-item-effects", ["aggregation={kind: shuffle}"], "aggregation.kind"),
 ]
 
 

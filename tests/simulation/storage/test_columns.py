@@ -17,6 +17,7 @@ from simulation.storage.columns import (
     FIGURES,
     OVER_USERS,
     column,
+    figure,
     figures_of,
     read_rows,
     typed_frame,
@@ -43,6 +44,8 @@ def test_every_name_is_declared_once_and_has_a_meaning() -> None:
     assert len(COLUMNS) == len(CELL) + len(FIGURES) + len(ACROSS) + 1
     assert all(each.meaning.endswith(".") or "(`" in each.meaning for each in COLUMNS.values())
     assert set(OVER_USERS) == set(METRICS_OF_USERS)
+    assert figure(lambda run: run.privacy.epsilon_per_user.max) is COLUMNS["epsilon_per_user_max"]
+    assert figure(lambda run: run.dataset.kind) is COLUMNS["dataset"]
 
 
 def test_the_figures_of_a_run_are_the_declared_columns_of_its_summary() -> None:

@@ -50,8 +50,7 @@ def test_tables_are_written_whole(tmp_path: Path) -> None:
 
 def test_no_other_process_writes_to_a_directory_that_is_claimed(tmp_path: Path) -> None:
     claim = (
-        "import sys; from simulation.storage import ComparisonDirectory as held;"
-        "held = held.claim_for(sys.argv[1], 'name: a\\nseeds: [1]\\n', resume=True);"
+        "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX);"
         "print('claimed', flush=True); input()"
     )
     command = [sys.executable, "-c", claim, str(tmp_path)]

@@ -50,7 +50,7 @@ def test_rounds_come_back() -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"replies": "many"}, 'line 2: replies: "many"; accepted: an integer'),
+        ({"replies": "many"}, "line 2: replies: 'many'; accepted: an integer"),
         ({"uplink": {"payload_bytes": 1}}, "line 2: uplink.message_bytes: missing"),
         ({"more": 1}, "line 2: more: an unknown key"),
     ],

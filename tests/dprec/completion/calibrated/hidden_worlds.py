@@ -8,9 +8,8 @@ from dprec.mechanisms import Mechanism
 from dprec.observations import Observations
 from dprec.ordinal import cut_points, level_probabilities
 from tests import make
-from tests.make import STARS
+from tests.make import SHARES, STARS
 
-SHARES = (0.05, 0.1, 0.25, 0.35, 0.25)
 CUTS = cut_points(SHARES, 0.5)
 
 

@@ -12,10 +12,9 @@ from dprec.mechanisms import Mechanism, RandomizedResponse, SetOnly, ThresholdBi
 from dprec.observations import Observations, SymbolReports
 from dprec.ordinal import cut_points, level_probabilities
 from tests import make
-from tests.make import STARS
+from tests.make import SHARES, STARS
 
 USERS, ITEMS = 300, 80
-SHARES = (0.05, 0.1, 0.25, 0.35, 0.25)
 
 
 def planted(mechanism: Mechanism, epsilon: float) -> tuple[Observations, np.ndarray]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import Floats
-from dprec.completion.calibrated.hidden_guard import least_biases
+from dprec.completion.calibrated.guarding import least_biases
 from dprec.mechanisms import HiddenThreshold
 from dprec.observations import RowReports
 from dprec.ordinal import level_probabilities

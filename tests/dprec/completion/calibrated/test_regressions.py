@@ -5,11 +5,7 @@ import pytest
 
 from dprec.catalogue import Catalogue
 from dprec.completion import Regressed
-from dprec.completion.calibrated.embedding import (
-    ItemSetEmbedding,
-    catalogue_features,
-    item_features,
-)
+from dprec.completion.calibrated.embedding import ItemSetEmbedding, catalogue_features, item_features
 from dprec.completion.calibrated.regressions import Expected, PropensityBins
 
 PAIRS = Expected(centre=(0.0, 0.0), spread=(1.0, 0.25), coefficients=(0.5, 0.05))

@@ -14,7 +14,6 @@ from dprec.completion.one_bit.projections import (
     NuclearBall,
     NuclearProjection,
     project_bounded,
-    project_nuclear,
 )
 from dprec.completion.one_bit.solver import Gaussian, Logistic, minimise, minimise_bounded
 from dprec.randomness import generator
@@ -156,7 +155,7 @@ def test_the_nuclear_projection_is_the_brute_force_solution(seed: int) -> None:
     shape = [(3, 3), (4, 2), (2, 4), (3, 4)][seed % 4]
     matrix = random.normal(size=shape)
     radius = nuclear(matrix) * random.uniform(0.1, 0.9)
-    projected = project_nuclear(matrix, radius)
+    projected = NuclearProjection(radius)(matrix)
     np.testing.assert_allclose(projected, brute_force(matrix, radius, seed), atol=1e-6)
     # The normal cone says it without an algorithm: no point of the ball lies further that way.
     left_over = matrix - projected
@@ -173,11 +172,11 @@ def test_a_projection_from_the_last_singular_vectors_comes_near_the_closest_poin
     matrix += 3 * random.normal(size=(shape[0], 4)) @ random.normal(size=(4, shape[1]))
     project = NuclearProjection(nuclear(matrix) / 3)
     closest = project(matrix)
-    np.testing.assert_array_equal(closest, project_nuclear(matrix, project.radius))
+    np.testing.assert_array_equal(closest, NuclearProjection(project.radius)(matrix))
     for _ in range(12):
         nearby = project(matrix + 1e-3 * further)
         assert nuclear(nearby) <= project.radius * (1 + 1e-12)
-    expected = project_nuclear(matrix + 1e-3 * further, project.radius)
+    expected = NuclearProjection(project.radius)(matrix + 1e-3 * further)
     assert 0 < np.linalg.norm(nearby - expected) <= 1e-4 * np.linalg.norm(expected)
     np.testing.assert_array_equal(project.whole(matrix + 1e-3 * further), expected)
     # Vectors of too few directions, or of others, are of no use: the whole matrix is decomposed.
@@ -189,7 +188,7 @@ def dykstra(matrix: Matrix, radius: float, bound: float, steps: int) -> Matrix:
     """Project onto the intersection by another algorithm (Boyle and Dykstra, 1986)."""
     point, first, second = matrix.copy(), np.zeros_like(matrix), np.zeros_like(matrix)
     for _ in range(steps):
-        inside = project_nuclear(point + first, radius)
+        inside = NuclearProjection(radius)(point + first)
         first += point - inside
         point = np.clip(inside + second, -bound, bound)
         second += inside - point

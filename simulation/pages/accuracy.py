@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dprec.accounting import ComparableUnit
+from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
 from dprec.arrays import Floats
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY, baseline_in_words, nothing_sent, to_beat
 from simulation.analysis.populations import Course
-from simulation.analysis.protocol_results import ProtocolResult, by_protocol
-from simulation.analysis.vocabulary import Metric, loss, loss_per, short, size, with_spread
-from simulation.pages.figures.drawing import arrange, entry, legend, log_axis, point, titled
-from simulation.pages.figures.looks import (
+from simulation.analysis.protocol_results import (
+    ProtocolResult,
+    at_reference,
+    by_accuracy,
+    by_protocol,
+    reference_budget,
+)
+from simulation.analysis.vocabulary import Metric, listed, loss, loss_per, short, size, with_spread
+from simulation.pages.drawing import Plot, arrange, entry, legend, log_axis, point, titled
+from simulation.pages.evaluation_parts import EvaluationPart
+from simulation.pages.looks import (
     FAINT,
     INK,
     LOOKS_IN_WORDS,
     MUTED,
-    RULE,
     SURFACE,
     Look,
     Looks,
@@ -31,6 +38,10 @@ from simulation.pages.figures.looks import (
     shortened,
     told_apart,
 )
+from simulation.pages.noise import distance_plot
+from simulation.pages.users import evaluated_rounds, shade
+from simulation.pages.words import label_of
+from simulation.storage.run_files import read_rounds
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -156,38 +167,31 @@ def _worst_shown(values: Mapping[str, Sequence[float]]) -> float:
     return ordered[-1] if ordered else 1.0
 
 
-def shade(ax: Axes, x: Floats, y: Floats, metric: Metric) -> None:
-    """Draw what is reached with nothing sent as a line across a panel, and shade what is worse."""
-    left, right = ax.get_xlim()
-    places, line = np.concatenate([[left], x, [right]]), np.concatenate([y[:1], y, y[-1:]])
-    worst = ax.get_ylim()[metric.lower_is_better]
-    # Where the line lies beyond the worst end, nothing that is shown is worse.
-    edge = np.minimum(line, worst) if metric.lower_is_better else np.maximum(line, worst)
-    ax.fill_between(places, edge, worst, color=RULE, alpha=0.45, linewidth=0)
-    ax.plot(places, line, color=INK, linewidth=1.2)
-
-
 def _draw(
-    ax: Axes, title: str, series: Sequence[Series], metric: Metric, looks: Looks,
+    ax: Axes, title: str, x: str, series: Sequence[Series], metric: Metric, looks: Looks,
     handles: Sequence[Artist] = (), *, faint: bool = True,
 ) -> None:  # fmt: skip
     """Draw at most six named lines, the others thin and grey, and baselines behind them.
 
     ``faint``: the others are in their own colours if not.
     """
-    half = [
-        each.y + sign * each.deviation for each in series if each.deviation is not None for sign in (-1, 1)
-    ]
-    ends = np.concatenate([[], *half])
+    errors = [(each.y, each.deviation) for each in series if each.deviation is not None]
+    ends = np.concatenate([[], *(y + sign * deviation for y, deviation in errors for sign in (-1, 1))])
     values: dict[str, list[float]] = {}
     for each in series:
         values.setdefault(each.label, []).extend(each.y.tolist())
-    titled(ax, title, *scale_accuracy(ax, metric, values, ends[np.isfinite(ends)].tolist()))
+    titled(ax, title, *scale_accuracy(ax, metric, values, ends[np.isfinite(ends)].tolist()), x=x)
     protocols = {each.name: each for each in series if not each.baseline}
-    apart = told_apart(most_telling({name: _prices(each, metric) for name, each in protocols.items()}), looks)
-    entries = _draw_behind(
-        ax, [each for each in series if each.name not in apart], metric, looks, faint=faint
-    )
+    # What lies across has no price.
+    prices = {
+        name: [
+            (x if each.words else math.inf, metric.sort_key(y)) for x, y in zip(each.x, each.y, strict=True)
+        ]
+        for name, each in protocols.items()
+    }
+    apart = told_apart(most_telling(prices), looks)
+    behind = [each for each in series if each.name not in apart]
+    entries = _draw_behind(ax, behind, metric, looks, faint=faint)
     for name in reversed(apart):
         each, look = protocols[name], apart[name]
         if each.deviation is not None:
@@ -197,14 +201,11 @@ def _draw(
             point(ax, each.x, each.y, look.colour, each.words, marker=look.marker)
         if each.x.size > 1:
             entries.insert(0, entry(each.label, look if each.words else Look(look.colour, "", look.dashes)))
-    rest = (
-        [entry(f"{len(protocols) - len(apart)} more", Look(FAINT))]
-        if faint and protocols.keys() - apart
-        else []
-    )
+    if faint and (more := len(protocols) - len(apart)):
+        entries.append(entry(f"{more} more", Look(FAINT)))
     colours = {look.colour for look in apart.values()}
     trusts = [entry(*known, line=False) for colour, known in LOOKS_IN_WORDS.items() if colour in colours]
-    legend(ax, [*entries, *rest, *trusts, *handles])
+    legend(ax, [*entries, *trusts, *handles])
     lone = [protocols[name] for name in apart if protocols[name].x.size == 1]
     name_points(ax, lone, list(protocols.values()))
 
@@ -231,11 +232,6 @@ def _draw_behind(
                 style: dict[str, Any] = {"markersize": size, "markerfacecolor": SURFACE}
                 point(ax, each.x, each.y, colour, each.words, **style)
     return entries
-
-
-def _prices(series: Series, metric: Metric) -> list[tuple[float, float]]:
-    prices = series.x if series.words else np.full(series.x.size, math.inf)
-    return [(x, metric.sort_key(y)) for x, y in zip(prices.tolist(), series.y.tolist(), strict=True)]
 
 
 _BESIDE = (
@@ -324,12 +320,9 @@ def draw_accuracy_against_epsilon(
             metric,
         )
     ]
-    log_axis(
-        ax.xaxis, np.concatenate([curve.x for curve in curves] or [np.array([0.5, 2.0])]), at_values=True
-    )
-    ax.set_xlabel(axis.label)
+    log_axis(ax.xaxis, np.concatenate([curve.x for curve in curves]), at_values=True)
     across = _across([result for result in results if result.baseline or result.reference], metric, ax)
-    _draw(ax, f"{metric.heading}, by {axis.name}", [*across, *curves], metric, looks)
+    _draw(ax, f"{metric.heading}, by {axis.name}", axis.label, [*across, *curves], metric, looks)
 
 
 def draw_accuracy_by_round(
@@ -337,9 +330,10 @@ def draw_accuracy_by_round(
 ) -> None:
     """Draw iterative protocols as lines over their rounds, one-shot protocols as points, baselines across."""
     log_axis(ax.xaxis, np.concatenate([trace.x for trace in traces]), size)
-    ax.set_xlabel("bytes of messages per user so far, both ways")
     across = _across([result for result in results if result.baseline], metric, ax)
-    _draw(ax, metric.heading, [*across, *traces], metric, looks)
+    _draw(
+        ax, metric.heading, "bytes of messages per user so far, both ways", [*across, *traces], metric, looks
+    )
 
 
 SPENT = {"messages": "bytes_per_user", "the network": "network_bytes_per_user"}
@@ -363,14 +357,14 @@ def draw_accuracy_against_bytes(
         )
     ]
     _, right = log_axis(ax.xaxis, [point.x[0] for point in points], size)
-    ax.set_xlabel("bytes per user, both ways")
     ordered = sorted((point.x[0], metric.sort_key(point.y[0])) for point in points)
     spent, keys = np.array(ordered).T
     best = np.minimum.accumulate(keys) * (1 if metric.lower_is_better else -1)
     ax.step([*spent, right], [*best, best[-1]], where="post", color=MUTED, linewidth=1.1)
     across = _across([result for result in results if result.baseline], metric, ax)
     steps = entry("the best for as few bytes", Look(MUTED), linewidth=1.1)
-    _draw(ax, f"{metric.heading}, by bytes of {what}", [*across, *points], metric, looks, [steps])
+    title = f"{metric.heading}, by bytes of {what}"
+    _draw(ax, title, "bytes per user, both ways", [*across, *points], metric, looks, [steps])
 
 
 def draw_accuracy_against_tau(
@@ -390,10 +384,9 @@ def draw_accuracy_against_tau(
         points = [(1 / tau, each) for each in own if (tau := each.mean("tau"))]
         curves += _series(shortened(name), points, metric)
     log_axis(ax.xaxis, np.concatenate([curve.x for curve in curves]))
-    ax.set_xlabel("1 / τ: users over the noise of a sum")
     held = [each for each in across if each.baseline != NOTHING_SENT or each is beaten]
     lines = [*_across(held, metric, ax, beaten), *curves]
-    _draw(ax, metric.heading, lines, metric, looks, faint=False)
+    _draw(ax, metric.heading, "1 / τ: users over the noise of a sum", lines, metric, looks, faint=False)
 
 
 def draw_accuracy_against_users(ax: Axes, courses: Sequence[Course], metric: Metric, looks: Looks) -> None:
@@ -408,10 +401,186 @@ def draw_accuracy_against_users(ax: Axes, courses: Sequence[Course], metric: Met
         points = [(point.users, point.result) for point in course.points]
         lines += _series(shortened(course.name), points, metric)
     log_axis(ax.xaxis, users, at_values=True)
-    ax.set_xlabel("users")
     ring: dict[str, Any] = {"markersize": 11, "markerfacecolor": "none"}
     crossings = [course.crossing for course in courses if course.crossing]
     handles = [entry(f"begins to beat {base}", Look(INK, "o"), line=False, **ring)] if crossings else []
-    _draw(ax, metric.heading, lines, metric, looks, handles)
+    _draw(ax, metric.heading, "users", lines, metric, looks, handles)
     at = np.interp(np.log(crossings), np.log(users), reached) if crossings else []
     ax.plot(crossings, at, color=INK, linestyle="none", marker="o", **ring)
+
+
+def _caption(results: Sequence[ProtocolResult], *more: str, dagger: bool = True, at: bool = True) -> str:
+    words = [*more, "Point at a place to see its name and figures."]
+    baselines = {result.baseline for result in results} - {None}
+    words += ["Shaded: worse than nothing sent."] * (NOTHING_SENT in baselines)
+    words += ["Thin lines across: the other baselines."] * bool(baselines - {NOTHING_SENT})
+    if at and (budget := reference_budget(results)) is not None:
+        words.append(f"Protocols with a budget are at ε = {budget:g}, or next to it.")
+    if dagger and any(result.falls_short for result in results):
+        words.append("†: not proved to keep its budget.")
+    return " ".join(words)
+
+
+def seen(results: Sequence[ProtocolResult], metric: Metric, against: str) -> str:
+    """Say what is seen, for readers who cannot see it."""
+    own = [result for result in by_accuracy(results, metric) if not result.baseline]
+    most = f"the most accurate of {len(by_protocol(own))} is {printable(own[0].name)}"
+    return f"{metric.label} against {against}; {most}, {own[0].mean(metric.column):.3f}."
+
+
+def epsilon_axes(
+    results: Sequence[ProtocolResult], unit: ComparableUnit, delta: float | None
+) -> list[EpsilonAxis]:
+    """Return the axes of what is protected, that in which protocols are matched first."""
+    axes = [EpsilonAxis(each) for each in sorted(COMPARABLE_UNITS, key=lambda each: each != unit)]
+    if delta is not None:
+        axes = [EpsilonAxis("user", delta)]
+    if any(result.falls_short for result in results):
+        axes.insert(0, EpsilonAxis(unit, delta, asked=True))
+    per_user = EpsilonAxis("user", delta)
+    if unit == "user" and any(each.any_two not in (None, per_user.value(each)) for each in results):
+        axes.append(EpsilonAxis("user", delta, any_two=True))
+    return axes
+
+
+def epsilon_plot(
+    results: Sequence[ProtocolResult], metric: Metric, axes: Sequence[EpsilonAxis], looks: Looks, suffix: str
+) -> Plot | None:
+    """Return the plot of accuracy against epsilon, a panel for each axis on which a protocol has a value."""
+    own = [result for result in results if not result.baseline and result.mean(metric.column) is not None]
+    drawn = [axis for axis in axes if any(axis.value(result) for result in own)]
+    if not drawn:
+        return None
+    unproved = [
+        f"Not drawn, because no {axis.name} is proved: {listed(names)}."
+        for axis in drawn
+        if (
+            names := [
+                name
+                for name, points in by_protocol(own).items()
+                if all(result.budget and axis.value(result) is None for result in points)
+            ]
+        )
+    ]
+    units, asked = listed(axis.name for axis in drawn), any(axis.asked for axis in drawn)
+    bars = "Error bars: one standard deviation over runs."
+    draw = partial(draw_accuracy_against_epsilon, results=results, metric=metric, looks=looks)
+    return Plot(
+        f"accuracy-epsilon{suffix}",
+        f"{metric.label} against {units}",
+        _caption(results, bars, *unproved, dagger=asked, at=False),
+        seen(results, metric, units),
+        [partial(draw, axis=axis) for axis in drawn],
+        full_width=len(drawn) > 1,
+    )
+
+
+def bytes_plot(results: Sequence[ProtocolResult], metric: Metric, looks: Looks, suffix: str) -> Plot | None:
+    """Return the plot of accuracy against bytes per user; None if no protocol's bytes are known."""
+    shown = at_reference(results)
+    sending = [each for each in shown if not each.baseline and each.bytes_per_user]
+    if not any(each.mean(metric.column) is not None for each in sending):
+        return None
+    drawn = [what for what, key in SPENT.items() if any(getattr(each, key) for each in sending)]
+    draw = partial(draw_accuracy_against_bytes, results=shown, metric=metric, looks=looks)
+    return Plot(
+        f"accuracy-bytes{suffix}",
+        f"{metric.label} against bytes per user",
+        _caption(results),
+        seen(sending, metric, "mean bytes per user, of messages and on the network"),
+        [partial(draw, what=what) for what in drawn],
+        full_width=len(drawn) > 1,
+    )
+
+
+def evaluation_plots(part: EvaluationPart) -> list[Plot]:
+    """Return the figures of accuracy against privacy, bytes and rounds; that against epsilon comes first."""
+    files, results, metric, looks, suffix = part.files, part.results, part.metric, part.looks, part.suffix
+    axes = epsilon_axes(results, files.matched_unit, files.matched_delta)
+    plots = [
+        epsilon_plot(results, metric, axes, looks, suffix),
+        distance_plot(results) if metric.column == "rmse" else None,
+        bytes_plot(results, metric, looks, suffix),
+    ]
+    traces = _traces(part)
+    # With a single evaluated round, accuracy against bytes shows it all.
+    if any(trace.y.size > 1 for trace in traces):
+        lone = "A marker alone is a one-shot protocol, a line an iterative one."
+        draw = partial(draw_accuracy_by_round, traces=traces, results=results, metric=metric, looks=looks)
+        plots.append(
+            Plot(
+                f"accuracy-rounds{suffix}",
+                "One-shot and iterative protocols, round by round",
+                _caption(results, lone, dagger=False),
+                seen(at_reference(results), metric, "the bytes per user so far"),
+                [draw],
+            )
+        )
+    return [plot for plot in plots if plot]
+
+
+def _traces(part: EvaluationPart) -> list[Series]:
+    """Return how accurate every protocol was by round, averaged over its runs at the reference budget."""
+    files, results, metric = part.files, part.results, part.metric
+    reference = reference_budget(files.results)
+    traces = []
+    for result in at_reference([result for result in results if result.baseline is None]):
+        courses = [
+            evaluated_rounds(read_rounds(cell, files.summary(cell)), metric) for cell in files.cells(result)
+        ]
+        users = result.mean("users")
+        shared = set.intersection(*({number for number, *_ in each} for each in courses)) if courses else None
+        if not shared or not users:
+            continue
+        rounds = np.array([[each for each in course if each[0] in shared] for course in courses])
+        numbers, total, reached = rounds.mean(axis=0).T
+        if (total > 0).all():
+            label = label_of(result, reference)
+            words = [
+                f"{printable(label)}, round {number:.0f}: {metric.label} {value:.{metric.digits}f}, "
+                f"{size(spent)} per user so far"
+                for number, spent, value in zip(numbers, total / users, reached, strict=True)
+            ]
+            traces.append(Series(result.name, shortened(label), total / users, reached, words))
+    return traces
+
+
+def population_plot(ratings: str, budget: float, courses: Sequence[Course], part: EvaluationPart) -> Plot:
+    """Return the plot of accuracy against the number of users, at one budget and on some ratings."""
+    metric = part.metric
+    needed = [f"{each.name} {each.users_needed}" for each in courses]
+    given, base = "" if ratings == "synthetic" else f"-{ratings}", courses[0].base
+    return Plot(
+        f"accuracy-users-{budget:g}{given}{part.suffix}",
+        f"{metric.label} against the number of users, ε = {budget:g}",
+        f"Solid line: {base}; shaded: worse. A ring is where a protocol begins to beat it.",
+        f"{metric.label} against users, to beat {base}: {'; '.join(needed)}.",
+        [partial(draw_accuracy_against_users, courses=courses, metric=metric, looks=part.looks)],
+    )
+
+
+def noise_plots(part: EvaluationPart) -> list[Plot]:
+    """Return the plot of accuracy against noise per user, if sums are noisy to several degrees.
+
+    All trust models and numbers of users share it: what a protocol of sums reaches depends on tau alone.
+    """
+    metric, files = part.metric, part.files
+    evaluated = [(each.evaluation, each) for each in [*part.results, *files.populations] if each.mean("tau")]
+    own = [each for held, each in evaluated if held and replace(held, population=None) == part.evaluation]
+    # Fewer degrees of noise make no course.
+    if len({result.mean("tau") for result in own}) < 3:
+        return []
+    across = [result for result in part.results if result.baseline or result.reference]
+    base = to_beat(across)
+    words = (
+        "τ is the noise of a sum over its users, where each contributes a vector of length 1 and the whole "
+        "budget is spent at once: budget, trust and number of users count by it alone."
+    )
+    plot = Plot(
+        f"accuracy-tau{part.suffix}",
+        f"{metric.label} against noise per user, whoever is trusted",
+        words if base is None else f"{words} Shaded: worse than {base.name}.",
+        seen(own, metric, "noise per user"),
+        [partial(draw_accuracy_against_tau, results=own, across=across, metric=metric, looks=part.looks)],
+    )
+    return [plot]

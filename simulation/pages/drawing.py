@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from simulation.analysis.vocabulary import short
-from simulation.pages.figures.looks import COLOURS, INK, MUTED, RULE, SURFACE, Look
+from simulation.pages.looks import COLOURS, INK, MUTED, RULE, SURFACE, Look, printable
 
 # Matplotlib takes half a second to load, and not everything in pages draws.
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.figure import Figure, FigureBase
+    from matplotlib.figure import Figure
 
 Panel = Callable[["Axes"], None]
 """Draws a part of a figure, which a page shows beside others if there is room."""
@@ -117,16 +117,21 @@ def to_figure(plot: Plot) -> Figure:
         parts = np.atleast_1d(figure.subfigures(1, len(plot.panels)))  # type: ignore[arg-type]
         for part, panel in zip(parts, plot.panels, strict=True):
             panel(part.subplots())
-        figure.set_figheight((plot.height + max(map(_legend_height, parts))) / 72)
+        figure.set_figheight(_height(plot, parts))
     return figure
 
 
-_ROW = 14.0
+def _height(plot: Plot, parts: Iterable[Any]) -> float:
+    """Return how high panels are with their legends, in inches; those that say words alone are lower."""
+    heights = []
+    for part in parts:
+        rows = sum(math.ceil(len(each.get_texts()) / each._ncols) for each in part.legends)
+        heights.append(plot.height + _ROW * rows if any(ax.axison for ax in part.axes) else _WORDS)
+    return max(heights) / 72
 
 
-def _legend_height(figure: FigureBase) -> float:
-    """Return how high the legend below a panel is."""
-    return sum(_ROW * math.ceil(len(each.get_texts()) / each._ncols) for each in figure.legends)  # type: ignore[attr-defined]
+_ROW, _WORDS = 14.0, 60.0
+"""Heights of a row of a legend, and of a panel without axes."""
 
 
 def _png(figure: Figure) -> bytes:
@@ -165,7 +170,7 @@ def _svg(plot: Plot, place: int) -> Element:
     with _styled(f"{plot.name} {place}"), BytesIO() as file:
         figure = Figure((plot.width / 72, plot.height / 72), dpi=72, layout="constrained")
         plot.panels[place](figure.subplots())
-        figure.set_figheight((plot.height + _legend_height(figure)) / 72)
+        figure.set_figheight(_height(plot, [figure]))
         for patch in (figure.patch, *(ax.patch for ax in figure.axes)):
             patch.set_visible(False)
         arrange(figure)
@@ -234,22 +239,26 @@ def point(ax: Axes, x: ArrayLike, y: ArrayLike, colour: str, words: Sequence[str
     across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     low, high = sorted(ax.get_ylim())
     shown = (low <= up) & (up <= high)
-    said = [words for words, seen in zip(words, shown, strict=True) if seen]
+    said = [printable(words) for words, seen in zip(words, shown, strict=True) if seen]
     look = {"linestyle": "none", "marker": "o", "color": colour, "markeredgewidth": 1.2, **style}
     ax.plot(across[shown], up[shown], gid=_POINTED.join(["", *said]), **look)
 
 
-def titled(ax: Axes, title: str, *notes: str) -> None:
-    """Write a title above a panel, and notes below it."""
-    ax.set_title(
-        "\n".join(
-            [
-                title,
-                *(line for note in notes for line in textwrap.wrap(note, _LETTERS, break_on_hyphens=False)),
-            ]
-        ),
-        loc="left",
-    )
+def curve(
+    ax: Axes, x: ArrayLike, y: ArrayLike, look: Look, label: str, words: Sequence[str], **style: Any
+) -> Artist:
+    """Draw a line with places that show words when they are pointed at; return what a legend says of it."""
+    ax.plot(x, y, color=look.colour, linestyle=look.dashes)
+    point(ax, x, y, look.colour, words, marker=look.marker, **style)
+    return entry(label, look)
+
+
+def titled(ax: Axes, title: str, *notes: str, x: str = "", y: str = "") -> None:
+    """Write a title above a panel, notes below it, and what its axes count."""
+    lines = (line for note in notes for line in textwrap.wrap(note, _LETTERS, break_on_hyphens=False))
+    words = (printable(line.replace("\N{NO-BREAK SPACE}", " ")) for line in (title, *lines))
+    ax.set_title("\n".join(words), loc="left")
+    ax.set(xlabel=printable(x), ylabel=y)
 
 
 _LETTERS = 58
@@ -267,7 +276,7 @@ def entry(label: str, look: Look, *, line: bool = True, **style: Any) -> Artist:
     from matplotlib.lines import Line2D
 
     drawn = {"linestyle": look.dashes if line else "none", "marker": look.marker or "none", **style}
-    return Line2D([], [], color=look.colour, label=label, **drawn)
+    return Line2D([], [], color=look.colour, label=printable(label), **drawn)
 
 
 def nothing(ax: Axes, title: str, words: str) -> None:

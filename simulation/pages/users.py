@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dprec.arrays import Floats
 from dprec.metrics import LONGEST_LIST
-from simulation.analysis.vocabulary import Metric, loss, main_metric, number, profiles_compared, short, size
-from simulation.pages.figures.accuracy import shade
-from simulation.pages.figures.drawing import Panel, entry, legend, log_axis, nothing, percent, point, titled
-from simulation.pages.figures.looks import (
+from simulation.analysis.protocol_results import ComparisonFiles
+from simulation.analysis.vocabulary import (
+    DASH,
+    Metric,
+    loss,
+    main_metric,
+    number,
+    profiles_compared,
+    short,
+    size,
+)
+from simulation.pages.deployment import Traffic
+from simulation.pages.drawing import (
+    Panel,
+    Plot,
+    curve,
+    entry,
+    legend,
+    log_axis,
+    nothing,
+    percent,
+    point,
+    titled,
+)
+from simulation.pages.looks import (
     DASHED,
     INK,
     MUTED,
+    RULE,
     SERIES,
     SOLID,
     TRUST_LOOKS,
@@ -26,11 +48,15 @@ from simulation.pages.figures.looks import (
     printable,
     shortened,
 )
-from simulation.storage.run_files import RANK, RunFiles
+from simulation.pages.page import Section
+from simulation.pages.words import at_budget
+from simulation.storage.files import Columns
+from simulation.storage.run_files import RANK, RunFiles, bytes_per_user
 from simulation.storage.summary import PrivacySummary
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 
@@ -59,8 +85,7 @@ def _histogram(ax: Axes, title: str, values: Floats, colour: str, unit: str, lab
     marked = ((median, "median", SOLID), (p95, "95th percentile", DASHED))
     for value, _, dashes in marked:
         ax.axvline(value, color=INK, linewidth=1.1, linestyle=dashes)
-    titled(ax, title)
-    ax.set(xlabel=label, ylabel="share of users")
+    titled(ax, title, x=label, y="share of users")
     percent(ax.yaxis)
     legend(
         ax,
@@ -153,12 +178,23 @@ def _draw_accuracy(ax: Axes, run: RunFiles) -> None:
         _draw_predictions(ax, run.predictions["rating"], run.predictions["prediction"], _colour(run))
 
 
+def shade(ax: Axes, x: Floats, y: Floats, metric: Metric) -> None:
+    """Draw what is reached with nothing sent as a line across a panel, and shade what is worse."""
+    left, right = ax.get_xlim()
+    places, line = np.concatenate([[left], x, [right]]), np.concatenate([y[:1], y, y[-1:]])
+    worst = ax.get_ylim()[metric.lower_is_better]
+    # Where the line lies beyond the worst end, nothing that is shown is worse.
+    edge = np.minimum(line, worst) if metric.lower_is_better else np.maximum(line, worst)
+    ax.fill_between(places, edge, worst, color=RULE, alpha=0.45, linewidth=0)
+    ax.plot(places, line, color=INK, linewidth=1.2)
+
+
 def draw_rounds(ax: Axes, run: RunFiles, metric: Metric, title: str, baseline: float | None) -> None:
     """Draw accuracy against the cumulative bytes per user, and what is reached with nothing sent across."""
     rounds = evaluated_rounds(run.rounds, metric)
     spent = np.array([total for _, total, _ in rounds]) / run.summary.traffic.users
     values = np.array([value for *_, value in rounds])
-    handles = [entry(f"rounds {rounds[0][0]} to {rounds[-1][0]}", Look(_colour(run), "o"))]
+    handles = []
     if baseline is not None and metric.column in HELD_AGAINST:
         handles.append(
             entry(f"nothing sent: {number(baseline, metric.digits - 1)}", Look(INK), linewidth=1.2)
@@ -171,16 +207,22 @@ def draw_rounds(ax: Axes, run: RunFiles, metric: Metric, title: str, baseline: f
     else:
         ax.set_xlim(0, 1.05 * spent.max())
         ax.xaxis.set_major_formatter(lambda value, _: size(value))
-    if len(handles) > 1:
+    if handles:
         shade(ax, np.array(ax.get_xlim()), np.full(2, baseline), metric)
     words = [
         f"round {place}: {metric.label} {value:.{metric.digits}f}, {size(at)} per user so far"
         for at, (place, _, value) in zip(spent, rounds, strict=True)
     ]
-    ax.plot(spent, values[: spent.size], color=_colour(run))
-    point(ax, spent, values[: spent.size], _colour(run), words, markersize=5)
-    titled(ax, title, *_worse(metric, rounds[-1][2], baseline))
-    ax.set(xlabel="bytes per user so far, both ways", ylabel=metric.heading)
+    named = f"rounds {rounds[0][0]} to {rounds[-1][0]}"
+    look = Look(_colour(run), "o")
+    handles.insert(0, curve(ax, spent, values[: spent.size], look, named, words, markersize=5))
+    titled(
+        ax,
+        title,
+        *_worse(metric, rounds[-1][2], baseline),
+        x="bytes per user so far, both ways",
+        y=metric.heading,
+    )
     legend(ax, handles)
 
 
@@ -188,13 +230,11 @@ def _draw_ranks(ax: Axes, title: str, ranks: Floats, colour: str) -> None:
     """Draw which share of the test items is among the first of the lists."""
     lengths = np.arange(1, LONGEST_LIST + 1)
     shares = np.array([np.mean(ranks <= length) for length in lengths])
-    ax.plot(lengths, shares, color=colour)
     ax.set_ylim(0, max(float(shares[-1]), 0.01) * 1.05)
     words = [f"{share:.1%} among the first {length}" for length, share in zip(lengths, shares, strict=True)]
-    point(ax, lengths, shares, colour, words, markersize=5)
+    curve(ax, lengths, shares, Look(colour, "o"), "", words, markersize=5)
     percent(ax.yaxis)
-    titled(ax, title)
-    ax.set(xlabel="length of the lists", ylabel="share of test items")
+    titled(ax, title, x="length of the lists", y="share of test items")
 
 
 def _draw_losses(ax: Axes, run: RunFiles) -> None:
@@ -273,22 +313,24 @@ def draw_periods(ax: Axes, run: RunFiles, metric: Metric, title: str) -> None:
     for key, label, colour, dashes in (*_PERIODS, (metric.column, "users present", SERIES[0], SOLID)):
         figures = _by_period(run, key)
         if np.isfinite(figures).any():
-            _draw_period(ax, figures, label, colour, dashes)
-            handles.append(entry(label, Look(colour, "", dashes)))
-    titled(ax, title)
+            handles.append(_draw_period(ax, figures, label, Look(colour, "o", dashes)))
     days = run.config["schedule"]["days"]
-    ax.set(xlabel=f"period of {days:g} days", ylabel=metric.heading)
+    titled(ax, title, x=f"period of {days:g} days", y=metric.heading)
     legend(ax, handles[::-1])
 
 
 def draw_averaging(ax: Axes, run: RunFiles) -> None:
     """Draw how many ratings whoever reads all reports comes to know."""
     ax.set_ylim(0.5, 1.0)
-    _draw_period(ax, _by_period(run, _RECOVERED), "recovered", SERIES[0], SOLID)
+    _draw_period(ax, _by_period(run, _RECOVERED), "recovered", Look(SERIES[0], "o"))
     percent(ax.yaxis)
-    titled(ax, "Ratings that all reports so far tell")
     days = run.config["schedule"]["days"]
-    ax.set(xlabel=f"period of {days:g} days", ylabel="share of the reported ratings")
+    titled(
+        ax,
+        "Ratings that all reports so far tell",
+        x=f"period of {days:g} days",
+        y="share of the reported ratings",
+    )
 
 
 def periods_panels(run: RunFiles, metric: Metric) -> list[Panel]:
@@ -308,13 +350,10 @@ def _by_period(run: RunFiles, key: str) -> Floats:
     return np.array([np.nan if figure is None else figure for figure in figures], dtype=np.float64)
 
 
-def _draw_period(ax: Axes, figures: Floats, label: str, colour: str, dashes: Any) -> None:
-    periods = np.arange(1, figures.size + 1)
-    ax.plot(periods, figures, color=colour, linestyle=dashes)
-    words = [
-        f"period {place}: {label} {figure:.4g}" for place, figure in enumerate(figures.tolist(), start=1)
-    ]
-    point(ax, periods, figures, colour, words, markersize=4)
+def _draw_period(ax: Axes, figures: Floats, label: str, look: Look) -> Artist:
+    periods = range(1, figures.size + 1)
+    words = [f"period {place}: {label} {figure:.4g}" for place, figure in zip(periods, figures, strict=True)]
+    return curve(ax, periods, figures, look, label, words, markersize=4)
 
 
 SPREAD_QUANTILES = (0, 5, 25, 50, 75, 95, 100)
@@ -348,3 +387,34 @@ def draw_spreads(ax: Axes, spreads: Sequence[Spread], axis: str, looks: Looks, *
     ax.set_yticks(range(len(names)), names)
     ax.grid(visible=True, axis="x")
     ax.set_xlabel(axis)
+
+
+def users_section(files: ComparisonFiles, traffic: Traffic, looks: Looks) -> Section:
+    """Return how bytes and losses are distributed over the users of every protocol."""
+
+    def plots(name: str, title: str, axis: str, of: Callable[[Columns], Floats]) -> Iterator[Plot]:
+        spent = [(result.name, label, of(columns)) for result, label, columns in traffic]
+        spreads = [
+            Spread(name, label, np.percentile(values, SPREAD_QUANTILES))
+            for name, label, values in spent
+            # A logarithmic axis has no place for what sends and loses nothing.
+            if np.isfinite(values).all() and values.max() > 0
+        ]
+        medians = "; ".join(f"{each.label} {each.quantiles[3]:,.4g}" for each in spreads)
+        draw = partial(draw_spreads, spreads=spreads, axis=axis, looks=looks, in_bytes=of is bytes_per_user)
+        if spreads:
+            yield Plot(
+                name,
+                title,
+                f"Line: all users. Bars: the middle 90 % and 50 %. Dot: the median.{at_budget(files)}",
+                f"{title}, medians: {medians}.",
+                [draw],
+                height=50.0 + 15 * len(spreads),
+            )
+
+    drawn = [
+        *plots("bytes-per-user", "Bytes per user", "bytes per user, both directions", bytes_per_user),
+        *plots("epsilon-per-user", "ε per user", "ε per user", lambda columns: columns["epsilon_per_user"]),
+    ]
+    why = "No protocol here sends anything." if traffic else "The runs themselves are not in this directory."
+    return Section("users", "How users differ", (drawn or f"{DASH} {why}",))

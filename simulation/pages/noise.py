@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,16 @@ from dprec.arrays import Floats
 from dprec.channel import Channel
 from dprec.completion import FittedMixture
 from dprec.reports import DeviceChannel
-from simulation.analysis.protocol_results import ProtocolResult, by_protocol
-from simulation.pages.figures.drawing import Panel, Plot, entry, legend, log_axis, point, titled
-from simulation.pages.figures.looks import (
+from simulation.analysis.protocol_results import (
+    ComparisonFiles,
+    ProtocolResult,
+    at_reference,
+    by_protocol,
+    reference_budget,
+)
+from simulation.analysis.vocabulary import grouped_by
+from simulation.pages.drawing import Panel, Plot, curve, entry, legend, log_axis, point, titled
+from simulation.pages.looks import (
     DASHED,
     DASHES,
     DOTTED,
@@ -27,10 +35,15 @@ from simulation.pages.figures.looks import (
     SOLID,
     SURFACE,
     Look,
+    Looks,
     ramp,
     shortened,
 )
+from simulation.pages.words import at_budget, label_of
 from simulation.protocols.domains import LearnedDomains
+from simulation.storage.columns import read_rows
+from simulation.storage.directories import NOISE
+from simulation.storage.run_files import read_device_channel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,8 +85,7 @@ def draw_expected(ax: Axes, mechanisms: Sequence[tuple[str, Look, DeviceChannel]
         handles[float(noise.expected[-1]) + place * 1e-9] = entry(named, Look(colour, look.marker, dashes))
     if inputs.size <= 6:
         ax.set_xticks(inputs, [f"{rating:g}" for rating in inputs])
-    titled(ax, "Mean of what the server reads, E[r*|r]")
-    ax.set_xlabel("true rating, r")
+    titled(ax, "Mean of what the server reads, E[r*|r]", x="true rating, r")
     legend(ax, [handles[at] for at in sorted(handles, reverse=True)])
 
 
@@ -96,8 +108,7 @@ def _draw_densities(ax: Axes, channel: Channel) -> None:
                 style: dict[str, Any] = {"ha": "center", "color": colour, "textcoords": "offset points"}
                 ax.annotate(f"{density[end] * step:.0%}", at, (0, 4), fontsize=10, **style)
     ax.set_ylim(bottom=0)
-    titled(ax, "What the server reads")
-    ax.set(xlabel="what the server reads, r*", ylabel="density, by true rating r")
+    titled(ax, "What the server reads", x="what the server reads, r*", y="density, by true rating r")
     legend(ax, handles, columns=4)
 
 
@@ -119,8 +130,12 @@ def _draw_matrix(ax: Axes, channel: Channel) -> None:
     ax.set_xticks(range(channel.symbols), sent)
     ax.set_yticks(range(levels.size), _ticks(channel.inputs[levels]))
     ax.grid(visible=False)
-    titled(ax, "Probability of each symbol")
-    ax.set(xlabel="symbol sent: what the server reads for it, r*", ylabel="true rating, r")
+    titled(
+        ax,
+        "Probability of each symbol",
+        x="symbol sent: what the server reads for it, r*",
+        y="true rating, r",
+    )
 
 
 def _shown(rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -183,8 +198,7 @@ def _draw_sampled_noise(ax: Axes, noises: Sequence[SampledNoise]) -> None:
         label = shortened(f"{noise.protocol}, {noise.mechanism}", _LONGEST)
         handles.append(entry(label, Look(colour, "", dashes)))
     ax.set_xlim(_window(noises))
-    titled(ax, "Noise: samples filled, theory as a line")
-    ax.set(xlabel="noise r* − r", ylabel="density")
+    titled(ax, "Noise: samples filled, theory as a line", x="noise r* − r", y="density")
     legend(ax, handles, columns=1)
 
 
@@ -245,10 +259,8 @@ def _draw_distances(ax: Axes, results: Sequence[ProtocolResult]) -> None:
             said = [
                 f"{shortened(name)}, ε {loss:.3g}: {words} {value:.3g}" for loss, value in drawn[name, column]
             ]
-            ax.plot(x, y, color=colour, linestyle=dashes)
-            point(ax, x, y, colour, said, markersize=5)
-    titled(ax, "Root mean square per cell, in rating units")
-    ax.set_xlabel("ε per cell, rated or not")
+            curve(ax, x, y, Look(colour, "o", dashes), "", said, markersize=5)
+    titled(ax, "Root mean square per cell, in rating units", x="ε per cell, rated or not")
     handles = [entry(shortened(name), Look(colour, "o")) for name, colour in colours.items()]
     legend(ax, [*handles, *(entry(words, Look(INK, "", dashes)) for _, words, dashes in _LINES)])
 
@@ -271,8 +283,7 @@ def mixture_plots(mixture: FittedMixture) -> list[Plot]:
 
 def _draw_likelihood(ax: Axes, trace: Sequence[float]) -> None:
     ax.plot(range(1, len(trace) + 1), trace, color=SERIES[0], marker="o", markersize=4)
-    titled(ax, "Log-likelihood by step")
-    ax.set_xlabel("step")
+    titled(ax, "Log-likelihood by step", x="step")
 
 
 def _draw_mixture(ax: Axes, mixture: FittedMixture) -> None:
@@ -289,8 +300,7 @@ def _draw_mixture(ax: Axes, mixture: FittedMixture) -> None:
         words = f"π {mixture.pi[place]:.2f}, σ {mixture.sigma[place]:.2f}"
         handles.append(entry(words, Look(colour, "", dashes)))
     ax.set_ylim(bottom=0)
-    titled(ax, "Noise estimated by the mixture")
-    ax.set(xlabel="residual, in rating units", ylabel="density")
+    titled(ax, "Noise estimated by the mixture", x="residual, in rating units", y="density")
     legend(ax, handles)
 
 
@@ -334,5 +344,58 @@ def _draw_rated(
     ax.set_yticks(rows, [shortened(name) for name, _ in rated])
     ax.set_ylim(len(rated) - 0.4, -0.6)
     ax.grid(visible=False)
-    titled(ax, title)
-    ax.set_xlabel("rating" if total <= len(rated) else f"rating; {total - len(rated)} more not shown")
+    titled(ax, title, x="rating" if total <= len(rated) else f"rating; {total - len(rated)} more not shown")
+
+
+def noise_of_comparison(files: ComparisonFiles, looks: Looks) -> list[Plot]:
+    """Return the figures of what mechanisms send: its mean by true rating, and what was sampled of it."""
+    sampled = [sampled_noise_plot(*each) for each in _read_noise(files.directory).items()]
+    return [*_mechanism_plots(files, looks), *sampled]
+
+
+def _mechanism_plots(files: ComparisonFiles, looks: Looks) -> Iterator[Plot]:
+    """Yield a plot for each scale: mechanisms for stars and for signs share none."""
+    reference = reference_budget(files.results)
+    scales: dict[tuple[float, ...], dict[str, tuple[list[str], Look, DeviceChannel]]] = {}
+    for result in at_reference(files.results):
+        cells = files.cells(result) if result.private else []
+        noise = read_device_channel(cells[0]) if cells else None
+        if noise is None:
+            continue
+        # Protocols that share a mechanism share a line.
+        mechanisms = scales.setdefault(tuple(noise.ratings.tolist()), {})
+        key = noise.channel.weights.tobytes().hex()
+        names, *_ = mechanisms.setdefault(key, ([], looks[result.name], noise))
+        names.append(label_of(result, reference))
+    for place, (scale, mechanisms) in enumerate(scales.items(), start=1):
+        drawn = [(", ".join(names), look, noise) for names, look, noise in mechanisms.values()]
+        of = f", on the scale from {scale[0]:g} to {scale[-1]:g}" if len(scales) > 1 else ""
+        slopes = "; ".join(f"{label}: slope {noise.slope:.2f}" for label, _, noise in drawn)
+        yield Plot(
+            "noise" if place == 1 else f"noise-{place}",
+            f"What the server receives, on average{of}",
+            f"The flatter a line, the more it pulls ratings together; dotted: no bias.{at_budget(files)}",
+            f"Mean of what is sent against the true rating. {slopes}.",
+            [partial(draw_expected, mechanisms=drawn)],
+        )
+
+
+_NOISE_COLUMNS = (
+    *("protocol", "mechanism", "epsilon"),
+    *("low", "high", "sampled_share", "theoretical_probability"),
+)
+
+
+def _read_noise(directory: Path) -> Mapping[float, Sequence[SampledNoise]]:
+    """Read noise.csv, by epsilon; empty if there is none."""
+    path = directory / NOISE
+    rows = read_rows(path, _NOISE_COLUMNS) if path.is_file() else []
+    drawn = grouped_by(((row["protocol"], row["mechanism"], row["epsilon"]), row) for row in rows)
+    noises: list[tuple[float, SampledNoise]] = []
+    for (protocol, mechanism, epsilon), own in drawn.items():
+        low, high, sampled, theory = (
+            np.array([row[column] for row in own], dtype=np.float64) for column in _NOISE_COLUMNS[3:]
+        )
+        edges = np.append(low, high[-1])
+        noises.append((epsilon, SampledNoise(protocol, mechanism, edges, sampled, theory)))
+    return grouped_by(noises)
