@@ -1,12 +1,12 @@
 """The server of a deployment: the app that a SuperLink runs, and one run of the protocol of a folder."""
 
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from flwr.app import Context
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from dprec.errors import InputError, within
 from dprec_pilot.server.journal import JOURNAL, Begun, Journal, JournalGrid, deliver, keep_deliveries
-from dprec_pilot.server.run_log import LOG, FollowedGrid, RunLog, followed, said_aloud
+from dprec_pilot.server.run_log import LOG, FollowedGrid, RunLog, followed, handled_by
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, check_new
 from simulation.protocols.base import with_declared_losses
 from simulation.protocols.task import ServerOutcome, ServerTask
@@ -53,8 +53,12 @@ def server_app() -> ServerApp:
         from simulation.pages import report
 
         given = context.run_config
-        folder, output = _places(given, context.run_id)
-        with said_aloud(), bounded_pulls(_CONTENTS_SECONDS):
+        own, named = str(given.get("folder", "")), str(given.get("output", ""))
+        for key, path in (("folder", own), ("output", named or own)):
+            if not Path(path).is_absolute():
+                raise InputError(f"--run-config {key}", repr(path), "an absolute path, on the server")
+        folder, output = ServerFolder(Path(own)), Path(named or f"{own}/runs/{context.run_id}")
+        with handled_by(sys.stdout), bounded_pulls(_CONTENTS_SECONDS):
             if given.get("resume", False):
                 resume(grid, folder, output)
             else:
@@ -63,15 +67,6 @@ def server_app() -> ServerApp:
             report(output)
 
     return app
-
-
-def _places(given: Mapping[str, Any], run_id: int) -> tuple[ServerFolder, Path]:
-    """Return the folder of the server, and that of the run."""
-    folder, output = str(given.get("folder", "")), str(given.get("output", ""))
-    for key, path in (("folder", folder), ("output", output or folder)):
-        if not Path(path).is_absolute():
-            raise InputError(f"--run-config {key}", repr(path), "an absolute path, on the server")
-    return ServerFolder(Path(folder)), Path(output or f"{folder}/runs/{run_id}")
 
 
 def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:

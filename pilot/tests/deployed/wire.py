@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, chdir, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from socket import socket
@@ -70,7 +70,9 @@ class Wire:
         """Give Flower a command as an operator does, in this process; return what it prints."""
         from flwr.cli.app import app
 
-        result = CliRunner(env={"FLWR_HOME": str(self.folder / "server" / "flwr")}).invoke(app, command)
+        # Elsewhere than in a checkout, whose folder `pilot` Flower would take for an app.
+        with chdir(self.folder):
+            result = CliRunner(env={"FLWR_HOME": str(self.folder / "server" / "flwr")}).invoke(app, command)
         assert result.exit_code == 0, result.output
         return result.output
 

@@ -16,8 +16,9 @@ from dprec.private_als import FactorizationOptions, PrivateAls
 from dprec.sums import LocalAggregation, SecureAggregation, TrustedAggregation
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import DeviceFolder
-from dprec_pilot.device.joining import _agreed
+from dprec_pilot.device.joining import Joined
 from dprec_pilot.device.ledger import Charge, price_of
+from dprec_pilot.device.node_key import PublicLine
 from pilot.tests.device.devices import group_on, install, some_ratings
 from pilot.tests.server.pilots import pilot
 from pilot.tests.server.test_secure_sums import secure
@@ -77,7 +78,8 @@ def test_rounds_add_up_to_the_loss_of_those_that_were_answered(device: Device, a
 def test_a_device_is_told_what_is_promised_and_draws_as_if_it_were_not(device: Device) -> None:
     assert device.folder.agreement.setup == SETUP
     assert SETUP.promised is not None
-    assert {f"{SETUP.promised.epsilon:g}", f"{DELTA:g};"} <= set(_agreed(device.folder.agreement).split())
+    told = Joined(device.folder, PublicLine(0, ""), 0, ()).in_words[0]
+    assert {f"{SETUP.promised.epsilon:g}", f"{DELTA:g};"} <= set(told.split())
     assert SETUP.of_one_device == replace(SETUP, promised=None).of_one_device
     without = replace(SETUP, promised=None)
     assert group_on(without, RATINGS) != group_on(SETUP, RATINGS)

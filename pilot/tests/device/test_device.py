@@ -226,13 +226,13 @@ def test_what_another_version_computes_is_not_answered(
         device.folder.protocol_file.write_text(other.text)
         question = request(TRAIN, other.group(key_of(1)), round=1, factors=factors())
     else:
-        monkeypatch.setattr("dprec_pilot.device.device.COMPUTES", COMPUTES + 1)
+        monkeypatch.setattr("dprec.exchange.COMPUTES", COMPUTES + 1)
     with caplog.at_level(logging.WARNING, logger=LOG.name):
         assert refused(again(device), question) == "OTHER_VERSION"
     (record,) = caplog.records
     agreed, installed = versions
     assert f"version {agreed} of" in record.getMessage()
-    assert record.getMessage().endswith(f"has {installed}")
+    assert record.getMessage().endswith(f"installed: {installed}")
 
 
 def test_a_damaged_profile_is_the_owners_business(device: Device, caplog: pytest.LogCaptureFixture) -> None:

@@ -16,7 +16,7 @@ from dprec.errors import InputError, RunError
 from dprec_pilot.device import service
 from dprec_pilot.device.device import LOG, Device
 from dprec_pilot.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError
-from dprec_pilot.device.node_key import new_node_key
+from dprec_pilot.device.node_key import new_node_key, read_node_key
 from dprec_pilot.device.service import Served, Service
 from dprec_pilot.server import certificates
 from dprec_pilot.server.certificates import Authority, Issued
@@ -107,7 +107,7 @@ def listen(tmp_path: Path) -> Iterator[Callable[[Issued], Listener]]:
 @pytest.fixture
 def key(tmp_path: Path) -> NodeKey:
     (tmp_path / "node.key").write_bytes(new_node_key().private)
-    return NodeKey.read(tmp_path / "node.key")
+    return read_node_key(tmp_path / "node.key")
 
 
 def test_a_certificate_of_the_authority_is_accepted(
@@ -191,7 +191,7 @@ def test_an_expired_certificate_is_tried_again_and_is_no_exit(
         listener = listen(authority.issue([HERE], 1))
     folder = install(tmp_path / "u0", ROUNDS_SETUP, RATINGS)
     folder.node_key_file.write_bytes(new_node_key().private)
-    one = Served(Device(folder), NodeKey.read(folder.node_key_file))
+    one = Served(Device(folder), read_node_key(folder.node_key_file))
     serving = Service(Fleet(listener.address, tmp_path / "ca.crt"), [one], threading.Event())
     monkeypatch.setattr(service, "_FIRST_PAUSE", 0.0)
     with caplog.at_level(logging.INFO, logger=LOG.name), pytest.raises(RunError, match="1 of 1 devices"):

@@ -493,8 +493,8 @@ def test_another_version_is_agreed_on_as_another_memory_with_other_noise(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = symbols(device, 1)
-    for module in ("folder", "device"):
-        monkeypatch.setattr(f"dprec_pilot.device.{module}.COMPUTES", COMPUTES + 1)
+    for module in ("dprec_pilot.device.folder", "dprec.exchange"):
+        monkeypatch.setattr(f"{module}.COMPUTES", COMPUTES + 1)
     device.folder.protocol_file.write_text(agreement_on(KEEP, RATINGS).text)
     after = symbols(again(device), 2)
     assert after.keys() == before.keys()

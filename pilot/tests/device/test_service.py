@@ -16,13 +16,15 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.proto.fleet_pb2 import PushMessagesResponse
 from flwr.proto.message_pb2 import ObjectTree
+from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
 from dprec.errors import InputError, RunError
 from dprec.exchange import RefusalCode
 from dprec_pilot.device import fleet, service
 from dprec_pilot.device.device import LOG, Device
-from dprec_pilot.device.fleet import BoundedTransport, Fleet, NodeKey, TooLargeError
+from dprec_pilot.device.fleet import BoundedTransport, Fleet, TooLargeError
 from dprec_pilot.device.folder import DeviceFolder
+from dprec_pilot.device.node_key import read_node_key
 from dprec_pilot.device.service import LONGEST_ONLINE, Served, Service, opened_devices
 from pilot.tests.device.devices import install, report_in
 from pilot.tests.device.fake_superlink import NODE, FakeSuperLink
@@ -59,7 +61,7 @@ def device(tmp_path: Path) -> Device:
 
 
 def serving(device: Device) -> Service:
-    key = NodeKey.read(device.folder.node_key_file)
+    key = read_node_key(device.folder.node_key_file)
     return Service(Fleet(ADDRESS, Path("ca.crt")), [Served(device, key)], threading.Event())
 
 
@@ -233,12 +235,18 @@ def test_the_next_key_takes_its_place_once_the_server_knows_it(
     device.remember_node(3)
     later = node_key(ec.generate_private_key(ec.SECP384R1()))
     folder.next_node_key_file.write_bytes(later)
-    superlink.known, superlink.node = {NodeKey.read(folder.node_key_file).public}, 3
+    superlink.known, superlink.node = (
+        {public_key_to_bytes(read_node_key(folder.node_key_file).public_key())},
+        3,
+    )
     with opened_devices([folder.path], seeded=False) as served:
         Service(Fleet(ADDRESS, Path("ca.crt")), served, threading.Event()).run_once()
     assert superlink.paths == ["activate-node", "send-node-heartbeat", "pull-messages"]
     assert folder.next_node_key_file.exists()
-    superlink.known, superlink.node = {NodeKey.read(folder.next_node_key_file).public}, NODE
+    superlink.known, superlink.node = (
+        {public_key_to_bytes(read_node_key(folder.next_node_key_file).public_key())},
+        NODE,
+    )
     superlink.paths.clear()
     superlink.put(train(1))
     with (
@@ -447,7 +455,7 @@ def test_no_more_is_read_than_a_device_has_room_for(
 def test_a_key_that_flower_would_not_take_is_named(device: Device, contents: bytes, found: str) -> None:
     device.folder.node_key_file.write_bytes(contents)
     with pytest.raises(InputError, match=rf"node\.key: {found}"):
-        NodeKey.read(device.folder.node_key_file)
+        read_node_key(device.folder.node_key_file)
 
 
 def test_devices_are_opened_from_their_folders_or_the_folder_of_all(device: Device, tmp_path: Path) -> None:

@@ -42,7 +42,10 @@ class MaskedSum:
         self.graph = MaskGraph.of(order, graph_size.degree)
         self._threshold, self._context = graph_size.threshold, context
         self._secrets = secrets.SharedSecrets.of(keys, graph_size.threshold)
-        self._private, self._seeds = self._secrets.private_keys(), self._secrets.seeds()
+        self._private, self._seeds = (
+            secrets.mask_private_keys(self._secrets.mask_keys[:, 0]),
+            secrets.as_bytes(self._secrets.self_seeds[:, 0]),
+        )
         self._public = list(map(secrets.public_key, self._private))
 
     def masked(self, user: int, vector: AnyInts) -> Words:

@@ -214,10 +214,10 @@ def test_a_wrong_share_is_noticed_where_there_are_no_others(spoiled: int, place:
     known = nothing, everybody, present, shares_of, GRAPH, public, CONTEXT
     unmasked_total(*known)
     for element in range(ELEMENTS):
-        shares_of.held[spoiled, place, element] ^= np.uint64(1)
+        shares_of[1][spoiled, place, element] ^= np.uint64(1)
         with pytest.raises(SpoiledSharesError, match=f"device {spoiled} "):
             unmasked_total(*known)
-        shares_of.held[spoiled, place, element] ^= np.uint64(1)
+        shares_of[1][spoiled, place, element] ^= np.uint64(1)
 
 
 def test_what_tells_a_seed_from_others_is_in_its_last_number_alone() -> None:

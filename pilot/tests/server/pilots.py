@@ -1,12 +1,13 @@
 """Small pilots: their configurations, and their devices in this process."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.server.preparing import PilotOptions, prepare
-from dprec_pilot.server.server_folder import ServerFolder, with_nodes, write_enrolment
+from dprec_pilot.server.server_folder import Enrolled, ServerFolder, write_enrolment
 from pilot.tests.device.devices import DeviceGrid
 from simulation.configuration.models import RunConfig, parse_config
 
@@ -89,6 +90,11 @@ RANDOMIZED_SETS: dict[str, Any] = {
     "name": "randomized-sets",
     "protocol": {"kind": "randomized-sets", "privacy": {"epsilon": 2.0, "per": "cell"}, "items": 12},
 }
+
+
+def with_nodes(enrolled: list[Enrolled], nodes: dict[str, int]) -> list[Enrolled]:
+    """Return the list with the node id of every key that has one."""
+    return [replace(each, node_id=nodes.get(each.public_key or "", each.node_id)) for each in enrolled]
 
 
 def pilot(values: dict[str, Any], folder: Path, **options: Any) -> tuple[RunConfig, ServerFolder]:

@@ -12,10 +12,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dprec.errors import SettingError
+from dprec_pilot.device.node_key import as_pem
 from dprec_pilot.server.certificates import (
     Authority,
     Issued,
-    as_pem,
     hosts_of,
     read_certificate,
     renew,

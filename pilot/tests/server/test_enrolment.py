@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dprec.errors import InputError
-from dprec_pilot.server.server_folder import Enrolled, read_enrolment, with_nodes, write_enrolment
+from dprec_pilot.server.server_folder import Enrolled, read_enrolment, write_enrolment
 
 SOME = [Enrolled("u1", "key one", 2**64 - 1), Enrolled("u,2", "key two"), Enrolled("u3", None)]
 
@@ -13,11 +13,6 @@ SOME = [Enrolled("u1", "key one", 2**64 - 1), Enrolled("u,2", "key two"), Enroll
 def test_it_is_read_as_written_with_gaps(tmp_path: Path) -> None:
     write_enrolment(tmp_path / "enrolment.csv", SOME)
     assert read_enrolment(tmp_path / "enrolment.csv") == SOME
-
-
-def test_nodes_are_found_by_their_keys() -> None:
-    nodes = with_nodes(SOME, {"key two": 7})
-    assert [each.node_id for each in nodes] == [2**64 - 1, 7, None]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import pickle
 import stat
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +17,8 @@ from dprec_pilot.server.run_log import (
     RUN_LOG,
     STOPPED,
     followed,
+    handled_by,
     how_it_ended,
-    said_aloud,
 )
 from dprec_pilot.server.server_folder import write_enrolment
 from dprec_pilot.server.serving import serve
@@ -59,7 +60,7 @@ def test_rounds_and_questions_are_told_as_they_happen(
         return ask(self, messages)
 
     monkeypatch.setattr(DeviceGrid, "push_messages", asked)
-    with said_aloud():
+    with handled_by(sys.stdout):
         serve(grid, server, tmp_path / "out")
     # Three rounds, and the delivery.
     assert seen == [(0, 0), (1, 1), (2, 2), (3, 3)]
