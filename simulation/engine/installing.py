@@ -57,11 +57,12 @@ class Installer:
 
         ``held``: what devices hold; ``present``: who is asked; ``absent``: who is silent; ``liars``: last.
         """
-        users, represents = train.n_users, self.config.dataset.represented(train.n_users)
+        represents = self.config.dataset.represented(train.n_users)
         lying = 0 if liars is None else liars.users
-        setup = setup if represents is None else setup.represented()
-        setup = setup.chosen_by(train, self.config.seed, lying)
-        hosted = self._users_per_node(users)
+        setup = (setup if represents is None else setup.represented()).chosen_by(
+            train, self.config.seed, lying
+        )
+        hosted = self._users_per_node(train.n_users)
         group = self._install(held, hosted, setup, keys, absent, liars)
         return Task(
             train=train,
@@ -73,7 +74,7 @@ class Installer:
             server_seed=keys.server,
             public_seed=keys.installed.public_seed,
             group=group,
-            roster=replace(self.session.roster(users, hosted), present=present),
+            roster=replace(self.session.roster(train.n_users, hosted), present=present),
             progress=self.progress,
             metric=metric,
             checkpoints=checkpoints,
