@@ -1,4 +1,4 @@
-"""What tests of the pilot share: which are thorough, no deadline of an example, no lines of progress."""
+"""What tests of the pilot share: no deadline of an example, no lines of progress."""
 
 import os
 from collections.abc import Iterator
@@ -14,9 +14,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 settings.register_profile("dprec", deadline=None)
 settings.load_profile("dprec")
 
-THOROUGH_MODULES = {"test_end_to_end.py", "test_times.py", "test_weekly.py"}
-"""SuperLinks and clocks: what `make test-all` adds, beside tests that are marked where they stand."""
-
 
 @pytest.fixture(autouse=True, scope="session")
 def no_lines_of_progress() -> Iterator[None]:
@@ -24,10 +21,3 @@ def no_lines_of_progress() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("simulation.console.progress.Lines", lambda write: silent)
         yield
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark thorough ones."""
-    for item in items:
-        if item.path.name in THOROUGH_MODULES:
-            item.add_marker("thorough")

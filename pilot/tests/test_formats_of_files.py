@@ -1,72 +1,44 @@
 """Every file of a pilot that outlives a process is refused where it was written in another format."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dprec import formats
-from dprec.accounting import PrivacyBudget
-from dprec.datasets import Synthetic
 from dprec.errors import InputError
-from dprec.exchange import OneShotSetup
-from dprec.mechanisms.laplace import BoundedLaplace
+from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.joining import read_invitation
-from dprec_pilot.device.profile import State as Memory
-from dprec_pilot.device.profile import read_state, write_state
+from dprec_pilot.device.profile import State, read_state, write_state
 from dprec_pilot.server.server_folder import ServerFolder
-from pilot.tests.device.devices import install
-from pilot.tests.device.test_joining import invitation
-from pilot.tests.server.pilots import BLP, pilot
-
-SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
-SOME = Synthetic(users=5, items=12, ratings=30)
-ACCEPT = Callable[[], object]
+from pilot.tests.make import BLP, pilot
 
 
-def a_device(folder: Path) -> ACCEPT:
-    device = install(folder / "device", SETUP, SOME.load())
-    return lambda: replace(device).options
-
-
-def a_memory(folder: Path) -> ACCEPT:
-    write_state(folder / "state", Memory(charges=1))
-    return lambda: read_state(folder / "state")
-
-
-def an_invitation(folder: Path) -> ACCEPT:
-    (folder / "invitation.json").write_text(invitation().text)
-    return lambda: read_invitation(folder / "invitation.json")
-
-
-def a_pilot(folder: Path) -> ACCEPT:
+def written(folder: Path) -> dict[str, Callable[[], object]]:
+    """Write a file of each kind; return what reads it."""
     _, server = pilot(BLP, folder / "pilot")
-    return lambda: ServerFolder(server.path).deployment
+    write_state(folder / "state", State(charges=1))
+    return {
+        "device": lambda: DeviceFolder(folder / "pilot" / "devices" / "000000").options,
+        "memory": lambda: read_state(folder / "state"),
+        "invitation": lambda: read_invitation(server.invitation_file),
+        "deployment": lambda: ServerFolder(server.path).deployment,
+    }
 
 
-WRITERS: dict[str, Callable[[Path], ACCEPT]] = {
-    "DEVICE": a_device,
-    "DEVICE_STATE": a_memory,
-    "INVITATION": an_invitation,
-    "DEPLOYMENT": a_pilot,
-}
-
-
-@pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("step", [-1, 1])
 def test_an_earlier_or_later_format_is_refused(
-    name: str, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as elsewhere:
         # As another version of dprec writes it.
         elsewhere.setattr(formats, "NUMBER", formats.NUMBER + step)
         elsewhere.setitem(formats.STAMP, formats.SCHEMA, formats.NUMBER)
-        read = WRITERS[name](tmp_path)
-        read()
-    with pytest.raises(InputError) as caught:
-        read()
-    assert (caught.value.where.rpartition(": ")[2], caught.value.found) == (
-        "schema",
-        str(formats.NUMBER + step),
-    )
+        files = written(tmp_path)
+        for read in files.values():
+            read()
+    for name, read in files.items():
+        with pytest.raises(InputError) as caught:
+            read()
+        where = caught.value.where.rpartition(": ")[2]
+        assert (where, caught.value.found) == ("schema", str(formats.NUMBER + step)), name

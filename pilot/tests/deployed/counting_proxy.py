@@ -29,8 +29,8 @@ class Passed:
     up, down : int
         Bytes from the devices and to them.
     connections : int
-    kept_up, kept_down : bytearray
-        The bytes themselves, if they are kept.
+    kept_up : bytearray
+        The bytes from the devices themselves, if they are kept.
     """
 
     port: int = 0
@@ -38,7 +38,6 @@ class Passed:
     down: int = 0
     connections: int = 0
     kept_up: bytearray = field(default_factory=bytearray)
-    kept_down: bytearray = field(default_factory=bytearray)
 
 
 @contextmanager
@@ -66,8 +65,8 @@ def counting_proxy(
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         passed.connections += 1
         there, back = await asyncio.open_connection(*target, ssl=towards_server)
-        kept = (passed.kept_up, passed.kept_down) if keep else (None, None)
-        up, down = _pass(reader, back, passed, "up", kept[0]), _pass(there, writer, passed, "down", kept[1])
+        kept = passed.kept_up if keep else None
+        up, down = _pass(reader, back, passed, "up", kept), _pass(there, writer, passed, "down", None)
         with suppress(asyncio.CancelledError):  # the proxy ends before the connection does
             await asyncio.gather(up, down)
 

@@ -16,21 +16,14 @@ import pytest
 
 from dprec.wire.traffic import MEASURED
 from dprec_pilot.server.enrolling import enrol
-from pilot.tests.deployed.wire import PROGRAMS, Wire, await_that, charges, free_port, kill, wired
-from pilot.tests.server.pilots import BLP, PG, USERS, pilot
+from pilot.tests.deployed.wire import ON_A_SUPERLINK, Wire, await_that, charges, free_port, kill, wired
+from pilot.tests.make import BLP, PG, USERS, pilot
 from simulation import run
 from simulation.configuration.models import RunConfig
 from simulation.result import RunResult
 from simulation.storage.run_files import RunFiles, read_run
 
-pytestmark = [
-    pytest.mark.skipif(
-        shutil.which("flower-superlink", path=str(PROGRAMS)) is None,
-        reason="flower-superlink is not installed",
-    ),
-    # Flower's, where it packs the app.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = ON_A_SUPERLINK
 
 MOST_DIFFERENCE = 0.05
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import ssl
 import subprocess
@@ -11,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, chdir, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from socket import socket
+from socket import create_connection, socket
 
+import pytest
 from typer.testing import CliRunner
 
 from dprec.exchange import from_json
@@ -20,11 +22,19 @@ from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.ledger import Charge
 from dprec_pilot.server.server_folder import ServerFolder
 from pilot.tests.deployed.counting_proxy import Passed, counting_proxy
-from pilot.tests.deployed.kills import listens
 from tests.paths import ROOT
 from tests.waiting import wait_until
 
 PROGRAMS = Path(sys.executable).parent
+ON_A_SUPERLINK = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(
+        shutil.which("flower-superlink", path=str(PROGRAMS)) is None,
+        reason="flower-superlink is not installed",
+    ),
+    # Flower's, where it packs the app.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
 POLL_SECONDS = 0.5
 PATIENCE_SECONDS = 100.0
 """Far less than the deadline of a round: one that has to be waited out is a fault."""
@@ -100,6 +110,15 @@ class Wire:
             )
         self.processes.append(process)
         return process
+
+
+def listens(port: int) -> bool:
+    """Return whether anybody takes connections on a port."""
+    try:
+        create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def free_port() -> int:

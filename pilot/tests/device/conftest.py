@@ -1,7 +1,6 @@
-"""What all tests of devices share: secrets that are the same in every session, and unchanged loggers."""
+"""What all tests of devices share: secrets that are the same in every session."""
 
 import hashlib
-import logging
 from itertools import count
 
 import pytest
@@ -14,10 +13,3 @@ def known_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "dprec_pilot.device.folder._new_secret", lambda: hashlib.sha256(b"device %d" % next(numbers)).digest()
     )
-
-
-@pytest.fixture(autouse=True)
-def levels_as_imported() -> None:
-    """Undo what the command sets for its whole process, which may have run a test of it."""
-    for name in ("dprec.device", "flwr", "httpx", "httpcore"):
-        logging.getLogger(name).setLevel(logging.NOTSET)

@@ -7,73 +7,47 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flwr.app import Message, RecordDict
+from flwr.app import Message
 
-from clients.prices import PRICES
 from dprec.accounting import PrivacyBudget
 from dprec.exchange import (
     COMPUTES,
     COUNT,
     DELIVER,
-    MESSAGE_TYPES,
     REPORT,
     TRAIN,
-    IterativeSetup,
     OneShotSetup,
     RefusalCode,
 )
 from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace
-from dprec.wire import BroadcastOptions, FixedFields, encode_broadcast
+from dprec.wire import FixedFields
 from dprec_pilot.device.device import LOG, Device
-from dprec_pilot.device.folder import DeviceFolder
-from dprec_pilot.device.ledger import FREE, Limits
-from pilot.tests.device.devices import (
+from dprec_pilot.device.ledger import Limits
+from pilot.tests.make import (
     ITEMS,
+    RATINGS,
+    ROUNDS_SETUP,
     UNLIMITED,
-    agreement_on,
+    again,
+    factors,
     group_on,
     install,
     key_of,
+    limits,
     report_in,
     request,
-    some_ratings,
+    train,
 )
 
-RATINGS, RANK, ROUNDS, EPSILON = some_ratings(), 2, 4, 0.4
-ROUNDS_SETUP = IterativeSetup(
-    gradient=OneBitGradient(),
-    broadcast=BroadcastOptions(),
-    rank=RANK,
-    ridge=1.0,
-    epsilon_per_round=EPSILON,
-    rounds=ROUNDS,
-)
+RANK, ROUNDS, EPSILON = 2, 4, 0.4
 REPORT_SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
 GROUP = group_on(ROUNDS_SETUP, RATINGS)
-
-
-def factors(seed: int = 0) -> bytes:
-    values = np.random.default_rng(seed).normal(size=(ITEMS, RANK))
-    return encode_broadcast(BroadcastOptions().rounded(values))
-
-
-def train(round_index: int = 1, seed: int = 0, run: int = 1, **more: object) -> Message:
-    return request(TRAIN, GROUP, run, round=round_index, **{"factors": factors(seed), **more})
-
-
-def limits(**given: float) -> Limits:
-    return Limits(**{**UNLIMITED.entries(), **given})
 
 
 @pytest.fixture
 def device(tmp_path: Path) -> Device:
     return Device(install(tmp_path / "u0", ROUNDS_SETUP, RATINGS))
-
-
-def again(device: Device) -> Device:
-    """Return the device as another process finds it."""
-    return Device(DeviceFolder(device.folder.path))
 
 
 def refused(device: Device, message: Message) -> str:
@@ -151,12 +125,6 @@ def test_what_was_not_agreed_to_is_refused(device: Device, message: Message, cod
     assert refused(device, message) == code
 
 
-def test_a_message_without_content_is_refused(device: Device) -> None:
-    empty = train()
-    empty.content = RecordDict()
-    assert refused(device, empty) == "MALFORMED_REQUEST"
-
-
 @pytest.mark.parametrize(
     ("message", "code"),
     [
@@ -207,15 +175,6 @@ def test_a_run_whose_profile_is_no_longer_kept_is_not_answered_from_another(devi
     assert refused(device, train(2)) == "INTERNAL_FAILURE"
 
 
-def test_a_changed_protocol_is_refused_in_the_same_run(device: Device) -> None:
-    device.answer(train(1))
-    other = agreement_on(replace(ROUNDS_SETUP, ridge=2.0), RATINGS)
-    device.folder.protocol_file.write_text(other.text)
-    changed = again(device)
-    question = request(TRAIN, other.group(key_of(1)), round=2, factors=factors())
-    assert refused(changed, question) == "CHANGED_SETUP"
-
-
 @pytest.mark.parametrize("whose", ["agreed", "installed"])
 def test_what_another_version_computes_is_not_answered(
     device: Device, whose: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -233,17 +192,6 @@ def test_what_another_version_computes_is_not_answered(
     agreed, installed = versions
     assert f"version {agreed} of" in record.getMessage()
     assert record.getMessage().endswith(f"installed: {installed}")
-
-
-def test_a_damaged_profile_is_the_owners_business(device: Device, caplog: pytest.LogCaptureFixture) -> None:
-    before = report_in(device.answer(train()))
-    device.folder.profile_file.write_text("item,rating\n1,no stars\n")
-    with caplog.at_level(logging.WARNING, logger=LOG.name):
-        assert device.answer(train(run=2)).has_content()
-    (record,) = caplog.records
-    assert "profile.csv:2: no stars" in record.getMessage()
-    assert report_in(device.answer(train())) == before
-    assert len({charge.profile for charge in device.charges}) == 1
 
 
 SHARE = OneBitGradient().exact_epsilon(EPSILON)
@@ -286,11 +234,6 @@ def test_what_protects_nothing_is_sent_without_a_limit_only(
         assert [charge.loss.per_user for charge in again(device).charges] == [math.inf] * number
         said = [record.getMessage() for record in caplog.records if "charged" in record.getMessage()]
         assert said == ["u1: charged an answer that has no epsilon of its own"] * number
-
-
-def test_every_type_of_message_is_free_or_has_a_loss() -> None:
-    assert FREE | set(PRICES) == set(MESSAGE_TYPES)
-    assert not FREE & set(PRICES)
 
 
 def test_counts_are_refused_where_no_report_has_paid_for_their_ratings(tmp_path: Path) -> None:

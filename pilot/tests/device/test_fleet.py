@@ -1,6 +1,5 @@
 """What a device makes of a server's certificate, in real handshakes with planted dates and names."""
 
-import logging
 import socket
 import ssl
 import threading
@@ -12,16 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from dprec.errors import InputError, RunError
-from dprec_pilot.device import service
-from dprec_pilot.device.device import LOG, Device
+from dprec.errors import InputError
 from dprec_pilot.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError
 from dprec_pilot.device.node_key import new_node_key, read_node_key
-from dprec_pilot.device.service import Served, Service
 from dprec_pilot.server import certificates
 from dprec_pilot.server.certificates import Authority, Issued
-from pilot.tests.device.devices import install
-from pilot.tests.device.test_device import RATINGS, ROUNDS_SETUP
 
 HERE = "127.0.0.1"
 NO_ANSWER = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -110,15 +104,6 @@ def key(tmp_path: Path) -> NodeKey:
     return read_node_key(tmp_path / "node.key")
 
 
-def test_a_certificate_of_the_authority_is_accepted(
-    tmp_path: Path, authority: Authority, listen: Callable[[Issued], Listener], key: NodeKey
-) -> None:
-    listener = listen(authority.issue([HERE], 1))
-    with pytest.raises(NotAdmittedError, match="404"):
-        Fleet(listener.address, tmp_path / "ca.crt").activate(key, 30.0)
-    assert listener.heard.startswith(b"POST /v1/fleet/")
-
-
 @pytest.mark.parametrize(
     ("issued", "line"),
     [
@@ -153,14 +138,6 @@ def test_a_certificate_that_may_be_mended_counts_as_a_server_that_is_away(
         fleet.activate(key, 30.0)
 
 
-def test_a_name_is_told_from_an_address(
-    tmp_path: Path, authority: Authority, listen: Callable[[Issued], Listener], key: NodeKey
-) -> None:
-    port = listen(authority.issue([HERE], 1)).address.partition(":")[2]
-    with pytest.raises(ServerAwayError, match="not for localhost, but for another name"):
-        Fleet(f"localhost:{port}", tmp_path / "ca.crt").activate(key, 30.0)
-
-
 def test_another_authority_is_refused_at_first_and_waited_out_later(
     tmp_path: Path, authority: Authority, listen: Callable[[Issued], Listener], key: NodeKey
 ) -> None:
@@ -178,23 +155,3 @@ def test_another_authority_is_refused_at_first_and_waited_out_later(
     with pytest.raises(ServerAwayError, match="of another authority"):
         fleet.activate(key, 30.0)
     assert listener.heard == heard
-
-
-def test_an_expired_certificate_is_tried_again_and_is_no_exit(
-    tmp_path: Path,
-    authority: Authority,
-    listen: Callable[[Issued], Listener],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    with dated(monkeypatch, -100.0):
-        listener = listen(authority.issue([HERE], 1))
-    folder = install(tmp_path / "u0", ROUNDS_SETUP, RATINGS)
-    folder.node_key_file.write_bytes(new_node_key().private)
-    one = Served(Device(folder), read_node_key(folder.node_key_file))
-    serving = Service(Fleet(listener.address, tmp_path / "ca.crt"), [one], threading.Event())
-    monkeypatch.setattr(service, "_FIRST_PAUSE", 0.0)
-    with caplog.at_level(logging.INFO, logger=LOG.name), pytest.raises(RunError, match="1 of 1 devices"):
-        serving.run_once()
-    assert len(caplog.records) == 4
-    assert all("its certificate has expired" in record.getMessage() for record in caplog.records)

@@ -1,15 +1,12 @@
 """What a device's folder holds, who may read it, and what is refused in it."""
 
 import errno
-import hashlib
 import os
-import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget
@@ -17,13 +14,11 @@ from dprec.errors import InputError
 from dprec.exchange import COMPUTES, OneShotSetup
 from dprec.mechanisms import BoundedLaplace
 from dprec.personalization import OrdinalProcess
-from dprec.ratings import POSITIVE
 from dprec_pilot import files as durable
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import DeviceFolder
-from dprec_pilot.device.profile import State, profile_text, read_profile, read_state
-from pilot.tests.device.devices import KEYS, agreement_on, install, report_in
-from pilot.tests.device.test_device import RATINGS, ROUNDS_SETUP, again, train
+from dprec_pilot.device.profile import read_state
+from pilot.tests.make import KEYS, RATINGS, ROUNDS_SETUP, again, agreement_on, install, report_in, train
 from tests.own_family import OwnBits
 from tests.refusals import refused_at
 
@@ -33,27 +28,6 @@ SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1
 @pytest.fixture
 def device(tmp_path: Path) -> DeviceFolder:
     return install(tmp_path / "u1", SETUP, RATINGS, user=1, seeded=KEYS)
-
-
-def test_a_folder_is_read_as_it_was_written(device: DeviceFolder) -> None:
-    own = slice(int(RATINGS.indptr[1]), int(RATINGS.indptr[2]))
-    profile = device.profile()
-    assert profile.items.tolist() == RATINGS.items[own].tolist()
-    assert np.array_equal(profile.values, RATINGS.values_at(np.arange(own.start, own.stop)))
-    assert device.agreement == agreement_on(SETUP, RATINGS)
-    assert (device.options.user, device.seeded) == (1, KEYS)
-    assert read_state(device.state_file).charges == State().charges
-
-
-def test_only_the_owner_can_read_a_folder(device: DeviceFolder) -> None:
-    assert stat.S_IMODE(device.path.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(file.stat().st_mode) for file in device.path.iterdir()} == {0o600}
-
-
-def test_devices_have_secrets_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()  # of `known_secrets`
-    secrets = {install(tmp_path / f"u{copy}", SETUP, RATINGS, user=1).secret for copy in range(2)}
-    assert [len(secret) for secret in secrets] == [32, 32]
 
 
 def test_every_part_of_a_protocol_is_in_its_fingerprint() -> None:
@@ -83,13 +57,6 @@ def test_a_second_process_is_told_in_one_line(device: DeviceFolder) -> None:
         pass
     with DeviceFolder(device.path).locked():
         pass
-
-
-def test_a_memory_of_another_version_is_named(device: DeviceFolder) -> None:
-    for contents in (b"", b"no protocol buffer"):
-        device.state_file.write_bytes(hashlib.sha256(contents).digest() + contents)
-        with refused_at("state"):
-            read_state(device.state_file)
 
 
 @pytest.mark.parametrize(
@@ -126,36 +93,10 @@ def test_what_is_damaged_is_named(
         read(DeviceFolder(device.path))
 
 
-def test_a_protocol_that_names_no_version_is_refused_by_the_key_that_it_lacks(device: DeviceFolder) -> None:
-    text = device.protocol_file.read_text()
-    device.protocol_file.write_text(text.replace(f'"computes":{COMPUTES},', ""))
-    assert device.protocol_file.read_text() != text
-    with refused_at("protocol.json, computes"):
-        _ = DeviceFolder(device.path).agreement
-
-
-def test_a_set_of_items_is_a_column_of_items(tmp_path: Path) -> None:
-    file, catalogue = tmp_path / "profile.csv", {"a": 0, "b": 1, "c": 2}
-    file.write_text(profile_text(["c", "a"], np.full(2, np.nan), POSITIVE))
-    assert file.read_text() == "item\nc\na\n"
-    profile = read_profile(file, catalogue, POSITIVE)
-    assert profile.items.tolist() == [0, 2]
-    assert profile.profiles(0, 1).levels.tolist() == [1, 1]
-    for contents, line in (("item,rating\na,1\n", 1), ("item\nd\n", 2), ("item\na\na\n", 3)):
-        file.write_text(contents)
-        with refused_at(f"profile.csv:{line}"):
-            read_profile(file, catalogue, POSITIVE)
-
-
 def test_a_secret_that_others_can_read_is_none(device: DeviceFolder) -> None:
     device.secret_file.chmod(0o640)
     with refused_at("secret.key"):
         _ = DeviceFolder(device.path).secret
-
-
-def test_a_folder_in_use_is_not_overwritten(device: DeviceFolder) -> None:
-    with pytest.raises(InputError, match="not empty"):
-        install(device.path, SETUP, RATINGS)
 
 
 def test_a_class_that_the_installation_does_not_name_is_not_imported(
@@ -228,11 +169,6 @@ def running(tmp_path: Path) -> Device:
 
 def rounds(running: Device) -> list[int]:
     return [charge.round for charge in running.charges]
-
-
-def test_an_answer_has_as_many_moments_as_are_tried(running: Device, disk: Disk) -> None:
-    running.answer(train(2))
-    assert 0 < disk.calls < MOMENTS
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -311,16 +247,3 @@ def test_a_memory_of_another_time_is_not_used(running: Device) -> None:
     running.folder.state_file.write_bytes(old)
     with pytest.raises(InputError, match=r"ledger\.jsonl:2: a line that the device does not remember"):
         again(running)
-
-
-def test_a_lost_memory_is_no_fresh_start(running: Device) -> None:
-    running.folder.state_file.unlink()
-    with refused_at("state"):
-        again(running)
-
-
-def test_what_a_dead_process_left_unfinished_is_removed(running: Device) -> None:
-    unfinished = running.folder.path / f"{durable.PART}x"
-    unfinished.touch()
-    with DeviceFolder(running.folder.path).locked():
-        assert not unfinished.exists()

@@ -1,6 +1,5 @@
 """What a device answers again in every run: the same, whatever was lost, and charged once."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,44 +11,36 @@ from flwr.app import Message
 from clients import one_shot
 from clients.population import open_population
 from dprec.accounting import PrivacyBudget
-from dprec.errors import InputError
-from dprec.exchange import COMPUTES, PERSONALIZE, REPORT, MemoisedSetup, OneShotSetup, Setup
+from dprec.exchange import COMPUTES, REPORT, MemoisedSetup, OneShotSetup, Setup
 from dprec.mechanisms import ThresholdBit
 from dprec.mechanisms.randomized_response import RandomizedResponse
-from dprec.ratings import Ratings, RatingScale
-from dprec.wire import ItemTable
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import Agreement, DeviceFolder
-from dprec_pilot.device.ledger import Charge, Ledger, Limits
-from pilot.tests.device.devices import (
+from dprec_pilot.device.ledger import Limits
+from pilot.tests.device.test_folder import MOMENTS, Disk, Killed, disk
+from pilot.tests.device.test_service import superlink
+from pilot.tests.device.test_what_replies_tell import PROFILES, devices, told
+from pilot.tests.make import (
     ITEMS,
     KEYS,
+    RATINGS,
     UNLIMITED,
+    again,
     agreement_on,
+    device_with,
     group_on,
     install,
     key_of,
+    limits,
     report_in,
     request,
-    some_ratings,
-)
-from pilot.tests.device.fake_superlink import FakeSuperLink
-from pilot.tests.device.test_device import again, limits
-from pilot.tests.device.test_folder import MOMENTS, Disk, Killed, disk
-from pilot.tests.device.test_service import KEY, serving, superlink
-from pilot.tests.device.test_what_replies_tell import (
-    PROFILES,
-    device_with,
-    devices,
-    outcome,
-    told,
     write_profile,
 )
 from tests.builders import populated
+from tests.make import table
 
 __all__ = ["disk", "superlink"]
 
-RATINGS = some_ratings()
 BUDGET = PrivacyBudget(epsilon=3.0)
 KEEP = MemoisedSetup(mechanism=RandomizedResponse(), privacy=BUDGET, predicts=True)
 UPDATE = replace(KEEP, on_change="update")
@@ -98,16 +89,6 @@ def test_further_runs_and_restarts_repeat_the_answer_and_cost_nothing(device: De
     assert device.folder.ledger_file.read_bytes() == ledger
 
 
-def test_a_server_is_sent_the_same_in_its_next_run(superlink: FakeSuperLink, device: Device) -> None:
-    device.folder.node_key_file.write_bytes(KEY)
-    for run in (1, 2):
-        superlink.put(asked(run))
-        serving(again(device)).run_once()
-    first, second = map(report_in, superlink.replies)
-    assert first == second
-    assert len(again(device).charges) == 1
-
-
 def test_what_is_rated_later_is_charged_when_it_is_first_answered(device: Device) -> None:
     before = symbols(device, 1)
     write_profile(device.folder, WHOLE)
@@ -118,15 +99,6 @@ def test_what_is_rated_later_is_charged_when_it_is_first_answered(device: Device
     assert spent(again(device)) == [(LOSS, len(HALF)), (LOSS, len(WHOLE) - len(HALF))]
     # All that any profile could lose is in each line, and is lost once.
     assert {charge.most.per_user for charge in device.charges} == {ITEMS * LOSS}
-
-
-def test_a_rating_that_is_removed_is_answered_no_longer_and_as_before_when_it_is_back(device: Device) -> None:
-    before = symbols(device, 1)
-    write_profile(device.folder, {item: HALF[item] for item in (0, 6)})
-    assert symbols(device, 2) == {item: before[item] for item in (0, 6)}
-    write_profile(device.folder, CHANGED)
-    assert symbols(device, 3) == before
-    assert len(device.charges) == 1
 
 
 def test_a_changed_rating_is_answered_as_it_was_first(device: Device) -> None:
@@ -158,115 +130,26 @@ def test_a_change_is_answered_once_more_where_that_is_agreed_on(tmp_path: Path) 
     assert (most.per_rating, most.per_user) == (2 * LOSS, 2 * ITEMS * LOSS)
 
 
-def test_another_answer_about_another_value_is_independent(tmp_path: Path) -> None:
-    """Of 2,000 ratings that changed, as many answers are the same as of two people's."""
-    count, scale = 2_000, RatingScale.evenly(1, 5, 1)
-    setup = MemoisedSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), on_change="update")
-
-    def rated(level: int) -> Ratings:
-        nobody, items = np.zeros(count, dtype=np.int64), np.arange(count)
-        return Ratings.from_triples(nobody, items, np.full(count, level), scale, item_ids=items)
-
-    device = Device(install(tmp_path / "own", setup, rated(4)))
-    first = symbols(device, 1)
-    device.folder.profile_file.write_text("\n".join(["item,rating", *(f"{item},5" for item in range(count))]))
-    second = symbols(device, 2)
-    lie = device.folder.agreement.setup.family(scale, count).channel(1).probabilities[4].min()
-    alike = np.mean([first[item] == second[item] for item in range(count)])
-    # Off by more than 6 standard deviations with probability 2e-9.
-    expected = (1 - lie) ** 2 + lie**2
-    assert abs(alike - expected) < 6 * np.sqrt(expected * (1 - expected) / count)
-
-
-def restored(device: Device, *files: str) -> Callable[[], Device]:
-    """Make a backup of some files now; return what puts it back and starts the device."""
-    copies = {
-        name: path.read_bytes() if (path := device.folder.path / name).exists() else None for name in files
-    }
-
-    def restore() -> Device:
-        for name, contents in copies.items():
-            if contents is None:
-                (device.folder.path / name).unlink(missing_ok=True)
-            else:
-                (device.folder.path / name).write_bytes(contents)
-        return again(device)
-
-    return restore
-
-
 def test_a_backup_of_the_state_alone_has_forgotten_nothing(device: Device) -> None:
-    backups = [restored(device, "state")]
+    state = device.folder.state_file
+    backups = [state.read_bytes()]
     device.answer(asked(1))
-    backups.append(restored(device, "state"))
+    backups.append(state.read_bytes())
     write_profile(device.folder, CHANGED | {1: 5.0})
     whole, ledger = report_in(device.answer(asked(2))), device.folder.ledger_file.read_bytes()
-    for restore in backups:
-        assert report_in(restore().answer(asked(3))) == whole
-        assert report_in(again(device).answer(asked(4))) == whole
+    for backup in backups:
+        state.write_bytes(backup)
+        for run in (3, 4):
+            assert report_in(again(device).answer(asked(run))) == whole
         assert device.folder.ledger_file.read_bytes() == ledger
     write_profile(device.folder, WHOLE)
-    backups[0]().answer(asked(5))
+    state.write_bytes(backups[0])
+    again(device).answer(asked(5))
     assert [each for _, each in spent(again(device))] == [len(HALF), 1, len(WHOLE) - len(HALF) - 1]
-
-
-def test_a_backup_of_the_ledger_alone_is_refused(device: Device) -> None:
-    restore = restored(device, "ledger.jsonl")
-    for run, item in enumerate((1, 3), start=1):
-        device.answer(asked(run))
-        write_profile(device.folder, HALF | {item: 5.0})
-    device.answer(asked(3))
-    with pytest.raises(InputError, match=r"ledger\.jsonl:1: a line that is missing"):
-        restore()
-
-
-def test_a_backup_of_the_whole_folder_repeats_what_has_the_same_value(device: Device) -> None:
-    before = restored(device, "ledger.jsonl", "state")
-    first = symbols(device, 1)
-    after = restored(device, "ledger.jsonl", "state")
-    write_profile(device.folder, HALF | {1: 5.0})
-    second = symbols(device, 2)
-    # A backup from before the first answer: the same answers, whose charges are as many as were forgotten.
-    assert symbols(before(), 3) == second
-    assert spent(again(device)) == [(LOSS, len(HALF) + 1)]
-    # One from between them: the values that were answered first are known.
-    write_profile(device.folder, CHANGED | {1: 5.0})
-    assert symbols(after(), 4) == second
-    # Without them, a changed rating is answered from its present value, and charged like a first answer.
-    lost = symbols(before(), 5)
-    assert spent(again(device)) == [(LOSS, len(HALF) + 1)]
-    same = [item for item in HALF if HALF[item] == CHANGED[item]]
-    assert {item: lost[item] for item in same} == {item: first[item] for item in same}
-    assert lost != second
-
-
-def test_a_raised_epsilon_is_a_new_charge(device: Device) -> None:
-    first = symbols(device, 1)
-    raised = replace(KEEP, privacy=PrivacyBudget(epsilon=4.0))
-    agree(device, agreement_on(raised, RATINGS))
-    other = again(device)
-    symbols(other, 2)
-    symbols(other, 3)
-    assert [round(charge.loss.per_rating) for charge in other.charges] == [3, 4]
-    assert other.charges[1].memory != other.charges[0].memory
-    agree(device, agreement_on(KEEP, RATINGS))
-    assert symbols(again(device), 4) == first
-    assert len(again(device).charges) == 2
 
 
 def agree(device: Device, agreement: Agreement) -> None:
     device.folder.protocol_file.write_text(agreement.text)
-
-
-def test_answers_belong_to_items_wherever_these_stand_in_the_catalogue(device: Device) -> None:
-    first = symbols(device, 1)
-    ids = ["another", *map(str, RATINGS.item_ids)]
-    device.folder.catalogue_file.write_text("".join(f"{item}\n" for item in ids))
-    agree(device, Agreement.of(KEEP, RATINGS.scale, ids, public=KEYS.public))
-    assert symbols(again(device), 2) == {item + 1: symbol for item, symbol in first.items()}
-    # Nothing was answered, but one rating more could have been.
-    assert [charge.answered for charge in again(device).charges][1:] == [()]
-    assert again(device).charges[1].most.per_user == (ITEMS + 1) * LOSS
 
 
 @pytest.mark.parametrize(
@@ -338,37 +221,6 @@ def test_whether_there_is_an_answer_does_not_depend_on_what_was_rated_when(
             write_profile(device.folder, profile)
 
 
-def test_what_a_further_epsilon_may_cost_does_not_depend_on_what_was_rated(tmp_path: Path) -> None:
-    """The first memory has room for the whole catalogue, so that the second has as little for everybody."""
-    raised = replace(KEEP, privacy=PrivacyBudget(epsilon=4.0))
-    allowed = limits(per_user_lifetime=(ITEMS + 0.5) * LOSS)
-    served = devices(tmp_path, KEEP, allowed)
-    assert told(served, asked(1)) == "answered"
-    for device in served:
-        agree(device, agreement_on(raised, RATINGS))
-    assert told([again(device) for device in served], asked(2, raised)) == "BUDGET_SPENT"
-    for device in served:
-        agree(device, agreement_on(KEEP, RATINGS))
-        write_profile(device.folder, WHOLE)
-    assert told([again(device) for device in served], asked(3)) == "answered"
-
-
-def test_a_limit_that_is_lowered_leaves_what_was_answered(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    device = device_with(tmp_path / "u0", HALF, UPDATE)
-    before = symbols(device, 1)
-    options = device.folder.options_file
-    options.write_text(
-        options.read_text().replace('"per_rating_lifetime": null', '"per_rating_lifetime": 1.0')
-    )
-    write_profile(device.folder, CHANGED | WHOLE)
-    write_profile(device.folder, {item: 5.0 - item % 5 for item in WHOLE})
-    assert symbols(again(device), 2) == before
-    assert len(again(device).charges) == 1
-    assert "repeated, and nothing else: epsilon 6 per_rating_lifetime" in caplog.text
-
-
 def test_a_fresh_report_is_charged_beside_the_repeated_ones(device: Device) -> None:
     symbols(device, 1)
     fresh = OneShotSetup(mechanism=RandomizedResponse(), privacy=BUDGET)
@@ -399,27 +251,6 @@ def test_killed_at_any_moment(device: Device, disk: Disk, moment: int, after: bo
     assert not left or last == left
 
 
-def test_what_is_predicted_rests_on_the_ratings_as_they_are(tmp_path: Path) -> None:
-    setup = replace(KEEP, answers_per_user=1)
-    device = device_with(tmp_path / "u0", HALF, setup)
-    symbols(device, 1)
-    write_profile(device.folder, CHANGED)
-    table = ItemTable.of_biases(np.arange(4.0), np.zeros(ITEMS), np.ones(ITEMS))
-    group = group_on(setup, RATINGS)
-
-    def predictions(one: Device) -> str:
-        reply = one.answer(request(PERSONALIZE, group, 1, table=table.encode()))
-        assert outcome(reply) == "answered"
-        work = one.take_work()
-        assert work is not None
-        work()
-        return one.folder.predictions_file.read_text()
-
-    expected = predictions(device_with(tmp_path / "other", CHANGED, setup))
-    assert predictions(device) == expected
-    assert len(expected.splitlines()) == 1 + ITEMS - len(CHANGED)
-
-
 def test_seeded_devices_repeat_what_the_simulation_does(tmp_path: Path) -> None:
     populated(tmp_path / "run", RATINGS, KEEP, 1, seed=1)
     population = open_population(str(tmp_path / "run"))
@@ -430,63 +261,7 @@ def test_seeded_devices_repeat_what_the_simulation_does(tmp_path: Path) -> None:
         assert report_in(device.answer(asked(1))) == report_in(device.answer(asked(2))) == bytes(report)
 
 
-OLDER = """\
-{"time": "2026-01-01T10:00:00+00:00", "run": "1", "question": "query.report", "round": 1, \
-"per_rating": 1.0, "per_user": 3.0, "most_per_rating": 1.0, "most_per_user": 3.0, \
-"protocol": "ab", "profile": "cd", \
-"chain": "c540f1fe6d047999f6ab67eb9d955060ac68d2b1c798bfc4d442da4d5399018a"}
-{"time": "2026-01-02T10:00:00+00:00", "run": "2", "question": "query.report", "round": 1, \
-"per_rating": null, "per_user": null, "most_per_rating": null, "most_per_user": null, \
-"protocol": "ab", "profile": "cd", \
-"chain": "cdeafef6e8c54671278a6489f68bb858faf1259a9f0ef7bffd12f022a037e562"}
-"""
-
-
-def test_lines_of_before_are_read_and_followed(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.jsonl"
-    path.write_text(OLDER)
-    ledger = Ledger.open(path, 2, b"")
-    assert [charge.run for charge in ledger.charges] == ["1", "2"]
-    repeated = replace(ledger.charges[0], memory="m", answered=(("42", 4), ("7", 1)))
-    ledger = ledger.append(ledger.line(repeated))
-    assert Ledger.open(path, 2, b"").charges == ledger.charges
-    assert ledger.charges[2].answered == (("42", 4), ("7", 1))
-    # A line of another kind that the device does not remember is not used.
-    ledger.append(ledger.line(replace(ledger.charges[0], run="4")))
-    with pytest.raises(InputError, match=r"ledger\.jsonl:4: a line that the device does not remember"):
-        Ledger.open(path, 2, b"")
-    assert isinstance(ledger.charges[0], Charge)
-
-
 WEEKS, RATED = 52, 400
-
-
-def recovered(folder: Path, setup: Setup) -> list[float]:
-    """Return the share of a profile's bits that majorities of a device's answers give, week by week."""
-    scale, items = RatingScale.evenly(1, 5, 1), np.arange(RATED)
-    levels = np.random.default_rng(1).integers(1, 6, RATED)
-    people = Ratings.from_triples(np.zeros(RATED, dtype=np.int64), items, levels, scale, item_ids=items)
-    device, counts = Device(install(folder, setup, people)), np.zeros(RATED)
-    shares = []
-    for week in range(1, WEEKS + 1):
-        said = symbols(device, week)
-        counts += [2 * said[item] - 1 for item in range(RATED)]
-        shares.append(float(np.mean(np.where(counts == 0, 0.5, (counts > 0) == (levels >= 4)))))
-    return shares
-
-
-@pytest.mark.thorough
-def test_a_year_of_runs_reveals_no_more_than_the_first_unless_the_noise_is_fresh(tmp_path: Path) -> None:
-    budget = PrivacyBudget(epsilon=1.0)
-    repeated = recovered(tmp_path / "repeated", MemoisedSetup(mechanism=ThresholdBit(), privacy=budget))
-    fresh = recovered(tmp_path / "fresh", OneShotSetup(mechanism=ThresholdBit(), privacy=budget))
-    assert set(repeated) == {repeated[0]}
-    # An answer is true with probability .731, and the majority of 52 with .9998. Of 400, a share further from
-    # the first than 6 standard deviations has probability 2e-9, and more than 6 lost of the second 1e-10.
-    truth = np.e / (1 + np.e)
-    for first in (repeated[0], fresh[0]):
-        assert abs(first - truth) < 6 * np.sqrt(truth * (1 - truth) / RATED)
-    assert fresh[-1] >= 1 - 6 / RATED
 
 
 def test_another_version_is_agreed_on_as_another_memory_with_other_noise(
@@ -501,3 +276,26 @@ def test_another_version_is_agreed_on_as_another_memory_with_other_noise(
     assert after != before
     assert len({charge.memory for charge in again(device).charges}) == 2
     assert spent(again(device)) == [(LOSS, len(HALF))] * 2
+
+
+WEEKS, RATED = 52, 400
+
+
+@pytest.mark.thorough
+def test_a_year_of_runs_reveals_no_more_than_the_first_unless_the_noise_is_fresh(tmp_path: Path) -> None:
+    levels = np.random.default_rng(1).integers(1, 6, (1, RATED))
+    budget, recovered = PrivacyBudget(epsilon=1.0), {}
+    for kind in (MemoisedSetup, OneShotSetup):
+        setup = kind(mechanism=ThresholdBit(), privacy=budget)
+        device, votes = Device(install(tmp_path / kind.__name__, setup, table(levels))), np.zeros(RATED)
+        shares = recovered[kind] = []
+        for week in range(1, WEEKS + 1):
+            said = symbols(device, week)
+            votes += [2 * said[item] - 1 for item in range(RATED)]
+            shares.append(np.where(votes == 0, 0.5, (votes > 0) == (levels[0] >= 4)).mean())
+    assert set(recovered[MemoisedSetup]) == {recovered[MemoisedSetup][0]}
+    # An answer is true with probability .731, and the majority of 52 with .9998. Of 400, a share further from
+    # the first than 6 standard deviations has probability 2e-9, and more than 6 lost of the second 1e-10.
+    truth = np.e / (1 + np.e)
+    assert abs(recovered[MemoisedSetup][0] - truth) < 6 * np.sqrt(truth * (1 - truth) / RATED)
+    assert recovered[OneShotSetup][-1] >= 1 - 6 / RATED

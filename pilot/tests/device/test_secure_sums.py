@@ -25,12 +25,10 @@ from dprec_pilot.device.ledger import Charge
 from dprec_pilot.device.node_key import new_node_key
 from dprec_pilot.masks.masking import pack_presence
 from dprec_pilot.server.serving import serve
-from pilot.tests.device.devices import DeviceGrid, report_in, request
-from pilot.tests.server.pilots import grid_of, pilot
+from pilot.tests.make import DeviceGrid, again, grid_of, pilot, report_in, request
+from pilot.tests.server.test_secure_sums import USERS, secure
 from tests.refusals import refused_at
-from tests.simulation.conftest import presets
 
-USERS = 12
 DEGREE, THRESHOLD = astuple(graph_size(USERS, 0.17, 2))
 STEPS = [KEYS, SHARES, STATISTICS, UNMASK]
 
@@ -84,18 +82,7 @@ class _Recording(DeviceGrid):
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     folder = tmp_path_factory.mktemp("secure")
-    preset = presets()["popularity-secagg"]
-    aggregation = {"kind": "secure", "norm": 1024, "dropouts": 0.17, "colluders": 2}
-    values = {
-        **preset,
-        "dataset": {
-            **{"kind": "synthetic", "users": USERS, "items": 20, "ratings": 150},
-            **{"positive": ">= 3", "min_items": 2},
-        },
-        "protocol": {**preset["protocol"], "aggregation": aggregation},
-        "simulation": {"backend": "local"},
-    }
-    _, server = pilot(values, folder / "pilot", runs=99)
+    _, server = pilot(secure("popularity-secagg"), folder / "pilot", runs=99)
     grid_of(server)
     paths = sorted((folder / "pilot" / "devices").iterdir())
     shutil.copytree(paths[0], folder / "before")
@@ -141,55 +128,27 @@ def test_a_release_is_four_steps_of_known_sizes_and_one_charge(recorded: Recorde
     assert 1 < setup.loss_of([1]) < 2.5
 
 
-@pytest.mark.parametrize("limit", ["per_user", "per_rating", "per_user_lifetime", "delta_lifetime"])
-def test_limits_of_epsilon_and_delta_are_held_before_any_key_is_given(
-    recorded: Recorded, tmp_path: Path, limit: str
-) -> None:
-    cost = cost_of(recorded.ready(tmp_path / "paid", 4).charges[0], limit)
-    for name, share in (("less", 1 - 1e-9), ("enough", 1.0)):
-        device = recorded.opened(tmp_path / name)
-        options = json.loads(device.folder.options_file.read_text())
-        options["limits"][limit] = share * cost
-        device.folder.options_file.write_text(json.dumps(options))
-        device = Device(DeviceFolder(device.folder.path), seeded=True)
-        if name == "less":
-            refused(device, recorded.question(0), RefusalCode.BUDGET_SPENT)
-        else:
-            assert report_in(device.answer(recorded.question(0))) == recorded.said[0]
-
-
-def cost_of(charge: Charge, limit: str) -> float:
-    """Return what a limit is held against, of one charge."""
-    cost = charge.delta if limit.startswith("delta") else charge.most_per_user
-    assert cost is not None
-    return cost
-
-
 def test_it_says_the_same_after_it_was_killed_and_when_it_is_asked_again(
     recorded: Recorded, tmp_path: Path
 ) -> None:
     device = recorded.opened(tmp_path / "device")
     for step in range(4):
         for _ in range(2):
-            device = Device(DeviceFolder(device.folder.path), seeded=True)
+            device = again(device)
             assert report_in(device.answer(recorded.question(step))) == recorded.said[step]
     assert len(device.charges) == 1
 
 
-@pytest.mark.parametrize("done", range(4))
-def test_no_step_comes_before_those_that_lead_to_it(recorded: Recorded, tmp_path: Path, done: int) -> None:
-    device = recorded.ready(tmp_path / "device", done)
-    for step in range(done + 1, 4):
-        refused(device, recorded.question(step), RefusalCode.MALFORMED_REQUEST)
-
-
-@pytest.mark.parametrize("done", range(2, 5))
+@pytest.mark.parametrize("done", range(5))
 def test_no_step_is_taken_back(recorded: Recorded, tmp_path: Path, done: int) -> None:
+    """Nor does one come before those that lead to it."""
     device = recorded.ready(tmp_path / "device", done)
     for _ in range(2):
         for step in range(done - 1):
             refused(device, recorded.question(step), RefusalCode.ROUND_ANSWERED)
-        device = Device(DeviceFolder(device.folder.path), seeded=True)
+        for step in range(done + 1, 4):
+            refused(device, recorded.question(step), RefusalCode.MALFORMED_REQUEST)
+        device = again(device)
 
 
 def nobody(said: bytes) -> bytes:
@@ -214,7 +173,7 @@ def test_each_step_is_answered_for_one_question(
     device = recorded.ready(tmp_path / "device", step + 1)
     for _ in range(2):
         refused(device, other, RefusalCode.CHANGED_REQUEST)
-        device = Device(DeviceFolder(device.folder.path), seeded=True)
+        device = again(device)
     assert report_in(device.answer(recorded.question(step))) == recorded.said[step]
 
 
@@ -250,41 +209,6 @@ def test_keys_are_those_that_each_neighbour_has_signed_for_this_sum(
     assert report_in(device.answer(recorded.question(1))) == recorded.said[1]
 
 
-@pytest.mark.parametrize("step", [1, 2, 3])
-def test_messages_of_other_sizes_are_refused(recorded: Recorded, tmp_path: Path, step: int) -> None:
-    device, name = recorded.ready(tmp_path / "device", step), "shares" if step == 2 else "told"
-    told = recorded.asked[step][1][name]
-    for other in (b"", told[:-1], told + b"\0", told * 2):
-        refused(device, recorded.question(step, **{name: other}), RefusalCode.MALFORMED_REQUEST)
-    assert report_in(device.answer(recorded.question(step))) == recorded.said[step]
-
-
-@pytest.mark.parametrize("step", [0, 1, 3])
-@pytest.mark.parametrize("entries", [{}, {"told": "text"}, {"told": 3}, {"told": b""}, {"round": 1}])
-def test_what_is_no_question_is_refused(
-    recorded: Recorded, tmp_path: Path, step: int, entries: dict[str, Any]
-) -> None:
-    device = recorded.ready(tmp_path / "device", step)
-    message = recorded.of_kind(STEPS[step], **entries)
-    refused(device, message, RefusalCode.MALFORMED_REQUEST)
-
-
-def test_a_contribution_needs_shares(recorded: Recorded, tmp_path: Path) -> None:
-    device, (_, entries) = recorded.ready(tmp_path / "device", 2), recorded.asked[2]
-    alone = {name: value for name, value in entries.items() if name != "shares"}
-    refused(device, recorded.of_kind(STATISTICS, **alone), RefusalCode.MALFORMED_REQUEST)
-    assert device.charges == ()
-
-
-def test_shares_that_were_changed_on_their_way_are_refused(recorded: Recorded, tmp_path: Path) -> None:
-    device, shares = recorded.ready(tmp_path / "device", 2), recorded.asked[2][1]["shares"]
-    second = shares[SEALED_BYTES : 2 * SEALED_BYTES]
-    for block in (second, bytes([shares[0] ^ 1]) + shares[1:SEALED_BYTES]):
-        forged = recorded.question(2, shares=with_block(shares, 0, SEALED_BYTES, block))
-        refused(device, forged, RefusalCode.MALFORMED_REQUEST)
-    assert device.charges == ()
-
-
 @pytest.mark.parametrize("step", [1, 2])
 def test_with_fewer_neighbours_than_the_threshold_it_does_not_go_on(
     recorded: Recorded, tmp_path: Path, step: int
@@ -314,32 +238,6 @@ def test_it_reveals_nothing_where_fewer_than_the_threshold_are_said_to_be_there(
     assert [mine == honest for mine, honest in blocks] == [True] * THRESHOLD + [False] * (DEGREE - THRESHOLD)
 
 
-@pytest.mark.parametrize("number", [-1, 0, 2, 99])
-def test_there_are_keys_for_the_agreed_rounds_alone(recorded: Recorded, tmp_path: Path, number: int) -> None:
-    device = recorded.opened(tmp_path / "device")
-    code = RefusalCode.TOO_MANY_ROUNDS if number > 0 else RefusalCode.MALFORMED_REQUEST
-    refused(device, recorded.of_kind(KEYS, round=number, told=b""), code)
-
-
-def test_what_costs_nothing_does_not_depend_on_the_ratings(recorded: Recorded, tmp_path: Path) -> None:
-    """Nor do its ratings change what it has shared, if they change before it contributes."""
-    device = recorded.opened(tmp_path / "device")
-    profile = device.folder.path / "profile.csv"
-    profile.write_text("\n".join(profile.read_text().split()[:2]) + "\n")
-    assert [report_in(device.answer(recorded.question(step))) for step in (0, 1)] == recorded.said[:2]
-    assert report_in(device.answer(recorded.question(2))) != recorded.said[2]
-    assert report_in(device.answer(recorded.question(3))) == recorded.said[3]
-
-
-def test_who_cannot_contribute_any_more_has_no_keys_for_a_sum(recorded: Recorded, tmp_path: Path) -> None:
-    device = recorded.ready(tmp_path / "device", 4)
-    options = device.folder.options_file
-    options.write_text(options.read_text().replace('"runs": 99', '"runs": 1'))
-    device = Device(DeviceFolder(device.folder.path), seeded=True)
-    assert device.folder.options.limits.runs == 1
-    refused(device, request(KEYS, recorded.group, 2, round=1, told=b""), RefusalCode.BUDGET_SPENT)
-
-
 def test_what_a_device_sends_is_masked(recorded: Recorded, tmp_path: Path) -> None:
     """With one neighbour less, it differs from what was sent by that neighbour's mask, in every part."""
     shares = recorded.asked[2][1]["shares"]
@@ -367,3 +265,37 @@ def test_a_device_takes_part_only_under_its_own_key_among_those_agreed_on(
     (path / "directory.txt").unlink()
     with pytest.raises(InputError):
         Device(DeviceFolder(path), seeded=True)
+
+
+@pytest.mark.parametrize("limit", ["per_user", "per_rating", "per_user_lifetime", "delta_lifetime"])
+def test_limits_of_epsilon_and_delta_are_held_before_any_key_is_given(
+    recorded: Recorded, tmp_path: Path, limit: str
+) -> None:
+    cost = cost_of(recorded.ready(tmp_path / "paid", 4).charges[0], limit)
+    for name, share in (("less", 1 - 1e-9), ("enough", 1.0)):
+        device = recorded.opened(tmp_path / name)
+        options = json.loads(device.folder.options_file.read_text())
+        options["limits"][limit] = share * cost
+        device.folder.options_file.write_text(json.dumps(options))
+        device = again(device)
+        if name == "less":
+            refused(device, recorded.question(0), RefusalCode.BUDGET_SPENT)
+        else:
+            assert report_in(device.answer(recorded.question(0))) == recorded.said[0]
+
+
+def cost_of(charge: Charge, limit: str) -> float:
+    """Return what a limit is held against, of one charge."""
+    cost = charge.delta if limit.startswith("delta") else charge.most_per_user
+    assert cost is not None
+    return cost
+
+
+def test_what_costs_nothing_does_not_depend_on_the_ratings(recorded: Recorded, tmp_path: Path) -> None:
+    """Nor do its ratings change what it has shared, if they change before it contributes."""
+    device = recorded.opened(tmp_path / "device")
+    profile = device.folder.path / "profile.csv"
+    profile.write_text("\n".join(profile.read_text().split()[:2]) + "\n")
+    assert [report_in(device.answer(recorded.question(step))) for step in (0, 1)] == recorded.said[:2]
+    assert report_in(device.answer(recorded.question(2))) != recorded.said[2]
+    assert report_in(device.answer(recorded.question(3))) == recorded.said[3]

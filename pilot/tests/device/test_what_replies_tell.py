@@ -6,22 +6,16 @@ How long they take is the subject of `test_times.py`.
 
 import logging
 import math
-import warnings
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import Message, RecordDict
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from flwr.app import Message
 
 from dprec.accounting import PrivacyBudget, worst_pair
 from dprec.binarization import binary_scale
 from dprec.completion import slope_channel
-from dprec.errors import InputError
 from dprec.exchange import (
     COUNT,
     DELIVER,
@@ -44,29 +38,30 @@ from dprec.mechanisms import (
     FisherOptimal,
     Hybrid,
     Mechanism,
-    ResidualBits,
     ThresholdBit,
 )
-from dprec.personalization import Devices, OrdinalProcess
+from dprec.personalization import Devices
 from dprec.ratings import Ratings
-from dprec.reports import CellFamily, CountFamily, DrawsFor, Profiles
+from dprec.reports import CellFamily, DrawsFor, Profiles
 from dprec.wire import ItemListCodec, ItemTable, encode_broadcast
-from dprec.wire import downlink as item_table
 from dprec_pilot.device.device import LOG, Device
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.ledger import Limits
-from pilot.tests.device.devices import (
+from pilot.tests.make import (
     ITEMS,
+    RATINGS,
+    ROUNDS_SETUP,
     UNLIMITED,
+    device_with,
+    factors,
     group_on,
     install,
+    limits,
     report_in,
     request,
-    some_ratings,
+    write_profile,
 )
-from pilot.tests.device.test_device import ROUNDS_SETUP, factors, limits
 
-RATINGS = some_ratings()
 LEVELS = RATINGS.scale.levels
 SETUP = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=0.1), predicts=True)
 GROUP = group_on(SETUP, RATINGS)
@@ -79,19 +74,6 @@ PROFILES: dict[str, dict[int, float]] = {
     "the other half": dict(zip(range(0, ITEMS, 2), [1.0, 2.0, 3.0, 4.0, 5.0, 1.0], strict=True)),
     "everything": {item: 1.0 + item % LEVELS for item in range(ITEMS)},
 }
-
-
-def device_with(
-    folder: Path, profile: dict[int, float], setup: Setup = SETUP, allowed: Limits = UNLIMITED
-) -> Device:
-    device = install(folder, setup, RATINGS, limits=allowed)
-    write_profile(device, profile)
-    return Device(DeviceFolder(device.path))
-
-
-def write_profile(folder: DeviceFolder, profile: dict[int, float]) -> None:
-    lines = [f"{RATINGS.item_ids[item]},{value}" for item, value in profile.items()]
-    folder.profile_file.write_text("\n".join(["item,rating", *lines, ""]))
 
 
 def devices(folder: Path, setup: Setup = SETUP, allowed: Limits = UNLIMITED) -> list[Device]:
@@ -135,53 +117,6 @@ def test_no_table_of_items_tells_which_items_are_rated(
     assert [record.getMessage() for record in caplog.records] == []
 
 
-NUMBERS = st.sampled_from([0.0, 1e-38, 1e-16, 0.5, 8.0, 37.6, 999.0])
-SIGNED = st.builds(lambda size, sign: sign * size, NUMBERS, st.sampled_from([-1.0, 1.0]))
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> ItemTable:
-    """Any table that a device takes."""
-    cuts = np.sort(np.array(draw(st.lists(SIGNED, min_size=LEVELS - 1, max_size=LEVELS - 1, unique=True))))
-    widths = draw(st.tuples(*[st.integers(0, 3)] * 4))
-
-    def columns(width: int) -> np.ndarray:
-        cells = draw(st.lists(SIGNED, min_size=ITEMS * width, max_size=ITEMS * width))
-        return np.array(cells, dtype=np.float64).reshape(ITEMS, width)
-
-    places, item_factors, numbers, categories = map(columns, widths)
-    leanings = np.full((widths[0], 1 + widths[1]), draw(SIGNED))
-    biases = columns(1)[:, 0], np.abs(columns(1)[:, 0])
-    return ItemTable(cuts, *biases, places, item_factors, numbers, categories > 0.4, leanings)
-
-
-@pytest.mark.thorough
-@given(tables(), st.lists(st.integers(0, LEVELS), min_size=ITEMS, max_size=ITEMS))
-@settings(max_examples=150, deadline=None)
-def test_numerics_never_fail_for_a_table_that_was_taken(sent: ItemTable, levels: list[int]) -> None:
-    try:
-        table = ItemTable.decode(sent.encode(), n_levels=LEVELS, n_items=ITEMS)
-    except ValueError:
-        return
-    rated = np.flatnonzero(levels)
-    values = RATINGS.scale.values[np.array(levels)[rated] - 1]
-    ratings = Ratings.from_triples(
-        np.zeros(rated.size, dtype=np.int64),
-        rated,
-        values,
-        RATINGS.scale,
-        user_ids=np.arange(1),
-        item_ids=np.arange(ITEMS),
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        process = OrdinalProcess()
-        predicted = Devices(process, table, ratings).predict(
-            np.zeros(ITEMS, dtype=np.int64), np.arange(ITEMS)
-        )
-    assert ((predicted >= RATINGS.scale.low) & (predicted <= RATINGS.scale.high)).all()
-
-
 def test_a_reply_has_left_before_anything_is_computed_for_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -213,18 +148,8 @@ def test_a_run_delivers_once(tmp_path: Path) -> None:
     assert told(asked, personalize(other, 2)) == "answered"
 
 
-def test_what_is_remembered_of_deliveries_does_not_grow_with_the_runs_of_a_server(tmp_path: Path) -> None:
-    device = device_with(tmp_path / "u", {})
-    table = ItemTable.of_biases(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
-    sizes = []
-    for run in range(1000, 1200):
-        device.answer(personalize(table, run))
-        sizes.append(device.folder.state_file.stat().st_size)
-    assert max(sizes[100:]) == sizes[100] < 20_000
-
-
 def test_a_profile_that_changes_or_is_damaged_does_not_show(tmp_path: Path) -> None:
-    asked = [device_with(tmp_path / str(number), PROFILES["everything"]) for number in range(3)]
+    asked = [device_with(tmp_path / str(number), PROFILES["everything"], SETUP) for number in range(3)]
     assert told(asked, request(REPORT, GROUP)) == "answered"
     write_profile(asked[1].folder, PROFILES["nothing"])
     asked[2].folder.profile_file.write_text("item,rating\n1,no stars\n")
@@ -267,7 +192,9 @@ def test_no_limit_tells_how_much_is_rated(tmp_path: Path, number: int, mechanism
 
 def test_a_defect_does_not_show_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever goes wrong for some profiles: the device answers as if nothing were rated, and pays."""
-    empty, device = (device_with(tmp_path / name, profile) for name, profile in [*PROFILES.items()][:2])
+    empty, device = (
+        device_with(tmp_path / name, profile, SETUP) for name, profile in [*PROFILES.items()][:2]
+    )
     drawn = CellFamily.drawn
 
     def fails_for_some(family: CellFamily, profiles: Profiles, draws: DrawsFor) -> np.ndarray:
@@ -279,23 +206,6 @@ def test_a_defect_does_not_show_either(tmp_path: Path, monkeypatch: pytest.Monke
     replies = [each.answer(request(REPORT, GROUP)) for each in (empty, device)]
     assert report_in(replies[0]) == report_in(replies[1])
     assert len(device.charges) == 1
-
-
-def test_a_defect_of_the_account_does_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    setup = OneShotSetup(mechanism=BitsAndCounts(), privacy=PrivacyBudget(epsilon=0.1))
-    asked, report_losses = devices(tmp_path, setup), CountFamily.report_losses
-
-    def fails_for_some(family: CountFamily, profiles: Profiles, draws: DrawsFor) -> tuple[np.ndarray, ...]:
-        if profiles.items.size:
-            raise FloatingPointError
-        return report_losses(family, profiles, draws)
-
-    monkeypatch.setattr(CountFamily, "report_losses", fails_for_some)
-    assert told(asked, request(REPORT, group_on(setup, RATINGS))) == "answered"
-    for device in asked[1:]:
-        (charge,) = device.charges
-        assert charge.loss == charge.most
-        assert charge.most.per_user == pytest.approx(0.1 * ITEMS)
 
 
 @pytest.mark.parametrize("mechanism", [FisherOptimal(), Hybrid()])
@@ -314,53 +224,9 @@ def test_short_profiles_are_reported_on_where_a_budget_per_user_gives_them_more_
         assert np.diff(decoded.indptr).min() > 0
 
 
-@pytest.mark.parametrize("budget", [40.0, 4.0])
-@pytest.mark.parametrize("composition", ["sum", "pld"])
-def test_no_profile_loses_more_than_any_profile_could(budget: float, composition: Any) -> None:
-    privacy = PrivacyBudget(epsilon=budget, per="user", composition=composition)
-    for mechanism in (ResidualBits(), ThresholdBit()):
-        calibrated = mechanism.family(privacy, RATINGS.scale, 40)
-        per_rating, per_user = calibrated.losses(np.arange(1, 41))
-        assert (per_rating <= calibrated.most_losses()[0]).all()
-        assert (per_user <= calibrated.most_losses()[1]).all()
-
-
 def test_ratings_are_not_sent_in_the_clear_for_the_price_of_items(tmp_path: Path) -> None:
     """An AlterEgo holds ratings as they are, at items that whoever sends the candidates chooses."""
     assert told(devices(tmp_path), request(REPLACE, GROUP, start=0, stop=1, rows=b"")) == "NOT_SET_UP"
-
-
-def test_one_part_under_many_names_is_refused_before_it_is_copied(tmp_path: Path) -> None:
-    question = request(RECOMMEND, GROUP, lists=[b""])
-    question.content = RecordDict({f"request{number}": question.content["request"] for number in range(2)})
-    assert told(devices(tmp_path), question) == "MALFORMED_REQUEST"
-
-
-def test_a_table_of_more_columns_than_anybody_needs_is_refused(tmp_path: Path) -> None:
-    few = ItemTable.of_biases(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
-    for categories, code in ((2046, "answered"), (2047, "MALFORMED_REQUEST")):
-        wide = replace(few, categories=np.zeros((ITEMS, categories), dtype=np.bool_))
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(item_table, "_MOST_COLUMNS", 4000)
-            sent = personalize(wide, categories)
-        assert told(devices(tmp_path / code), sent) == code
-        if code != "answered":
-            with pytest.raises(InputError, match="2049 numbers and categories of an item"):
-                wide.encode()
-
-
-TIMES = [(0.0, -(2.0**47) + 2.0**30), (2.0**47, 3600.0), (float("nan"), 1.0), (0.0, float("inf"))]
-
-
-@pytest.mark.parametrize("times", TIMES)
-def test_a_request_of_no_usual_time_is_refused(tmp_path: Path, times: tuple[float, float]) -> None:
-    """Sums of such numbers with the time at which an answer is ready are rounded by what that time is."""
-    asked, question = devices(tmp_path), request(REPORT, GROUP)
-    for device in asked:
-        question.metadata.__dict__["_created_at"], question.metadata.__dict__["_ttl"] = times
-        reply = device.answer(question)
-        assert outcome(reply) == "MALFORMED_REQUEST"
-        assert (reply.metadata.created_at, reply.metadata.ttl) == (0.0, 1e7)
 
 
 def test_replies_expire_by_the_numbers_of_the_request_alone(tmp_path: Path) -> None:
@@ -448,3 +314,17 @@ def test_what_was_delivered_is_known_after_something_else_was(tmp_path: Path) ->
     assert told(asked, one) == told(asked, personalize(table, 1)) == "answered"
     assert told(asked, other) == "CHANGED_REQUEST"
     assert told(asked, one) == "answered"
+
+
+TIMES = [(0.0, -(2.0**47) + 2.0**30), (2.0**47, 3600.0), (float("nan"), 1.0), (0.0, float("inf"))]
+
+
+@pytest.mark.parametrize("times", TIMES)
+def test_a_request_of_no_usual_time_is_refused(tmp_path: Path, times: tuple[float, float]) -> None:
+    """Sums of such numbers with the time at which an answer is ready are rounded by what that time is."""
+    asked, question = devices(tmp_path), request(REPORT, GROUP)
+    for device in asked:
+        question.metadata.__dict__["_created_at"], question.metadata.__dict__["_ttl"] = times
+        reply = device.answer(question)
+        assert outcome(reply) == "MALFORMED_REQUEST"
+        assert (reply.metadata.created_at, reply.metadata.ttl) == (0.0, 1e7)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from dprec.secure_aggregation.messages import KEYS_BYTES, SIGNATURE_BYTES, SIGNED_BYTES
@@ -58,30 +58,3 @@ def test_what_is_signed_is_the_round_the_number_and_every_byte() -> None:
         changed = bytearray(signed)
         changed[place] ^= 1
         assert PARTY.keys_in(bytes(changed), USER, ROUND) is None, place
-
-
-@pytest.mark.parametrize("size", [0, 1, KEYS_BYTES, SIGNED_BYTES - 1, SIGNED_BYTES + 1])
-def test_keys_of_another_size_are_refused(size: int) -> None:
-    assert PARTY.keys_in((PARTY.signed(KEYS, USER, ROUND) + b"\0")[:size], USER, ROUND) is None
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "",
-        "nonsense",
-        "ecdsa-sha2-nistp384 AAAA",
-        line(ec.derive_private_key(5, ec.SECP256R1()).public_key()),
-        line(ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()),
-    ],
-)
-def test_nobody_signs_with_a_line_that_is_no_key_of_the_curve(key: str) -> None:
-    party = replace(PARTY, directory=Directory((DIRECTORY.keys[0], key)))
-    assert party.keys_in(party.signed(KEYS, USER, ROUND), USER, ROUND) is None
-
-
-def test_a_directory_comes_back_and_has_a_digest_of_its_own() -> None:
-    assert Directory.read(DIRECTORY.text) == DIRECTORY
-    assert [bool(key) for key in DIRECTORY.keys] == [True, True, False]
-    swapped = Directory((DIRECTORY.keys[1], DIRECTORY.keys[0], ""))
-    assert swapped.digest != DIRECTORY.digest

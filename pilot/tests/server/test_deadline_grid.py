@@ -8,7 +8,7 @@ from flwr.common.constant import ErrorCode
 
 from dprec.exchange import REPLY, REPORT, Reports
 from dprec_pilot.server import deadline_grid
-from dprec_pilot.server.deadline_grid import DeadlineGrid, Patience, marked_late
+from dprec_pilot.server.deadline_grid import DeadlineGrid, Patience
 from simulation.engine.grids import LocalGrid, stamped
 from strategies.roster import reply_record
 
@@ -133,69 +133,18 @@ def test_a_device_is_asked_when_it_comes_and_not_after_the_deadline(clock: Clock
     assert clock.now - 1000 < DEADLINE + 10
 
 
-def test_a_round_ends_when_everybody_has_answered(clock: Clock) -> None:
-    grid = SuperLinkGrid(clock, lambda node, now: True)
-    question = Message(RecordDict(), PUNCTUAL, REPORT)
-    assert len(list(DeadlineGrid(grid, PATIENCE).send_and_receive([question]))) == 1
-    assert clock.now - 1000 < 2
-
-
-def test_a_late_reply_without_reports_to_mark_is_dropped(clock: Clock) -> None:
-    question = stamped(Message(RecordDict(), PUNCTUAL, REPORT))
-    total = ConfigRecord({"first": 0, "total": b""})
-    assert marked_late(Message(RecordDict({REPLY: total}), reply_to=question)) == []
-    refused = Message(Error(105, "BUDGET_SPENT"), reply_to=question)
-    assert marked_late(refused) == [refused]
-
-
-def quorum_of(quorum: float, clock: Clock, comes: dict[int, float]) -> tuple[set[int], float]:
-    """Return who answers a round with a quorum, given when devices come, and how long it lasts."""
-    grid = SuperLinkGrid(clock, lambda node, now: now >= comes.get(node, 0.0))
-    patience = Patience(DEADLINE, GRACE, quorum=quorum)
-    return set(ask(DeadlineGrid(grid, patience))), clock.now - 1000
-
-
-@pytest.mark.parametrize("quorum", [0.5, 0.6, 3, 2.0])
-def test_a_round_ends_with_its_quorum_when_nobody_else_is_online(clock: Clock, quorum: float) -> None:
-    answered, lasted = quorum_of(quorum, clock, {LATE: 1e9, SILENT: 1e9})
-    # The slow one is waited for: it is online, and may answer.
-    assert answered == {PUNCTUAL, SLOW, LOST}
-    assert SECONDS[SLOW] <= lasted < SECONDS[SLOW] + 5
-
-
-@pytest.mark.parametrize("quorum", [0.61, 4, 100.0, 1.0])
-def test_a_round_without_its_quorum_lasts_until_the_deadline(clock: Clock, quorum: float) -> None:
-    answered, lasted = quorum_of(quorum, clock, {LATE: 1e9, SILENT: 1e9})
-    assert answered == {PUNCTUAL, SLOW, LOST}
-    assert DEADLINE <= lasted < DEADLINE + 10
-
-
-def test_a_device_that_is_online_is_waited_for_whatever_the_quorum(clock: Clock) -> None:
-    answered, lasted = quorum_of(0.2, clock, {})
-    assert answered == {PUNCTUAL, SLOW, LATE, LOST}
-    assert lasted > DEADLINE + GRACE
-
-
-def test_a_device_that_comes_before_the_quorum_is_reached_is_asked(clock: Clock) -> None:
-    answered, lasted = quorum_of(3, clock, {LOST: 80.0, LATE: 1e9, SILENT: 1e9})
-    assert answered == {PUNCTUAL, SLOW, LOST}
-    assert lasted < DEADLINE
-
-
-def test_answers_from_before_count_towards_a_quorum(clock: Clock) -> None:
-    grid = SuperLinkGrid(clock, lambda node, now: node == PUNCTUAL)
-    reaching = DeadlineGrid(grid, Patience(DEADLINE, GRACE, quorum=0.5))
-    questions = [Message(RecordDict(), node, REPORT) for node in (PUNCTUAL, SILENT)]
-    assert len(reaching.ask(questions, answered=2)) == 1
-    assert clock.now - 1000 < 5
-
-
 @pytest.mark.parametrize(
-    ("quorum", "asked", "needed"),
-    [(1.0, 7, 7), (0.7, 10, 7), (0.7, 11, 8), (0.01, 5, 1), (3, 5, 3), (9, 5, 5), (2.0, 1, 1)],
+    ("quorum", "lasts"),
+    [*((given, SLOW) for given in (0.5, 0.6, 3)), *((given, None) for given in (0.61, 4))],
 )
-def test_a_quorum_is_a_share_or_a_number(quorum: float, asked: int, needed: int) -> None:
-    assert Patience(DEADLINE, GRACE, quorum=quorum).needed(asked) == needed
+def test_a_round_ends_with_its_quorum_when_nobody_else_is_online(
+    clock: Clock, quorum: float, lasts: int | None
+) -> None:
+    """The slow one is waited for: it is online, and may answer. Without its quorum, the deadline is."""
+    grid = SuperLinkGrid(clock, lambda node, now: node not in (LATE, SILENT))
+    assert set(ask(DeadlineGrid(grid, Patience(DEADLINE, GRACE, quorum=quorum)))) == {PUNCTUAL, SLOW, LOST}
+    expected = DEADLINE if lasts is None else SECONDS[lasts]
+    assert expected <= clock.now - 1000 < expected + 5
 
 
 class ForgetfulGrid(SuperLinkGrid):
@@ -227,11 +176,3 @@ def test_a_device_that_has_lost_its_question_is_asked_again(clock: Clock, also_f
     assert len(asked) == 3
     assert 10 <= asked[1] < 12 < asked[1] + 20 <= asked[2] < asked[1] + 22
     assert all(at + message.metadata.ttl == pytest.approx(DEADLINE + GRACE) for at, message in grid.sent)
-
-
-def test_nobody_is_asked_again_after_the_deadline(clock: Clock) -> None:
-    grid = ForgetfulGrid(clock, 100)
-    DeadlineGrid(grid, Patience(DEADLINE, GRACE, ask_again=101.0)).ask(
-        [Message(RecordDict(), PUNCTUAL, REPORT)]
-    )
-    assert [at for at, _ in grid.sent] == [0.0]

@@ -10,10 +10,10 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from dprec_pilot.server import deadline_grid
-from dprec_pilot.server.journal import UNDELIVERED, forget
+from dprec_pilot.server.journal import UNDELIVERED
 from dprec_pilot.server.server_folder import ServerFolder
 from dprec_pilot.server.serving import resume, serve
-from pilot.tests.server.pilots import BLP, PG, USERS, grid_of, pilot
+from pilot.tests.make import BLP, PG, USERS, folders_of, grid_of, pilot
 from pilot.tests.server.test_deadline_grid import Clock
 from simulation.engine.grids import WaitingGrid
 from tests.refusals import refused_at
@@ -41,15 +41,12 @@ class LeavingGrid(WaitingGrid):
 
 
 def predictions(server: ServerFolder) -> list[bytes | None]:
-    files = [folder / "predictions.csv" for folder in sorted((server.path.parent / "devices").iterdir())]
+    files = [device.predictions_file for device in folders_of(server)]
     return [file.read_bytes() if file.exists() else None for file in files]
 
 
 def ledgers(server: ServerFolder) -> list[str]:
-    return [
-        (folder / "ledger.jsonl").read_text() if (folder / "ledger.jsonl").exists() else ""
-        for folder in sorted((server.path.parent / "devices").iterdir())
-    ]
+    return [device.ledger_file.read_text() for device in folders_of(server)]
 
 
 @pytest.fixture(autouse=True)
@@ -109,44 +106,16 @@ def test_who_comes_back_gets_what_the_others_have(tmp_path: Path, values: dict[s
     assert {path.name: path.read_bytes() for path in output.iterdir()} == files
 
 
-def test_who_never_took_part_pays_nothing_for_a_table(tmp_path: Path) -> None:
-    _, server = pilot(PG, tmp_path / "pilot")
-    short(server)
-    left(server, tmp_path / "out", never=[4])
-    resume(grid_of(server), server, tmp_path / "out")
-    assert all(own is not None for own in predictions(server))
-    assert ledgers(server)[4] == ""
-    assert not (tmp_path / "out" / UNDELIVERED).exists()
-
-
-def test_what_is_not_delivered_is_forgotten_if_asked_for(tmp_path: Path) -> None:
+def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     _, server = pilot(BLP, tmp_path / "pilot")
-    short(server)
-    left(server, tmp_path / "out")
-    assert forget(tmp_path / "out") == len(AWAY)
+    serve(grid_of(server), server, tmp_path / "out")
     assert not (tmp_path / "out" / UNDELIVERED).exists()
-    assert forget(tmp_path / "out") == 0
-    resume(grid_of(server), server, tmp_path / "out")
-    assert [user for user, own in enumerate(predictions(server)) if own is None] == sorted(AWAY)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+    grid, entry = grid_of(server), '"group": "", "content": "", "nodes"'
+    for text in (
         *("", "[", "{}", "[1]"),
-        '[{"message_type": "train", "group": "", "content": "", "nodes": []}]',
-        '[{"message_type": "query.deliver", "group": "", "content": "", "nodes": [Infinity]}]',
-    ],
-)
-def test_a_file_that_was_changed_is_refused(tmp_path: Path, text: str) -> None:
-    _, server = pilot(BLP, tmp_path / "pilot")
-    serve(grid_of(server), server, tmp_path / "out")
-    (tmp_path / "out" / UNDELIVERED).write_text(text)
-    with refused_at(UNDELIVERED):
-        resume(grid_of(server), server, tmp_path / "out")
-
-
-def test_a_run_that_everybody_has_heard_of_keeps_nothing(tmp_path: Path) -> None:
-    _, server = pilot(BLP, tmp_path / "pilot")
-    serve(grid_of(server), server, tmp_path / "out")
-    assert not (tmp_path / "out" / UNDELIVERED).exists()
+        f'[{{"message_type": "train", {entry}: []}}]',
+        f'[{{"message_type": "query.deliver", {entry}: [Infinity]}}]',
+    ):
+        (tmp_path / "out" / UNDELIVERED).write_text(text)
+        with refused_at(UNDELIVERED):
+            resume(grid, server, tmp_path / "out")

@@ -1,28 +1,92 @@
 """Who takes part: invited, admitted, enrolled, given other keys, removed; and what the operator is told."""
 
-import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+    load_ssh_public_key,
+)
+from flwr.proto.control_pb2 import ListNodesResponse, RegisterNodeResponse, UnregisterNodeResponse
+from flwr.proto.node_pb2 import NodeInfo
 
 from dprec.errors import InputError, RunError
 from dprec_pilot.device.node_key import NodeKeyPair, PublicLine, new_node_key
-from dprec_pilot.server import enrolling
+from dprec_pilot.server import superlink
 from dprec_pilot.server.certificates import Authority
 from dprec_pilot.server.enrolling import admit, enrol, invite, remove
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, read_enrolment, write_enrolment
-from pilot.tests.device.test_fleet import Listener, dated
-from pilot.tests.server.control import FIRST_NODE, FakeControl, installed, pem
 from tests.refusals import refused_at
 
 SUPERLINK = "127.0.0.1:8000"
+FIRST_NODE = 100
+
+
+def pem(key: str) -> bytes:
+    public = load_ssh_public_key(key.encode())
+    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+@dataclass
+class FakeControl:
+    """A SuperLink's registry."""
+
+    nodes: list[NodeInfo] = field(default_factory=list)
+    fails_after: int | None = None
+    """Registrations after which it is gone."""
+
+    def ListNodes(self, request: Any) -> ListNodesResponse:  # noqa: N802
+        return ListNodesResponse(nodes_info=self.nodes)
+
+    def RegisterNode(self, request: Any) -> RegisterNodeResponse:  # noqa: N802
+        if self.fails_after is not None and len(self.nodes) >= self.fails_after:
+            raise httpx.ReadError("gone")
+        if request.public_key in {node.public_key for node in self.nodes}:
+            raise _status(412, '{"code": 23, "detail": "Public key already in use."}')
+        node = NodeInfo(
+            node_id=FIRST_NODE + len(self.nodes), public_key=request.public_key, status="registered"
+        )
+        self.nodes.append(node)
+        return RegisterNodeResponse(node_id=node.node_id)
+
+    def UnregisterNode(self, request: Any) -> UnregisterNodeResponse:  # noqa: N802
+        with suppress(StopIteration):
+            found = next(
+                node
+                for node in self.nodes
+                if node.node_id == request.node_id and node.status != "unregistered"
+            )
+            found.status = "unregistered"
+            return UnregisterNodeResponse()
+        raise _status(404, '{"code": 24, "detail": "Node ID not found for account."}')
+
+    def status_of(self, key: str) -> str | None:
+        """Return Flower's word for a key; None of one that it has never seen."""
+        return next((node.status for node in self.nodes if node.public_key == pem(key)), None)
+
+    def close(self) -> None: ...
+
+
+def _status(status: int, body: str) -> httpx.HTTPStatusError:
+    request = httpx.Request("POST", "https://superlink.test/v1/control")
+    return httpx.HTTPStatusError(
+        "refused", request=request, response=httpx.Response(status, text=body, request=request)
+    )
 
 
 @pytest.fixture
 def control(monkeypatch: pytest.MonkeyPatch) -> FakeControl:
-    return installed(monkeypatch)
+    """Let every SuperLink be a new one of these."""
+    made = FakeControl()
+    monkeypatch.setattr(superlink.ControlHttpClient, "from_server_address", lambda **_: made)
+    return made
 
 
 @pytest.fixture
@@ -62,17 +126,6 @@ def test_numbers_are_positions_and_are_given_once(server: ServerFolder) -> None:
     assert listed(server) == before
 
 
-def test_nobody_joins_where_devices_mask_together(server: ServerFolder) -> None:
-    line = PublicLine(0, new_node_key().public).text
-    (server.path / "directory.txt").write_text("")
-    before = listed(server)
-    with refused_at(str(server.path)):
-        invite(server, ["dee"])
-    with refused_at(str(server.path)):
-        admit(server, [("LINE", line)])
-    assert listed(server) == before
-
-
 def test_admitted_devices_are_enrolled_and_others_may_follow(
     server: ServerFolder, control: FakeControl
 ) -> None:
@@ -86,14 +139,6 @@ def test_admitted_devices_are_enrolled_and_others_may_follow(
     assert [each.public_key for each in listed(server)] == [first.public, second.public, third.public]
     assert [each.node_id for each in listed(server)] == [FIRST_NODE, FIRST_NODE + 2, FIRST_NODE + 1]
     assert len(control.nodes) == 3
-
-
-def test_a_line_that_comes_twice_changes_nothing(server: ServerFolder, control: FakeControl) -> None:
-    (key,) = admitted(server, 1)
-    enrol(server, SUPERLINK)
-    before = listed(server)
-    assert admit(server, [("LINE", PublicLine(1, key.public).text)]) == ["bob, the 2nd"]
-    assert listed(server) == before
 
 
 def test_lines_that_may_not_be_admitted_are_named_and_none_is(server: ServerFolder) -> None:
@@ -153,35 +198,6 @@ def test_a_key_that_was_unregistered_is_named_and_the_others_are_enrolled(
     assert [control.status_of(key.public) for key in (second, third, later)] == ["registered"] * 3
 
 
-def test_a_key_that_the_superlink_refuses_is_named_with_its_reason(
-    server: ServerFolder, control: FakeControl
-) -> None:
-    keys = admitted(server, 0, 1)
-    control.refused = {pem(keys[1].public)}
-    with pytest.raises(RunError, match=r"enrolment\.csv:3: user bob, the 2nd: .*Public key already in use"):
-        enrol(server, SUPERLINK)
-    assert [each.node_id for each in listed(server)] == [FIRST_NODE, None, None]
-
-
-def test_a_key_that_is_none_is_named(server: ServerFolder, control: FakeControl) -> None:
-    (key,) = admitted(server, 0)
-    enrolled = listed(server)
-    write_enrolment(server.enrolment_file, [enrolled[0], Enrolled("bob", "no key"), enrolled[2]])
-    with pytest.raises(RunError, match=r"enrolment\.csv:3: user bob: its public key is none"):
-        enrol(server, SUPERLINK)
-    assert control.status_of(key.public) == "registered"
-    remove(server, SUPERLINK, "bob")
-    assert enrol(server, SUPERLINK) == 1
-
-
-def test_many_refusals_are_counted_and_some_are_named(server: ServerFolder, control: FakeControl) -> None:
-    write_enrolment(server.enrolment_file, [Enrolled(f"u{user}", f"junk {user}") for user in range(9)])
-    with pytest.raises(RunError, match="9 of 9 devices") as caught:
-        enrol(server, SUPERLINK)
-    assert str(caught.value).count("enrolment.csv:") == 5
-    assert str(caught.value).endswith("; and 4 more")
-
-
 def test_what_was_registered_is_written_down_when_the_superlink_goes(
     server: ServerFolder, control: FakeControl
 ) -> None:
@@ -211,63 +227,22 @@ def test_a_removed_device_is_known_no_longer_and_its_number_is_not_given_again(
     assert enrol(server, SUPERLINK) == 2
 
 
-def test_a_device_that_was_admitted_and_not_enrolled_can_be_removed(
-    server: ServerFolder, control: FakeControl
-) -> None:
-    (key,) = admitted(server, 1)
-    remove(server, SUPERLINK, "bob, the 2nd")
-    assert control.status_of(key.public) is None
-    assert listed(server)[1] == Enrolled("bob, the 2nd", None)
-
-
-def test_removing_again_after_a_crash_ends_it(server: ServerFolder, control: FakeControl) -> None:
-    admitted(server, 0)
-    enrol(server, SUPERLINK)
-    enrolled = listed(server)
-    remove(server, SUPERLINK, "ann")
-    write_enrolment(server.enrolment_file, enrolled)
-    remove(server, SUPERLINK, "ann")
-    assert listed(server)[0] == Enrolled("ann", None)
-
-
-def test_two_changes_at_once_are_made_one_after_the_other(
-    server: ServerFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read, inside, go_on = enrolling.read_enrolment, threading.Event(), threading.Event()
-    calls = iter(range(9))
-
-    def slowly(path: Path) -> list[Enrolled]:
-        enrolled = read(path)
-        if next(calls) == 1:
-            inside.set()
-            go_on.wait(9)
-        return enrolled
-
-    monkeypatch.setattr(enrolling, "read_enrolment", slowly)
-    threads = [threading.Thread(target=invite, args=(server, [name])) for name in ("dee", "eve")]
-    threads[0].start()
-    assert inside.wait(9)
-    threads[1].start()
-    go_on.set()
-    for thread in threads:
-        thread.join(9)
-    assert [each.user for each in listed(server)[3:]] == ["dee", "eve"]
-
-
-def test_a_folder_that_is_no_servers_is_left_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"enrolment\.csv: No such file"):
-        invite(ServerFolder(tmp_path), ["ann"])
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_operator_reads_what_is_wrong_with_the_certificate(
-    server: ServerFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    admitted(server, 0)
-    authority = Authority.new(3650)
-    (tmp_path / "ca.crt").write_bytes(authority.issued.certificate)
-    with dated(monkeypatch, -100.0):
-        listener = Listener(tmp_path, authority.issue(["127.0.0.1"], 1))
-    with pytest.raises(RunError, match="certificate has expired; dprec-pilot renew"):
-        enrol(server, listener.address)
-    listener.close()
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", ":1: nothing"),
+        ("user,node_id\n", ":1: user,node_id"),
+        ("user,public_key,node_id\nu1,k\n", ":2: u1,k"),
+        ("user,public_key,node_id\nu1,k,1\n", ":2: node 1"),
+        ("user,public_key,node_id\nu1,k,18446744073709551616\n", ":2: node 1844"),
+        ("user,public_key,node_id\nu1,k,7\nu2,k,8\n", ":3: k again"),
+        ("user,public_key,node_id\nu1,k,7\nu2,l,7\n", ":3: node 7 again"),
+        ("user,public_key,node_id\nu1,,\nu1,,\n", ":3: user u1 again"),
+    ],
+)
+def test_what_is_no_list_is_refused(tmp_path: Path, text: str, line: str) -> None:
+    path = tmp_path / "enrolment.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as refused:
+        read_enrolment(path)
+    assert f"{path}{line}" in str(refused.value)

@@ -1,9 +1,6 @@
 """A run whose server is killed, wherever, and that is resumed: nothing is lost, and nobody pays twice."""
 
-import errno
 import json
-import math
-import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,14 +14,12 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
 
-from dprec.errors import RunError
 from dprec_pilot import files
 from dprec_pilot.server import journal
 from dprec_pilot.server.journal import JOURNAL
-from dprec_pilot.server.server_folder import Enrolled, ServerFolder, write_enrolment
+from dprec_pilot.server.server_folder import Enrolled, ServerFolder
 from dprec_pilot.server.serving import resume, serve
-from pilot.tests.device.devices import DeviceGrid, key_of
-from pilot.tests.server.pilots import BLP, GRAM_LOCAL, GRAM_SECURE, PG, USERS, WEEKLY, grid_of, pilot
+from pilot.tests.make import BLP, GRAM_LOCAL, PG, USERS, DeviceGrid, folders_of, grid_of, key_of, pilot
 from simulation.engine.grids import WaitingGrid
 from simulation.storage.run_files import read_run
 from tests.refusals import refused_at
@@ -32,8 +27,8 @@ from tests.refusals import refused_at
 FLOWERS = count(1000)
 """Numbers of further runs of Flower."""
 
-
 KEYS = [count(1)]
+"""Of the runs of a server, from its first."""
 
 
 class Killed(BaseException):
@@ -112,14 +107,11 @@ def outcome(server: ServerFolder, output: Path) -> dict[str, Any]:
     }
     with np.load(output / "ledger.npz") as ledger:
         found |= {name: ledger[name].tobytes() for name in ledger.files}
-    for device in sorted((server.path.parent / "devices").iterdir()):
-        predictions = device / "predictions.csv"
-        found[f"{device.name} predicts"] = predictions.read_bytes() if predictions.exists() else None
-        charges = [json.loads(line) for line in (device / "ledger.jsonl").read_text().splitlines()]
-        ignored = ("time", "chain")
-        found[f"{device.name} paid"] = [
-            {key: value for key, value in charge.items() if key not in ignored} for charge in charges
-        ]
+    for user, device in enumerate(folders_of(server)):
+        predictions = device.predictions_file
+        charges = [json.loads(line) for line in device.ledger_file.read_text().splitlines()]
+        paid = [{**charge, "time": None, "chain": None} for charge in charges]
+        found[f"user {user}"] = predictions.read_bytes() if predictions.exists() else None, paid
     return found
 
 
@@ -128,33 +120,6 @@ def undisturbed(server: ServerFolder, output: Path) -> tuple[dict[str, Any], int
     grid = FragileGrid(restarted(server), 0)
     go_on(grid, server, output)
     return outcome(server, output), -grid.left
-
-
-@pytest.mark.usefixtures("keys")
-@pytest.mark.parametrize(
-    "values",
-    [PG, WEEKLY, pytest.param(GRAM_SECURE, marks=pytest.mark.thorough)],
-    ids=lambda values: values["name"],
-)
-def test_a_server_that_is_killed_again_and_again_ends_as_if_it_had_not(
-    tmp_path: Path, values: dict[str, Any]
-) -> None:
-    calm, disturbed = copies(values, tmp_path, 2)
-    expected, boundaries = undisturbed(calm, tmp_path / "calm")
-    output, kills, at = tmp_path / "disturbed", 0, 1
-    while True:
-        grid = FragileGrid(restarted(disturbed), at)
-        try:
-            go_on(grid, disturbed, output)
-        except Killed:
-            # The first boundary after a restart is that of the first exchange which has not ended.
-            kills, at = kills + 1, at % 6 + 1
-            assert (output / JOURNAL).stat().st_mode & 0o777 == 0o600
-            assert kills < 4 * boundaries
-        else:
-            break
-    assert kills >= boundaries / 2
-    assert outcome(disturbed, output) == expected
 
 
 @pytest.mark.thorough
@@ -256,103 +221,6 @@ def test_a_journal_that_was_changed_is_refused(
     with refused_at(f"{JOURNAL}{where}"):
         resume(restarted(server), server, output)
     assert (output / JOURNAL).read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    "said",
-    [{"reached": ["x"]}, {"reached": [math.inf]}, {"asks": 1, "more": 2}, {"replies": ["AAA"]}, {"other": 1}],
-)
-def test_a_line_that_no_journal_has_is_refused(
-    cut_off: tuple[ServerFolder, Path], said: dict[str, Any]
-) -> None:
-    server, output = cut_off
-    lines = lines_of(output)[:2]
-    chain = files.Chain(output / JOURNAL, digest=json.loads(lines[-1])["chain"])
-    (output / JOURNAL).write_text("".join([*lines, chain.line(said).decode()]))
-    with refused_at(f"{JOURNAL}:3"):
-        resume(restarted(server), server, output)
-
-
-def test_another_question_than_was_asked_is_refused(cut_off: tuple[ServerFolder, Path]) -> None:
-    server, output = cut_off
-    lines = lines_of(output)
-    chain = files.Chain(output / JOURNAL, digest=json.loads(lines[0])["chain"])
-    (output / JOURNAL).write_text(lines[0] + chain.line({"asks": "0" * 64}).decode())
-    with refused_at(JOURNAL) as caught:
-        resume(restarted(server), server, output)
-    assert caught.value.found == "question 1 is not the one that was asked"
-
-
-def test_a_run_is_resumed_with_those_who_took_part_when_it_began(
-    cut_off: tuple[ServerFolder, Path],
-) -> None:
-    server, output = cut_off
-    grid = restarted(server)
-    write_enrolment(server.enrolment_file, [Enrolled("later", None), *server.enrolled()])
-    resume(grid, server, output)
-    assert read_run(output).summary.dataset.users == USERS
-
-
-def test_a_directory_that_holds_something_is_no_new_run(cut_off: tuple[ServerFolder, Path]) -> None:
-    server, output = cut_off
-    grid = restarted(server)
-    with refused_at("out"):
-        serve(grid, server, output)
-    (output.parent / "other").mkdir()
-    (output.parent / "other" / "notes").write_text("")
-    with refused_at("other"):
-        serve(grid, server, output.parent / "other")
-    with refused_at("other"):
-        resume(grid, server, output.parent / "other")
-
-
-def test_a_run_of_another_folder_is_refused(cut_off: tuple[ServerFolder, Path], tmp_path: Path) -> None:
-    _, output = cut_off
-    _, other = pilot({**BLP, "seed": 2}, tmp_path / "other")
-    with refused_at("config.yaml: seed"):
-        resume(restarted(other), other, output)
-    (output / "config.yaml").write_text((other.path / "config.yaml").read_text())
-    with refused_at(JOURNAL):
-        resume(restarted(other), other, output)
-
-
-def test_a_run_that_goes_on_is_not_resumed(
-    cut_off: tuple[ServerFolder, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server, output = cut_off
-    monkeypatch.setattr(journal, "_LEAVING_SECONDS", 0.0)
-    known = server.deployment
-    with (
-        journal.Journal.opened(output / JOURNAL, known.fingerprint, []),
-        refused_at(JOURNAL),
-    ):
-        resume(restarted(server), server, output)
-
-
-def test_a_run_that_was_killed_before_it_asked_anything_begins_again(tmp_path: Path) -> None:
-    _, server = pilot(BLP, tmp_path / "pilot")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "config.yaml").write_text((server.path / "config.yaml").read_text())
-    for cut in ("", '{"began": {"run": "AA'):
-        (tmp_path / "out" / JOURNAL).write_text(cut)
-    resume(restarted(server), server, tmp_path / "out")
-    assert read_run(tmp_path / "out").rounds[0].replies == USERS
-
-
-def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(
-    cut_off: tuple[ServerFolder, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server, output = cut_off
-    with monkeypatch.context() as full:
-
-        def refuse(path: Path, line: bytes, *, after: int) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-
-        full.setattr(files, "append_durably", refuse)
-        with pytest.raises(RunError, match=JOURNAL):
-            resume(restarted(server), server, output)
-    resume(restarted(server), server, output)
-    assert read_run(output).rounds[0].replies == USERS
 
 
 def test_a_journal_goes_on_under_its_own_protocol_alone(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pilot.tests.server.pilots import BLP, pilot
+from pilot.tests.make import BLP, pilot
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -38,10 +38,3 @@ def test_nothing_of_a_pilot_is_added_whole_or_in_parts(work_tree: Path) -> None:
         shutil.move(work_tree / "some" / "pilot" / part, work_tree / Path(part).name)
     assert (work_tree / "000000" / "secret.key").exists()
     assert added(work_tree) == ["notes.txt"]
-
-
-def test_the_names_would_be_added_if_nothing_ignored_them(work_tree: Path) -> None:
-    pilot(BLP, work_tree / "pilot", devices=2)
-    for path in (work_tree / "pilot").rglob(".gitignore"):
-        path.unlink()
-    assert {"pilot/authority/ca.key", "pilot/devices/000000/secret.key"} <= set(added(work_tree))

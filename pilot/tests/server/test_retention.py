@@ -1,12 +1,10 @@
 """What a SuperLink has deleted is in none of its files any longer."""
 
-import os
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from dprec.errors import RunError
 from dprec_pilot.server import retention
 
 REPORT = b"a report that nobody is to find" * 300
@@ -56,42 +54,3 @@ def test_a_run_that_goes_on_keeps_its_messages(database: Path) -> None:
     assert found(database)
     assert retention.clean(database, lambda: delete(database))
     assert found(database) == set()
-
-
-def test_a_database_in_use_is_left_as_it_is_in_one_line(
-    database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(retention, "_BUSY_SECONDS", 0.01)
-    CONNECTIONS[database].execute("BEGIN IMMEDIATE")
-    with pytest.raises(RunError, match=r"superlink\.db: database is locked"):
-        retention.forget(database)
-
-
-def test_it_is_cleaned_once_for_each_run_that_ends_and_when_the_superlink_is_gone(
-    database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The keeper lives for five looks; it cannot be asked in the first, and in the third another run ends."""
-    looks, asked, said = [0], list[int](), list[str]()
-
-    def slept(seconds: float) -> None:
-        looks[0] += 1
-        if looks[0] == 3:
-            CONNECTIONS[database].execute("INSERT INTO task VALUES ('2026-01-02')")
-            CONNECTIONS[database].commit()
-
-    def deleted() -> None:
-        asked.append(looks[0])
-        if looks[0] == 1:
-            raise RunError("the SuperLink cannot be reached")
-        delete(database)
-
-    monkeypatch.setattr(retention.time, "sleep", slept)
-    monkeypatch.setattr(os, "getppid", lambda: 7 if looks[0] < 5 else 1)
-    retention.keep_clean(database, deleted, 10.0, said.append)
-    assert asked == [1, 2, 3]
-    assert said == ["the SuperLink cannot be reached"]
-    assert found(database) == set()
-
-
-def test_nothing_to_clean_is_clean(tmp_path: Path) -> None:
-    assert retention.clean(tmp_path / "superlink.db", lambda: None)

@@ -1,110 +1,71 @@
-"""What is told of a run while it goes on, and after it has failed."""
+"""What is told of a run and of its devices, while it goes on and after it has ended."""
 
 import json
-import pickle
 import stat
-import sys
+from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from flwr.app import Message
 
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError
 from dprec_pilot.server.run_log import (
     ENDED,
     FAILED,
     RUN_LOG,
     STOPPED,
     followed,
-    handled_by,
     how_it_ended,
 )
-from dprec_pilot.server.server_folder import write_enrolment
+from dprec_pilot.server.server_folder import Enrolled, ServerFolder, write_enrolment
 from dprec_pilot.server.serving import serve
-from pilot.tests.device.devices import DeviceGrid
-from pilot.tests.server.pilots import BLP, PG, USERS, grid_of, pilot
+from dprec_pilot.server.status import InRun, status_of
+from dprec_pilot.server.superlink import NodeSeen
+from pilot.tests.make import PG, USERS, folders_of, grid_of, pilot
+from pilot.tests.test_console import typed
 from simulation.storage.exchanges import EXCHANGES, read_exchanges
-from simulation.storage.run_files import parse_rounds
-from strategies.participation import NoReportError, RoundRecord
-
-EVERYBODY = tuple(str(user) for user in range(1, USERS + 1))
 
 
-def spend(devices: Path, *users: int) -> None:
-    """Leave devices nothing to spend."""
-    for user in users:
-        path = devices / f"{user:06d}" / "device.json"
-        path.write_text(path.read_text().replace('"runs": 1', '"runs": 0'))
-
-
-def test_rounds_and_questions_are_told_as_they_happen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, server = pilot(PG, tmp_path / "pilot")
-    spend(tmp_path / "pilot" / "devices", 1)
-    grid, seen = grid_of(server), list[tuple[int, int]]()
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> ServerFolder:
+    """Return the folder of a pilot after a run that one device refused, one missed, and one cannot join."""
+    _, server = pilot(PG, tmp_path_factory.mktemp("pilots") / "pilot")
+    options, run, seen = folders_of(server)[1].options_file, server.path / "runs" / "7", []
+    options.write_text(options.read_text().replace('"runs": 1', '"runs": 0'))
+    grid = grid_of(server)
     enrolled = server.enrolled()
     enrolled[2] = replace(enrolled[2], node_id=None)
-    write_enrolment(server.enrolment_file, enrolled)
-    ask = DeviceGrid.push_messages
+    write_enrolment(server.enrolment_file, [*enrolled, Enrolled("later", None)])
+    ask = grid.push_messages
 
-    def asked(self: DeviceGrid, messages: list[Message]) -> object:
-        rounds = tmp_path / "out" / "rounds.jsonl"
-        seen.append(
-            (
-                len(read_exchanges(tmp_path / "out")),
-                len(rounds.read_text().splitlines()) if rounds.exists() else 0,
-            )
-        )
-        return ask(self, messages)
+    def asked(messages: Iterable[Message]) -> Iterable[str]:
+        rounds = run / "rounds.jsonl"
+        lines = rounds.read_text().splitlines() if rounds.exists() else []
+        seen.append((len(read_exchanges(run)), len(lines)))
+        return ask(messages)
 
-    monkeypatch.setattr(DeviceGrid, "push_messages", asked)
-    with handled_by(sys.stdout):
-        serve(grid, server, tmp_path / "out")
-    # Three rounds, and the delivery.
+    grid.push_messages = asked  # type: ignore[method-assign]
+    serve(grid, server, run)
+    # What was asked in three rounds was told before the next, and before the delivery.
     assert seen == [(0, 0), (1, 1), (2, 2), (3, 3)]
-    exchanges = read_exchanges(tmp_path / "out")
-    assert [(each.exchange, each.asks, each.round) for each in exchanges] == [
-        (1, "train", 1),
-        (2, "train", 2),
-        (3, "train", 3),
-        (4, "query.deliver", None),
-    ]
-    users = [each.user for each in enrolled]
-    for exchange in exchanges[:3]:
-        assert exchange.answered == (users[0], *users[3:])
+    return server
+
+
+def test_questions_are_told_with_who_answered_and_who_did_not(server: ServerFolder) -> None:
+    run, users = server.path / "runs" / "7", [each.user for each in server.enrolled()]
+    *rounds, delivery = read_exchanges(run)
+    assert [(each.asks, each.round) for each in rounds] == [("train", number) for number in (1, 2, 3)]
+    assert (delivery.exchange, delivery.asks, delivery.round) == (4, "query.deliver", None)
+    for exchange in rounds:
+        assert exchange.answered == (users[0], *users[3:USERS])
         assert exchange.refused == {"budget-spent": (users[1],)}
         assert exchange.absent == exchange.late == ()
-    assert exchanges[3].answered == (users[0], users[1], *users[3:])
-    log = (tmp_path / "out" / RUN_LOG).read_text()
-    assert capsys.readouterr().out == log
-    assert sum("round " in line for line in log.splitlines()) >= 3
-    assert (how_it_ended(tmp_path / "out") or "").startswith(ENDED)
+    assert delivery.answered == (*users[:2], *users[3:USERS])
+    assert sum("round " in line for line in (run / RUN_LOG).read_text().splitlines()) >= 3
     for name in (RUN_LOG, EXCHANGES):
-        assert stat.S_IMODE((tmp_path / "out" / name).stat().st_mode) == 0o600
-
-
-def test_a_run_that_nobody_answers_leaves_its_causes_and_its_reason_in_one_line(tmp_path: Path) -> None:
-    _, server = pilot(BLP, tmp_path / "pilot")
-    spend(tmp_path / "pilot" / "devices", *range(USERS))
-    with pytest.raises(NoReportError) as error:
-        serve(grid_of(server), server, tmp_path / "out")
-    (record,) = parse_rounds((tmp_path / "out" / "rounds.jsonl").read_text(), "rounds.jsonl")
-    assert record == error.value.record
-    assert (record.replies, record.causes) == (0, {"budget-spent": USERS})
-    (exchange,) = read_exchanges(tmp_path / "out")
-    assert len(exchange.refused["budget-spent"]) == USERS
-    ended = how_it_ended(tmp_path / "out") or ""
-    assert ended.startswith(FAILED)
-    assert ended.endswith(str(error.value))
-    assert not (tmp_path / "out" / "summary.json").exists()
-
-
-def test_the_reason_crosses_processes_with_its_round() -> None:
-    record = RoundRecord(1, 0, 5, None, 1, 2, 3, 4, 0.5, {"absent": 5})
-    again = pickle.loads(pickle.dumps(NoReportError("nobody", record)))
-    assert (type(again), str(again), again.record) == (NoReportError, "nobody", record)
+        assert stat.S_IMODE((run / name).stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize(
@@ -127,45 +88,36 @@ def test_whatever_ends_a_run_is_the_last_line(tmp_path: Path, error: BaseExcepti
     assert how_it_ended(tmp_path) == ended
 
 
-def test_a_run_that_is_resumed_adds_to_what_was_told(tmp_path: Path) -> None:
-    line = {
-        "exchange": 1,
-        "asks": "train",
-        "round": 1,
-        "began": "2026-01-01T00:00:00+00:00",
-        "seconds": 1.0,
-        "answered": ["a"],
-        "late": [],
-        "absent": [],
-        "refused": {},
-    }
-    (tmp_path / EXCHANGES).write_text(json.dumps(line) + "\n")
-    before = read_exchanges(tmp_path)
-    with followed(tmp_path, []) as log:
-        log.note(before[0].model_copy(update={"seconds": 9.0, "began": "later"}))
-        assert read_exchanges(tmp_path) == before
-        log.note(before[0].model_copy(update={"exchange": 2}))
-    assert [each.exchange for each in read_exchanges(tmp_path)] == [1, 2]
+def test_the_status_says_what_became_of_everybody(server: ServerFolder) -> None:
+    long_ago = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    first, second = (each.node_id or 0 for each in server.enrolled()[:2])
+    nodes = [NodeSeen(first, "online", long_ago), NodeSeen(second, "unregistered", None)]
+    status = status_of(server, nodes, "127.0.0.1:1")
+    users = status.users
+    assert (users[0].device, users[0].last_seen) == ("online", long_ago)
+    assert [users[user].device for user in (1, 2, USERS)] == ["unregistered", None, None]
+    assert [each.has_key for each in users] == [True] * USERS + [False]
+    spent = pytest.approx(1.6)
+    assert users[0].runs["7"] == InRun(answered=(1, 2, 3), received=1, epsilon_per_user=spent)
+    assert users[1].runs["7"] == InRun(refused={"budget-spent": (1, 2, 3)}, received=1, epsilon_per_user=0.0)
+    assert users[USERS].runs == {}
+    (run,) = status.runs
+    assert (run.name, run.questions, run.rounds, run.answers) == ("7", 4, 3, 3 * (USERS - 2))
+    assert run.causes["budget-spent"] == 3
+    assert run.state.startswith(ENDED)
+    assert datetime.fromisoformat(run.began or "") <= datetime.now(UTC)
 
 
-def test_damaged_lines_are_named(tmp_path: Path) -> None:
-    (tmp_path / EXCHANGES).write_text('{"exchange": 0}\n')
-    with pytest.raises(InputError, match=f"{EXCHANGES}, line 1"):
-        read_exchanges(tmp_path)
-
-
-def test_a_long_computation_tells_how_far_it_is_now_and_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr("dprec_pilot.server.run_log.time.monotonic", lambda: now[0])
-    with followed(tmp_path, []) as log:
-        for step in range(1, 31):
-            now[0] = float(step)
-            log.progress("completing", step, 30)
-    lines = (tmp_path / RUN_LOG).read_text().splitlines()
-    assert [line.rpartition("completing: ")[2] for line in lines[1:-1]] == [
-        "10 of 30",
-        "20 of 30",
-        "30 of 30",
-    ]
+def test_the_command_prints_a_table_or_json(server: ServerFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    assert typed("status", str(server.path)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert f"{USERS + 1} users, {USERS - 1} registered" in lines[0]
+    assert "3 rounds, 9 answers" in lines[1]
+    shown = {line.split()[0]: line for line in lines[2:] if line.strip()}
+    users = [each.user for each in server.enrolled()]
+    assert "answered 1-3, ε 1.6" in shown[users[0]]
+    assert "budget-spent 1-3" in shown[users[1]]
+    assert "no key" in shown["later"]
+    assert typed("status", str(server.path), "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["users"][1]["runs"]["7"]["refused"] == {"budget-spent": [1, 2, 3]}

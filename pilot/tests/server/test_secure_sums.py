@@ -13,21 +13,19 @@ from flwr.app import Error, Message
 from clients.faults import FaultOptions
 from dprec.errors import RunError
 from dprec.exchange import DELIVER, KEYS, SHARES, STATISTICS, UNMASK, SummedSetup
-from dprec.secure_aggregation import GraphSize, graph_size
+from dprec.secure_aggregation import graph_size
 from dprec.secure_aggregation.messages import SECRET_BYTES
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.ledger import most_lost
-from dprec_pilot.server.server_folder import ServerFolder, write_enrolment
+from dprec_pilot.server.server_folder import ServerFolder
 from dprec_pilot.server.serving import serve
-from pilot.tests.device.devices import DeviceGrid
-from pilot.tests.server.pilots import grid_of, pilot
+from pilot.tests.make import DeviceGrid, folders_of, grid_of, pilot
 from simulation import run
 from simulation.configuration.models import RunConfig
 from simulation.engine.grids import stamped
-from simulation.protocols.sums import SummedProtocol
 from simulation.result import RunResult
-from simulation.storage.exchanges import EXCHANGES, Exchange
+from simulation.storage.exchanges import EXCHANGES, read_exchanges
 from simulation.storage.run_files import RunFiles, read_run
 from tests.simulation.conftest import presets
 
@@ -40,7 +38,7 @@ ROUNDS = 8
 
 TRAFFIC = [
     *(f"{way}link_{what}_bytes" for way in ("up", "down") for what in ("payload", "message")),
-    *("messages", "epsilon_composed"),
+    *("messages", "epsilon_per_rating", "epsilon_per_user", "epsilon_composed"),
 ]
 THOROUGH = [
     pytest.param(name, marks=pytest.mark.thorough)
@@ -68,33 +66,37 @@ def secure(name: str, **aggregation: Any) -> dict[str, Any]:
 
 
 def check_same(deployed: RunFiles, simulated: RunResult) -> None:
+    """Check that a deployed run has sent, lost and learned what its simulation has."""
     for column in TRAFFIC:
-        assert np.array_equal(deployed.traffic[column], simulated.traffic[column]), column
+        # What has no end is written as nothing.
+        expected = np.where(np.isinf(simulated.traffic[column]), np.nan, simulated.traffic[column])
+        assert np.array_equal(deployed.traffic[column], expected, equal_nan=True), column
     for got, expected in zip(deployed.rounds, simulated.record.rounds, strict=True):
         assert replace(got, seconds=0.0) == replace(expected, seconds=0.0, accuracy=None)
     assert deployed.summary.completion_diagnostics == simulated.record.summary.completion_diagnostics
 
 
-def check_predictions(server: ServerFolder, simulated: RunResult, gone: tuple[int, ...] = ()) -> None:
+def check_predictions(
+    server: ServerFolder, simulated: RunResult, gone: tuple[int, ...] = (), sent: type = np.float64
+) -> None:
     """Check that devices have predicted, to the last bit, or ranked what the simulation says they do."""
     users = {str(user): place for place, user in enumerate(simulated.traffic["user"])}
     found: dict[tuple[int, str], tuple[float, int]] = {}
-    for user, folder in enumerate(sorted((server.path.parent / "devices").iterdir())):
-        if user in gone:
-            assert not (folder / "predictions.csv").exists()
-            continue
-        with (folder / "predictions.csv").open() as file:
-            for rank, row in enumerate(csv.DictReader(file), start=1):
-                found[user, row["item"]] = float(row["prediction"]), rank
+    for user, device in enumerate(folders_of(server)):
+        assert device.predictions_file.exists() is (user not in gone)
+        if user not in gone:
+            with device.predictions_file.open() as file:
+                for rank, row in enumerate(csv.DictReader(file), start=1):
+                    found[user, row["item"]] = float(row["prediction"]), rank
     columns, ranks = simulated.predictions, simulated.predictions.get("rank")
     cells = zip(columns["user"], columns["item"], columns["prediction"], strict=True)
-    assert len(columns["user"]) > USERS
+    assert len(found) >= len(columns["user"]) - len(gone) * LISTED > 0
     for place, (user, item, prediction) in enumerate(cells):
         if users[str(user)] in gone:
             continue
         value, rank = found.pop((users[str(user)], str(item)))
         if ranks is None:
-            assert np.clip(value, *simulated.record.summary.dataset.scale) == prediction
+            assert np.clip(value, *simulated.record.summary.dataset.scale) == sent(prediction)
         else:
             assert value == prediction
             assert rank == ranks[place] or (rank > LISTED and np.isnan(ranks[place]))
@@ -105,8 +107,7 @@ class Grid(DeviceGrid):
 
     def __init__(self, server: ServerFolder) -> None:
         grid_of(server)
-        paths = sorted((server.path.parent / "devices").iterdir())
-        self.devices = [Device(DeviceFolder(path), seeded=True) for path in paths]
+        self.devices = [Device(folder, seeded=True) for folder in folders_of(server)]
         super().__init__(self.devices)
         self.killed: set[int] = set()
         self.gone_from: dict[int, tuple[int, str]] = {}
@@ -130,22 +131,6 @@ class Grid(DeviceGrid):
 ORDER = [KEYS, SHARES, STATISTICS, UNMASK, DELIVER]
 
 
-def simulated_with(
-    config: RunConfig, server: ServerFolder, gone_from: dict[int, int], folder: Path
-) -> RunResult:
-    """Run the simulation without the reports of some users from some round on."""
-    users, lines = [each.user for each in server.enrolled()], []
-    for number in range(1, ROUNDS + 1):
-        gone = {users[user] for user, first in gone_from.items() if number >= first}
-        here = tuple(user for user in users if user not in gone)
-        times = {"began": "2026-01-01", "seconds": 0.0}
-        asked = {"exchange": number, "asks": STATISTICS, "round": number, **times}
-        heard = Exchange(**asked, answered=here, late=(), absent=tuple(gone), refused={})
-        lines.append(heard.model_dump_json() + "\n")
-    (folder / EXCHANGES).write_text("".join(lines))
-    return simulated_likewise(config, folder)
-
-
 def simulated_likewise(config: RunConfig, deployed: Path) -> RunResult:
     """Run the simulation with those who have reported in a deployed run."""
     simulation = replace(config.simulation, faults=FaultOptions(attendance=str(deployed)))
@@ -164,8 +149,8 @@ def test_secure_sums_are_those_of_the_simulation(tmp_path: Path, name: str) -> N
 
 def check_ledgers(server: ServerFolder) -> None:
     """Check that ledgers add up to the loss of all rounds, with one delta, within the limits of a run."""
-    for path in (server.path.parent / "devices").iterdir():
-        device = Device(DeviceFolder(path), seeded=True)
+    for folder in folders_of(server):
+        device = Device(folder, seeded=True)
         setup, charges, limits = device.folder.agreement.setup, device.charges, device.folder.options.limits
         assert isinstance(setup, SummedSetup)
         whole = most_lost(charges).per_user
@@ -173,17 +158,6 @@ def check_ledgers(server: ServerFolder) -> None:
         assert limits.per_user is not None
         assert 0 < whole <= limits.per_user
         assert sum(charge.delta for charge in charges) == setup.delta > 0
-
-
-@pytest.mark.parametrize("name", THOROUGH)
-def test_devices_killed_between_any_two_steps_go_on_where_they_were(tmp_path: Path, name: str) -> None:
-    config, server = pilot(secure(name), tmp_path / "pilot")
-    grid = Grid(server)
-    grid.killed = {3, 7}
-    serve(grid, server, tmp_path / "out")
-    simulated = run(config, page=False)
-    check_same(read_run(tmp_path / "out"), simulated)
-    check_predictions(server, simulated)
 
 
 @pytest.mark.parametrize("kind", [KEYS, SHARES, STATISTICS, UNMASK])
@@ -197,9 +171,8 @@ def test_devices_that_never_come_back_are_missing_from_the_sums_alone(
     serve(grid, server, tmp_path / "out")
     deployed = read_run(tmp_path / "out")
     simulated = simulated_likewise(config, tmp_path / "out")
-    first = 2 if kind == UNMASK else 1
-    again = simulated_with(config, server, {3: first, 7: first}, tmp_path)
-    assert simulated.record.summary.accuracy == again.record.summary.accuracy
+    gone = 1 if kind == UNMASK else 2
+    assert simulated.record.rounds[0].replies == USERS - 2 * (gone - 1)
     expected = simulated.record.summary
     assert deployed.summary.completion_diagnostics == expected.completion_diagnostics
     assert [record.replies for record in deployed.rounds] == [
@@ -227,15 +200,10 @@ def cut(said: bytes) -> bytes:
     return said[:-1]
 
 
-def changed(said: bytes) -> bytes:
-    return said[:-1] + bytes([said[-1] ^ 1])
-
-
 @pytest.mark.parametrize(
     ("kind", "lie"),
     [
         pytest.param(KEYS, cut, marks=pytest.mark.thorough),
-        pytest.param(KEYS, changed, marks=pytest.mark.thorough),
         pytest.param(SHARES, cut, marks=pytest.mark.thorough),
         pytest.param(SHARES, lambda said: bytes(len(said)), marks=pytest.mark.thorough),
         pytest.param(STATISTICS, cut, marks=pytest.mark.thorough),
@@ -248,46 +216,40 @@ def test_what_a_device_says_that_is_malformed_drops_it_out_of_the_sum(
     grid = Grid(server)
     grid.tampered[3, kind] = lie
     serve(grid, server, tmp_path / "out")
-    deployed, simulated = read_run(tmp_path / "out"), simulated_with(config, server, {3: 1}, tmp_path)
-    assert {tuple(record.causes.items()) for record in deployed.rounds} == {(("malformed", 1),)}
-    expected = simulated.record.summary.completion_diagnostics
-    assert deployed.summary.completion_diagnostics == expected
+    assert [record.causes for record in read_run(tmp_path / "out").rounds] == [{"malformed": 1}]
+    (exchange,) = (each for each in read_exchanges(tmp_path / "out") if each.asks == STATISTICS)
+    liar = server.enrolled()[3].user
+    here = tuple(user.user for user in server.enrolled() if user.user != liar)
+    heard = exchange.model_copy(update={"answered": here, "absent": (liar,), "refused": {}})
+    (tmp_path / EXCHANGES).write_text(heard.model_dump_json() + "\n")
+    simulated = simulated_likewise(config, tmp_path)
     check_predictions(server, simulated)
 
 
+def every_share_changed(said: bytes) -> bytes:
+    """Return shares of the field, none of which is the one that its device was given."""
+    starts = range(0, len(said), SECRET_BYTES)
+    return b"".join(bytes([said[at] ^ 1]) + said[at + 1 : at + SECRET_BYTES] for at in starts)
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize("lie", [cut, lambda said: b"\xff" * len(said), lambda said: bytes(len(said))])
-def test_shares_that_are_none_are_left_to_other_neighbours(
-    tmp_path: Path, lie: Callable[[bytes], bytes]
+@pytest.mark.parametrize("liar", [0, 11])
+def test_nothing_is_learned_from_wrong_shares_where_more_are_known_than_a_secret_needs(
+    tmp_path: Path, liar: int
 ) -> None:
+    """The release may be refused, or be put right without that device: what is learned is never wrong."""
     config, server = pilot(secure("popularity-secagg"), tmp_path / "pilot")
     grid = Grid(server)
-    grid.tampered[3, UNMASK], grid.gone_from = lie, {7: (1, STATISTICS)}
-    serve(grid, server, tmp_path / "out")
-    check_predictions(server, simulated_with(config, server, {7: 1}, tmp_path), gone=(7,))
-
-
-@pytest.mark.thorough
-# With three missing, as many shares are known as put a secret together, and no more.
-@pytest.mark.parametrize(("missing", "step"), [(3, UNMASK), (0, UNMASK), (1, STATISTICS)])
-def test_a_wrong_share_spoils_the_release_and_not_what_is_learned(
-    tmp_path: Path, missing: int, step: str
-) -> None:
-    """Of seven or more neighbours of device 4 that reveal a share of its seed, one lies."""
-    _, server = pilot(secure("popularity-secagg"), tmp_path / "pilot")
-    protocol = server.protocol()
-    assert isinstance(protocol, SummedProtocol)
-    masked = protocol.installed
-    assert masked is not None
-    assert masked.graph_size == GraphSize(10, 7)
-    graph = masked.graph(1, int(server.deployment.public, 16))
-    lying, *others = graph.neighbours[4].tolist()
-    at = graph.neighbours[lying].tolist().index(4) * SECRET_BYTES
-    grid = Grid(server)
-    grid.tampered[lying, UNMASK] = lambda said: said[:at] + bytes([said[at] ^ 1]) + said[at + 1 :]
-    grid.gone_from = dict.fromkeys(others[:missing], (1, step))
-    with pytest.raises(RunError, match="in every round"):
+    grid.tampered[liar, UNMASK] = every_share_changed
+    refused = None
+    try:
         serve(grid, server, tmp_path / "out")
+    except RunError as error:
+        refused = str(error)
+    if refused is None:
+        check_predictions(server, run(config, page=False))
+    else:
+        assert "in every round" in refused
 
 
 @pytest.mark.parametrize(
@@ -311,16 +273,3 @@ def test_with_too_few_a_release_fails_and_those_who_have_contributed_have_paid(
         serve(grid, server, tmp_path / "out")
     here = [user for user in range(USERS) if user not in gone]
     assert {len(grid.devices[user].charges) for user in here} == {charged}
-
-
-def test_who_is_not_enrolled_shares_no_masks(tmp_path: Path) -> None:
-    config, server = pilot(secure("popularity-secagg"), tmp_path / "pilot")
-    grid = Grid(server)
-    enrolled = server.enrolled()
-    enrolled[3] = replace(enrolled[3], node_id=None)
-    write_enrolment(server.enrolment_file, enrolled)
-    serve(grid, server, tmp_path / "out")
-    deployed = read_run(tmp_path / "out")
-    assert {tuple(record.causes.items()) for record in deployed.rounds} == {(("absent", 1),)}
-    assert deployed.bytes_per_user[3] == 0
-    check_predictions(server, simulated_with(config, server, {3: 1}, tmp_path), gone=(3,))
