@@ -1,18 +1,14 @@
 """The device's part of one-shot protocols and gradient perturbation: reports on its ratings, and answers.
 
-What a device guarantees against any server: its report is that of the mechanism and budget installed on it; a
-request for it says at most who is asked. What follows is answered for one question only. When asked again, a
-device repeats what it sent, since it draws the same noise whenever it computes an answer.
-
-The device's part of gradient perturbation: report each round, with noise, how its entries should move.
-
-What a device guarantees against any server: over a run it reveals no more about any of its signs than
-its budget allows. Budget, number of rounds and clamp are installed on it, and it answers each round once,
-for a single row of values (see `clients.memory`). Which items are rated is sent in the clear.
+What a device guarantees against any server: its reports are those of the mechanism, budget and number of
+rounds installed on it; a request says at most who is asked. What follows a report is answered for one
+question only, and a round for a single row of values (see `clients.memory`). When asked again, a device
+repeats what it sent, since it draws the same noise whenever it computes an answer. Gradient perturbation
+sends in the clear which items are rated.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -35,9 +31,11 @@ def reports(partition: Partition) -> Pieces:
     """Return the encoded report of every user of a partition, each by random words of the user's own."""
     family = installed_family(partition.population)
     return Pieces.joined(
-        (family.crafted if lies else family.encode)(*held(part))
+        (family.crafted if lies else family.encode)(
+            *held(replace(users, start=users.start + cells.start, stop=users.start + cells.stop))
+        )
         for users, lies in partition.parts_that_lie
-        for part in _parts(users, family)
+        for cells in blocks(family.work(users.counts), _CELLS_AT_ONCE)
     )
 
 
@@ -45,12 +43,6 @@ def held(partition: Partition) -> tuple[Profiles, DrawsFor]:
     """Return what the devices of a partition compute from: their profiles, and random words by purpose."""
     profiles = Profiles(partition.counts, partition.items, partition.levels, partition.numbers)
     return profiles, partial(device_draws, partition)
-
-
-def _parts(partition: Partition, family: ReportFamily) -> Iterator[Partition]:
-    """Divide a partition into parts that report about `_CELLS_AT_ONCE` cells each."""
-    for users in blocks(family.work(partition.counts), _CELLS_AT_ONCE):
-        yield Partition(partition.population, partition.start + users.start, partition.start + users.stop)
 
 
 def count_reports(partition: Partition, request: exchange.CountRequest, context: Context) -> Sequence[bytes]:
@@ -114,7 +106,7 @@ def slope_reports(partition: Partition, request: exchange.SlopesRequest, context
     if len(rows) != partition.size:
         raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "rows of another partition")
     known, memory = Pieces.of(rows).sizes > 0, Memory.of(partition.population, installed.rounds, context)
-    if known.any() and not memory.has_answered:
+    if known.any() and not memory.last_answer()[0]:
         raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
     entries = _entries(rows, known, counts)
     memory.answer_once(round_index, b"".join(len(row).to_bytes(8, "little") + row for row in rows))

@@ -11,6 +11,7 @@ left for a release.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -122,7 +123,7 @@ class MaskedExchange(ReleaseExchange):
         present = _flags(here, release.roster.n_users)
         enough = self.aggregation.can_release(present, len(here), release.round_index, self.public_seed)
         if not enough:
-            release.account.note_cause(NOT_ASKED, len(here))
+            release.account.causes[NOT_ASKED] += len(here)
         return enough
 
     def _of_neighbours(self, user: int, said: Mapping[int, bytes], size: int) -> bytes:
@@ -166,7 +167,8 @@ class Said:
     def kept(self, valid: Callable[[int, bytes], bool]) -> dict[int, bytes]:
         """Return the valid answers, and note in the account of the round why others failed."""
         kept = {user: answer for user, answer in self.answers.items() if valid(user, answer)}
-        self.release.account.note_causes(self.account, len(kept))
+        malformed = Counter(malformed=self.account.punctual - len(kept))
+        self.release.account.causes += self.account.causes + malformed
         return kept
 
 
