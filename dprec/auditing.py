@@ -115,7 +115,10 @@ def scores_of(one: Sent, other: Sent) -> Iterator[Scores]:
     if len(one.symbols) > 1:
         yield _sum_of_ratios(one.symbols, other.symbols)
     if one.features.shape[1]:
-        yield _classified(one.features, other.features)
+        learners = [learning(side.features)[:4000] for side in (one, other)]
+        labels = np.repeat([True, False], [len(side) for side in learners])
+        learned = LogisticRegression.fit(np.concatenate(learners), labels)
+        yield learned.scores(one.features), learned.scores(other.features)
 
 
 def _joined(one: Sequence[Ints], other: Sequence[Ints]) -> tuple[list[Ints], list[Ints]]:
@@ -137,13 +140,6 @@ def _sum_of_ratios(one: Sequence[Ints], other: Sequence[Ints]) -> Scores:
         for_one += ratio[a]
         for_other += ratio[b]
     return for_one, for_other
-
-
-def _classified(one: NDArray[np.float32], other: NDArray[np.float32]) -> Scores:
-    learners = [learning(side)[:4000] for side in (one, other)]
-    labels = np.repeat([True, False], [len(side) for side in learners])
-    learned = LogisticRegression.fit(np.concatenate(learners), labels)
-    return learned.scores(one), learned.scores(other)
 
 
 _THRESHOLDS = 2000

@@ -31,6 +31,11 @@ from simulation.protocols import Outcome
 from simulation.protocols.baselines import NothingSentProtocol
 
 
+def unmeasured(predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
+    """Measure nothing; a `Metric` of a task."""
+    return {}
+
+
 @dataclass(frozen=True, eq=False)
 class Judged:
     """What came of a run, and how good its predictions are."""
@@ -86,8 +91,6 @@ def check_groups(options: EvaluationOptions, train: Ratings, test: Ratings, user
 _LISTED = 10
 """Length of the lists whose popularity and coverage is told by group."""
 
-_LOSS = "epsilon_per_rating"
-
 
 @dataclass(frozen=True, eq=False)
 class GroupedUsers:
@@ -104,15 +107,15 @@ class GroupedUsers:
         """Return the figures of every group, by what divides them; the keys of summary.json."""
         return {
             name: [
-                {"group": group, **group_figures(self.columns, members), "coverage": self._coverage(members)}
+                {
+                    "group": group,
+                    **group_figures(self.columns, members),
+                    "coverage": np.unique((own := self.lists[members])[own >= 0]).size / self.n_items,
+                }
                 for group, members in each.masks()
             ]
             for name, each in self.groupings.items()
         }
-
-    def _coverage(self, members: NDArray[np.bool_]) -> float:
-        lists = self.lists[members]
-        return np.unique(lists[lists >= 0]).size / self.n_items
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,12 +166,11 @@ class Evaluator:
             return self.accuracy_of_lists(self.lists(predict))
         if not is_binary(self.test.scale):
             return self._accuracy_of_ratings(predictions, predict, scores)
-        error = None
-        if self.truth is not None and hidden is not None:
-            error = relative_error(hidden, self.truth)
+        truth = self.truth
+        known = None if hidden is None or truth is None else relative_error(hidden, truth)
         return {
             "sign_accuracy": metrics.sign_accuracy(predictions, self.test.values),
-            "relative_error": error,
+            "relative_error": known,
         }
 
     def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
@@ -272,9 +274,10 @@ class Evaluator:
             judged = error_sums(test.users, test.values, predictions, self.alone)
         losses = {name: own[users].astype(np.float64) for name, own in of_train.items()}
         popular = {"list_popularity": of_lists, "own_popularity": own}
+        groupings = self.groupings(of_train["epsilon_per_rating"])
         return GroupedUsers(
             {**columns, **judged, **popular, **losses},
-            {name: each.of_users(users) for name, each in self.groupings(of_train[_LOSS]).items()},
+            {name: each.of_users(users) for name, each in groupings.items()},
             lists.lists[:, :_LISTED],
             self.train.n_items,
         )
@@ -342,17 +345,22 @@ class Evaluator:
     def _accuracy_of_ratings(
         self, predictions: NDArray[np.float64], predict: Predict, scores: Predict | None
     ) -> dict[str, float | None]:
-        ranking = self._ranking(
-            predictions if scores is None else scores(self.test.users, self.test.items), scores or predict
-        )
+        held, test, options = self.held, self.test, self.options
+        if options.candidates == "test":
+            ranked = predictions if scores is None else scores(test.users, test.items)
+            ranking = metrics.ranking_accuracy(ranked, test, held, options.top_k, options.relevant_from)
+        else:
+            tested = np.flatnonzero(test.counts)
+            lists = recommended(scores or predict, held, tested, options.top_k, self._targets)
+            ranking = metrics.recommendation_accuracy(lists, tested, test, held, options.relevant_from)
         return {
-            "rmse": metrics.root_mean_squared_error(predictions, self.test.values),
-            "mae": metrics.mean_absolute_error(predictions, self.test.values),
+            "rmse": metrics.root_mean_squared_error(predictions, test.values),
+            "mae": metrics.mean_absolute_error(predictions, test.values),
             "precision_at_k": ranking.precision,
             "recall_at_k": ranking.recall,
             "f_score_at_k": ranking.f_score,
-            "k": self.options.top_k,
-            "whole_lists": float((self._candidates() <= self.options.top_k).mean()),
+            "k": options.top_k,
+            "whole_lists": float((self._candidates() <= options.top_k).mean()),
         }
 
     def _candidates(self) -> NDArray[np.int64]:
@@ -369,15 +377,6 @@ class Evaluator:
     def _targets(self) -> NDArray[np.bool_] | None:
         """The items that may be recommended, where not all may be; shape (items,)."""
         return self.train.in_target if isinstance(self.train, CrossDomainRatings) else None
-
-    def _ranking(self, predictions: NDArray[np.float64], predict: Predict) -> metrics.RankingAccuracy:
-        """Return the accuracy of the lists that users are recommended."""
-        held, test, options = self.held, self.test, self.options
-        if options.candidates == "test":
-            return metrics.ranking_accuracy(predictions, test, held, options.top_k, options.relevant_from)
-        tested = np.flatnonzero(test.counts)
-        lists = recommended(predict, held, tested, options.top_k, self._targets)
-        return metrics.recommendation_accuracy(lists, tested, test, held, options.relevant_from)
 
 
 def relative_error(hidden: Predict, truth: NDArray[np.float64]) -> float:

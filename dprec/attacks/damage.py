@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
+from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.liars import Background, FakeProfiles, Liars, number_of_liars
 from dprec.components import option
 from dprec.randomness import generator
@@ -40,11 +40,9 @@ class Damage(Attack):
         lies = FakeProfiles(background, np.zeros(0, dtype=np.int64), 1, "reversed")
         profiles = lies.made(honest, number, draws)
         lied = game.with_liars(Liars(profiles, crafted=self.reports == "crafted"))
-        figures = {name: Figure(_worse(name, game.shown, lied), 0.0) for name in _METRICS}
+        figures = {}
+        for name, (metric, side) in _METRICS.items():
+            was, became = game.shown.accuracy.get(metric), lied.accuracy.get(metric)
+            worse = None if was is None or became is None else side * (became - was)
+            figures[name] = Figure(worse, 0.0)
         return Attacked(figures, (f"{number} liars beside {honest.n_users} honest users.",))
-
-
-def _worse(name: str, before: Shown, after: Shown) -> float | None:
-    metric, side = _METRICS[name]
-    was, became = before.accuracy.get(metric), after.accuracy.get(metric)
-    return None if was is None or became is None else side * (became - was)

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from dprec.arrays import Bools, Floats, Ints, Uint8s, offsets
+from dprec.attacks.seen import ItemShares
 from dprec.ratings import Ratings
 
 Fillers = Literal["random", "popular", "favourites", "profile-aware", "active", "contrast", "none"]
@@ -30,12 +31,6 @@ Lies = Literal[Fillers, "reversed"]
 """As well ``reversed``: as many as the most active users have rated, each as its raters do not, lowest where
 its mean is above that of all items; of sets, any items.
 """
-
-_CONTRASTS = 1
-"""More ratings at the other end than targets, which are then the farthest from the mean of all."""
-
-_MOST_ACTIVE = 0.95
-"""Quantile of the ratings of honest users that is the number of an active one's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +87,8 @@ class Background:
     @classmethod
     def of(cls, honest: Ratings) -> "Background":
         """Count the ratings of honest users."""
-        n_items, levels = honest.n_items, honest.scale.levels
-        cells = honest.items.astype(np.int64) * levels + honest.levels - 1
-        counted = np.bincount(cells, minlength=n_items * levels).reshape(n_items, levels)
-        prior = (counted.sum(axis=0) + 1) / (counted.sum() + levels)
-        shares = (counted + prior) / (counted.sum(axis=1, keepdims=True) + 1)
-        return cls(levels, counted.sum(axis=1), shares, honest.counts)
+        raters = np.bincount(honest.items, minlength=honest.n_items)
+        return cls(honest.scale.levels, raters, ItemShares.of(honest).shares, honest.counts)
 
     def targets(self, number: int, generator: np.random.Generator) -> Ints:
         """Draw items that about as many users have rated as the median item that anybody has."""
@@ -142,9 +133,10 @@ class FakeProfiles:
         if self.fillers == "profile-aware":
             sizes = counts[generator.integers(counts.size, size=liars)]
         elif self.fillers in ("active", "reversed"):
-            sizes = np.full(liars, round(float(np.quantile(counts, _MOST_ACTIVE))))
+            sizes = np.full(liars, round(float(np.quantile(counts, 0.95))))
         elif self.fillers == "contrast":
-            return np.full(liars, _CONTRASTS + self.targets.size)
+            # One more at the other end than targets, which are then the farthest from the mean of all.
+            return np.full(liars, 1 + self.targets.size)
         else:
             sizes = np.full(liars, self._usual)
         return np.maximum(1, sizes - self.targets.size)
@@ -154,31 +146,23 @@ class FakeProfiles:
         """How many ratings the median user has."""
         return round(float(np.median(self.background.counts[self.background.counts > 0])))
 
-    @property
-    def _of_sets(self) -> bool:
-        return self.background.scale_levels == 1
-
     def _weights(self) -> Floats:
         """Return how likely each item is a filler; 0 for the targets; shape (items,)."""
-        raters = self.background.raters
-        any_items = self.fillers == "random" or (self.fillers == "reversed" and self._of_sets)
+        raters, levels = self.background.raters, np.arange(self.background.scale_levels)
+        any_items = self.fillers == "random" or (self.fillers == "reversed" and levels.size == 1)
         weights = np.ones(raters.size) if any_items else raters.astype(np.float64)
         if self.fillers in ("popular", "favourites"):
-            by = raters if self.fillers == "popular" else self._liked
+            by: Floats = raters.astype(np.float64)
+            if self.fillers == "favourites" and levels.size > 1:
+                # How high each item is rated, less twice its standard error.
+                shares = self.background.shares
+                means = shares @ levels
+                variances = shares @ levels**2 - means**2
+                by = means - 2 * np.sqrt(variances / np.maximum(raters, 1))
             first = np.argsort(-by, kind="stable")[: self._usual + self.targets.size]
             weights = np.isin(np.arange(raters.size), first).astype(np.float64)
         weights[self.targets] = 0.0
         return weights
-
-    @property
-    def _liked(self) -> Floats:
-        """How high each item is rated, less twice its standard error; of sets, how often it is chosen."""
-        if self._of_sets:
-            return self.background.raters.astype(np.float64)
-        shares, levels = self.background.shares, np.arange(self.background.scale_levels)
-        means = shares @ levels
-        variances = shares @ levels**2 - means**2
-        return means - 2 * np.sqrt(variances / np.maximum(self.background.raters, 1))
 
     def _levels(self, chosen: Bools, generator: np.random.Generator) -> Uint8s:
         """Return levels of the fillers, and 0 elsewhere, shape (liars, items)."""

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from dprec.arrays import Bools, Floats, Ints, Uint64s
+from dprec.arrays import Floats, Ints
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
 from dprec.attacks.liars import Background, FakeProfiles, Fillers, Liars, number_of_liars
 from dprec.components import as_tuple, option
@@ -150,7 +150,10 @@ def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Seen:
         predicted = _rows(shown.predict, shown.predict_rows, asked, honest.n_items)
         scores = predicted if shown.scores is None else _rows(shown.scores, None, asked, honest.n_items)
         scores = np.where(candidates, scores, -np.inf)
-        ranks.append(np.stack([_ranks(scores, int(target), ties) for target in targets], axis=1))
+        # Before a target is what has a higher score, or the same and an earlier word.
+        own = scores[:, targets, None]
+        equal = (scores[:, None] == own) & (ties < ties[targets, None])
+        ranks.append(1 + ((scores[:, None] > own) | equal).sum(axis=2))
         predictions.append(np.where(candidates, predicted, np.nan)[:, targets])
     places, predicted = np.concatenate(ranks), np.concatenate(predictions)
     judged = ~np.isnan(predicted)
@@ -166,10 +169,3 @@ def _rows(predict: Predict, predict_rows: PredictRows | None, users: Ints, n_ite
         return predict_rows(users, n_items)
     cells = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
     return predict(*cells).reshape(users.size, n_items)
-
-
-def _ranks(scores: Floats, target: int, ties: Uint64s) -> Ints:
-    """Return the rank of a target for each user, shape (users,)."""
-    own = scores[:, target, None]
-    before: Bools = (scores > own) | ((scores == own) & (ties < ties[target]))
-    return 1 + before.sum(axis=1)

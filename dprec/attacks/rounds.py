@@ -13,7 +13,6 @@ about (`pairs_of`).
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, cast
 
@@ -53,7 +52,7 @@ class Rounds(Attack):
 
     def figures(self) -> tuple[str, ...]:
         """Return the names of what is recovered after all rounds, after half of them, and after the first."""
-        recovered = (f"rounds_{what}{when}" for what in ("level", "sign") for when in ("", *_EARLIER))
+        recovered = (f"rounds_{what}{when}" for what in ("level", "sign") for when in ("", "_half", "_first"))
         return (*recovered, "rounds_membership_auc", "rounds_membership_auc_first")
 
     def perform(self, game: Game) -> Attacked:
@@ -85,7 +84,8 @@ class Rounds(Attack):
             attacked = Reconstruction(background="items").perform(cast(Game, _Earlier(game, seen, answered)))
             for what in ("level", "sign"):
                 figures[f"rounds_{what}{when}"] = attacked.figures[f"recovered_{what}"]
-        notes.append(_REPORTS.format(times.mean() if times.size else 0.0))
+        each = times.mean() if times.size else 0.0
+        notes.append(f"Of ratings with a report there are {each:.3g} reports each, in all rounds.")
         return figures
 
     def _memberships(self, game: Game, notes: list[str]) -> dict[str, Figure]:
@@ -104,16 +104,13 @@ class Rounds(Attack):
             reached = Figure(within_items(evidence, rated), 0.5, bound)
             figures.setdefault("rounds_membership_auc_first", reached)
             figures["rounds_membership_auc"] = reached
-        notes.append(_ANSWERS.format(100 * np.count_nonzero(evidence) / max(evidence.size, 1)))
+        told = 100 * np.count_nonzero(evidence) / max(evidence.size, 1)
+        notes.append(
+            f"Uploads tell something of {told:.3g} % of all pairs of a user and an item; others rank alike."
+        )
         if curve is not None and bound is not None:
             notes += on_bounds({"rounds_membership_auc": (curve.auc, bound)})
         return figures
-
-
-_EARLIER = ("_half", "_first")
-
-_ANSWERS = "Uploads tell something of {:.3g} % of all pairs of a user and an item; others rank alike."
-_REPORTS = "Of ratings with a report there are {:.3g} reports each, in all rounds."
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +152,9 @@ class _Moments:
         """Return those of made-up devices; few with an item are joined by those of all items."""
         devices, n_items = made_up.n_users, made_up.n_items
         whole, sums = np.zeros((2, upload.n_numbers)), []
-        for block in _blocks(made_up, upload.n_numbers):
+        step = max(1, _AT_ONCE // upload.n_numbers)
+        for start in range(0, devices, step):
+            block = made_up.of_users(np.arange(start, min(start + step, devices)))
             numbers = upload.compute(block)
             whole += numbers.sum(axis=0), (numbers**2).sum(axis=0)
             sums.append(_sums_with(block, numbers, upload.per_item))
@@ -184,13 +183,6 @@ def _sums_with(block: Profiles, numbers: Floats, per_item: int | None) -> Floats
     columns = [*own.T, *(own.T**2)]
     sums = [np.bincount(block.items, column, block.n_items) for column in columns]
     return np.reshape(sums, (2, per_item, block.n_items))
-
-
-def _blocks(profiles: Profiles, numbers: int) -> Iterator[Profiles]:
-    """Yield the profiles of consecutive users, whose numbers take little memory."""
-    step = max(1, _AT_ONCE // numbers)
-    for start in range(0, profiles.n_users, step):
-        yield profiles.of_users(np.arange(start, min(start + step, profiles.n_users)))
 
 
 def evidence_of(upload: Upload, users: Ints, made_up: Profiles) -> Floats:
