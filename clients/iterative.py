@@ -15,7 +15,6 @@ aggregation.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
@@ -30,9 +29,8 @@ from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, offsets
 from dprec.completion import Profiles, products_of_rows
 from dprec.errors import SettingError
 from dprec.exchange.setups import FederatedSetup
-from dprec.federated import Parameters, UpdateCode, check_updates, code_of, of_holders
+from dprec.federated import UpdateCode, check_updates, code_of, of_holders
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.lists.model import ListModel
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import uniform_below, words
 from dprec.sums import Aggregation, DeviceHalf, PartOfContributions
@@ -136,29 +134,19 @@ def gradient_reports(
 
 
 def receive_factors(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
-    """Receive the final item factors; raises Refusal for malformed ones."""
+    """Receive item factors, to which devices fit those of their users; raises Refusal for malformed ones."""
     population, setup = partition.population, partition.population.installed(exchange.IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)
     factors = _decoded(final.factors, setup, memory, population.n_items)
     if setup.broadcast.delta:
         memory.hold(factors)
-    population.show(ReceivedFactors(partition, factors.astype(np.float64), setup))
+    item_factors = factors.astype(np.float64)
 
+    def predictions(process: OrdinalProcess) -> Floats:
+        own = setup.gradient.user_factors(profiles_of(partition), item_factors, setup.ridge)
+        return products_of_rows(own, item_factors)
 
-@dataclass(frozen=True, eq=False)
-class ReceivedFactors:
-    """Item factors, from which each device predicts with factors that it fits to its user; see `Received`."""
-
-    partition: Partition
-    item_factors: Floats
-    """Shape (items, rank)."""
-    setup: exchange.IterativeSetup
-
-    def predictions(self, process: OrdinalProcess) -> Floats:
-        """Predict every item, shape (users, items)."""
-        profiles = profiles_of(self.partition)
-        own = self.setup.gradient.user_factors(profiles, self.item_factors, self.setup.ridge)
-        return products_of_rows(own, self.item_factors)
+    population.show(predictions)
 
 
 def profiles_of(partition: Partition) -> Profiles:
@@ -220,26 +208,18 @@ def _checked(partition: Partition, round_index: int) -> Ints | None:
 
 
 def receive_parameters(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
-    """Receive the final parameters; raises Refusal for malformed ones."""
+    """Receive the parameters with which devices predict; raises Refusal for malformed ones."""
+    population = partition.population
     with exchange.refusing_malformed():
-        parameters = _code(partition.population).unpack(final.factors)
-    partition.population.show(ReceivedParameters(partition, parameters))
+        parameters = _code(population).unpack(final.factors)
 
-
-@dataclass(frozen=True, eq=False)
-class ReceivedParameters:
-    """Parameters, with which each device predicts for its user."""
-
-    partition: Partition
-    parameters: Parameters
-
-    def predictions(self, process: OrdinalProcess) -> Floats:
-        """Predict every item, shape (users, items)."""
-        population = self.partition.population
+    def predictions(process: OrdinalProcess) -> Floats:
         model = population.installed(FederatedSetup).model
-        predict = model.predictor(self.parameters, profiles_of(self.partition))
-        users, items = np.indices((self.partition.size, population.n_items))
+        predict = model.predictor(parameters, profiles_of(partition))
+        users, items = np.indices((partition.size, population.n_items))
         return predict(users.ravel(), items.ravel()).reshape(users.shape)
+
+    population.show(predictions)
 
 
 @lru_cache(maxsize=4)
@@ -286,19 +266,8 @@ def turns_of(partition: Partition) -> Uint64s:
 
 def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
     """Receive what was learned from sums; raises Refusal when it is malformed."""
-    partition.population.show(ReceivedLearned(partition, device_half(final.factors, partition)))
-
-
-@dataclass(frozen=True, eq=False)
-class ReceivedLearned:
-    """What was learned, with which each device predicts for its user."""
-
-    partition: Partition
-    half: DeviceHalf | ListModel
-
-    def predictions(self, process: OrdinalProcess) -> Floats:
-        """Predict every item, shape (users, items)."""
-        return self.half.predictions(profiles_of(self.partition))
+    half = device_half(final.factors, partition)
+    partition.population.show(lambda process: half.predictions(profiles_of(partition)))
 
 
 def among_all(partition: Partition) -> Aggregation:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
 from flwr.app import Context, Message
@@ -36,12 +36,10 @@ from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import Factors
 
-
-class Received(Protocol):
-    """What the devices of a partition have received, from which they predict."""
-
-    def predictions(self, process: OrdinalProcess) -> Floats:
-        """Predict every item, shape (users, items); NaN for items that nothing is known of."""
+Received = Callable[[OrdinalProcess], Floats]
+"""What the devices of a partition have received: it predicts every item, shape (users, items); NaN for items that
+nothing is known of.
+"""
 
 
 @dataclass(frozen=True)

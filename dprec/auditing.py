@@ -207,7 +207,12 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 
     counts = [int((bounding(side) >= best[1]).sum()) for side in chosen]
     sizes = [bounding(side).size for side in chosen]
     bound = float(_log_ratio(counts[0], counts[1], sizes[0], sizes[1], failure / 2, delta))
-    return Measurement(pair, max(0.0, bound), min(sizes), failure, delta, _curve(chosen))
+    thresholds = _thinned(np.unique(np.concatenate([choosing(side) for side in chosen])), 16)
+    above = [side.size - np.searchsorted(np.sort(side), thresholds) for side in map(bounding, chosen)]
+    low = proportion_below(above[0], sizes[0], _ONE_DEVIATION)
+    high = proportion_above(above[1], sizes[1], _ONE_DEVIATION)
+    curve = np.stack([low, high], axis=1)
+    return Measurement(pair, max(0.0, bound), min(sizes), failure, delta, curve)
 
 
 def _promising(speaking: Floats, against: Floats, failure: float, delta: float) -> tuple[float, float]:
@@ -217,16 +222,6 @@ def _promising(speaking: Floats, against: Floats, failure: float, delta: float) 
     promises = _log_ratio(counts[0], counts[1], speaking.size, against.size, failure, delta)
     best = int(np.argmax(promises))
     return float(promises[best]), float(thresholds[best])
-
-
-def _curve(scores: Scores) -> Floats:
-    """Return bounds of the probabilities that the evidence is beyond each of some thresholds."""
-    thresholds = _thinned(np.unique(np.concatenate([choosing(side) for side in scores])), 16)
-    one, other = (np.sort(bounding(side)) for side in scores)
-    above = [side.size - np.searchsorted(side, thresholds) for side in (one, other)]
-    low = proportion_below(above[0], one.size, _ONE_DEVIATION)
-    high = proportion_above(above[1], other.size, _ONE_DEVIATION)
-    return np.stack([low, high], axis=1)
 
 
 def _thinned(values: Floats, most: int) -> Floats:

@@ -92,26 +92,6 @@ class Popularity:
         return logit(np.clip(rated / whole, 1e-15, 1 - 1e-15))
 
 
-class _Ranking:
-    """Scores of cells in fine classes, of those that are rated and of all others."""
-
-    def __init__(self) -> None:
-        self._counts = np.zeros((2, 2 * round(_LARGEST / _FINEST) + 1))
-
-    def add(self, scores: Floats, rated: Bools) -> None:
-        """Count the cells of some users."""
-        places = np.rint((np.clip(scores, -_LARGEST, _LARGEST) + _LARGEST) / _FINEST).astype(np.int64)
-        for row, side in enumerate((~rated, rated)):
-            self._counts[row] += np.bincount(places[side], minlength=self._counts.shape[1])
-
-    @property
-    def classes(self) -> tuple[Floats, Floats, Floats]:
-        """The scores that occur, and how many cells with each are rated, and are not."""
-        occur = np.flatnonzero(self._counts.any(axis=0))
-        others, rated = self._counts[:, occur]
-        return (occur * _FINEST - _LARGEST).astype(np.float64), rated, others
-
-
 @dataclass(frozen=True, kw_only=True)
 class Membership(Attack):
     """Which items a user rated, from reports that hide it, and from lists."""
@@ -135,20 +115,27 @@ class Membership(Attack):
         if not 0 < asked < users * truth.n_items:
             return Attacked(figures, ("Nothing is rated, or everything.",))
         seen = Seen.of(game.transcript, truth)
-        public, both, alone = rankings = [_Ranking() for _ in range(3)]
+        # Of three rankings, how many cells are not rated and are, by classes of their scores.
+        counts = np.zeros((3, 2, 2 * round(_LARGEST / _FINEST) + 1))
         for rated, odds in _weighed(seen, truth, users):
-            for ranking, own in zip(rankings, odds, strict=True):
-                ranking.add(own, rated)
+            places = np.rint((np.clip(odds, -_LARGEST, _LARGEST) + _LARGEST) / _FINEST).astype(np.int64)
+            for ranking, own in zip(counts, places, strict=True):
+                for row, side in enumerate((~rated, rated)):
+                    ranking[row] += np.bincount(own[side], minlength=counts.shape[2])
+        curves = []
+        for others, members in counts:
+            occur = np.flatnonzero(others + members)
+            curves.append(Roc.of_scores(occur.astype(np.float64), members[occur], others[occur]))
+        start, reached, alone = curves
         allowed: dict[str, tuple[float, float]] = {}
         if seen is not None and seen.hides_items and seen.of_everybody:
             # The loss of a cell, where everybody reports all cells through one channel with a loss.
             losses = game.accountant.get_epsilon(0.0, "rating")
             if (losses == losses[:1]).all() and math.isfinite(losses[0]):
                 allowed = allowed_by_reports(float(losses[0]), asked, users * truth.n_items - asked)
-        reached, start = Roc.of_scores(*both.classes), Roc.of_scores(*public.classes)
         for end, of in _ENDS.items():
             name, bound = f"membership_{end}", allowed.get(f"membership_{end}", (0.0, None))[1]
-            figures[name] = Figure(of(Roc.of_scores(*alone.classes)), of(Roc.allowed(0.0)), bound)
+            figures[name] = Figure(of(alone), of(Roc.allowed(0.0)), bound)
             figures[f"membership_posterior_{end}"] = Figure(of(reached), of(start))
         notes = () if users == truth.n_users else (f"Asked of the first {users} users.",)
         return Attacked(figures, (*notes, *on_bounds(allowed)))

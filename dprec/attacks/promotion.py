@@ -151,9 +151,9 @@ def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Seen:
         scores = predicted if shown.scores is None else _rows(shown.scores, None, asked, honest.n_items)
         scores = np.where(candidates, scores, -np.inf)
         # Before a target is what has a higher score, or the same and an earlier word.
-        own = scores[:, targets, None]
-        equal = (scores[:, None] == own) & (ties < ties[targets, None])
-        ranks.append(1 + ((scores[:, None] > own) | equal).sum(axis=2))
+        reached = scores[:, targets, None]
+        earlier = (scores[:, None] == reached) & (ties < ties[targets, None])
+        ranks.append(1 + ((scores[:, None] > reached) | earlier).sum(axis=2))
         predictions.append(np.where(candidates, predicted, np.nan)[:, targets])
     places, predicted = np.concatenate(ranks), np.concatenate(predictions)
     judged = ~np.isnan(predicted)

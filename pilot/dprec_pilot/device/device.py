@@ -441,7 +441,7 @@ class Device:
 
         def predict() -> None:
             try:
-                predicted = received.predictions(self._agreement.process)[0]
+                predicted = received(self._agreement.process)[0]
                 write_predictions(folder.predictions_file, folder.item_ids, predicted, rated)
                 LOG.info("%s: wrote %s", self.name, folder.predictions_file)
             except Exception:  # whatever it is, it concerns the owner alone
