@@ -37,8 +37,9 @@ from dprec.ratings import Ratings, RatingScale
 from dprec.wire import Factors
 
 Received = Callable[[OrdinalProcess], Floats]
-"""What the devices of a partition have received: it predicts every item, shape (users, items); NaN for items that
-nothing is known of.
+"""What the devices of a partition have received: it predicts every item, shape (users, items).
+
+NaN for items that nothing is known of.
 """
 
 

@@ -160,22 +160,31 @@ class Evaluator:
         ``predict``: what made them, and predicts other items if these are ranked too.
         ``hidden``: from arrays of users and items to the learned entries of the hidden matrix.
         ``scores``: what lists are ranked by, if not by predictions.
-        Lists of implicit data are judged over the whole catalogue; see `dprec.metrics.accuracy_of_lists`.
         """
-        if self.test.scale.implicit:
-            return self.accuracy_of_lists(self.lists(predict))
-        if not is_binary(self.test.scale):
-            return self._accuracy_of_ratings(predictions, predict, scores)
-        truth = self.truth
-        known = None if hidden is None or truth is None else relative_error(hidden, truth)
+        held, test, options, truth = self.held, self.test, self.options, self.truth
+        if is_binary(test.scale):
+            known = None if hidden is None or truth is None else relative_error(hidden, truth)
+            return {"sign_accuracy": metrics.sign_accuracy(predictions, test.values), "relative_error": known}
+        if options.candidates == "test":
+            ranked = predictions if scores is None else scores(test.users, test.items)
+            ranking = metrics.ranking_accuracy(ranked, test, held, options.top_k, options.relevant_from)
+        else:
+            tested = np.flatnonzero(test.counts)
+            lists = recommended(scores or predict, held, tested, options.top_k, self._targets)
+            ranking = metrics.recommendation_accuracy(lists, tested, test, held, options.relevant_from)
         return {
-            "sign_accuracy": metrics.sign_accuracy(predictions, self.test.values),
-            "relative_error": known,
+            "rmse": metrics.root_mean_squared_error(predictions, test.values),
+            "mae": metrics.mean_absolute_error(predictions, test.values),
+            "precision_at_k": ranking.precision,
+            "recall_at_k": ranking.recall,
+            "f_score_at_k": ranking.f_score,
+            "k": options.top_k,
+            "whole_lists": float((self._candidates() <= options.top_k).mean()),
         }
 
     def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
-        """Return the accuracy of a predictor; see `accuracy`."""
-        return self.accuracy(self.predictions(predict), predict, hidden)
+        """Return the accuracy of a predictor; see `judged`."""
+        return self.judged(predict, hidden=hidden)[2]
 
     def judged(
         self,
@@ -187,14 +196,16 @@ class Evaluator:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, dict[str, float | None]]:
         """Return predictions of the test ratings, their ranks if lists are judged, and their accuracy.
 
+        Lists of implicit data are judged over the whole catalogue; see `dprec.metrics.accuracy_of_lists`.
         ``hidden``, ``scores``: see `accuracy`.
         """
         predictions = self.predictions(predict)
         if not self.test.scale.implicit:
             return predictions, None, self.accuracy(predictions, predict, hidden, scores)
         lists = self.lists(predict, predict_rows, progress)
-        ranks = lists.ranks(np.flatnonzero(self.test.counts), self.test)
-        return predictions, ranks, self.accuracy_of_lists(lists)
+        users = np.flatnonzero(self.test.counts)
+        figures = metrics.accuracy_of_lists(lists, users, self.test, self.train)
+        return predictions, lists.ranks(users, self.test), {"rmse": None, "mae": None, **figures}
 
     def lists(
         self, predict: Predict, predict_rows: PredictRows | None = None, progress: Progress = silent
@@ -211,12 +222,6 @@ class Evaluator:
             progress=progress,
         )
         return metrics.RankedHits.of(lists, users, self.test)
-
-    def accuracy_of_lists(self, ranked: metrics.RankedHits) -> dict[str, float | None]:
-        """Return the accuracy of lists as from `lists`; metrics of ratings do not apply."""
-        users = np.flatnonzero(self.test.counts)
-        figures = metrics.accuracy_of_lists(ranked, users, self.test, self.train)
-        return {"rmse": None, "mae": None, **figures}
 
     def nothing_sent(self) -> float | None:
         """Return the main metric of devices that predict alone, as the preset nothing-sent; none of lists."""
@@ -298,16 +303,6 @@ class Evaluator:
                 measured.setdefault(key, {})[metrics.name_of(reference)] = value
         return measured
 
-    @property
-    def asked_ranking(self) -> RankingOptions | None:
-        """Which lists are ranked beside the main ones: of implicit data, those of another `top_k` as well."""
-        asked, length = self.options.ranking, self.options.top_k
-        if not self.train.scale.implicit or length == EvaluationOptions.top_k:
-            return asked
-        if asked is None:
-            return RankingOptions(cutoffs=(length,))
-        return replace(asked, cutoffs=tuple(dict.fromkeys((*asked.cutoffs, length))))
-
     def ranking(
         self, predict: Predict, predict_rows: PredictRows | None, progress: Progress = silent
     ) -> dict[str, Any]:
@@ -318,7 +313,11 @@ class Evaluator:
         ``predict``, ``predict_rows``: predictions are ranked as they are, not clipped to the scale: clipping
         would only make ties.
         """
-        options, held = self.asked_ranking, self.held
+        options, length, held = self.options.ranking, self.options.top_k, self.held
+        if self.train.scale.implicit and length != EvaluationOptions.top_k:
+            # Lists of another length than the main ones are ranked as well.
+            asked = () if options is None else options.cutoffs
+            options = replace(options or RankingOptions(), cutoffs=tuple(dict.fromkeys((*asked, length))))
         if options is None:
             return {}
         binary = is_binary(held.scale)
@@ -341,27 +340,6 @@ class Evaluator:
         if options.negatives is None:
             return {"ranking": measured}
         return {"sampled_ranking": {**measured, "negatives": options.negatives, "seed": options.seed}}
-
-    def _accuracy_of_ratings(
-        self, predictions: NDArray[np.float64], predict: Predict, scores: Predict | None
-    ) -> dict[str, float | None]:
-        held, test, options = self.held, self.test, self.options
-        if options.candidates == "test":
-            ranked = predictions if scores is None else scores(test.users, test.items)
-            ranking = metrics.ranking_accuracy(ranked, test, held, options.top_k, options.relevant_from)
-        else:
-            tested = np.flatnonzero(test.counts)
-            lists = recommended(scores or predict, held, tested, options.top_k, self._targets)
-            ranking = metrics.recommendation_accuracy(lists, tested, test, held, options.relevant_from)
-        return {
-            "rmse": metrics.root_mean_squared_error(predictions, test.values),
-            "mae": metrics.mean_absolute_error(predictions, test.values),
-            "precision_at_k": ranking.precision,
-            "recall_at_k": ranking.recall,
-            "f_score_at_k": ranking.f_score,
-            "k": options.top_k,
-            "whole_lists": float((self._candidates() <= options.top_k).mean()),
-        }
 
     def _candidates(self) -> NDArray[np.int64]:
         """Return how many items are ranked for each of the tested users."""

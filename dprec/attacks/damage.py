@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.liars import Background, FakeProfiles, Liars, number_of_liars
+from dprec.attacks.liars import FakeProfiles, Liars, number_of_liars
 from dprec.components import option
 from dprec.randomness import generator
 
@@ -36,9 +36,9 @@ class Damage(Attack):
     def perform(self, game: Game) -> Attacked:
         """Run the protocol once more, with the liars, and compare how good it is for honest users."""
         honest, draws = game.truth, generator(game.seed, "damaging profiles")
-        number, background = number_of_liars(honest.n_users, self.share), Background.of(honest)
-        lies = FakeProfiles(background, np.zeros(0, dtype=np.int64), 1, "reversed")
-        profiles = lies.made(honest, number, draws)
+        number = number_of_liars(honest.n_users, self.share)
+        lies = FakeProfiles(honest, np.zeros(0, dtype=np.int64), 1, "reversed")
+        profiles = lies.made(number, draws)
         lied = game.with_liars(Liars(profiles, crafted=self.reports == "crafted"))
         figures = {}
         for name, (metric, side) in _METRICS.items():

@@ -14,7 +14,7 @@ about (`pairs_of`).
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from scipy.stats import rankdata
@@ -137,52 +137,39 @@ def profiles_like(ratings: Ratings, count: int, random: np.random.Generator) -> 
     return Profiles(offsets(had.sum(axis=1)), items.astype(np.int32), values, ratings.n_items)
 
 
-@dataclass(frozen=True, eq=False)
-class _Moments:
-    """Mean and variance of the numbers of devices: first of those without an item, then of those with it.
+def _moments(upload: Upload, made_up: Profiles) -> tuple[Floats, Floats]:
+    """Return mean and variance of the numbers of made-up devices: of those without an item, and with it.
 
-    Of numbers that are each about one item, shape (2, numbers); else (2, numbers, items).
+    Few with an item are joined by those of all items. Of numbers that are each about one item, shape (2,
+    numbers); else (2, numbers, items).
     """
-
-    means: Floats
-    variances: Floats
-
-    @classmethod
-    def of(cls, upload: Upload, made_up: Profiles) -> Self:
-        """Return those of made-up devices; few with an item are joined by those of all items."""
-        devices, n_items = made_up.n_users, made_up.n_items
-        whole, sums = np.zeros((2, upload.n_numbers)), []
-        step = max(1, _AT_ONCE // upload.n_numbers)
-        for start in range(0, devices, step):
-            block = made_up.of_users(np.arange(start, min(start + step, devices)))
-            numbers = upload.compute(block)
-            whole += numbers.sum(axis=0), (numbers**2).sum(axis=0)
-            sums.append(_sums_with(block, numbers, upload.per_item))
-        of_raters = np.sum(sums, axis=0)
-        raters = np.bincount(made_up.items, minlength=n_items).astype(np.float64)
-        usual = of_raters.sum(axis=2, keepdims=True) / max(raters.sum(), 1)
-        with_item = (of_raters + _FEW * usual) / (raters + _FEW)
-        of_all = whole.reshape(2, 1 if upload.per_item is None else n_items, -1).swapaxes(1, 2)
-        without = (of_all - of_raters) / np.maximum(devices - raters, 1)
-        both = np.stack([without, with_item])
-        if upload.per_item is not None:
-            both = both.swapaxes(2, 3).reshape(2, 2, -1)
-        means, squares = both[:, 0], both[:, 1]
-        return cls(means, np.maximum(squares - means**2, _LEAST))
-
-
-def _sums_with(block: Profiles, numbers: Floats, per_item: int | None) -> Floats:
-    """Return sums, over devices with an item, of numbers and of their squares.
-
-    Shape (2, numbers of an item, items), or of all (2, numbers, items).
-    """
-    if per_item is None:
-        sets = block.to_sets().T
-        return np.stack([(sets @ powers).T for powers in (numbers, numbers**2)])
-    own = numbers.reshape(block.n_users, block.n_items, per_item)[block.users, block.items]
-    columns = [*own.T, *(own.T**2)]
-    sums = [np.bincount(block.items, column, block.n_items) for column in columns]
-    return np.reshape(sums, (2, per_item, block.n_items))
+    devices, n_items, per_item = made_up.n_users, made_up.n_items, upload.per_item
+    whole, sums = np.zeros((2, upload.n_numbers)), []
+    step = max(1, _AT_ONCE // upload.n_numbers)
+    for start in range(0, devices, step):
+        block = made_up.of_users(np.arange(start, min(start + step, devices)))
+        numbers = upload.compute(block)
+        whole += numbers.sum(axis=0), (numbers**2).sum(axis=0)
+        # Over devices with an item: shape (2, numbers of an item, items), or of all (2, numbers, items).
+        if per_item is None:
+            sets = block.to_sets().T
+            sums.append(np.stack([(sets @ powers).T for powers in (numbers, numbers**2)]))
+        else:
+            own = numbers.reshape(block.n_users, n_items, per_item)[block.users, block.items]
+            columns = [*own.T, *(own.T**2)]
+            added = [np.bincount(block.items, column, n_items) for column in columns]
+            sums.append(np.reshape(added, (2, per_item, n_items)))
+    of_raters = np.sum(sums, axis=0)
+    raters = np.bincount(made_up.items, minlength=n_items).astype(np.float64)
+    usual = of_raters.sum(axis=2, keepdims=True) / max(raters.sum(), 1)
+    with_item = (of_raters + _FEW * usual) / (raters + _FEW)
+    of_all = whole.reshape(2, 1 if per_item is None else n_items, -1).swapaxes(1, 2)
+    without = (of_all - of_raters) / np.maximum(devices - raters, 1)
+    both = np.stack([without, with_item])
+    if per_item is not None:
+        both = both.swapaxes(2, 3).reshape(2, 2, -1)
+    means, squares = both[:, 0], both[:, 1]
+    return means, np.maximum(squares - means**2, _LEAST)
 
 
 def evidence_of(upload: Upload, users: Ints, made_up: Profiles) -> Floats:
@@ -193,7 +180,7 @@ def evidence_of(upload: Upload, users: Ints, made_up: Profiles) -> Floats:
     n_items = made_up.n_items
     evidence, place = np.zeros((users.size, n_items)), np.full(upload.n_users, -1)
     place[users] = np.arange(users.size)
-    moments = None if upload.shows_items else _Moments.of(upload, made_up)
+    moments = None if upload.shows_items else _moments(upload, made_up)
     for part in upload.read():
         kept = place[part.users] >= 0
         own, numbers, answers = place[part.users[kept]], part.numbers[kept], part.answers[kept]
@@ -206,13 +193,13 @@ def evidence_of(upload: Upload, users: Ints, made_up: Profiles) -> Floats:
     return evidence
 
 
-def _told(upload: Upload, moments: _Moments | None, numbers: Ints, answers: Floats) -> Floats:
+def _told(upload: Upload, moments: tuple[Floats, Floats] | None, numbers: Ints, answers: Floats) -> Floats:
     """Return how much likelier answers are with an item than without; 1 if that there are any says it."""
     if moments is None:
         return np.ones_like(answers)
     without, with_item = (
         upload.likelihood(answers, means[numbers], variances[numbers])
-        for means, variances in zip(moments.means, moments.variances, strict=True)
+        for means, variances in zip(*moments, strict=True)
     )
     return with_item - without
 

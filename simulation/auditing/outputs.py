@@ -211,7 +211,14 @@ def release_findings(
     for place, (test, entries, signs) in enumerate(_PROBES, start=1):
         seeds = range(seed + place, seed + place + sets * count, sets)
         other = _released(complete, signs, scale, seeds)
-        result = measured([_in_classes(base, other)], failure / len(_PROBES))
+        # As numbers, and in a few classes of each entry, the same for both data sets.
+        edges = class_edges(np.concatenate([learning(base), learning(other)]), _CLASSES)
+        sides = []
+        for released in (base, other):
+            classes = tuple(np.searchsorted(*each) for each in zip(edges.T, released.T, strict=True))
+            nothing = np.zeros(len(released), dtype=np.int64)
+            sides.append(Sent((nothing,), classes, released.astype(np.float32)))
+        result = measured([(sides[0], sides[1])], failure / len(_PROBES))
         promised, unit = promise.loss(entries), promise.unit_of(entries)
         yield Finding(test, unit, promised, result.at_least, None, exact=False, power=result.power(promised))
 
@@ -221,14 +228,3 @@ def _released(complete: Complete, signs: tuple[float, ...], scale: RatingScale, 
     users, items = np.divmod(np.arange(len(signs), dtype=np.int32), np.int32(_SHAPE[1]))
     observed = Observations.of(users, items, np.array(signs), _SHAPE, scale)
     return np.array([complete(observed, seed) for seed in seeds])
-
-
-def _in_classes(one: Floats, other: Floats) -> tuple[Sent, Sent]:
-    """Return releases as numbers, and in a few classes of each entry, the same for both data sets."""
-    edges = class_edges(np.concatenate([learning(one), learning(other)]), _CLASSES)
-
-    def sent(released: Floats) -> Sent:
-        classes = tuple(np.searchsorted(*each) for each in zip(edges.T, released.T, strict=True))
-        return Sent((np.zeros(len(released), dtype=np.int64),), classes, released.astype(np.float32))
-
-    return sent(one), sent(other)
