@@ -68,7 +68,7 @@ def client_app(root: str, brought: Mapping[str, Brought] | None = None) -> Clien
 def answering(app: AppT, partition_for: PartitionFor) -> AppT:
     """Register with an app how devices answer each kind of message."""
     _answer_queries(app, partition_for)
-    _receive(app, partition_for)
+    _deliver(app, partition_for)
     _take_part_in_rounds(app, partition_for)
     return app
 
@@ -108,47 +108,40 @@ def _answer_queries(app: Answering, partition_for: PartitionFor) -> None:
         return reply_with_reports(message, partition, reports, round_index=request.round_index, asked=asked)
 
 
-def _receive(app: Answering, partition_for: PartitionFor) -> None:
-    @app.query(exchange.action_of(exchange.DELIVER))
-    def deliver(message: Message, context: Context) -> Message:
+def _deliver(app: Answering, partition_for: PartitionFor) -> None:
+    def receive_learned(partition: Partition, message: Message, context: Context) -> None:
         """Receive what was learned of the items, from which a device makes its own predictions."""
-        partition = partition_for(message, context)
         setup = partition.population.setup
         receivers = (receive for kind, receive in _RECEIVERS.items() if isinstance(setup, kind))
         receive = next(receivers, iterative.receive_factors)
         receive(partition, request_in(exchange.FinalFactors.of, message), context)
-        return Message(RecordDict(), reply_to=message)
 
-    @app.query(exchange.action_of(exchange.PERSONALIZE))
-    def personalize(message: Message, context: Context) -> Message:
-        """Receive what is known of the items, from which a device makes its own predictions."""
-        partition = partition_for(message, context)
+    def receive_table(partition: Partition, message: Message, context: Context) -> None:
         delivery.receive_table(partition, request_in(exchange.Personalization.of, message))
-        return Message(RecordDict(), reply_to=message)
 
-    @app.query(exchange.action_of(exchange.RECOMMEND))
-    def recommend(message: Message, context: Context) -> Message:
-        """Receive the best items, which the server predicts."""
-        partition = partition_for(message, context)
+    def receive_lists(partition: Partition, message: Message, context: Context) -> None:
         delivery.receive_lists(partition, request_in(exchange.Recommendations.of, message))
-        return Message(RecordDict(), reply_to=message)
+
+    def register(kind: str, receive: Callable[[Partition, Message, Context], None]) -> None:
+        @app.query(exchange.action_of(kind))
+        def received(message: Message, context: Context) -> Message:
+            receive(partition_for(message, context), message, context)
+            return Message(RecordDict(), reply_to=message)
+
+    register(exchange.DELIVER, receive_learned)
+    register(exchange.PERSONALIZE, receive_table)
+    register(exchange.RECOMMEND, receive_lists)
 
 
 def _take_part_in_rounds(app: Answering, partition_for: PartitionFor) -> None:
-    @app.train(exchange.action_of(exchange.TRAIN))
-    def train(message: Message, context: Context) -> Message:
-        """Report on the gradient of the item factors."""
-        return answer_with_sum(iterative.gradient_reports, message, partition_for(message, context), context)
+    def register(kind: str, contribute: Contribute) -> None:
+        @app.train(exchange.action_of(kind))
+        def answer(message: Message, context: Context) -> Message:
+            return answer_with_sum(contribute, message, partition_for(message, context), context)
 
-    @app.train(exchange.action_of(exchange.STATISTICS))
-    def statistics(message: Message, context: Context) -> Message:
-        """Contribute to a sum."""
-        return answer_with_sum(iterative.contributions, message, partition_for(message, context), context)
-
-    @app.train(exchange.action_of(UPDATE))
-    def update(message: Message, context: Context) -> Message:
-        """Send the updates of a model."""
-        return answer_with_sum(iterative.update_reports, message, partition_for(message, context), context)
+    register(exchange.TRAIN, iterative.gradient_reports)
+    register(exchange.STATISTICS, iterative.contributions)
+    register(UPDATE, iterative.update_reports)
 
     @app.train(exchange.action_of(exchange.SLOPES))
     def slopes(message: Message, context: Context) -> Message:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
 from flwr.app import Context, Message
@@ -27,7 +27,7 @@ from clients.faults import Attendance, FaultOptions, fates
 from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec import components
-from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s, Uint64s, offsets
+from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s, offsets
 from dprec.errors import InputError
 from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, drawn_as, from_json, to_json
 from dprec.exchange.setups import is_told_by_its_settings
@@ -36,12 +36,11 @@ from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import Factors
 
+Received = Callable[[OrdinalProcess], Floats]
+"""What the devices of a partition have received: it predicts every item, shape (users, items).
 
-class Received(Protocol):
-    """What the devices of a partition have received, from which they predict."""
-
-    def predictions(self, process: OrdinalProcess) -> Floats:
-        """Predict every item, shape (users, items); NaN for items that nothing is known of."""
+NaN for items that nothing is known of.
+"""
 
 
 @dataclass(frozen=True)
@@ -112,10 +111,6 @@ class HeldFactors:
     """The broadcast of that round; shape (items, rank)."""
 
 
-def _show_nobody(received: Received) -> None:
-    """Make no predictions."""
-
-
 @dataclass(frozen=True, eq=False)
 class Population:
     """All users of a run, and what their devices are set up to do."""
@@ -148,7 +143,7 @@ class Population:
     devices_of_sums: int | None = None
     """Number of devices that take part in a sum, if not one for each user: of a device that stands by itself.
     """
-    show: Callable[[Received], None] = _show_nobody
+    show: Callable[[Received], None] = lambda received: None
     """Called with what a device has received for its predictions. In a simulation, devices make none: it
     computes those that it evaluates.
     """
@@ -359,6 +354,8 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
     if ratings.index.fingerprint != description.fingerprint:
         found = f"the population of another run ({ratings.index.fingerprint})"
         raise InputError(str(shards), found, f"the one that this run wrote ({description.fingerprint})")
+    bits = np.frombuffer(bytes.fromhex(description.absent), np.uint8)
+    absent = np.unpackbits(bits, count=ratings.n_users).astype(np.bool_) if bits.size else None
     return Population(
         ratings=ratings,
         users_per_node=description.users_per_node,
@@ -366,20 +363,13 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
         keys=description.keys,
         faults=description.faults,
         setup=description.setup or brought.unpacked_setup(str(path)),
-        absent=_absent(description.absent, ratings.n_users),
+        absent=absent,
         attendance=_attendance(description.attendance, ratings.n_users, str(path)),
         crafted=description.crafted,
         targets=description.targets,
         held=_held(folder),
         key=folder.name,
     )
-
-
-def _absent(bits: str, n_users: int) -> Bools | None:
-    """Return whose device never answers, as a population's folder says it."""
-    if not bits:
-        return None
-    return np.unpackbits(np.frombuffer(bytes.fromhex(bits), np.uint8), count=n_users).astype(np.bool_)
 
 
 def _attendance(rows: tuple[str, ...] | None, n_users: int, where: str) -> Attendance | None:
@@ -444,11 +434,6 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
         installed = drawn_as(population.setup.of_one_device)
         return keys.draws(*users, partition.items, partition.values, purpose, installed)
     return keys.memoised(*users, partition.items, partition.rounded_values, purpose, memory)
-
-
-def lasting_words(partition: Partition, purpose: str) -> Uint64s:
-    """Return one word of each of a partition's users for one purpose, in all rounds of the run."""
-    return lasting_draws(partition, purpose).per_user(0, 0)
 
 
 def lasting_draws(partition: Partition, purpose: str) -> Draws:

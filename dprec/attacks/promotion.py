@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from dprec.arrays import Bools, Floats, Ints, Uint64s
+from dprec.arrays import Floats, Ints
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
-from dprec.attacks.liars import Background, FakeProfiles, Fillers, Liars, number_of_liars
+from dprec.attacks.liars import FakeProfiles, Fillers, Liars, number_of_liars, targets_among
 from dprec.components import as_tuple, option
 from dprec.predictions import Predict, PredictRows, Unrated, words_of_ties
 from dprec.randomness import generator
@@ -69,17 +69,17 @@ class Promotion(Attack):
 
     def perform(self, game: Game) -> Attacked:
         """Run the protocol once more, with the liars, and compare what honest users are shown."""
-        honest, background = game.truth, Background.of(game.truth)
-        targets = background.targets(self.targets, generator(game.seed, "targets"))
+        honest = game.truth
+        targets = targets_among(honest, self.targets, generator(game.seed, "targets"))
         ways = self._ways(honest)
-        moved = {way: self._lied(game, background, targets, way, self.share) for way in ways}
+        moved = {way: self._lied(game, targets, way, self.share) for way in ways}
         few = np.linspace(0, honest.n_users - 1, min(_FEW, honest.n_users)).astype(np.int64)
         ranks = {way: seen_of(targets, honest, shown, few).rank for way, shown in moved.items()}
         best = (min if self.goal == "promote" else max)(moved, key=lambda way: ranks[way])
         many = np.linspace(0, honest.n_users - 1, min(_MANY, honest.n_users)).astype(np.int64)
         before, after = (seen_of(targets, honest, shown, many) for shown in (game.shown, moved[best]))
         number = number_of_liars(honest.n_users, self.share)
-        raters = ", ".join(map(str, background.raters[targets].tolist()))
+        raters = ", ".join(str(np.count_nonzero(honest.items == target)) for target in targets)
         notes = (
             f"{number} liars beside {honest.n_users} honest users; the targets have {raters} raters.",
             f"Of {len(moved)} ways: {best.fillers} fillers, {('honest', 'crafted')[best.crafted]} reports.",
@@ -91,7 +91,7 @@ class Promotion(Attack):
         }
         for share in self._course:
             again = share != self.share
-            shown = self._lied(game, background, targets, best, share) if again else moved[best]
+            shown = self._lied(game, targets, best, share) if again else moved[best]
             reached = seen_of(targets, honest, shown, many)
             held = Figure(reached.hit_rate, before.hit_rate), Figure(reached.rank, before.rank)
             figures |= zip(_by_share(share), held, strict=True)
@@ -106,12 +106,12 @@ class Promotion(Attack):
         drawn = own or ("contrast",)
         return (*(Way(each, True) for each in fillers), *(Way(each, False) for each in drawn))
 
-    def _lied(self, game: Game, background: Background, targets: Ints, way: "Way", share: float) -> Shown:
+    def _lied(self, game: Game, targets: Ints, way: "Way", share: float) -> Shown:
         """Return what honest users are shown beside liars who lie in some way."""
         honest = game.truth
         level = honest.scale.levels if self.goal == "promote" else 1
         number, draws = number_of_liars(honest.n_users, share), generator(game.seed, "fake profiles")
-        profiles = FakeProfiles(background, targets, level, way.fillers).made(honest, number, draws)
+        profiles = FakeProfiles(honest, targets, level, way.fillers).made(number, draws)
         return game.with_liars(Liars(profiles, way.crafted, tuple(targets.tolist())))
 
 
@@ -150,7 +150,10 @@ def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Seen:
         predicted = _rows(shown.predict, shown.predict_rows, asked, honest.n_items)
         scores = predicted if shown.scores is None else _rows(shown.scores, None, asked, honest.n_items)
         scores = np.where(candidates, scores, -np.inf)
-        ranks.append(np.stack([_ranks(scores, int(target), ties) for target in targets], axis=1))
+        # Before a target is what has a higher score, or the same and an earlier word.
+        reached = scores[:, targets, None]
+        earlier = (scores[:, None] == reached) & (ties < ties[targets, None])
+        ranks.append(1 + ((scores[:, None] > reached) | earlier).sum(axis=2))
         predictions.append(np.where(candidates, predicted, np.nan)[:, targets])
     places, predicted = np.concatenate(ranks), np.concatenate(predictions)
     judged = ~np.isnan(predicted)
@@ -166,10 +169,3 @@ def _rows(predict: Predict, predict_rows: PredictRows | None, users: Ints, n_ite
         return predict_rows(users, n_items)
     cells = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
     return predict(*cells).reshape(users.size, n_items)
-
-
-def _ranks(scores: Floats, target: int, ties: Uint64s) -> Ints:
-    """Return the rank of a target for each user, shape (users,)."""
-    own = scores[:, target, None]
-    before: Bools = (scores > own) | ((scores == own) & (ties < ties[target]))
-    return 1 + before.sum(axis=1)

@@ -64,30 +64,24 @@ class Targets:
 
     def traces(self, transcript: Transcript) -> Floats:
         """Return the statistics of one run that need no other, shape (statistics, users)."""
-        found, said = [], transcript.of_items
+        found, said, sets = [], transcript.of_items, self._sets
         if transcript.parted_sums:
             found.append(np.sum([self._along(each) for each in transcript.parted_sums], axis=0))
-        if said is not None:
-            found += [self._drawn_together(each) for each in said.embeddings if each.size]
-            found += [self._weighed(each) for each in said.weights]
+        for embeddings in () if said is None else said.embeddings:
+            if embeddings.size:
+                # How close the items of each user are, in dimensions of equal spread over the ratings.
+                spreads = np.sqrt(self.raters @ embeddings**2 / max(int(self.raters.sum()), 1))
+                even = embeddings / np.where(spreads > _NOTHING, spreads, np.inf)
+                found.append(((sets @ even) ** 2).sum(axis=1) - sets @ (even**2).sum(axis=1))
+        for weights in () if said is None else said.weights:
+            # What the items of each user say of each other.
+            found.append(sets.multiply(sets @ weights).sum(axis=1) - sets @ np.diag(weights))
         return np.array(found).reshape(-1, self.users.size)
-
-    def _drawn_together(self, embeddings: Floats) -> Floats:
-        """Return how close the items of each user are, in dimensions of equal spread over the ratings."""
-        spreads = np.sqrt(self.raters @ embeddings**2 / max(int(self.raters.sum()), 1))
-        even = embeddings / np.where(spreads > _NOTHING, spreads, np.inf)
-        of_user, alone = self._sets @ even, self._sets @ (even**2).sum(axis=1)
-        return (of_user**2).sum(axis=1) - alone
-
-    def _weighed(self, weights: Floats) -> Floats:
-        """Return what the items of each user say of each other."""
-        said = self._sets.multiply(self._sets @ weights).sum(axis=1)
-        return said - self._sets @ np.diag(weights)
 
     def _along(self, summed: ReleasedSum) -> Floats:
         """Return what a sum says of who contributed to it, of whom half are expected."""
         assert summed.added is not None
-        moves = summed.added(self._held) / 2
+        moves = summed.added(held(self.profiles)) / 2
         expected = moves.sum(axis=0) / self.share
         variances = np.full(expected.size, max(summed.deviation, _NOTHING) ** 2)
         return self._likely(moves, summed.released - expected, variances)
@@ -112,10 +106,6 @@ class Targets:
     def _sets(self) -> sp.csr_array:
         """Ones at the items of each user, shape (users, items)."""
         return self.profiles.to_sets()
-
-    @cached_property
-    def _held(self) -> Profiles:
-        return held(self.profiles)
 
     def of_columns(self, numbers: Floats, present: Bools) -> Floats:
         """Return the statistic of one number of each item, shape (runs, users).

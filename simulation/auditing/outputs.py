@@ -16,7 +16,7 @@ from dprec.completion import Observations
 from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
-from simulation.auditing.experiments import Experiment, Profile
+from simulation.auditing.experiments import Experiment
 from simulation.auditing.listening import Column, Suspicion, numbered, of_neighbors, of_one_origin
 from simulation.engine.session import open_overheard_session
 from simulation.protocols.base import Complete, CrossDomainOutputs, Finding, Promise
@@ -72,8 +72,7 @@ def _of_replacements(
         Suspicion("replacements of two runs", (of_one_origin(sent[_BEFORE], sent[_OTHER_RUN]),)),
     ]
     failure /= 1 + len(suspected)
-    pair = Sent.of_rounds([sent[_BEFORE]]), Sent.of_rounds([sent[_AFTER]])
-    yield _sampled("replacement of an item", pair, epsilon, failure)
+    yield _sampled("replacement of an item", sent[_BEFORE], sent[_AFTER], epsilon, failure)
     yield from (suspicion.finding(failure) for suspicion in suspected)
 
 
@@ -96,7 +95,7 @@ def _replaced(
     people: int,
     seed: int,
 ) -> list[Column]:
-    profile = Profile((scale.levels, *[0] * _TARGETS))
+    profile = (scale.levels, *[0] * _TARGETS)
     population = Experiment((profile,), ()).population(people, scale)
     codec = crossdomain.RowCodec(
         1 + _TARGETS, _TARGETS, with_steps=True, with_means=given.replacement.deviations
@@ -124,23 +123,23 @@ def _replaced(
 
 def _of_neighbors(given: CrossDomainOutputs, trials: int, seed: int, failure: float) -> Iterator[Finding]:
     """Yield the loss of the neighbours of a prediction, of a similarity, and of a neighbour with its own."""
-    server = _Server.of(given, trials, seed)
+    server, again = (_Server.of(given, trials, each) for each in (seed, seed + 1))
     epsilon = server.epsilon
     up, down = _MIDDLE + _SENSITIVITY, _MIDDLE - _SENSITIVITY
     alike = (_MIDDLE,) * 3
     suspected = [
         Suspicion("noise of two users", (of_one_origin(server.weight(0), server.weight(1)),)),
         Suspicion("noise of two items", (of_neighbors(server.weight(0)),)),
-        Suspicion("noise of two runs", (of_one_origin(server.weight(0), server.in_another_run().weight(0)),)),
+        Suspicion("noise of two runs", (of_one_origin(server.weight(0), again.weight(0)),)),
     ]
     failure /= 3 + len(suspected)
     two_of_three = server.seen(2, alike)[0], server.seen(2, (up, down, down))[0]
-    yield _sampled("neighbours of a prediction", _as_sent(two_of_three), epsilon / 2, failure)
+    yield _sampled("neighbours of a prediction", *two_of_three, epsilon / 2, failure)
     similarity = server.seen(1, (_MIDDLE,))[1], server.seen(1, (up,))[1]
-    yield _sampled("a similarity of a prediction", _as_sent(similarity), epsilon / 2, failure)
+    yield _sampled("a similarity of a prediction", *similarity, epsilon / 2, failure)
     joint = server.seen(1, alike[:2]), server.seen(1, (up, down))
     both = [chosen * (_BINS + 1) + weight for chosen, weight in joint]
-    yield _sampled("a neighbour and its similarity", _as_sent((both[0], both[1])), epsilon, failure)
+    yield _sampled("a neighbour and its similarity", both[0], both[1], epsilon, failure)
     yield from (suspicion.finding(failure) for suspicion in suspected)
 
 
@@ -162,9 +161,6 @@ class _Server:
         )
         return cls(recommender, options.epsilon)
 
-    def in_another_run(self) -> Self:
-        return replace(self, recommender=replace(self.recommender, seed=self.recommender.seed + 1))
-
     def seen(self, neighbors: int, similarities: tuple[float, ...], user: int = 0) -> tuple[Column, Column]:
         """Return of each item the neighbours, as a number, and the similarity of the first."""
         recommender = replace(
@@ -185,12 +181,8 @@ class _Server:
         return self.seen(1, (_MIDDLE,), user)[1]
 
 
-def _as_sent(sides: tuple[Column, Column]) -> tuple[Sent, Sent]:
-    return Sent.of_rounds([sides[0]]), Sent.of_rounds([sides[1]])
-
-
-def _sampled(test: str, pair: tuple[Sent, Sent], promised: float, failure: float) -> Finding:
-    result = measured([pair], failure)
+def _sampled(test: str, one: Column, other: Column, promised: float, failure: float) -> Finding:
+    result = measured([(Sent.of_rounds([one]), Sent.of_rounds([other]))], failure)
     power = result.power(promised)
     return Finding(test, "rating", promised, result.at_least, None, exact=False, power=power)
 
@@ -219,7 +211,14 @@ def release_findings(
     for place, (test, entries, signs) in enumerate(_PROBES, start=1):
         seeds = range(seed + place, seed + place + sets * count, sets)
         other = _released(complete, signs, scale, seeds)
-        result = measured([_in_classes(base, other)], failure / len(_PROBES))
+        # As numbers, and in a few classes of each entry, the same for both data sets.
+        edges = class_edges(np.concatenate([learning(base), learning(other)]), _CLASSES)
+        sides = []
+        for released in (base, other):
+            classes = tuple(np.searchsorted(*each) for each in zip(edges.T, released.T, strict=True))
+            nothing = np.zeros(len(released), dtype=np.int64)
+            sides.append(Sent((nothing,), classes, released.astype(np.float32)))
+        result = measured([(sides[0], sides[1])], failure / len(_PROBES))
         promised, unit = promise.loss(entries), promise.unit_of(entries)
         yield Finding(test, unit, promised, result.at_least, None, exact=False, power=result.power(promised))
 
@@ -229,14 +228,3 @@ def _released(complete: Complete, signs: tuple[float, ...], scale: RatingScale, 
     users, items = np.divmod(np.arange(len(signs), dtype=np.int32), np.int32(_SHAPE[1]))
     observed = Observations.of(users, items, np.array(signs), _SHAPE, scale)
     return np.array([complete(observed, seed) for seed in seeds])
-
-
-def _in_classes(one: Floats, other: Floats) -> tuple[Sent, Sent]:
-    """Return releases as numbers, and in a few classes of each entry, the same for both data sets."""
-    edges = class_edges(np.concatenate([learning(one), learning(other)]), _CLASSES)
-
-    def sent(released: Floats) -> Sent:
-        classes = tuple(np.searchsorted(*each) for each in zip(edges.T, released.T, strict=True))
-        return Sent((np.zeros(len(released), dtype=np.int64),), classes, released.astype(np.float32))
-
-    return sent(one), sent(other)

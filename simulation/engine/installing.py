@@ -14,7 +14,7 @@ from dprec.catalogue import Catalogue
 from dprec.components import naming, reference_of
 from dprec.errors import InputError, within
 from dprec.exchange import Setup
-from dprec.predictions import checked, checked_rows
+from dprec.predictions import checked
 from dprec.progress import Progress
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
@@ -130,6 +130,6 @@ def run_protocol(session: Session, protocol: Protocol, task: Task) -> Outcome:
         outcome,
         seconds=time.perf_counter() - started,
         predict=checked(outcome.predict, name),
-        predict_rows=None if rows is None else checked_rows(rows, name),
+        predict_rows=None if rows is None else checked(rows, name),
         scores=None if outcome.scores is None else checked(outcome.scores, name),
     )

@@ -15,6 +15,7 @@ round that was answered, and draw the same noise for the same one. So one charge
 and round covers every answer that can leave.
 """
 
+import hashlib
 import logging
 import math
 import time
@@ -27,7 +28,6 @@ from flwr.app import ConfigRecord, Context, Error, Message, Metadata, RecordDict
 
 from clients.app import Answer, answering
 from clients.faults import FaultOptions
-from clients.memory import deliver_once
 from clients.population import Partition, Population, Received, device_draws
 from clients.prices import PRICES, Price
 from dprec import exchange
@@ -48,6 +48,12 @@ from dprec_pilot.records import as_bytes, kept
 
 _LONGEST = 1e7
 """Seconds that a request may live, and from now to when it was made, at most: about four months."""
+
+_DELIVERED = "delivered-"
+"""How the names of records begin that say what was delivered to a device."""
+
+_MOST_RUNS = 64
+"""Runs of which a device remembers what was delivered: a server can begin any number."""
 
 
 def usual_times(request: Metadata) -> bool:
@@ -408,10 +414,28 @@ class Device:
 
         def predict() -> None:
             try:
-                predicted = received.predictions(self._agreement.process)[0]
+                predicted = received(self._agreement.process)[0]
                 profiles.write_predictions(folder.predictions_file, folder.item_ids, predicted, rated)
                 LOG.info("%s: wrote %s", self.name, folder.predictions_file)
             except Exception:  # whatever it is, it concerns the owner alone
                 LOG.exception("%s: no predictions", self.name)
 
         self._work = predict
+
+
+def deliver_once(context: Context, run: str, kind: str, delivery: bytes) -> None:
+    """Record what is delivered to a device for its predictions, once for each run and type of message.
+
+    The same again is taken again, as after a reply that was lost. Raises Refusal when something else was
+    delivered before.
+    """
+    name, digest, state = f"{_DELIVERED}{run}", hashlib.sha256(delivery).digest(), context.state
+    record = state.get(name)
+    known = record if isinstance(record, ConfigRecord) else ConfigRecord()
+    if known.get(kind, digest) != digest:
+        raise Refusal(RefusalCode.CHANGED_REQUEST, f"a second {kind} in the same run")
+    if kind in known:
+        return
+    for other in [each for each in state if each.startswith(_DELIVERED) and each != name][: 1 - _MOST_RUNS]:
+        del state[other]
+    state[name] = ConfigRecord({**known, kind: digest})

@@ -156,7 +156,9 @@ class _Participant:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request without shares, in a secure sum")
         progress = self._step(_CONTRIBUTION, hashlib.sha256(request.factors).digest() + request.shares)
         (report,), add_up = iterative.contributions(self.partition, request, self.context)
-        layout, multiplier = iterative.asked_for(self.partition, request)
+        layout = iterative.device_half(request.factors, self.partition).layout(request.round_index)
+        setup = self.partition.population.installed(exchange.SummedSetup)
+        multiplier = setup.multipliers[request.round_index - 1]
         summed = self.aggregation.sum_of(self.party.identity(request.round_index), layout, multiplier)
         with exchange.refusing_malformed():
             vector = unpack_vector(report, summed.size, summed.bits)
@@ -176,7 +178,11 @@ class _Participant:
         """Refuse keys and shares for a round that was answered, or that there is none of."""
         setup = self.partition.population.installed(exchange.SummedSetup)
         memory = Memory.of(self.partition.population, len(setup.multipliers), self.context)
-        memory.check_ahead(self.round_index)
+        memory.check_round(self.round_index)
+        last, _ = memory.last_answer()
+        if self.round_index <= last:
+            reason = f"round {self.round_index}, after {last} was answered"
+            raise Refusal(RefusalCode.ROUND_ANSWERED, reason)
 
     def _step(self, step: int, question: bytes) -> _Progress:
         """Return the progress with a step that is answered now; see `_Progress.at`."""

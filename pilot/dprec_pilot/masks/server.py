@@ -113,7 +113,7 @@ class MaskedExchange(ReleaseExchange):
         present = _flags(here, release.roster.n_users)
         enough = self.aggregation.can_release(present, len(here), release.round_index, self.public_seed)
         if not enough:
-            release.account.note_cause(NOT_ASKED, len(here))
+            release.account.causes[NOT_ASKED] += len(here)
         return enough
 
     def _for_device(self, user: int) -> bytes:
@@ -166,7 +166,7 @@ def _said(
     if valid is None:
         return answers
     kept = {user: answer for user, answer in answers.items() if valid(user, answer)}
-    release.account.note_causes(account, len(kept))
+    release.account.causes += account.causes + Counter(malformed=account.punctual - len(kept))
     return kept
 
 
