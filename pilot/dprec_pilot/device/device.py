@@ -34,7 +34,6 @@ from dprec.accounting import Loss
 from dprec.arrays import Uint64s
 from dprec.errors import InputError
 from dprec.exchange import (
-    COMPUTES,
     IDENTIFY,
     REPLACE,
     REPORT,
@@ -44,10 +43,10 @@ from dprec.exchange import (
     Refusal,
     RefusalCode,
     action_of,
-    run_key_in,
 )
 from dprec.randomness import Keys
 from dprec.reports import REPORT_ROUND
+from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.folder import DeviceFolder, SecretKeys
 from dprec_pilot.device.ledger import (
     CHARGED_WITH,
@@ -68,6 +67,7 @@ from dprec_pilot.device.profile import (
     write_state,
 )
 from dprec_pilot.device.repeated import Repetition
+from dprec_pilot.groups import run_key_in
 from dprec_pilot.masks.device import take_part
 from dprec_pilot.records import as_bytes, kept
 

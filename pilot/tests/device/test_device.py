@@ -12,7 +12,6 @@ from flwr.app import Message, RecordDict
 from clients.prices import PRICES
 from dprec.accounting import PrivacyBudget
 from dprec.exchange import (
-    COMPUTES,
     COUNT,
     DELIVER,
     MESSAGE_TYPES,
@@ -25,6 +24,7 @@ from dprec.exchange import (
 from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace
 from dprec.wire import BroadcastOptions, FixedFields, encode_broadcast
+from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.device import LOG, Device
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.ledger import FREE, Limits

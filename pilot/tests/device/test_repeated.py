@@ -13,11 +13,12 @@ from clients import one_shot
 from clients.population import open_population
 from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
-from dprec.exchange import COMPUTES, PERSONALIZE, REPORT, MemoisedSetup, OneShotSetup, Setup
+from dprec.exchange import PERSONALIZE, REPORT, MemoisedSetup, OneShotSetup, Setup
 from dprec.mechanisms import ThresholdBit
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import ItemTable
+from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import Agreement, DeviceFolder
 from dprec_pilot.device.ledger import Charge, Ledger, Limits

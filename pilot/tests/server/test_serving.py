@@ -12,8 +12,9 @@ from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUn
 from flwr.superlink.grid import http_grid
 
 from dprec.errors import InputError
-from dprec.exchange import COMPUTES, SummedSetup
+from dprec.exchange import SummedSetup
 from dprec.lists import ListMethod
+from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, write_enrolment
 from dprec_pilot.server.serving import bounded_pulls, serve, server_app
