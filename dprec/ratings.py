@@ -375,43 +375,6 @@ class Ratings:
         return cls.from_rows(rows, scale, duplicates=duplicates, user_ids=user_ids, item_ids=item_ids)
 
     @classmethod
-    def from_sparse(cls, matrix: sp.sparray | sp.spmatrix, scale: RatingScale) -> Ratings:
-        """Build from a users x items matrix whose stored entries are the ratings."""
-        import scipy.sparse as sp
-
-        cells = sp.coo_array(matrix)
-        shape: tuple[int, int] = cells.shape
-        rows, columns = cells.coords
-        return cls.from_triples(
-            rows, columns, cells.data, scale, user_ids=np.arange(shape[0]), item_ids=np.arange(shape[1])
-        )
-
-    @classmethod
-    def from_pandas(
-        cls,
-        frame: pd.DataFrame,
-        scale: RatingScale,
-        *,
-        user: str = "user",
-        item: str = "item",
-        rating: str = "rating",
-        duplicates: Duplicates = "error",
-    ) -> Ratings:
-        """Build from a data frame with one row per rating.
-
-        Raises InputError when a column is missing, and as `from_triples`.
-        """
-        for column in (user, item, rating):
-            if column not in frame.columns:
-                raise InputError("data frame", f"no column {column!r}", ", ".join(map(str, frame.columns)))
-            missing = np.flatnonzero(frame[column].isna())
-            if missing.size:
-                where = f"data frame, line {missing[0] + 1}"
-                raise InputError(where, f"nothing in {column!r}", "a value in every row")
-        users, items, values = (frame[column].to_numpy() for column in (user, item, rating))
-        return cls.from_triples(users, items, values, scale, duplicates=duplicates, source="data frame")
-
-    @classmethod
     def from_pairs(
         cls,
         users: ArrayLike,

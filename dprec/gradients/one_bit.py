@@ -60,23 +60,6 @@ def _thresholds(coordinates: Floats, epsilon: float) -> Uint64s:
     return (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
 
 
-def _gradient_at(profiles: Profiles, user_factors: Floats, item_factors: Floats, coordinates: Ints) -> Floats:
-    """Return one coordinate of each user's gradient, 0 at an item that it has not rated, shape (users,)."""
-    items, factors = np.divmod(coordinates, item_factors.shape[1])
-    places, rated = _places_of(profiles, items)
-    ratings = np.zeros(items.size)
-    ratings[rated] = profiles.values[places[rated]]
-    own = user_factors[np.arange(profiles.n_users), factors]
-    errors = ratings - np.einsum("uf,uf->u", user_factors, item_factors[items])
-    return np.where(rated, -2.0 * own * errors, 0.0)
-
-
-def _coordinates_of(targets: Ints, rank: int, random_words: Uint64s) -> Ints:
-    """Return a coordinate of one of the targets for each user, drawn uniformly."""
-    places, factors = np.divmod(uniform_below(targets.size * rank, random_words), rank)
-    return targets[places] * rank + factors
-
-
 def _places_of(profiles: Profiles, items: Ints) -> tuple[Ints, Bools]:
     """Return where each user's rating of an item of its own is, and whether there is one, (users,) each."""
     cells = profiles.users * profiles.n_items + profiles.items
@@ -104,8 +87,14 @@ class PrivateSigns(GradientReport):
         coordinates: Ints,
         public_seed: int,
     ) -> Floats:
-        """Return one coordinate for each user, shape (users,)."""
-        return _gradient_at(profiles, user_factors, item_factors, coordinates)
+        """Return one coordinate for each user, 0 at an item that it has not rated, shape (users,)."""
+        items, factors = np.divmod(coordinates, item_factors.shape[1])
+        places, rated = _places_of(profiles, items)
+        ratings = np.zeros(items.size)
+        ratings[rated] = profiles.values[places[rated]]
+        own = user_factors[np.arange(profiles.n_users), factors]
+        errors = ratings - np.einsum("uf,uf->u", user_factors, item_factors[items])
+        return np.where(rated, -2.0 * own * errors, 0.0)
 
     def encode(
         self,
@@ -116,14 +105,13 @@ class PrivateSigns(GradientReport):
         draws: RoundDraws,
     ) -> Sequence[bytes]:
         """Draw coordinates for each user and answer each with one bit; see `GradientReport`."""
-        n_items, rank = item_factors.shape
-        fields = np.empty((profiles.n_users, self.signs), dtype=np.int64)
+        shape, fields = item_factors.shape, np.empty((profiles.n_users, self.signs), dtype=np.int64)
         for place in range(self.signs):
-            coordinates = uniform_below(self.size((n_items, rank)), draws.words(2 * place))
+            coordinates = uniform_below(self.size(shape), draws.words(2 * place))
             values = self._values(profiles, user_factors, item_factors, coordinates, draws.public_seed)
             bits = randomize(values, self._share(epsilon), draws.words(2 * place + 1))
             fields[:, place] = coordinates << 1 | bits
-        return self._codec((n_items, rank)).encode(fields)
+        return self._codec(shape).encode(fields)
 
     def crafted(
         self,
@@ -134,10 +122,10 @@ class PrivateSigns(GradientReport):
         targets: Ints,
     ) -> Sequence[bytes]:
         """Return the sides of coordinates of targets, those of the gradient."""
-        n_items, rank = item_factors.shape
-        fields = np.empty((profiles.n_users, self.signs), dtype=np.int64)
+        (n_items, rank), fields = item_factors.shape, np.empty((profiles.n_users, self.signs), dtype=np.int64)
         for place in range(self.signs):
-            coordinates = _coordinates_of(targets, rank, draws.words(2 * place))
+            places, factors = np.divmod(uniform_below(targets.size * rank, draws.words(2 * place)), rank)
+            coordinates = targets[places] * rank + factors
             values = self._values(profiles, user_factors, item_factors, coordinates, draws.public_seed)
             fields[:, place] = coordinates << 1 | (values > 0)
         return self._codec((n_items, rank)).encode(fields)
