@@ -369,8 +369,6 @@ def refusing_malformed() -> Iterator[None]:
 
 _PLACE = np.dtype("<u4")
 _NUMBER = np.dtype("<i8")
-_LARGEST_REPORT = 1 << 31
-"""Bytes that no message can hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -445,9 +443,7 @@ def _sparse(record: Record, name: str, size: int) -> Ints:
 def _sizes(record: Record, asked: int) -> Ints:
     """Read the sizes that occur, and which of them is each user's."""
     sizes = record.get("sizes")
-    if not isinstance(sizes, list) or not all(
-        is_integer(size) and 0 <= size < _LARGEST_REPORT for size in sizes
-    ):
+    if not isinstance(sizes, list) or not all(is_integer(size) and 0 <= size < 1 << 31 for size in sizes):
         raise ValueError("reports without sizes")
     if len(sizes) == 1:
         return np.full(asked, sizes[0], dtype=np.int64)

@@ -1,13 +1,11 @@
 """What every data set must do."""
 
 import dataclasses
-import json
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
-from dprec.components import kind_of, summary_of
+from dprec.components import summary_of
 from dprec.datasets import Dataset
 from dprec.errors import InputError
 
@@ -30,16 +28,6 @@ class DatasetContract:
         assert dataclasses.fields(dataset)[0].name == "kind"
         for field in dataclasses.fields(dataset)[1:]:
             assert field.metadata["description"]
-
-    def test_is_read_strictly_from_a_configuration(self, dataset: type[Dataset]) -> None:
-        """By its kind, and with no settings that it does not have."""
-        adapter: TypeAdapter[Dataset] = TypeAdapter(dataset)
-        configured = {"kind": kind_of(dataset), **self.settings(dataset)}
-        assert isinstance(adapter.validate_json(json.dumps(configured)), dataset)
-        with pytest.raises(ValueError, match="nonsense"):
-            adapter.validate_json(json.dumps({**configured, "nonsense": 1}))
-        kind = adapter.json_schema()["properties"]["kind"]
-        assert kind.get("const", kind_of(dataset)) == kind_of(dataset)
 
     def test_refuses_a_fold_it_does_not_have(self, dataset: type[Dataset]) -> None:
         """Whether or not it comes with folds."""
