@@ -30,7 +30,7 @@ from dprec.completion import Profiles, products_of_rows
 from dprec.errors import SettingError
 from dprec.exchange.setups import FederatedSetup
 from dprec.federated import UpdateCode, check_updates, code_of, of_holders
-from dprec.gradients import Aggregate, RoundDraws
+from dprec.gradients import Aggregate, FittedProfiles, RoundDraws
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import uniform_below, words
 from dprec.sums import Aggregation, DeviceHalf, PartOfContributions
@@ -123,11 +123,12 @@ def gradient_reports(
     def encoded(part: Partition, *, lies: bool) -> Sequence[bytes]:
         profiles = profiles_of(part)
         user_factors = gradient.user_factors(profiles, factors, setup.ridge)
+        fitted = FittedProfiles(profiles, user_factors, factors)
         devices = draws_of_rounds(part, "gradient report").asked(broadcast.tobytes())
         draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
         if lies and population.targets:
-            return gradient.crafted(profiles, user_factors, factors, draws, np.array(population.targets))
-        return gradient.encode(profiles, user_factors, factors, epsilon, draws)
+            return gradient.crafted(fitted, draws, np.array(population.targets))
+        return gradient.encode(fitted, epsilon, draws)
 
     reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie)
     return reports, partial(setup.gradient.decode, shape=(population.n_items, setup.rank))

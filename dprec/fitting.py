@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dprec.arrays import AnyArray, Floats, Ints
-from dprec.channel import Channel
 from dprec.completion import Completed, Completion
 from dprec.datasets import HeldRatings, RatingColumns, ratings_from
 from dprec.errors import InputError
@@ -93,7 +92,16 @@ def fit(
     completion.check_scale(held.scale)
     completion.check(shape)
     symbols = channel.sample(held.levels, words(seed, "fit", 0, held.count)).astype(np.int64)
-    observations = _observed(held, channel, symbols, private=sender.private)
+    observations = Observations.of(
+        held.users,
+        held.items,
+        channel.values[symbols],
+        shape,
+        held.scale,
+        noise_variance=float(channel.variance().mean()) if sender.private else None,
+        likelihood=channel.probabilities[:, symbols].T,
+        evidence=SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols)),
+    )
     return Fitted(held, observations, completion.fit(observations, seed))
 
 
@@ -104,20 +112,6 @@ def _budget(mechanism: Mechanism, epsilon: float | None) -> float:
         found = f"{epsilon:g}, with mechanism {mechanism.kind}, which adds no noise"
         raise InputError("epsilon", found, "an epsilon beside a private mechanism, or none")
     return math.inf if epsilon is None else epsilon
-
-
-def _observed(ratings: Ratings, channel: Channel, symbols: Ints, *, private: bool) -> Observations:
-    """Return what a server makes of one symbol per rating."""
-    return Observations.of(
-        ratings.users,
-        ratings.items,
-        channel.values[symbols],
-        (ratings.n_users, ratings.n_items),
-        ratings.scale,
-        noise_variance=float(channel.variance().mean()) if private else None,
-        likelihood=channel.probabilities[:, symbols].T,
-        evidence=SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols)),
-    )
 
 
 def _places(ids: ArrayLike, known: AnyArray, what: str) -> Ints:

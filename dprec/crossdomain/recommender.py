@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 
-def nearest_neighbors(similarities: Floats, k: int) -> Ints:
-    """Return the k most similar candidates of each row, ties to the earlier; shape (rows, at most k)."""
-    return np.argsort(-similarities, axis=1, kind="stable")[:, :k]
-
-
 def item_based(bases: Floats, weights: Floats, deviations: Floats, shrinkage: Floats | float = 0.0) -> Floats:
     """Predict ratings from neighbours.
 
@@ -201,11 +196,6 @@ class ItemBasedRecommender:
     seed: int
     """Seed of the draws, each of which belongs to a user, an item and a neighbour."""
 
-    @property
-    def _most(self) -> int:
-        """Most neighbours that any prediction can have."""
-        return min(self.options.neighbors, self.items.n_items)
-
     @cached_property
     def sensitivities(self) -> Floats:
         """SS of every item, shape (target items,)."""
@@ -230,7 +220,7 @@ class ItemBasedRecommender:
         similarities = similarity.dense_similarities(self.items, wanted, rated)
         shrinkage = np.full(wanted.size, options.shrinkage)
         if options.epsilon is None:
-            chosen = nearest_neighbors(similarities, k)
+            chosen = np.argsort(-similarities, axis=1, kind="stable")[:, :k]  # ties to the earlier
             weights = np.take_along_axis(similarities, chosen, axis=1)
         else:
             moved = self.sensitivities[wanted]
@@ -249,24 +239,20 @@ class ItemBasedRecommender:
         """
         options, k = self.options, min(self.options.neighbors, similarities.shape[1])
         assert options.epsilon is not None, "neighbours without a budget"
-        draws, lowest = self._selection_draws(user, wanted), similarity.LOWEST[self.kind]
+        indices, lowest = self._indices(user, wanted), similarity.LOWEST[self.kind]
+        start = int(indices.min())
+        drawn = words(self.seed, "neighbours", start, int(indices.max()) - start + 1)
+        draws = uniforms(drawn)[indices - start]
         chosen = select_neighbors(
             similarities, k, sensitivities, options.epsilon, options.failure, lowest, draws
         )
         near = np.take_along_axis(similarities, chosen, axis=1)
-        noise, indices = SimilarityNoise.of(options.epsilon), self._indices(user, wanted)[:, :k]
+        noise, indices = SimilarityNoise.of(options.epsilon), indices[:, :k]
         steps = noise.unit.noise(self.seed, "similarities", indices.ravel()).reshape(indices.shape)
         return chosen, noise.added(near, sensitivities, steps)
 
     def _indices(self, user: int, wanted: AnyInts) -> Ints:
         """Return the global indices of the draws of a user's predictions, shape (cells, neighbours)."""
         cells = user * self.items.n_items + wanted.astype(np.int64)
-        return cells[:, None] * self._most + np.arange(self._most)
-
-    def _selection_draws(self, user: int, wanted: AnyInts) -> Floats:
-        """Return the draws of a user's neighbours, uniform on [0, 1), shape (cells, neighbours)."""
-        indices = self._indices(user, wanted)
-        start = int(indices.min())
-        return uniforms(words(self.seed, "neighbours", start, int(indices.max()) - start + 1))[
-            indices - start
-        ]
+        most = min(self.options.neighbors, self.items.n_items)  # of any prediction
+        return cells[:, None] * most + np.arange(most)

@@ -67,6 +67,8 @@ class Dataset(Options):
     distribution: ClassVar[Source | None] = None
     folds: ClassVar[tuple[str, ...]] = ()
     own: ClassVar[bool] = False
+    documented: ClassVar[RatingScale | None] = None
+    """The scale of every such data set, if it has one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,7 +113,7 @@ class Dataset(Options):
 
     def known_scale(self) -> RatingScale | None:
         """Return the rating scale if it is known without the ratings."""
-        return None
+        return self.documented
 
     def read_off(self) -> tuple[str, ...]:
         """Return the settings of the rating scale that are not given, so that the ratings decide them."""

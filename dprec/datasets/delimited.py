@@ -49,7 +49,6 @@ _WITHOUT_TEXTS = (
 
 MOST_COLUMNS = 10_000
 _CELL_BYTES = 255
-_BLANKS = " \t\r"
 _WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?$"
 """An integer in its shortest form, perhaps with decimals of zero."""
 
@@ -186,7 +185,12 @@ def read_columns(path: Path, layout: Layout, wanted: Sequence[tuple[str | int, C
         raise _unseparated(first[0], path, layout)
     if width > MOST_COLUMNS:
         raise InputError(f"{path}, line 1", f"{width} columns", f"at most {MOST_COLUMNS}, one row per line")
-    places = [_position(column, first, width, layout.header, str(path)) for column, _ in wanted]
+    names = first if layout.header else [""] * width
+    for column, _ in wanted:
+        if isinstance(column, str) and not layout.header:
+            accepted = "a position counted from 1, as the file has no header"
+            raise InputError("column", repr(column), accepted)
+    places = [column_place(column, names, f"{path}, line 1") for column, _ in wanted]
     with readable(path):
         table = _cells(path, layout, width).select(map(str, sorted(set(places)))).collect()
     if table.is_empty():
@@ -196,12 +200,6 @@ def read_columns(path: Path, layout: Layout, wanted: Sequence[tuple[str | int, C
         name = column if isinstance(column, str) else f"column {column}"
         columns.append(_Column(table[str(place)], kind, name, str(path), layout.header + 1).array())
     return columns
-
-
-def _position(column: str | int, first: list[str], width: int, header: bool, source: str) -> int:
-    if isinstance(column, str) and not header:
-        raise InputError("column", repr(column), "a position counted from 1, as the file has no header")
-    return column_place(column, first if header else [""] * width, f"{source}, line 1")
 
 
 def _unseparated(line: str, path: Path, layout: Layout) -> InputError:
@@ -269,9 +267,9 @@ def _checked(path: Path, layout: Layout, lines: pl.LazyFrame, widths: pl.Expr, w
     total = int(lines.select(pl.len()).collect().item())
     if faults.is_empty():
         return total
-    row, text, zero, found = faults.row(0)
+    row, text, _, found = faults.row(0)
     empty = faults["line"].str.strip_chars() == ""
-    if faults.height == total - row and empty.all() and zero is None:
+    if faults.height == total - row and empty.all() and not faults["zero"].count():
         return int(row)
     columns = f"{found} column{'s' if found != 1 else ''}" if text.strip() else "an empty line"
     accepted = f"{width} columns separated by {layout.described_separator}"
@@ -301,7 +299,7 @@ class _Column:
 
     def _trimmed(self) -> pl.Series:
         """Return the cells without blanks around them; raises InputError where one may not be empty."""
-        cells = self._cells.fill_null("").str.strip_chars(_BLANKS)
+        cells = self._cells.fill_null("").str.strip_chars(" \t\r")
         empty = (cells == "").arg_true()
         if empty.len() and not self._kind.endswith("nothing"):
             raise self._error(int(empty[0]), "nothing", "a value in every line")

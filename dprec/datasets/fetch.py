@@ -19,7 +19,6 @@ from dprec.errors import InputError, RunError, listed
 from dprec.progress import Progress, silent
 
 _CHUNK_BYTES = 1 << 20
-_TIMEOUT_SECONDS = 60
 _MOST_DOWNLOADED = 1 << 30
 _MOST_UNPACKED = 4 << 30
 
@@ -75,7 +74,7 @@ def _download(url: str, archive: Path, progress: Progress) -> None:
     received = 0
     with archive.open("wb") as file:
         try:
-            with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as reply:
+            with urllib.request.urlopen(url, timeout=60) as reply:
                 length = reply.headers.get("Content-Length", "")
                 total = int(length) if length.isdigit() else None
                 while chunk := reply.read(_CHUNK_BYTES):

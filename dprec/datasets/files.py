@@ -124,11 +124,7 @@ class DelimitedDataset(FileDataset):
 
     file: ClassVar[str]
     layout: ClassVar[Layout]
-    scale: ClassVar[RatingScale]
-
-    def known_scale(self) -> RatingScale:
-        """Return the scale that the distributor documents."""
-        return self.scale
+    documented: ClassVar[RatingScale]
 
     def load(self) -> Ratings:
         """Return all ratings; an InputError names the file and line of what cannot be read."""
@@ -140,4 +136,4 @@ class DelimitedDataset(FileDataset):
 
     def _loaded(self, *, timed: bool) -> Ratings:
         rows = read_rows(locate(self.path, self.file), self.layout, timed=timed)
-        return Ratings.from_rows(rows, self.scale, duplicates=self.duplicates)
+        return Ratings.from_rows(rows, self.documented, duplicates=self.duplicates)

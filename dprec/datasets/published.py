@@ -34,9 +34,6 @@ GENRES = (
 )
 """The genres of MovieLens 100K, in the order of the columns of u.item."""
 
-_FIRST_GENRE = 5
-"""Number of columns of u.item before the genres."""
-
 _NO_GENRES = ("unknown", "(no genres listed)")
 
 _FLAGS = f"a film with {len(GENRES)} genres, 0 or 1"
@@ -73,7 +70,7 @@ def _films(path: Path) -> list[_Film]:
         text = data.decode("latin-1")
     for place, line in enumerate(text.replace("\r\n", "\n").rstrip().split("\n")[header:], start=header + 1):
         cells = split_line(line, separator)
-        flags = [cell.strip() for cell in cells[_FIRST_GENRE:]]
+        flags = [cell.strip() for cell in cells[5:]]
         if accepted == _FLAGS and len(flags) == len(GENRES) and {"0", "1"}.issuperset(flags):
             genres = [genre for genre, flag in zip(GENRES, flags, strict=True) if flag == "1"]
             dated = f"{cells[2]} {cells[1]}"
@@ -87,21 +84,6 @@ def _films(path: Path) -> list[_Film]:
     if not films:
         raise InputError(str(path), "no films", f"on each line {accepted}")
     return films
-
-
-def _film_rows(path: Path) -> ItemRows:
-    """Return the films of a file: years as numbers, genres as categories."""
-    films = _films(path)
-    stated = ([genre for genre in film.genres if genre not in _NO_GENRES] for film in films)
-    categories, names = categories_of(stated, "genre", str(path))
-    numbers, years = np.array([film.number for film in films]), np.array([[film.year] for film in films])
-    first_line = _FORMATS[path.name][1] + 1
-    return ItemRows(numbers, years, categories, ("year",), names, str(path), first_line)
-
-
-def film_titles(path: Path) -> dict[int, str]:
-    """Return the titles of the films of u.item, movies.dat or movies.csv, by identifier."""
-    return {film.number: film.title for film in _films(path)}
 
 
 def film_genres(path: Path) -> tuple[Ints, Bools]:
@@ -128,7 +110,7 @@ class MovieLens(DelimitedDataset):
     films: ClassVar[str] = "movies.csv"
     file: ClassVar[str] = "ratings.csv"
     layout: ClassVar[Layout] = _CSV
-    scale: ClassVar[RatingScale] = _HALF_STARS
+    documented: ClassVar[RatingScale] = _HALF_STARS
     people: ClassVar[tuple[str, Layout, tuple[str, ...]] | None] = None
     """The file of users, its layout, and what its columns are after the first, that of identifiers."""
     items: bool = option("Whether years and genres of the films are read, as public data about them.", False)
@@ -145,8 +127,14 @@ class MovieLens(DelimitedDataset):
         """Return year and genres if they are asked for; see `Dataset.catalogue`."""
         if not self.items:
             return None
-        folder = locate(self.path, self.file).parent
-        return _film_rows(locate(str(folder), self.films)).catalogue(item_ids)
+        path = locate(str(locate(self.path, self.file).parent), self.films)
+        films, source = _films(path), str(path)
+        stated = ([genre for genre in film.genres if genre not in _NO_GENRES] for film in films)
+        categories, names = categories_of(stated, "genre", source)
+        numbers, years = np.array([film.number for film in films]), np.array([[film.year] for film in films])
+        first_line = _FORMATS[path.name][1] + 1
+        rows = ItemRows(numbers, years, categories, ("year",), names, source, first_line)
+        return rows.catalogue(item_ids)
 
     @property
     def public_items(self) -> str:
@@ -156,10 +144,10 @@ class MovieLens(DelimitedDataset):
     def item_names(self) -> dict[str, str]:
         """Return the titles of the films; empty if their file is not there or is damaged."""
         try:
-            films = film_titles(locate(self.path, self.file).with_name(self.films))
+            films = _films(locate(self.path, self.file).with_name(self.films))
         except (InputError, OSError):
             return {}
-        return {str(film): title for film, title in films.items()}
+        return {str(film.number): film.title for film in films}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +164,7 @@ class MovieLens100K(MovieLens):
         Layout(separator="|", width=5),
         ("age", "gender", "occupation", "zip code"),
     )
-    scale: ClassVar[RatingScale] = _WHOLE_STARS
+    documented: ClassVar[RatingScale] = _WHOLE_STARS
     folds: ClassVar[tuple[str, ...]] = ("u1", "u2", "u3", "u4", "u5", "ua", "ub")
 
     def _loaded(self, *, timed: bool) -> Ratings:
@@ -196,7 +184,7 @@ class MovieLens100K(MovieLens):
         train, test = (
             read_rows(locate(str(folder), f"{fold}.{part}"), self.layout) for part in ("base", "test")
         )
-        parts = read_fold(train, test, self.scale, self.duplicates)
+        parts = read_fold(train, test, self.documented, self.duplicates)
         whole = self.load() if (folder / self.file).is_file() else None
         if whole is not None and digest_of([united(*parts)]) != digest_of([whole]):
             found = f"{sum(part.count for part in parts)} ratings that are not the {whole.count} of u.data"
@@ -218,7 +206,7 @@ class MovieLens1M(MovieLens):
         Layout(separator="::", width=5),
         ("gender", "age", "occupation", "zip code"),
     )
-    scale: ClassVar[RatingScale] = _WHOLE_STARS
+    documented: ClassVar[RatingScale] = _WHOLE_STARS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,13 +246,10 @@ class Douban(FileDataset):
     """Douban: ratings of books, of music or of both, 1 to 5, by users who rate in both domains."""
 
     kind: Literal["douban"] = "douban"
+    documented = _WHOLE_STARS
     domain: Domain = option("What is rated, if the path is the folder: 'book' or 'music'.", "book")
     source: Domain | None = option("The source domain, for recommendation across domains.", None)
     target: Domain | None = option("The target domain; with a source domain, both are loaded.", None)
-
-    def known_scale(self) -> RatingScale:
-        """Return 1 to 5 stars."""
-        return _WHOLE_STARS
 
     def load(self) -> Ratings:
         """Return all ratings, of both domains if a source and a target are named."""
@@ -293,7 +278,7 @@ class Libimseti(DelimitedDataset):
     )
     file: ClassVar[str] = "ratings.dat"
     layout: ClassVar[Layout] = Layout(width=3)
-    scale: ClassVar[RatingScale] = RatingScale.evenly(1, 10, 1)
+    documented: ClassVar[RatingScale] = RatingScale.evenly(1, 10, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,11 +291,10 @@ class RestaurantConsumer(DelimitedDataset):
     )
     file: ClassVar[str] = "rating_final.csv"
     layout: ClassVar[Layout] = Layout(header=True, user="userID", item="placeID", rating="rating")
-    scale: ClassVar[RatingScale] = RatingScale.evenly(0, 2, 1)
+    documented: ClassVar[RatingScale] = RatingScale.evenly(0, 2, 1)
 
 
 _NOT_RATED = 99.0
-_FILES = ("jester-data-1.xls", "jester-data-1.xlsx", "jester-data-1.csv", "jester_ratings.dat")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,7 +322,8 @@ class Jester(FileDataset):
     def load(self) -> Ratings:
         """Return all ratings; InputError names the file and line of what cannot be read."""
         scale = self.known_scale()
-        path = locate(self.path, *_FILES)
+        sheets = ("jester-data-1.xls", "jester-data-1.xlsx", "jester-data-1.csv")
+        path = locate(self.path, *sheets, "jester_ratings.dat")
         if path.suffix.lower() in (".xls", ".xlsx"):
             return _from_wide(_sheet(path), scale, str(path))
         start = "".join(first_cells(path, WHITESPACE))

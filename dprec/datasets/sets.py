@@ -16,7 +16,7 @@ from dprec.components import option
 from dprec.datasets.base import GIVEN, Dataset, Source, locate, read_fold, united
 from dprec.datasets.delimited import opened_lines
 from dprec.errors import InputError
-from dprec.ratings import POSITIVE, RatingRows, Ratings, RatingScale
+from dprec.ratings import POSITIVE, RatingRows, Ratings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,10 +24,7 @@ class SetsDataset(Dataset):
     """Base of the data sets that are read from files without ratings."""
 
     path: str = option("The folder of the data set, or its file.")
-
-    def known_scale(self) -> RatingScale:
-        """Return the scale of implicit data."""
-        return POSITIVE
+    documented = POSITIVE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from dprec.arrays import Bools, Floats, Int32s, Ints, offsets, rows_of
+from dprec.arrays import Floats, Int32s, Ints, offsets, rows_of
 from dprec.binarization import binary_scale
 from dprec.completion import LinkKind, link_of
 from dprec.components import option
@@ -37,6 +37,7 @@ class Synthetic(Dataset):
     """Made from a seed, low-rank: by default with the size, stars and skew of MovieLens 100K."""
 
     kind: Literal["synthetic"] = "synthetic"
+    documented = _SCALE
     users: int = option("Number of users.", 943, ge=1, le=2**31 - 1)
     items: int = option("Number of items.", 1682, ge=1, le=2**31 - 1)
     ratings: int = option("Number of ratings, at most users x items.", 100_000, ge=1)
@@ -53,10 +54,6 @@ class Synthetic(Dataset):
         if self.ratings > most:
             raise SettingError("ratings", str(self.ratings), f"at most users x items = {most}")
         return self.users, self.items, self.ratings
-
-    def known_scale(self) -> RatingScale:
-        """Return 1 to 5 stars."""
-        return _SCALE
 
     def load(self) -> Ratings:
         """Return the ratings; see `known_size`."""
@@ -159,9 +156,11 @@ class Synthetic(Dataset):
                 part += np.minimum(categories(thresholds, thresholds[last] * random.random(part.size)), last)
             cells = np.concatenate([cells[~finished], first_cells])
             cells.sort()
-            cells = cells[_first_of_equals(cells)]
+            cells = cells[np.diff(cells, prepend=-1) != 0]
         log_weights = np.log(weights)
-        for users in _stretches(np.flatnonzero(heavy), max(1, _CHUNK // self.items)):
+        many, length = np.flatnonzero(heavy), max(1, _CHUNK // self.items)
+        for start in range(0, many.size, length):
+            users = many[start : start + length]
             keys = log_weights + random.gumbel(size=(users.size, self.items))
             keys[np.arange(self.items) >= available[users, None]] = -np.inf
             ranked = np.argsort(-keys, axis=1)
@@ -217,17 +216,6 @@ def _per_level(ratings: int) -> Ints:
     return _apportioned(ratings, _STARS, np.full(_STARS.size, ratings))
 
 
-def _first_of_equals(ascending: Ints) -> Bools:
-    """Return which values differ from the one before."""
-    first = np.ones(ascending.size, dtype=np.bool_)
-    np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
-    return first
-
-
-def _stretches(values: Ints, length: int) -> list[Ints]:
-    return [values[start : start + length] for start in range(0, values.size, length)]
-
-
 def _apportioned(total: int, weights: Floats, most: Ints) -> Ints:
     """Divide an integer in proportion to weights by largest remainders, no share above its `most`."""
     full = np.zeros(weights.size, dtype=np.bool_)
@@ -251,6 +239,7 @@ class OneBitSynthetic(Dataset):
     """Signs of a noisy low-rank matrix, with a rating in every cell (Li et al. [li2021], section 5.1)."""
 
     kind: Literal["one-bit-synthetic"] = "one-bit-synthetic"
+    documented = binary_scale()
     users: int = option("Number of users.", 100, ge=1)
     items: int = option("Number of items.", 100, ge=1)
     rank: int = option("Rank of the hidden matrix.", 1, ge=1)
@@ -258,10 +247,6 @@ class OneBitSynthetic(Dataset):
     link: LinkKind = option("How an entry makes a +1 likely: logistic, or gaussian.", "logistic")
     sigma: float = option("Standard deviation of the Gaussian link's noise.", 1.0, gt=0)
     seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
-
-    def known_scale(self) -> RatingScale:
-        """Return the two signs."""
-        return binary_scale()
 
     def load(self) -> Ratings:
         """Return the sign of every cell, of which a split observes some; raises SettingError for too many."""

@@ -2,18 +2,18 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from dprec.arrays import AnyArray, Bools, Floats
 from dprec.catalogue import Catalogue, ItemRows
 from dprec.components import Options, as_values, option
-from dprec.datasets.base import GIVEN, Layout, locate, read_fold, typed, united
+from dprec.datasets.base import GIVEN, Layout, locate, read_fold, united
 from dprec.datasets.columns import (
     ROLES,
     RatingColumns,
@@ -149,9 +149,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
             if isinstance(column, str) and self.has_header is False:
                 raise SettingError(name, repr(column), "a position counted from 1, as there is no header")
 
-    def written(self, settings: Mapping[str, Any]) -> str:
-        """Return settings as they are typed on the command line."""
-        return typed(settings)
+    written = FileDataset.written
 
     def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
         """Return the positions of columns; see `RatingColumns.places`. An InputError names the file first."""

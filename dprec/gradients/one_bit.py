@@ -25,7 +25,7 @@ from dprec.arrays import Bools, Floats, Ints, Uint64s, find
 from dprec.completion import Profiles, confident_user_factors
 from dprec.components import option
 from dprec.errors import SettingError
-from dprec.gradients.base import Aggregate, GradientAnswers, GradientReport, RoundDraws
+from dprec.gradients.base import Aggregate, FittedProfiles, GradientAnswers, GradientReport, RoundDraws
 from dprec.randomness import DRAWS, coins, even_share, fewest_draws, generator, loss_of_draws, uniform_below
 from dprec.wire import FixedFields
 
@@ -60,23 +60,6 @@ def _thresholds(coordinates: Floats, epsilon: float) -> Uint64s:
     return (_HALF + np.where(coordinates < 0, -distances, distances)).astype(np.uint64)
 
 
-def _gradient_at(profiles: Profiles, user_factors: Floats, item_factors: Floats, coordinates: Ints) -> Floats:
-    """Return one coordinate of each user's gradient, 0 at an item that it has not rated, shape (users,)."""
-    items, factors = np.divmod(coordinates, item_factors.shape[1])
-    places, rated = _places_of(profiles, items)
-    ratings = np.zeros(items.size)
-    ratings[rated] = profiles.values[places[rated]]
-    own = user_factors[np.arange(profiles.n_users), factors]
-    errors = ratings - np.einsum("uf,uf->u", user_factors, item_factors[items])
-    return np.where(rated, -2.0 * own * errors, 0.0)
-
-
-def _coordinates_of(targets: Ints, rank: int, random_words: Uint64s) -> Ints:
-    """Return a coordinate of one of the targets for each user, drawn uniformly."""
-    places, factors = np.divmod(uniform_below(targets.size * rank, random_words), rank)
-    return targets[places] * rank + factors
-
-
 def _places_of(profiles: Profiles, items: Ints) -> tuple[Ints, Bools]:
     """Return where each user's rating of an item of its own is, and whether there is one, (users,) each."""
     cells = profiles.users * profiles.n_items + profiles.items
@@ -96,51 +79,38 @@ class PrivateSigns(GradientReport):
         """Return how many coordinates there are."""
         return shape[0] * shape[1]
 
-    def _values(
-        self,
-        profiles: Profiles,
-        user_factors: Floats,
-        item_factors: Floats,
-        coordinates: Ints,
-        public_seed: int,
-    ) -> Floats:
-        """Return one coordinate for each user, shape (users,)."""
-        return _gradient_at(profiles, user_factors, item_factors, coordinates)
+    def _values(self, fitted: FittedProfiles, coordinates: Ints, public_seed: int) -> Floats:
+        """Return one coordinate for each user, 0 at an item that it has not rated, shape (users,)."""
+        profiles, user_factors, item_factors = fitted
+        items, factors = np.divmod(coordinates, item_factors.shape[1])
+        places, rated = _places_of(profiles, items)
+        ratings = np.zeros(items.size)
+        ratings[rated] = profiles.values[places[rated]]
+        own = user_factors[np.arange(profiles.n_users), factors]
+        errors = ratings - np.einsum("uf,uf->u", user_factors, item_factors[items])
+        return np.where(rated, -2.0 * own * errors, 0.0)
 
-    def encode(
-        self,
-        profiles: Profiles,
-        user_factors: Floats,
-        item_factors: Floats,
-        epsilon: float,
-        draws: RoundDraws,
-    ) -> Sequence[bytes]:
+    def encode(self, fitted: FittedProfiles, epsilon: float, draws: RoundDraws) -> Sequence[bytes]:
         """Draw coordinates for each user and answer each with one bit; see `GradientReport`."""
-        n_items, rank = item_factors.shape
-        fields = np.empty((profiles.n_users, self.signs), dtype=np.int64)
+        shape = fitted.item_factors.shape
+        fields = np.empty((fitted.profiles.n_users, self.signs), dtype=np.int64)
         for place in range(self.signs):
-            coordinates = uniform_below(self.size((n_items, rank)), draws.words(2 * place))
-            values = self._values(profiles, user_factors, item_factors, coordinates, draws.public_seed)
+            coordinates = uniform_below(self.size(shape), draws.words(2 * place))
+            values = self._values(fitted, coordinates, draws.public_seed)
             bits = randomize(values, self._share(epsilon), draws.words(2 * place + 1))
             fields[:, place] = coordinates << 1 | bits
-        return self._codec((n_items, rank)).encode(fields)
+        return self._codec(shape).encode(fields)
 
-    def crafted(
-        self,
-        profiles: Profiles,
-        user_factors: Floats,
-        item_factors: Floats,
-        draws: RoundDraws,
-        targets: Ints,
-    ) -> Sequence[bytes]:
+    def crafted(self, fitted: FittedProfiles, draws: RoundDraws, targets: Ints) -> Sequence[bytes]:
         """Return the sides of coordinates of targets, those of the gradient."""
-        n_items, rank = item_factors.shape
-        fields = np.empty((profiles.n_users, self.signs), dtype=np.int64)
+        shape = fitted.item_factors.shape
+        fields = np.empty((fitted.profiles.n_users, self.signs), dtype=np.int64)
         for place in range(self.signs):
-            coordinates = _coordinates_of(targets, rank, draws.words(2 * place))
-            values = self._values(profiles, user_factors, item_factors, coordinates, draws.public_seed)
+            drawn = uniform_below(targets.size * shape[1], draws.words(2 * place))
+            coordinates = targets[drawn // shape[1]] * shape[1] + drawn % shape[1]
+            values = self._values(fitted, coordinates, draws.public_seed)
             fields[:, place] = coordinates << 1 | (values > 0)
-        return self._codec((n_items, rank)).encode(fields)
+        return self._codec(shape).encode(fields)
 
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
         """Validate the reports and count their bits by coordinate."""
@@ -224,14 +194,8 @@ class ReducedOneBitGradient(PrivateSigns):
         """Return the number of coordinates of the projected gradient."""
         return self.dimensions * shape[1]
 
-    def _values(
-        self,
-        profiles: Profiles,
-        user_factors: Floats,
-        item_factors: Floats,
-        coordinates: Ints,
-        public_seed: int,
-    ) -> Floats:
+    def _values(self, fitted: FittedProfiles, coordinates: Ints, public_seed: int) -> Floats:
+        profiles, user_factors, item_factors = fitted
         n_items, rank = item_factors.shape
         rows, factors = np.divmod(coordinates, rank)
         own = user_factors[np.arange(profiles.n_users), factors]
@@ -253,14 +217,12 @@ class ReducedOneBitGradient(PrivateSigns):
         if self.dimensions > shape[0]:
             raise SettingError("dimensions", str(self.dimensions), f"at most {shape[0]}, the number of items")
 
-    def numbers(
-        self, profiles: Profiles, user_factors: Floats, item_factors: Floats, public_seed: int
-    ) -> Floats:
+    def numbers(self, fitted: FittedProfiles, public_seed: int) -> Floats:
         """Return the projected gradients; see `GradientReport.numbers`."""
-        n_items, rank = item_factors.shape
-        gradients = super().numbers(profiles, user_factors, item_factors, public_seed)
+        n_items, rank = fitted.item_factors.shape
+        gradients = super().numbers(fitted, public_seed)
         mapped = projection(public_seed, self.dimensions, n_items) @ gradients.reshape(-1, n_items, rank)
-        return mapped.reshape(profiles.n_users, -1)
+        return mapped.reshape(fitted.profiles.n_users, -1)
 
 
 @lru_cache(maxsize=2)
@@ -343,24 +305,17 @@ class SampledSignsOfSets(SampledCoordinates):
         """Return the factors with the least loss; see `GradientReport.user_factors`."""
         return confident_user_factors(profiles, item_factors, self.confidence, ridge)
 
-    def _values(
-        self,
-        profiles: Profiles,
-        user_factors: Floats,
-        item_factors: Floats,
-        coordinates: Ints,
-        public_seed: int,
-    ) -> Floats:
+    def _values(self, fitted: FittedProfiles, coordinates: Ints, public_seed: int) -> Floats:
+        profiles, user_factors, item_factors = fitted
         items, factors = np.divmod(coordinates, item_factors.shape[1])
         _, own = _places_of(profiles, items)
         errors = own - np.einsum("uf,uf->u", user_factors, item_factors[items])
         factor = user_factors[np.arange(profiles.n_users), factors]
         return -2.0 * (1 + self.confidence * own) * errors * factor
 
-    def numbers(
-        self, profiles: Profiles, user_factors: Floats, item_factors: Floats, public_seed: int
-    ) -> Floats:
+    def numbers(self, fitted: FittedProfiles, public_seed: int) -> Floats:
         """Return the gradients of the weighted loss of all items; see `GradientReport.numbers`."""
+        profiles, user_factors, item_factors = fitted
         errors = -user_factors @ item_factors.T
         errors[profiles.users, profiles.items] += 1
         errors[profiles.users, profiles.items] *= 1 + self.confidence

@@ -35,7 +35,7 @@ pytest.register_assert_rewrite(
 )
 
 from dprec.testing.completions import CompletionContract, GradientContract  # noqa: E402
-from dprec.testing.datasets import DatasetContract, FileDatasetContract, Sample  # noqa: E402
+from dprec.testing.datasets import DatasetContract  # noqa: E402
 from dprec.testing.models import ModelContract  # noqa: E402
 from dprec.testing.reports import FamilyContract, MechanismContract  # noqa: E402
 
@@ -43,11 +43,9 @@ __all__ = [
     "CompletionContract",
     "DatasetContract",
     "FamilyContract",
-    "FileDatasetContract",
     "GradientContract",
     "MechanismContract",
     "ModelContract",
-    "Sample",
     "contract",
 ]
 

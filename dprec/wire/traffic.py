@@ -38,13 +38,6 @@ class Exchanged:
     example: bytes = b""
     """The payload of the first; empty where a simulation does not make it."""
 
-    def add(self, payload: int, message: int, example: bytes) -> None:
-        """Add one message."""
-        self.messages += 1
-        self.payload_bytes += payload
-        self.message_bytes += message
-        self.example = self.example or example
-
     def include(self, other: "Exchanged") -> None:
         """Add other messages of the kind."""
         self.messages += other.messages
@@ -157,7 +150,7 @@ class TrafficLedger:
             concerned = users.size > 0 and bool(users[0] if users.dtype == np.bool_ else users[0] == 0)
         if concerned:
             own = int(np.ravel(payload)[0]), int(np.ravel(message)[0])
-            self.first_user.setdefault((kind, up), Exchanged()).add(*own, example)
+            self.first_user.setdefault((kind, up), Exchanged()).include(Exchanged(1, *own, example))
 
 
 class Octets(NamedTuple):

@@ -37,12 +37,14 @@ from dprec.errors import InputError
 from dprec.exchange import Refusal, RefusalCode
 from dprec.randomness import Keys
 from dprec.reports import REPORT_ROUND
+from dprec_pilot import computing
 from dprec_pilot.device import ledger
 from dprec_pilot.device import profile as profiles
 from dprec_pilot.device.folder import DeviceFolder, SecretKeys
 from dprec_pilot.device.ledger import Charge, Ledger, most_lost, price_of
 from dprec_pilot.device.profile import Profile, State, emptied
 from dprec_pilot.device.repeated import Repetition
+from dprec_pilot.groups import run_key_in
 from dprec_pilot.masks.device import take_part
 from dprec_pilot.records import as_bytes, kept
 
@@ -210,7 +212,7 @@ class Device:
             # The disk did not take the last line.
             self._open()
         record, agreed = self._checked(message), self._agreement.fingerprint
-        run = "" if kind == exchange.IDENTIFY else exchange.run_key_in(request.group_id, agreed)
+        run = "" if kind == exchange.IDENTIFY else run_key_in(request.group_id, agreed)
         profile = self._profile_of(run)
         self._check_paid(run, kind)
         charge, repeats = None, kind == exchange.REPORT and self._agreement.memory
@@ -271,8 +273,8 @@ class Device:
         if kind == exchange.REPLACE:
             reason = "replacements carry ratings in the clear, and the server says by what"
             raise Refusal(RefusalCode.NOT_SET_UP, reason)
-        if kind != exchange.IDENTIFY and (agreed := self._agreement.computes) != exchange.COMPUTES:
-            reason = f"agreed: version {agreed} of what devices compute; installed: {exchange.COMPUTES}"
+        if kind != exchange.IDENTIFY and (agreed := self._agreement.computes) != computing.COMPUTES:
+            reason = f"agreed: version {agreed} of what devices compute; installed: {computing.COMPUTES}"
             raise Refusal(RefusalCode.OTHER_VERSION, reason)
         if not usual_times(message.metadata):
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request of no usual time")

@@ -20,16 +20,18 @@ import numpy as np
 from dprec import components, formats
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.errors import InputError
-from dprec.exchange import COMPUTES, AnySetup, Setup, from_json, group_of, is_integer, to_json
+from dprec.exchange import AnySetup, Setup, from_json, is_integer, to_json
 from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
 from dprec.ratings import RatingScale
 from dprec_pilot import files
+from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.ledger import DeviceOptions, Limits
 from dprec_pilot.device.node_key import public_line, read_node_key
 from dprec_pilot.device.profile import Profile, State, profile_text, read_profile, write_state
 from dprec_pilot.files import NamedFile, read_text, sync_folder, write_durably
+from dprec_pilot.groups import group_of
 from dprec_pilot.masks.directory import Directory, SigningParty
 
 _DEVICE = "a folder of a device, as dprec-pilot prepare makes them"

@@ -27,9 +27,9 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from dprec.errors import InputError
-from dprec.exchange import is_run_key, new_run_key
 from dprec_pilot.device.ledger import DELIVERIES
 from dprec_pilot.files import Chain, locked, read_text, sync_folder, unusable, write_durably
+from dprec_pilot.groups import is_run_key, new_run_key
 from dprec_pilot.records import DecodeError, as_bytes, kept, message_of, records_of
 from dprec_pilot.server.deadline_grid import DeadlineGrid, Patience
 from dprec_pilot.server.server_folder import Enrolled

@@ -11,7 +11,6 @@ from flwr.app import Message
 
 from dprec.accounting import PrivacyBudget
 from dprec.exchange import (
-    COMPUTES,
     COUNT,
     DELIVER,
     REPORT,
@@ -22,6 +21,7 @@ from dprec.exchange import (
 from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace
 from dprec.wire import FixedFields
+from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.device import LOG, Device
 from dprec_pilot.device.ledger import Limits
 from pilot.tests.make import (
@@ -185,7 +185,7 @@ def test_what_another_version_computes_is_not_answered(
         device.folder.protocol_file.write_text(other.text)
         question = request(TRAIN, other.group(key_of(1)), round=1, factors=factors())
     else:
-        monkeypatch.setattr("dprec.exchange.COMPUTES", COMPUTES + 1)
+        monkeypatch.setattr("dprec_pilot.computing.COMPUTES", COMPUTES + 1)
     with caplog.at_level(logging.WARNING, logger=LOG.name):
         assert refused(again(device), question) == "OTHER_VERSION"
     (record,) = caplog.records

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.exchange import COMPUTES, SummedSetup
+from dprec.exchange import SummedSetup
 from dprec.lists import ListMethod
+from dprec_pilot.computing import COMPUTES
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, write_enrolment
 from dprec_pilot.server.serving import serve
 from pilot.tests.make import (

@@ -29,62 +29,13 @@ from dprec.datasets.sets import SetsDataset
 from dprec.datasets.synthetic import _apportioned
 from dprec.errors import InputError
 from dprec.ratings import Ratings
-from dprec.testing import DatasetContract, FileDatasetContract, Sample
+from dprec.testing import DatasetContract
 from tests.refusals import refused_at
-
-TIMED = "userId,movieId,rating,timestamp"
-RATED = "userID,placeID,rating,food_rating,service_rating"
-SAMPLES = {
-    "movielens-100k": Sample("u.data", "{}\t{}\t{}\t881250949".format, 1, 5, 5),
-    "movielens-1m": Sample("ratings.dat", "{}::{}::{}::978300760".format, 1, 5, 5),
-    "movielens-10m": Sample("ratings.dat", "{}::{}::{}::978300760".format, 0.5, 5, 10),
-    **dict.fromkeys(
-        ["movielens-20m", "movielens-25m"],
-        Sample(
-            "ratings.csv",
-            "{},{},{},1147880044".format,
-            *(0.5, 5, 10),
-            header=TIMED,
-            renamed_header=TIMED.replace("user", "unknown"),
-        ),
-    ),
-    "jester": Sample("jester_ratings.dat", "{}\t\t{}\t\t{}".format, -10, 10, 41, continuous=True),
-    "libimseti": Sample("ratings.dat", "{},{},{}".format, 1, 10, 10),
-    "rc": Sample(
-        "rating_final.csv",
-        "{},{},{},2,1".format,
-        *(0, 2, 3),
-        header=RATED,
-        renamed_header=RATED.replace("user", "unknown"),
-        users=("U1077", "U1103", "U1068"),
-    ),
-    "douban": Sample("music.dat", "{}\t{}\t{}".format, 1, 5, 5, settings={"domain": "music"}),
-    "csv": Sample(
-        "mine.txt",
-        "{2};ignored;{0};{1}".format,
-        *(1, 4, 4),
-        header="stars;comment;who;what",
-        renamed_header="stars;comment;nobody;what",
-        found_in_folder=False,
-        settings={
-            **{"user_column": "who", "item_column": "what", "rating_column": 1, "separator": ";"},
-            **{"low": 1.0, "high": 4.0, "step": 1.0},
-        },
-    ),
-}
-
-TWO_FILES = {"movielens-genres", "csv-domains"}
-"""Read several files each, and have tests of their own for what these hold."""
 
 REQUIRED: dict[str, dict[str, Any]] = {
     "csv-domains": {"target_path": "there"},
     "in-memory": {"users": 3, "items": 3, "ratings": 5, "sha256": "0" * 64},
 }
-
-
-def test_every_data_set_that_reads_one_file_has_a_sample() -> None:
-    reading = {kind_of(dataset) for dataset in DATASETS if issubclass(dataset, FileDataset)}
-    assert reading - TWO_FILES == set(SAMPLES)
 
 
 class TestEveryDataset(DatasetContract):
@@ -95,20 +46,6 @@ class TestEveryDataset(DatasetContract):
     def settings(self, dataset: type[Dataset]) -> dict[str, Any]:
         path = {"path": "here"} if issubclass(dataset, FileDataset | SetsDataset) else {}
         return {**path, **REQUIRED.get(kind_of(dataset), {})}
-
-
-class TestEveryFileDataset(FileDatasetContract):
-    @pytest.fixture(params=sorted(SAMPLES))
-    def kind(self, request: pytest.FixtureRequest) -> str:
-        return str(request.param)
-
-    @pytest.fixture
-    def dataset(self, kind: str) -> type[Dataset]:
-        return DATASETS[kind]
-
-    @pytest.fixture
-    def sample(self, kind: str) -> Sample:
-        return SAMPLES[kind]
 
 
 TRAIN = ["1\t1\t3\t0", "1\t2\t4\t0", "2\t1\t5\t0", "2\t3\t1\t0", "3\t2\t2\t0"]

@@ -136,6 +136,7 @@ def test_whatever_csv_writes_is_read_back(
     header=st.booleans(),
     bad_byte=st.booleans(),
 )
+@example(lines=["", "\x000"], separator=",", header=False, bad_byte=False)
 def test_any_text_is_read_or_refused_in_one_line(
     lines: list[str], separator: str, header: bool, bad_byte: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

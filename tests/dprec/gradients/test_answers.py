@@ -7,6 +7,7 @@ import pytest
 
 from dprec.arrays import Floats
 from dprec.gradients import (
+    FittedProfiles,
     FullGradient,
     GradientReport,
     OneBitGradient,
@@ -32,7 +33,7 @@ SHAPE = CONTRACT.shape
 def numbers(gradient: GradientReport) -> tuple[Floats, Floats]:
     """Return users' factors, and what devices answer about."""
     own = gradient.user_factors(PROFILES, FACTORS, 1.0)
-    return own, gradient.numbers(PROFILES, own, FACTORS, public_seed=9)
+    return own, gradient.numbers(FittedProfiles(PROFILES, own, FACTORS), public_seed=9)
 
 
 def reports(gradient: GradientReport) -> Sequence[bytes]:
@@ -68,7 +69,7 @@ def test_numbers_are_the_coordinates_that_devices_answer_about(gradient: Gradien
     for coordinate in range(SHAPE[0] * SHAPE[1]):
         asked = np.full(PROFILES.n_users, coordinate)
         assert computed[:, coordinate] == pytest.approx(
-            gradient._values(PROFILES, own, FACTORS, asked, 1), abs=1e-12
+            gradient._values(FittedProfiles(PROFILES, own, FACTORS), asked, 1), abs=1e-12
         )
 
 

@@ -20,6 +20,7 @@ from scipy.sparse import csr_array
 from dprec.completion import Profiles, solve_user_factors
 from dprec.gradients import (
     GRADIENTS,
+    FittedProfiles,
     FullGradient,
     GradientReport,
     OneBitGradient,
@@ -170,7 +171,7 @@ def shares_of_answers(gradient: SampledSigns, rating: float, epsilon: float) -> 
     factors = np.array([[1.0], [1.0]])
     draws = PARTITIONS.draws(profiles)
     own = np.full((users, 1), 1.0)
-    reports = gradient.encode(profiles, own, factors, epsilon, draws)
+    reports = gradient.encode(FittedProfiles(profiles, own, factors), epsilon, draws)
     kinds, counts = np.unique(np.array([report[0] for report in reports]), return_counts=True)
     return {bytes([kind]): count / users for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True)}
 
