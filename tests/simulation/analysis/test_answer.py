@@ -114,19 +114,6 @@ def test_a_trust_that_buys_nothing_is_told() -> None:
     assert less[False, "shuffle"] is None
 
 
-def test_what_is_user_defined_says_so() -> None:
-    own = lines("mine", 1.0, "local", 0.9, 0.9, mechanism="my_module:Mine")
-    declared = lines("word", 1.0, "local", 0.9, status="declared")
-    ours = lines("ours", 1.0, "local", 0.9)
-    assert [each.title for each in results(own, declared, ours)] == [
-        "mine (your own)",
-        "word (your own)",
-        "ours",
-    ]
-    (first, *_) = answer_sentences(answer_to(results(QUIET, own), RMSE, "rating"))
-    assert ": mine (your own) in the local model" in first
-
-
 CASES: dict[str, tuple[list[Lines], str]] = {
     "both units": (
         [
@@ -185,14 +172,6 @@ def test_answers_are_told_as_approved() -> None:
         assert len(sentences) <= 4
         told.append("\n".join([f"# {case}", *sentences]))
     check("answers", "\n".join(told))
-
-
-def test_the_most_trusting_run_counts_and_old_tables_have_one_column() -> None:
-    both = lines("a", 1.0, "local", 1.0) + lines("a", 1.0, "secure-aggregation", 1.0)
-    (mixed,) = results(both)
-    assert mixed.trust == "secure-aggregation"
-    old = [{"name": "b", "epsilon": 1.0, "trusts_server": flag} for flag in ("True", "False")]
-    assert [ProtocolResult("b", 1.0, (row,)).trust for row in old] == ["central", "local"]
 
 
 def test_the_headline_has_a_row_per_protocol_by_accuracy_and_always_the_baseline(tmp_path: Path) -> None:

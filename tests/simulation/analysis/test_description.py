@@ -10,7 +10,7 @@ import pytest
 from dprec.components import option
 from dprec.mechanisms import RandomizedResponse
 from simulation import load
-from simulation.analysis.description import REQUIRED, Description, as_json, describe, described_components
+from simulation.analysis.description import Description, as_json, describe, described_components
 from simulation.configuration.strict_yaml import presets
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.components import COMPONENT_REGISTRIES
@@ -102,26 +102,6 @@ def test_as_many_reports_are_sent_as_rounds_are_promised(
     (rounds,) = [found[1] for note in one.guarantee.notes if (found := ROUNDS.search(note))]
     assert one.sent is not None
     assert (one.sent.reports, rounds) == (expected, "one" if expected == 1 else str(expected))
-
-
-def test_a_setting_stands_beside_its_default_and_what_the_paper_has() -> None:
-    lines = {line.key: line for line in described("x-map-shrunk").settings}
-    transfer = lines["replacement.transfer"]
-    assert (transfer.value, transfer.default, transfer.published) == ("deviation", "rating", ("rating",))
-    assert transfer.source == "guerraoui2017, section 4.3"
-    assert lines["graph.neighbors"].published == ()
-    epsilon = {line.key: line for line in described("blp-mf").settings}["privacy.epsilon"]
-    assert (epsilon.value, epsilon.default) == (1.0, REQUIRED)
-    assert [own.key for own in described("isgd", "protocol.completion.kind=mf").beyond_the_paper] == [
-        "completion.kind"
-    ]
-    assert described("isgd").beyond_the_paper == ()
-
-
-def test_a_protocol_that_picks_another_is_described_with_what_it_picks() -> None:
-    best, same = described("best-on-device"), described("optimal-on-device")
-    assert [part.kind for part in best.parts] == ["best", *(part.kind for part in same.parts[1:])]
-    assert best.beyond_the_paper == same.beyond_the_paper != ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

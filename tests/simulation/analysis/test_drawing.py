@@ -73,15 +73,6 @@ def test_messages_do_not_depend_on_who_shares_a_node(
     assert messages[0] == messages[1]
 
 
-def test_masked_sums_show_no_bytes_that_are_not_sent(
-    tmp_path: Path, every_preset: dict[str, dict[str, Any]]
-) -> None:
-    run(every_preset["secagg-als"], tmp_path, page=False)
-    _, drawing = drawing_from(tmp_path)
-    assert not any(step.begins for step in drawing.steps if step.up)
-    assert "masks cancel in the sum over users" in [step.between for step in drawing.steps]
-
-
 @pytest.mark.parametrize(("kind", "shown"), [("synthetic", True), ("csv", False)])
 def test_of_real_people_no_contents_are_kept(
     tmp_path: Path, every_preset: dict[str, dict[str, Any]], kind: str, shown: bool

@@ -319,15 +319,6 @@ def test_baselines_are_known_among_the_presets() -> None:
     assert known == {name: named.get(name) for name in runs}
 
 
-def test_averages_of_noisy_ratings_or_on_devices_are_no_baseline() -> None:
-    noisy = {"kind": "one-shot", "mechanism": {"kind": "bounded-laplace"}, "privacy": {"epsilon": 1.0}}
-    values = read_yaml(presets()["item-average"])
-    protocol = {**noisy, "completion": {"kind": "item-average"}}
-    assert parse_config({**values, "protocol": protocol}).protocol.baseline is None
-    protocol = {**values["protocol"], "personalization": "on-device"}
-    assert parse_config({**values, "protocol": protocol}).protocol.baseline is None
-
-
 @pytest.mark.thorough
 def test_the_table_names_baselines_and_an_interrupted_comparison_goes_on(tmp_path: Path) -> None:
     path, folder = write(tmp_path, ["blp-mf"]), tmp_path / "out"
@@ -352,21 +343,6 @@ def test_the_table_names_baselines_and_an_interrupted_comparison_goes_on(tmp_pat
     with refused_at("predictions.csv.gz"):
         compare(path, folder, resume=True, page=False)
     assert load_comparison(folder / "comparison.yaml").cells == load_comparison(path).cells
-
-
-def test_a_page_of_a_comparison_has_room_for_what_sends_nothing(tmp_path: Path) -> None:
-    compare(write(tmp_path, ["nothing-sent"], baselines=False), tmp_path / "out")
-    assert "nothing-sent" in (tmp_path / "out" / "report.html").read_text()
-
-
-@pytest.mark.thorough
-def test_experiments_without_baselines_are_those_that_say_so() -> None:
-    without = {
-        path.stem
-        for path in (CONFIGS / "experiments").glob("*.yaml")
-        if not load_comparison(path).config.baselines
-    }
-    assert without == {"neera-fig2", "one-bit-fig1", "one-bit-fig4", "one-bit-fig5"}
 
 
 PROTOCOL = {

@@ -13,7 +13,6 @@ from scipy.stats import binom
 from dprec.datasets import Synthetic
 from dprec.mechanisms import MECHANISMS
 from dprec.ratings import RatingScale
-from simulation import compare
 from simulation.comparison import cell_runs as module
 from simulation.comparison.cell_runs import Sample, Schedule, announce_estimate
 from simulation.comparison.planning import Comparison, load_comparison
@@ -91,14 +90,6 @@ def test_cells_with_one_fit_stay_with_the_worker_that_has_it(cells: list[Cell]) 
     assert taken["one"][2:] == ["one-bit-objective-eps1.0-seed2"]
 
 
-def test_a_cell_of_a_lost_worker_waits_again(cells: list[Cell]) -> None:
-    schedule = Schedule(cells)
-    cell = schedule.next_for("lost")
-    schedule.again(cell, "lost")
-    assert len(schedule) == len(cells)
-    assert cell in [schedule.next_for("next") for _ in cells]
-
-
 CONFIG: dict[str, Any] = {
     "name": "some",
     "dataset": {"kind": "synthetic", "users": 40, "items": 30, "ratings": 400},
@@ -137,24 +128,6 @@ def test_a_long_comparison_is_estimated_from_each_protocol_on_a_few_users(
         f"14 runs on 2 workers may take about {minutes} minutes: an estimate, from each protocol timed on a "
         "few users"
     ]
-
-
-def test_it_is_said_before_the_first_run_and_of_what_is_not_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_SAID_FROM", 0.0)
-    monkeypatch.setattr(module, "_TIMED_FROM", 0)
-    announced: list[str] = []
-
-    def hear(words: str) -> None:
-        assert not list((tmp_path / "out").glob("cells/*/summary.json")) or announced
-        announced.append(words)
-
-    short = {**CONFIG, "protocols": ["item-average", "blp-mf"], "seeds": [3], "epsilons": [1.0]}
-    compare(short, tmp_path / "out", page=False, announce=hear)
-    (tmp_path / "out" / "cells" / "blp-mf-eps1.0-seed3" / "summary.json").unlink()
-    compare(short, tmp_path / "out", page=False, resume=True, announce=hear)
-    assert [words.split(" on ")[0] for words in announced] == ["2 runs", "1 run"]
 
 
 def test_quick_runs_one_cell_of_every_protocol_and_says_so_everywhere(

@@ -105,13 +105,6 @@ def test_users_of_other_folds_count_where_they_have_ratings() -> None:
     assert (own_line["mae_gain_low"], own_line["mae_gain_high"]) == (0.5, 0.5)
 
 
-def test_without_nothing_sent_on_the_same_ratings_nothing_is_added() -> None:
-    rows, errors, _ = of_two(1, shift=0.1, noise=0.1)
-    assert with_user_intervals(rows[1:], errors.__getitem__) == rows[1:]
-    rows[0]["test_ratings"] = 7
-    assert with_user_intervals(rows, errors.__getitem__) == rows
-
-
 def test_gains_are_over_the_strongest_baseline_and_beside_it_over_the_one_that_knows_as_little() -> None:
     """A baseline that knows less than another never makes a protocol look better."""
     shared = 1.0 + generator(3, "known").random((USERS, RATINGS))

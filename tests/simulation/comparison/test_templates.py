@@ -52,15 +52,6 @@ def test_a_comparison_keeps_what_suits_other_ratings(ratings: Path) -> None:
     assert "isgd" in {cell.protocol for cell in comparison.cells}
 
 
-def test_user_defined_public_item_data_replace_those_of_the_entries(ratings: Path, tmp_path: Path) -> None:
-    items = tmp_path / "items.csv"
-    items.write_text("\n".join(["item,year", *(f"i{item},{1990 + item}" for item in range(9))]))
-    override = f"dataset={{kind: csv, path: '{ratings}', items: {{path: '{items}', numbers: [year]}}}}"
-    comparison = load_comparison("compare-seeds", [override])
-    (best,) = {cell.config.dataset for cell in comparison.cells if cell.protocol == "best-on-device"}
-    assert best.items.path == str(items)  # type: ignore[attr-defined]
-
-
 def small(**changes: Any) -> dict[str, Any]:
     mechanism, completion = {"kind": "none"}, {"kind": "mf", "rank": 2}
     plain = {"kind": "one-shot", "mechanism": mechanism, "completion": completion}

@@ -24,12 +24,10 @@ from simulation.configuration.strict_yaml import (
     at,
     dump_yaml,
     find_configuration,
-    flatten,
     parse_yaml,
     preset_folder,
     preset_summary,
     read_yaml,
-    replace_value,
 )
 from tests.refusals import refused_at
 
@@ -255,10 +253,6 @@ def test_what_is_no_mapping_in_yaml_is_refused(
     assert "\n" not in str(caught.value)
 
 
-def test_exponents_are_numbers() -> None:
-    assert parse_yaml("[1e-3, 1E5, -2e+2, 1.5e3]", "x") == [1e-3, 1e5, -200.0, 1500.0]
-
-
 def test_dumped_yaml_is_read_back_unchanged() -> None:
     values = {
         "text": ["1e5", "1", "-1e+5", "~", "1e5.", "yes", "0x10", "1_000", "2020-01-01"],
@@ -282,15 +276,3 @@ def test_dumped_yaml_is_read_back_unchanged() -> None:
 def test_a_bad_override_is_refused(tiny: dict[str, Any], override: str, where: str) -> None:
     with refused_at(where):
         apply_override(tiny, override)
-
-
-def test_nested_mappings_are_flattened() -> None:
-    assert flatten({"a": {"b": 1, "c": {"d": [2]}}, "e": {}}) == {"a.b": 1, "a.c.d": [2]}
-
-
-def test_mappings_on_the_way_are_made() -> None:
-    values: dict[str, Any] = {"a": {"b": 1}}
-    replace_value(values, "a.c.d", 2, "here")
-    assert values == {"a": {"b": 1, "c": {"d": 2}}}
-    with refused_at("here a.b.c"):
-        replace_value(values, "a.b.c", 3, "here")

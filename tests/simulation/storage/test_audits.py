@@ -64,9 +64,3 @@ def test_what_is_no_audit_is_named(audited: Path, key: tuple[str | int, ...], va
         with pytest.raises(InputError, match=found) as caught:
             parse_audit(text, "audit.json")
         assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("text", ["", "{}", '{"presets": []}'])
-def test_what_is_no_audit_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"audit\.json"):
-        parse_audit(text, "audit.json")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clients.faults import ABSENT, LATE, NOT_ASKED, PUNCTUAL
-from dprec.errors import InputError, SettingError
+from dprec.errors import InputError
 from simulation import run
 from simulation.storage.exchanges import EXCHANGES, attendance_in
 from tests.simulation.conftest import presets
@@ -66,11 +66,6 @@ def test_what_is_no_attendance_is_refused(
         attendance_in(asked(tmp_path, rounds, **more), ["a", "b"])
 
 
-def test_a_directory_without_exchanges_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        attendance_in(tmp_path / "run", ["a"])
-
-
 @pytest.mark.parametrize("name", ["blp-mf", "pg-mf", "dp-als"])
 def test_who_was_there_answers(tmp_path: Path, name: str) -> None:
     """Of 40 users, one is never asked, one leaves after the first round, and one is late in it."""
@@ -99,9 +94,3 @@ def test_a_run_without_attendance_leaves_no_directory(tiny: dict[str, Any], tmp_
     with pytest.raises(InputError, match="nowhere"):
         run(tiny, tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def test_attendance_goes_with_no_other_faults(tiny: dict[str, Any]) -> None:
-    tiny["simulation"]["faults"] = {"attendance": "run", "dropout": 0.1}
-    with pytest.raises((SettingError, InputError), match="attendance"):
-        run(tiny)

@@ -21,7 +21,6 @@ from simulation.storage.files import (
     read_lines,
     unusable,
     write_atomically,
-    write_files,
     write_table,
 )
 from tests.refusals import refused_at
@@ -43,13 +42,6 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
     write_atomically(path, iter(["new", "er ✓"]))
     assert path.read_text(encoding="utf-8") == "newer ✓"
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
-
-
-def test_files_are_written_to_a_folder_that_is_made(tmp_path: Path) -> None:
-    write_files(tmp_path / "a" / "b", {"one": "1", "two": "2"})
-    assert (tmp_path / "a" / "b" / "two").read_text() == "2"
-    with refused_at("one"):
-        write_files(tmp_path / "a" / "b" / "one", {"three": "3"})
 
 
 @pytest.mark.parametrize(("number", "error"), [(errno.ENOSPC, RunError), (errno.EACCES, InputError)])
@@ -101,12 +93,6 @@ def test_every_number_comes_back_and_is_written_as_python_writes_it(tmp_path: Pa
         assert abs(number) < 1e-4 or text == repr(number)
     read = read_columns(tmp_path / "table.csv", {"number": np.float64}, "numbers")
     assert read["number"].tobytes() == numbers.tobytes()
-
-
-def test_a_table_without_lines_has_its_header(tmp_path: Path) -> None:
-    write_table(tmp_path / "table.csv", {name: column[:0] for name, column in COLUMNS.items()})
-    assert (tmp_path / "table.csv").read_text() == "user,count,loss\n"
-    assert read_columns(tmp_path / "table.csv", TYPES, "a table")["user"].size == 0
 
 
 def test_rows_of_different_columns_leave_cells_empty() -> None:

@@ -26,7 +26,7 @@ from simulation.execution import load_ratings
 from simulation.result import RunResult
 from simulation.storage import directories, run_directory
 from simulation.storage.files import write_atomically
-from simulation.storage.run_directory import CHECKPOINT, Checkpoints, RunDirectory, timestamped
+from simulation.storage.run_directory import CHECKPOINT, Checkpoints, RunDirectory
 from strategies.iterative import State
 from strategies.participation import RoundRecord
 from tests.refusals import refused_at
@@ -205,12 +205,6 @@ def test_only_what_changes_no_figure_may_differ(key: str, matters: bool) -> None
     assert directories.matters(key) is matters
 
 
-def test_other_files_in_the_directory_are_left_alone(tmp_path: Path, tiny: dict[str, Any]) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    run(tiny, tmp_path, page=False)
-    assert (tmp_path / "notes.txt").read_text() == "mine"
-
-
 @pytest.mark.parametrize("place", ["/proc/dprec", "/dev/null/run", "FILE", "FILE/run"])
 def test_a_directory_that_cannot_be_written_is_refused(
     tmp_path: Path, tiny: dict[str, Any], place: str
@@ -256,36 +250,6 @@ def test_a_result_that_cannot_be_written_fails_the_run_and_the_summary_never_app
         run(tiny, tmp_path, page=False)
     assert not (tmp_path / "summary.json").exists()
     assert (tmp_path / "predictions.csv.gz").exists()
-
-
-def test_runs_without_a_directory_get_one_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    first = timestamped("x")
-    first.mkdir(parents=True)
-    second = timestamped("x")
-    assert first != second
-    assert first.parent == second.parent == Path("runs")
-
-
-def test_identifiers_that_need_quotes_come_back(tmp_path: Path, tiny: dict[str, Any]) -> None:
-    data = tmp_path / "ratings.csv"
-    names = ["a,b", 'c"d', "é", " e"]
-    with data.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["user", "item", "rating"])
-        writer.writerows(
-            [user, f"item {item}", 1 + (index + item) % 5]
-            for index, user in enumerate(names)
-            for item in range(6)
-        )
-    tiny["dataset"] = {"kind": "csv", "path": str(data)}
-    result = run(tiny, tmp_path / "run", page=False)
-    assert {row["user"] for row in lines(tmp_path / "run" / "traffic.csv")} == set(
-        map(str, result.traffic["user"])
-    )
-    assert len(result.traffic["user"]) == 4
 
 
 USERS, ITEMS, RANK = 9, 6, 2
@@ -341,18 +305,6 @@ def test_a_state_comes_back_bit_for_bit(checkpoints: Checkpoints, rounds: int) -
     assert contents(checkpoints.load(state_after(0))) == contents(state_after(rounds))
 
 
-def test_without_a_checkpoint_the_fresh_state_is_gone_on_from(checkpoints: Checkpoints) -> None:
-    fresh = state_after(0)
-    assert checkpoints.load(fresh) is fresh
-
-
-def test_the_last_state_replaces_the_earlier_ones(checkpoints: Checkpoints) -> None:
-    for rounds in (1, 2, 3):
-        checkpoints.save(state_after(rounds))
-    assert checkpoints.load(state_after(0)).rounds_done == 3
-    assert [path.name for path in checkpoints.path.parent.iterdir()] == [CHECKPOINT]
-
-
 @pytest.mark.parametrize(
     ("depends", "key", "found"),
     [
@@ -385,15 +337,6 @@ def test_what_is_no_whole_checkpoint_is_refused(
     with refused_at(str(checkpoints.path)) as caught:
         checkpoints.load(state_after(0))
     assert "delete it to start over" in caught.value.accepted
-
-
-def test_a_checkpoint_of_other_arrays_is_refused(checkpoints: Checkpoints) -> None:
-    checkpoints.save(state_after(2))
-    with np.load(checkpoints.path) as file:
-        arrays = {name: file[name] for name in file.files if name != "velocity"}
-    np.savez(checkpoints.path, allow_pickle=False, **arrays)
-    with refused_at(str(checkpoints.path)):
-        checkpoints.load(state_after(0))
 
 
 def test_a_checkpoint_depends_on_what_changes_a_result_alone(tmp_path: Path, tiny: dict[str, Any]) -> None:

@@ -1,8 +1,6 @@
 """Settings chosen by trials: what is read, what is tried, what it costs, and how it goes on."""
 
 import csv
-import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +18,6 @@ from simulation.tuning.running import (
     Judgement,
     Range,
     Trial,
-    applicable,
     derived_space,
     read_space,
     validation_parts,
@@ -175,19 +172,6 @@ def test_spaces_are_read_and_derived(space: Path, quick: dict[str, Any]) -> None
         derived_space(load("nothing-sent"))
 
 
-def test_the_example_of_the_page_has_something_to_tune(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "tuning.md").read_text(encoding="utf-8")
-    command = re.search(r"dprec tune (.+?) --trials", page)
-    written = re.search(r"```yaml\n(protocol\..+?)```", page, re.DOTALL)
-    assert command
-    assert written
-    configs = {name: load(name) for name in command[1].split()}
-    assert all(derived_space(config) for config in configs.values())
-    path = tmp_path / "space.yaml"
-    path.write_text(written[1], encoding="utf-8")
-    assert applicable(read_space(path), configs, "space.yaml").keys() == configs.keys()
-
-
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
@@ -219,14 +203,6 @@ def test_no_file_is_overwritten(tmp_path: Path, quick: dict[str, Any], space: Pa
         with pytest.raises(InputError, match=rf"it holds {name} of something else"):
             tune([quick], held.parent, 1, space=space)
         assert held.read_text() == "mine"
-
-
-def test_without_optuna_one_line_says_what_to_install(
-    tmp_path: Path, quick: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    with refused_at("tune"):
-        tune([quick], tmp_path / "out", 1)
 
 
 def test_an_interrupted_tuning_says_how_to_go_on(
