@@ -55,12 +55,6 @@ def test_the_channel_is_that_of_the_budget_on_the_data_sets_scale() -> None:
     assert (signs.sent.symbols, signs.example.scale.levels) == (2, 2)
 
 
-def test_a_budget_per_user_is_divided_among_the_ratings() -> None:
-    sent = described("blp-mf", "protocol.privacy.per=user").sent
-    assert sent is not None
-    assert sent.epsilon == pytest.approx(1 / 106, rel=1e-3)
-
-
 def test_rounds_divide_the_budget() -> None:
     gradient = described("pg-mf").sent
     assert gradient is not None
@@ -71,17 +65,6 @@ def test_rounds_divide_the_budget() -> None:
     assert slopes is not None
     assert slopes.reports == 5
     assert slopes.epsilon == pytest.approx(0.2, abs=1e-9)
-
-
-def test_what_is_not_protected_has_no_epsilon_and_what_is_not_sent_no_report() -> None:
-    clear = described("plain-mf")
-    assert clear.sent is not None
-    assert clear.sent.epsilon is None
-    assert clear.server_sees == "true ratings"
-    silent = described("nothing-sent")
-    assert silent.sent is None
-    assert silent.server_sees == "nothing"
-    assert as_json(silent)["sent"] is None
 
 
 ROUNDS = re.compile(r"everything that all others see of a user in (one|\d+) rounds?,")

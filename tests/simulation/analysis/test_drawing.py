@@ -10,9 +10,7 @@ import pytest
 from dprec.datasets import Synthetic
 from simulation import run
 from simulation.analysis.drawing import Drawing, drawing_of
-from simulation.configuration.loading import load
-from simulation.configuration.strict_yaml import find_configuration
-from simulation.demonstration import drawing_svg, drawn
+from simulation.demonstration import drawing_svg
 from simulation.storage.run_files import RunFiles, read_run
 from tests.simulation.conftest import presets
 
@@ -99,9 +97,3 @@ def test_hostile_names_are_text(tmp_path: Path, tiny: dict[str, Any]) -> None:
     assert "<script" not in svg
     assert drawing.user == "user <script>alert(1…, 9 ratings"
     assert ElementTree.fromstring(svg).find(f".//{SVG}script") is None
-
-
-def test_a_configuration_is_drawn_without_its_data(tmp_path: Path) -> None:
-    elsewhere = ["dataset={kind: movielens-100k, path: /nowhere}", "split={kind: predefined, fold: u1}"]
-    config = load(find_configuration("one-bit-on-device"), elsewhere)
-    assert drawn(config) == drawn(load(find_configuration("one-bit-on-device"), []))

@@ -8,9 +8,6 @@ import pytest
 import yaml
 
 from simulation import compare
-from simulation.analysis.populations import courses
-from simulation.analysis.protocol_results import read_results
-from simulation.analysis.vocabulary import METRICS
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import presets, read_yaml
@@ -273,15 +270,6 @@ def test_every_comparison_holds_the_strongest_baseline_that_its_public_data_perm
                 assert {"content-list", "popularity-by-content"} <= {each.protocol for each in of}
 
 
-def test_a_panel_has_its_baselines_in_it(tmp_path: Path) -> None:
-    panels_of = {"blp-some": "20 % seen", "blp-all": "all"}
-    entries = [{"name": name, "preset": "blp-mf", "panel": panel} for name, panel in panels_of.items()]
-    comparison = planned(tmp_path, entries)
-    panels = {cell.protocol: cell.panel for cell in comparison.cells}
-    assert panels["nothing-sent-20-seen"] == "20 % seen"
-    assert panels["nothing-sent-all"] == "all"
-
-
 def test_baselines_are_known_among_the_presets() -> None:
     runs = {name: values for name, path in presets().items() if "protocol" in (values := read_yaml(path))}
     known = {name: parse_config(values).protocol.baseline for name, values in runs.items()}
@@ -365,28 +353,3 @@ def test_users_of_given_data_are_copied() -> None:
     datasets = {cell.population: cell.config.dataset for cell in cells if cell.population}
     assert {name: dataset.copies for name, dataset in datasets.items()} == {"40": 40, "800": 800}
     assert {name: dataset.represented(30) for name, dataset in datasets.items()} == {"40": None, "800": 800}
-
-
-@pytest.mark.thorough
-def test_a_table_has_a_line_for_every_population_and_resumes(tmp_path: Path) -> None:
-    values = {
-        **VALUES,
-        "populations": {"users": [40, 80], "epsilons": [1.0]},
-        "baselines": True,
-        "folds": None,
-    }
-    result = compare(values, tmp_path / "out", page=False)
-    assert not result.failures
-    with (tmp_path / "out" / "comparison.csv").open(newline="") as file:
-        lines = [row for row in csv.DictReader(file) if row["name"] == "averages" and row["seed"] == "1"]
-    assert [(row["users"], row["population"], row["epsilon"]) for row in lines] == [
-        ("20", "", "1.0"),
-        ("20", "", "2.0"),
-        ("40", "40", "1.0"),
-        ("80", "80", "1.0"),
-    ]
-    assert all(row["against"] == "nothing-sent" and row["rmse_gain"] for row in lines)
-    (course,) = courses(read_results(tmp_path / "out" / "comparison.csv"), METRICS[0])
-    assert (course.name, course.budget) == ("averages", 1.0)
-    assert [point.users for point in course.points] == [20, 40, 80]
-    assert compare(values, tmp_path / "out", resume=True, page=False).rows == result.rows

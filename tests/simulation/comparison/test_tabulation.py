@@ -89,22 +89,6 @@ def test_more_signs_that_are_right_are_better() -> None:
     assert "mae_gain" not in own
 
 
-def test_users_of_other_folds_count_where_they_have_ratings() -> None:
-    rows, errors = [], {}
-    for fold, users in (("u1", 40), ("u2", 60)):
-        baseline, own = np.full((users, 2), 1.0), np.full((users, 2), 0.5)
-        rows += [
-            line("quiet", 1, baseline, fold=fold, baseline="nothing-sent"),
-            line("blp", 1, own, fold=fold),
-        ]
-        errors |= {
-            f"quiet-fold{fold}-seed1": errors_of(baseline, users),
-            f"blp-fold{fold}-seed1": errors_of(own, users),
-        }
-    own_line = with_user_intervals(rows, errors.__getitem__)[1]
-    assert (own_line["mae_gain_low"], own_line["mae_gain_high"]) == (0.5, 0.5)
-
-
 def test_gains_are_over_the_strongest_baseline_and_beside_it_over_the_one_that_knows_as_little() -> None:
     """A baseline that knows less than another never makes a protocol look better."""
     shared = 1.0 + generator(3, "known").random((USERS, RATINGS))

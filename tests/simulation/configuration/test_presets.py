@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -184,30 +183,6 @@ def test_every_setting_says_where_the_paper_states_it(name: str) -> None:
         assert PLACE.match(setting["at"]), setting
         assert ("page" in setting) == (pages is not None), setting
         assert pages is None or 1 <= setting["page"] <= pages, setting
-
-
-@pytest.mark.parametrize("page", PAPERS["figures"])
-def test_a_published_figure_stands_with_its_algorithm_settings_and_source(page: str) -> None:
-    """In one paragraph, list or table with what introduces it."""
-    text = (ROOT / "docs" / "systems" / f"{page}.md").read_text(encoding="utf-8")
-    blocks = text.partition("## The paper's figure")[2].partition("\n## ")[0].split("\n\n")
-    for figure in PAPERS["figures"][page]:
-        named = *map(str, figure["values"]), figure["of"], figure["on"], figure["settings"], figure["read"]
-        wanted = [each.rstrip("0") if each.count(".") else each for each in named if each != "paper"]
-        near = [" ".join(f"{before} {own}".split()) for before, own in pairwise(["", *blocks])]
-        assert any(all(each in block for each in wanted) for block in near), figure
-
-
-def test_the_same_place_is_on_the_same_page() -> None:
-    pages: dict[tuple[str, str], set[int]] = {}
-    for own in PUBLISHED.values():
-        for setting in own["settings"]:
-            if "page" in setting:
-                place = PLACE.match(setting["at"])
-                assert place is not None
-                pages.setdefault((own["paper"], place[0]), set()).add(setting["page"])
-    assert pages
-    assert [place for place, found in pages.items() if len(found) > 1] == []
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

@@ -25,7 +25,6 @@ from simulation.pages.accuracy import (
     draw_accuracy_against_tau,
     draw_accuracy_against_users,
     epsilon_plot,
-    scale_accuracy,
 )
 from simulation.pages.drawing import Plot, point, render, titled, to_figure
 from simulation.pages.looks import COLOURS, INK, MUTED, RULE, looks_of
@@ -244,25 +243,3 @@ def test_how_much_noise_protocols_stand_is_one_curve_for_all_of_them() -> None:
     (curve,) = curves(ax, looks["a"].colour)
     assert curve[0] == pytest.approx([100, 500])
     assert named(ax) >= {"a", "b", "nothing sent", "plain"}
-
-
-USUAL = {"a": [0.9, 1.0], "b": [1.1], "c": [1.25, 1.3]}
-
-
-@pytest.mark.parametrize(
-    ("metric", "far", "words"),
-    [
-        (RMSE, [2.7, 2.66], "↑ off the scale: far 2.66 to 2.7"),
-        (RMSE, [1.2, 2.7, 2.7, 2.7], "↑ off the scale: far 2.7"),
-        (SIGNS, [0.2], "↓ off the scale: far 0.2"),
-    ],
-)
-def test_what_would_squash_the_rest_is_left_off_the_scale_and_named(
-    metric: Metric, far: list[float], words: str
-) -> None:
-    ax = axes()
-    (note,) = scale_accuracy(ax, metric, {**USUAL, "far": far})
-    low, high = ax.get_ylim()
-    assert 0.8 < low < 0.9
-    assert 1.3 < high < 1.4
-    assert note.replace("\N{NO-BREAK SPACE}", " ") == words

@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markupsafe import Markup
 
 from simulation.analysis.groups import row_of
 from simulation.analysis.protocol_results import read_comparison
 from simulation.auditing import Audit, Finding
 from simulation.pages import report
 from simulation.pages.audit_page import audit_page
-from simulation.pages.drawing import render
-from simulation.pages.page import Section, page
 from simulation.storage.files import csv_of_rows
 from simulation.storage.summary import GroupSummary
 from tests.simulation.pages.browser import ENTER, TAB, Browser, in_browser
@@ -199,34 +196,6 @@ def test_tables_sort_by_click_and_by_key(browser: Browser, pages: dict[str, Path
     order, values = browser.run(SORTED)
     assert order == "descending"
     assert values == sorted(values, reverse=True)
-
-
-def test_links_and_paper_unfold_what_is_folded(browser: Browser, tmp_path: Path) -> None:
-    sections = [Section(f"part-{number}", "Part", ("Words.",), folded=True) for number in range(3)]
-    file = tmp_path / "page.html"
-    link = Markup('<a href="#part-1">Part</a>')
-    file.write_text(page("Title", "dprec run", "", [link], sections, render))
-    folded = "return [...document.querySelectorAll('details')].map(each => each.open)"
-    browser.open(file, 1280)
-    assert browser.run(folded) == [False, False, False]
-    browser.run("document.querySelector('a[href=\"#part-1\"]').click()")
-    assert browser.run(folded) == [False, True, False]
-    browser.run("document.querySelectorAll('details')[1].open = false")
-    browser.run("document.querySelector('a[href=\"#part-1\"]').click()")
-    assert browser.run(folded) == [False, True, False]
-    browser.run("dispatchEvent(new Event('beforeprint'))")
-    assert browser.run(folded) == [True, True, True]
-    browser.run("dispatchEvent(new Event('afterprint'))")
-    assert browser.run(folded) == [False, True, False]
-
-
-def test_dark_figures_are_shown_in_the_dark(browser: Browser, pages: dict[str, Path]) -> None:
-    seen = []
-    for dark in (False, True):
-        browser.open(pages["run"], 1280, dark=dark)
-        looks = "['.plot text', 'body'].map(e => getComputedStyle(document.querySelector(e)))"
-        seen.append(browser.run(f"return {looks}.map(s => [s.fill, s.color, s.backgroundColor].join())"))
-    assert all(light != dark for light, dark in zip(*seen, strict=True))
 
 
 def test_a_hostile_page_runs_nothing(browser: Browser, run_directory: Callable[..., Path]) -> None:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from dprec.errors import InputError
 from simulation import compare, run
-from simulation.pages import projected, report
+from simulation.pages import report
 from simulation.pages.build import in_one_file
 from simulation.pages.drawing import to_figure
 from simulation.storage.files import csv_of_rows
@@ -240,23 +240,6 @@ def test_names_in_a_table_do_not_lead_out_of_the_directory(
     table = directory / "comparison.csv"
     table.write_text(table.read_text().replace("\nblp,", "\n../../away,"))
     assert "– The runs themselves are not in this directory." in words_of(directory)[0]
-
-
-def test_projection_on_page_and_terminal(
-    comparison_directory: Directories, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from simulation.console.command_line import main
-
-    directory = comparison_directory(FEW[:1], seeds=[1])
-    with pytest.raises(SystemExit) as ended:
-        main(["report", str(directory), "--population", "10e6"])
-    assert ended.value.code == 0
-    shown = capsys.readouterr().out
-    assert "traffic of 10,000,000 users a day" in shown
-    assert "10,000,000 users a day" in (directory / "report.html").read_text()
-    label, projection = projected(directory, 10e6)[0]
-    assert f"{projection.total:,.0f}" in shown
-    assert label == "plain-mf"
 
 
 def test_missing_and_foreign_directories(tmp_path: Path, run_directory: Directories) -> None:

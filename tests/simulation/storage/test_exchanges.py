@@ -87,10 +87,3 @@ def test_who_was_there_answers(tmp_path: Path, name: str) -> None:
     assert received[users == 40] == sent[users == 40] == 0
     assert np.all(sent[users < 40] > 0)
     assert not later or sent[users == 1] < sent[(users > 2) & (users < 40)].min()
-
-
-def test_a_run_without_attendance_leaves_no_directory(tiny: dict[str, Any], tmp_path: Path) -> None:
-    tiny["simulation"]["faults"] = {"attendance": str(tmp_path / "nowhere")}
-    with pytest.raises(InputError, match="nowhere"):
-        run(tiny, tmp_path / "run")
-    assert not (tmp_path / "run").exists()

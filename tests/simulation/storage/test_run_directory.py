@@ -339,27 +339,6 @@ def test_what_is_no_whole_checkpoint_is_refused(
     assert "delete it to start over" in caught.value.accepted
 
 
-def test_a_checkpoint_depends_on_what_changes_a_result_alone(tmp_path: Path, tiny: dict[str, Any]) -> None:
-    def depends(**simulation: Any) -> dict[str, Any]:
-        config = parse_config({**tiny, "simulation": simulation})
-        return RunDirectory(tmp_path).checkpoints(config, *load_ratings(config)).depends
-
-    one = depends(backend="local", users_per_node=1)
-    assert depends(backend="ray", workers=7) == one
-    assert depends(backend="local", faults={"dropout": 0.5}) != one
-
-
-def test_a_relative_path_is_the_same_data(
-    tmp_path: Path, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    paths = ("data.csv", str(tmp_path / "data.csv"))
-    train, test = load_ratings(parse_config(tiny))
-    configs = [parse_config({**tiny, "dataset": {"kind": "csv", "path": path}}) for path in paths]
-    one, other = (RunDirectory(tmp_path).checkpoints(config, train, test) for config in configs)
-    assert one.depends == other.depends
-
-
 def test_other_ratings_of_the_same_shape_are_refused(tmp_path: Path, tiny: dict[str, Any]) -> None:
     config = parse_config(tiny)
     train, test = load_ratings(config)

@@ -124,17 +124,6 @@ def test_trials_on_private_ratings_are_added_up(tmp_path: Path, quick: dict[str,
     assert "without 1 that did not end" in note
 
 
-def test_a_trial_that_cannot_be_run_counts_and_says_why(tmp_path: Path, quick: dict[str, Any]) -> None:
-    path = tmp_path / "space.yaml"
-    path.write_text("protocol.completion.rank: [2, 5000]\n")
-    (tuned,) = tune([quick], tmp_path / "out", 3, space=path)
-    reasons = [line["reason"] for line in lines(tmp_path / "out") if not line["value"]]
-    assert reasons
-    assert all("protocol.completion.rank" in reason for reason in reasons)
-    assert tuned.best is not None
-    assert tuned.best.settings == {"protocol.completion.rank": 2}
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
