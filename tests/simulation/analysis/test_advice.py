@@ -93,6 +93,11 @@ TRUSTING = [
     trusting(trust, trust, 1.0, 1.0 - place / 10)
     for place, trust in enumerate(("local", "shuffle", "secure-aggregation", "central"))
 ]
+CARRIED = [
+    line("cheap", 1.0, 1.2, uplink_network_mean_per_user=21e3, downlink_network_mean_per_user=1e3),
+    line("dear", 1.0, 1.1, up=5e3, uplink_network_mean_per_user=6e4, downlink_network_mean_per_user=1e3),
+    line("unknown", 1.0, 1.15, up=5900.0),
+]
 ADVISED: dict[str, tuple[Rows, AdviceLimits, str]] = {
     "other ratings are not weighed": (
         [line("stars", 1.0, 1.2, dataset="stars"), line("genres", 1.0, 0.8, dataset="genres")],
@@ -110,6 +115,15 @@ ADVISED: dict[str, tuple[Rows, AdviceLimits, str]] = {
     **{
         f"trusting {most}": (TRUSTING, AdviceLimits(1.0, "user", trust=most, delta=1e-6), most)
         for most in LEAST_TRUST_FIRST
+    },
+    **{
+        f"within {within}": (CARRIED, AdviceLimits(1.0, "rating", **within), name)
+        for within, name in (
+            ({}, "dear"),
+            ({"max_bytes": 500}, "cheap"),
+            ({"max_network_bytes": 58_000}, "cheap"),
+            ({"max_bytes": 6000, "max_network_bytes": 70_000}, "dear"),
+        )
     },
     "above its promise by rounding": ([line("a", 1.0, 1.2, epsilon_per_rating=1 + 3e-14)], RATING, "a"),
     "the largest loss of any run": (

@@ -16,7 +16,6 @@ from simulation.analysis.protocol_results import ProtocolResult, results_of
 from simulation.analysis.vocabulary import METRICS
 
 RMSE = METRICS[0]
-SIGNS = next(metric for metric in METRICS if metric.column == "sign_accuracy")
 
 Cells = dict[tuple[Any, int], float]
 

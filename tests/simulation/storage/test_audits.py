@@ -41,7 +41,6 @@ def test_the_page_of_an_audit_is_rebuilt_from_its_file(audited: Path, tmp_path: 
     [
         (("holds",), 1, "holds: 1"),
         (("schema",), 1, "schema: 1; accepted: "),
-        (("findings",), [], "findings"),
         (("findings", 0, "unit"), "month", r"findings\[0\].unit"),
         (("other",), 1, "other: an unknown key"),
     ],
