@@ -1,14 +1,11 @@
 """What `dprec describe` says of configurations and of components."""
 
-import dataclasses
 import json
 import math
 import re
 
 import pytest
 
-from dprec.components import option
-from dprec.mechanisms import RandomizedResponse
 from simulation import load
 from simulation.analysis.description import Description, as_json, describe, described_components
 from simulation.configuration.strict_yaml import presets
@@ -87,16 +84,6 @@ def test_as_many_reports_are_sent_as_rounds_are_promised(
     assert (one.sent.reports, rounds) == (expected, "one" if expected == 1 else str(expected))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Shared(RandomizedResponse):
-    """User-defined.
-
-    In two paragraphs.
-    """
-
-    share: float = option("Share of the budget.", 0.5, gt=0, le=1, published=0.25, source="li2021, Eq. 2")
-
-
 @pytest.mark.parametrize(
     ("what", "kind"),
     [(each.name, kind) for each in (*COMPONENT_REGISTRIES, PROTOCOLS) for kind in each.kinds],
@@ -111,17 +98,7 @@ def test_every_component_is_described(what: str, kind: str) -> None:
     assert [each.what for each in described_components(kind)].count(what) == 1
 
 
-def test_settings_have_defaults_bounds_and_sources() -> None:
-    (described,) = described_components(f"{__name__}:Shared")
-    assert described.kind == described.place == f"{__name__}:Shared"
-    assert described.words == "User-defined.\n\nIn two paragraphs."
-    (share,) = described.settings
-    assert (share.key, share.default, share.accepts) == (
-        "share",
-        0.5,
-        "a number, above 0, at most 1",
-    )
-    assert (share.published, share.source) == ((0.25,), "li2021, Eq. 2")
+def test_settings_have_defaults_and_bounds() -> None:
     (one_shot,) = described_components("one-shot")
     settings = {each.key: each for each in one_shot.settings}
     assert settings["privacy.epsilon"].accepts == "a number, above 0"

@@ -1,6 +1,5 @@
 """The drawing of one user's messages holds for every preset: its bytes are those that are charged."""
 
-import copy
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,12 +15,6 @@ from tests.simulation.conftest import presets
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert(1)</script>"
-
-
-@pytest.fixture
-def every_preset() -> dict[str, dict[str, Any]]:
-    """Return every preset on the small population."""
-    return copy.deepcopy(presets())
 
 
 def drawing_from(folder: Path) -> tuple[RunFiles, Drawing]:
@@ -59,12 +52,10 @@ def test_a_preset_is_drawn_with_the_bytes_that_are_charged(tmp_path: Path, prese
 
 
 @pytest.mark.parametrize("name", ["pg-mf", "secagg-als", "shuffled-on-device", "x-map", "blp-mf"])
-def test_messages_do_not_depend_on_who_shares_a_node(
-    tmp_path: Path, name: str, every_preset: dict[str, dict[str, Any]]
-) -> None:
+def test_messages_do_not_depend_on_who_shares_a_node(tmp_path: Path, name: str) -> None:
     messages = []
     for users_per_node in (1, "all"):
-        values = every_preset[name] | {"simulation": {"backend": "local", "users_per_node": users_per_node}}
+        values = presets()[name] | {"simulation": {"backend": "local", "users_per_node": users_per_node}}
         folder = tmp_path / str(users_per_node)
         run(values, folder, page=False)
         messages.append((folder / "messages.json").read_bytes())
@@ -72,10 +63,8 @@ def test_messages_do_not_depend_on_who_shares_a_node(
 
 
 @pytest.mark.parametrize(("kind", "shown"), [("synthetic", True), ("csv", False)])
-def test_of_real_people_no_contents_are_kept(
-    tmp_path: Path, every_preset: dict[str, dict[str, Any]], kind: str, shown: bool
-) -> None:
-    values = every_preset["plain-mf"]
+def test_of_real_people_no_contents_are_kept(tmp_path: Path, kind: str, shown: bool) -> None:
+    values = presets()["plain-mf"]
     if kind == "csv":
         Synthetic(users=40, items=30, ratings=400).load().to_csv(tmp_path / "ratings.csv")
         values["dataset"] = {"kind": "csv", "path": str(tmp_path / "ratings.csv")}

@@ -150,22 +150,16 @@ SHARED: dict[str, Any] = {
 }
 
 
-def write(folder: Path, protocols: list[Any], **changes: Any) -> Path:
-    path = folder / "some.yaml"
-    path.write_text(yaml.safe_dump({**SHARED, "protocols": protocols, **changes}))
-    return path
-
-
-def planned(folder: Path, protocols: list[Any], **changes: Any) -> Comparison:
-    return load_comparison(write(folder, protocols, **changes))
+def planned(protocols: list[Any], **changes: Any) -> Comparison:
+    return load_comparison({**SHARED, "protocols": protocols, **changes})
 
 
 def names(comparison: Comparison) -> list[str]:
     return list(dict.fromkeys(cell.protocol for cell in comparison.cells))
 
 
-def test_baselines_follow_the_protocols_with_the_same_folds_and_seeds(tmp_path: Path) -> None:
-    comparison = planned(tmp_path, ["blp-mf"], split=FOLDS, folds=[0, 2])
+def test_baselines_follow_the_protocols_with_the_same_folds_and_seeds() -> None:
+    comparison = planned(["blp-mf"], split=FOLDS, folds=[0, 2])
     assert names(comparison) == ["blp-mf", *BASELINES]
     for baseline in BASELINES:
         cells = [cell for cell in comparison.cells if cell.protocol == baseline]
@@ -175,11 +169,9 @@ def test_baselines_follow_the_protocols_with_the_same_folds_and_seeds(tmp_path: 
         assert [cell.config.split.fold for cell in cells] == [0, 0, 2, 2]  # type: ignore[attr-defined]
 
 
-def test_everything_that_is_predicted_has_its_baselines(tmp_path: Path) -> None:
+def test_everything_that_is_predicted_has_its_baselines() -> None:
     elsewhere = {"dataset": DOMAINS, "split": COLD}
-    comparison = planned(
-        tmp_path, ["plain-mf", "one-bit-clear", {"name": "nx-map", "set": elsewhere}, "blp-mf"]
-    )
+    comparison = planned(["plain-mf", "one-bit-clear", {"name": "nx-map", "set": elsewhere}, "blp-mf"])
     kinds = ("", "-signs", "-synthetic-domains")
     expected = [baseline + kind for kind in kinds for baseline in BASELINES]
     assert names(comparison)[4:] == expected
@@ -202,10 +194,10 @@ def known(comparison: Comparison) -> dict[str, tuple[str | None, bool]]:
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_baseline_knows_of_the_items_what_the_protocols_beside_it_know(tmp_path: Path, first: bool) -> None:
+def test_a_baseline_knows_of_the_items_what_the_protocols_beside_it_know(first: bool) -> None:
     """Whichever protocol comes first; and where only some know them, one that does not stands beside."""
     entries = ["blp-mf", {"name": "without", "preset": "blp-mf", "set": {"dataset.items": False}}]
-    mixed = known(planned(tmp_path, entries if first else entries[::-1], dataset=FILMS))
+    mixed = known(planned(entries if first else entries[::-1], dataset=FILMS))
     assert mixed["nothing-sent"] == ("nothing-sent", True)
     assert mixed.get("nothing-sent-without-items") == ("nothing-sent", False)
     assert mixed["sets-only"] == ("sets-only", True)
@@ -214,33 +206,33 @@ def test_a_baseline_knows_of_the_items_what_the_protocols_beside_it_know(tmp_pat
         *("nothing-sent", "nothing-sent-without-items", "global-mean", "item-average"),
         *("sets-only", "sets-only-without-items"),
     ]
-    alike = known(planned(tmp_path, entries[:1], dataset=FILMS))
+    alike = known(planned(entries[:1], dataset=FILMS))
     assert alike["nothing-sent"] == ("nothing-sent", True)
     assert list(alike)[1:] == list(BASELINES)
 
 
-def test_popularity_is_weighed_by_what_is_public_of_the_items(tmp_path: Path) -> None:
+def test_popularity_is_weighed_by_what_is_public_of_the_items() -> None:
     dataset, split = {**FILMS, "positive": ">= 4"}, {"kind": "user-holdout", "test_fraction": 0.2}
-    lists = known(planned(tmp_path, ["ease"], dataset=dataset, split=split))
+    lists = known(planned(["ease"], dataset=dataset, split=split))
     assert lists["popularity-by-content"] == ("popularity", True)
     assert lists["content-list"] == ("nothing-sent", True)
     assert {"random-list", "popularity"} <= set(lists)
     dataset = {**dataset, "items": False}
-    lists = known(planned(tmp_path, ["ease"], dataset=dataset, split=split))
+    lists = known(planned(["ease"], dataset=dataset, split=split))
     assert set(lists) == {"ease", "random-list", "popularity"}
 
 
-def test_what_is_listed_is_not_added_whatever_its_name_unless_it_has_other_settings(tmp_path: Path) -> None:
+def test_what_is_listed_is_not_added_whatever_its_name_unless_it_has_other_settings() -> None:
     elsewhere = {"dataset": DOMAINS, "split": COLD}
     alone = {"name": "alone", "preset": "nothing-sent"}
     protocols = ["blp-mf", alone, {"name": "item-average", "set": elsewhere}]
-    comparison = planned(tmp_path, protocols)
+    comparison = planned(protocols)
     assert "nothing-sent" not in names(comparison)
     assert {"item-average-synthetic", "nothing-sent-synthetic-domains"} <= set(names(comparison))
     handicapped = {**alone, "set": {"protocol.prior": 1}}
-    assert "nothing-sent" in names(planned(tmp_path, ["blp-mf", handicapped]))
+    assert "nothing-sent" in names(planned(["blp-mf", handicapped]))
     unknowing = {**alone, "set": {"dataset.items": False}}
-    assert known(planned(tmp_path, ["blp-mf", unknowing], dataset=FILMS))["nothing-sent"][1]
+    assert known(planned(["blp-mf", unknowing], dataset=FILMS))["nothing-sent"][1]
 
 
 @pytest.mark.thorough
@@ -280,8 +272,8 @@ def test_baselines_are_known_among_the_presets() -> None:
 
 @pytest.mark.thorough
 def test_the_table_names_baselines_and_an_interrupted_comparison_goes_on(tmp_path: Path) -> None:
-    path, folder = write(tmp_path, ["blp-mf"]), tmp_path / "out"
-    assert not compare(path, folder, page=False).failures
+    values, folder = {**SHARED, "protocols": ["blp-mf"]}, tmp_path / "out"
+    assert not compare(values, folder, page=False).failures
     table = (folder / "comparison.csv").read_text()
     rows = list(csv.DictReader(table.splitlines()))
     assert [row["baseline"] for row in rows] == [
@@ -295,13 +287,13 @@ def test_the_table_names_baselines_and_an_interrupted_comparison_goes_on(tmp_pat
     assert low < gained < high
     assert gained == pytest.approx(sum(better) / 2, abs=1e-9)
     (folder / "cells" / "nothing-sent-seed2" / "summary.json").unlink()
-    assert not compare(path, folder, resume=True, page=False).failures
+    assert not compare(values, folder, resume=True, page=False).failures
     assert (folder / "comparison.csv").read_text() == table
     predictions = folder / "cells" / "nothing-sent-seed1" / "predictions.csv.gz"
     predictions.write_bytes(predictions.read_bytes()[:-1])
     with refused_at("predictions.csv.gz"):
-        compare(path, folder, resume=True, page=False)
-    assert load_comparison(folder / "comparison.yaml").cells == load_comparison(path).cells
+        compare(values, folder, resume=True, page=False)
+    assert load_comparison(folder / "comparison.yaml").cells == load_comparison(values).cells
 
 
 VALUES: dict[str, Any] = {

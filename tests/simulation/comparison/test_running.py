@@ -1,3 +1,5 @@
+"""Comparisons run: the same as runs alone, and interrupted or killed, to the same table."""
+
 import csv
 import os
 import shutil

@@ -1,3 +1,5 @@
+"""Comparisons on other ratings: a file, or ratings in memory, with what suits them."""
+
 import re
 from pathlib import Path
 from typing import Any
@@ -91,7 +93,6 @@ def test_a_comparison_without_any_protocol_that_suits_is_refused(ratings: Path, 
         ),
         ("a,b,c\n1,1,3\n", [], "line 1: which of the columns"),
         ("1,1,3\n1,2,4\n2,1,3\n", ["zork=1"], "zork: "),
-        ("1,1,3\n1,2,4\n2,1,3\n", ["split={kind: k-fold, k: 1}"], "[^/]*split"),
         ("1,1,3\n1,2,4\n2,1,3\n", ["protocols=[blp-mf, blp-mf]"], "protocols: two protocols named 'blp-mf'"),
     ],
 )

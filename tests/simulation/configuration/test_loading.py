@@ -93,18 +93,6 @@ def test_the_file_names_the_class(own: dict[str, Any], monkeypatch: pytest.Monke
         load(parse_yaml(text, "it"))
 
 
-def test_settings_are_checked_like_those_of_any_component(own: dict[str, Any]) -> None:
-    for settings, message in (
-        ({"shar": 1}, "mechanism.shar: an unknown key; accepted: kind, share; did you mean share?"),
-        ({"share": 2}, "mechanism.share: 2; accepted: at most 1"),
-        ({"share": "x"}, "mechanism.share: 'x'; accepted: a number"),
-    ):
-        own["protocol"]["mechanism"] = {"kind": REFERENCE, **settings}
-        with pytest.raises(InputError) as caught:
-            load(own)
-        assert str(caught.value) == f"configuration: protocol.{message}"
-
-
 def test_an_instance_of_something_else_is_refused(own: dict[str, Any]) -> None:
     with refused_at("configuration: split"):
         load({**own, "split": Softened()})

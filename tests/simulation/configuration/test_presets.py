@@ -43,26 +43,6 @@ def test_a_preset_is_found_by_its_name() -> None:
     assert load("blp-mf", ["seed=5"]).seed == 5
 
 
-def test_a_name_is_unique_over_all_folders_and_stands_in_its_file() -> None:
-    files = list(preset_folder().rglob("*.yaml"))
-    assert {path.parent.name for path in files} == {
-        *("published", "ours", "baselines", "comparisons", "experiments")
-    }
-    assert [read_yaml(path)["name"] for path in files] == [path.stem for path in files]
-    assert len({path.stem for path in files}) == len(files)
-
-
-def test_a_comparison_and_its_entries_are_found_by_name(elsewhere: Path) -> None:
-    own = {
-        "dataset": {"kind": "synthetic"},
-        "split": {"kind": "holdout"},
-        "epsilons": [1.0],
-        "baselines": False,
-    }
-    (elsewhere / "own.yaml").write_text(yaml.safe_dump({"name": "own", **own, "protocols": ["blp-mf"]}))
-    assert [cell.protocol for cell in load_comparison("own.yaml").cells] == ["blp-mf"]
-
-
 def test_a_file_comes_before_a_preset_and_a_folder_does_not(elsewhere: Path, tiny: dict[str, Any]) -> None:
     (elsewhere / "plain-mf").mkdir()
     assert load("plain-mf").name == "plain-mf"
@@ -83,6 +63,8 @@ def test_every_preset_has_a_name_and_a_description_of_its_own() -> None:
     files = list(preset_folder().rglob("*.yaml"))
     known = presets.presets()
     assert sorted(known.values()) == sorted(files)
+    assert [read_yaml(path)["name"] for path in files] == [path.stem for path in files]
+    assert len({path.stem for path in files}) == len(files)
     assert all(path.read_text(encoding="utf-8").startswith("# ") for path in files)
     assert [path for path in files if not preset_summary(path).endswith(".")] == []
 

@@ -104,17 +104,13 @@ def write_run(
     loss = np.inf if epsilon is None else epsilon
     accountant = PrivacyAccountant(np.ones(USERS, dtype=np.bool_))
     accountant.step(1, np.ones(USERS, dtype=np.bool_), loss, loss * (sent if per == "rating" else 1.0))
+    status: Any = "proved" if private else "none"
+    trust = trust or ("local" if private else "central")
     outcome = Outcome(
         predict=lambda users, items: np.zeros(users.size),
         traffic=traffic,
         accountant=accountant,
-        guarantee=Guarantee(
-            "proved" if private else "none",
-            trust or ("local" if private else "central"),
-            hides,
-            "as made up.",
-            tuple(notes),
-        ),
+        guarantee=Guarantee(status, trust, hides, "as made up.", tuple(notes)),
         rounds=_rounds(rounds, metric, accuracy, traffic),
         seconds=1.2,
         channel=None,
@@ -160,18 +156,9 @@ def _rounds(
     last = accuracy[metric]
     assert last is not None
     values = last + 1.2 / np.arange(1, rounds + 1) - 1.2 / rounds
+    up, down = (int(own.sum() / rounds) for own in (traffic.uplink_message, traffic.downlink_message))
     return tuple(
-        RoundRecord(
-            round=number,
-            replies=USERS,
-            failures=0,
-            accuracy={**accuracy, metric: float(value)},
-            uplink_payload_bytes=0,
-            uplink_message_bytes=int(traffic.uplink_message.sum() / rounds),
-            downlink_payload_bytes=0,
-            downlink_message_bytes=int(traffic.downlink_message.sum() / rounds),
-            seconds=0.25,
-        )
+        RoundRecord(number, USERS, 0, {**accuracy, metric: float(value)}, 0, up, 0, down, 0.25)
         for number, value in enumerate(values, start=1)
     )
 

@@ -25,9 +25,6 @@ from tests.simulation.pages.conftest import HOSTILE, add_baseline, words_of, wri
 
 Directories = Callable[..., Path]
 
-TINY = {"kind": "synthetic", "users": 40, "items": 50, "ratings": 1200}
-
-
 FEW: list[dict[str, Any]] = [
     {"name": "plain-mf", "mechanism": "none", "epsilon": None, "rmse": 0.93},
     {"name": "blp-mog-mf", "rmse": 1.05},
@@ -113,15 +110,6 @@ def test_a_single_file_takes_nothing_from_outside_its_directory(tmp_path: Path) 
     assert page.count("<a>") == len(names)
     assert page.count("href=") == 1
     assert base64.b64encode(b"a,b").decode() in page
-
-
-@pytest.mark.thorough
-def test_figures_are_images_too_where_that_is_asked_for(run_directory: Directories) -> None:
-    directory = run_directory()
-    page = report(directory).read_text()
-    assert report(directory, png=True).read_text() == page
-    images = list((directory / "figures").glob("*.png"))
-    assert {path.stem for path in images} == {path.stem for path in (directory / "figures").glob("*.svg")}
 
 
 def test_hostile_text_is_text(run_directory: Directories) -> None:
@@ -256,26 +244,12 @@ def test_missing_and_foreign_directories(tmp_path: Path, run_directory: Director
         report(directory)
 
 
-def test_runs_and_comparisons_leave_pages_that_link_to_each_other(tmp_path: Path) -> None:
-    shared = {"dataset": TINY, "split": {"kind": "holdout", "test_fraction": 0.2}}
-    protocol = {
-        "kind": "one-shot",
-        "privacy": {"epsilon": 1.0, "per": "rating"},
-        "mechanism": {"kind": "bounded-laplace"},
-        "completion": {"kind": "mf", "rank": 2, "iterations": 3},
-    }
-    study = {
-        "name": "study",
-        "epsilons": [1.0, 2.0],
-        "protocols": ["blp"],
-        "published": [{"label": "blp", "up": "1 bit", "down": "No transfer", "source": "Table 4"}],
-        "simulation": {"backend": "local"},
-        **shared,
-    }
-    preset = {"name": "blp", "protocol": protocol, **shared}
-    (tmp_path / "blp.yaml").write_text(yaml.safe_dump(preset))
-    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
-    result = compare(tmp_path / "study.yaml", tmp_path / "out", population=1e6)
+def test_runs_and_comparisons_leave_linked_pages(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    shared = {key: tiny[key] for key in ("dataset", "split", "simulation")}
+    published = [{"label": "blp", "up": "1 bit", "down": "No transfer", "source": "Table 4"}]
+    entries = [{"name": "blp", "protocol": tiny["protocol"]}]
+    study = {"name": "study", "epsilons": [1.0, 2.0], "protocols": entries, "published": published, **shared}
+    result = compare(study, tmp_path / "out", population=1e6)
     page, run_page = (tmp_path / "out" / "report.html").read_text(), "cells/blp-eps1.0-seed0/report.html"
     assert "No transfer" in page
     pages = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("report.html")}
@@ -286,5 +260,4 @@ def test_runs_and_comparisons_leave_pages_that_link_to_each_other(tmp_path: Path
     (tmp_path / "out" / run_page).unlink()
     assert run_page not in words_of(tmp_path / "out")[0]
     assert isinstance(result.plot(), Figure)
-    alone = run({**preset, "simulation": {"backend": "local"}}, tmp_path / "run", page=False)
-    assert len(alone.plot().axes) == 3
+    assert len(run(tiny, tmp_path / "run", page=False).plot().axes) == 3

@@ -83,8 +83,8 @@ def test_a_cell_is_read_as_it_is_declared(tmp_path: Path, name: str, text: str, 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        *(("rmse", text) for text in ("-1", "nan", "inf", "1e101", "many")),
-        *(("rounds", text) for text in ("-1", "1.5", "x")),
+        *(("rmse", text) for text in ("-1", "nan", "many")),
+        ("rounds", "1.5"),
         *(("hides_rated_items", "perhaps"), ("trust", "nobody"), ("status", "Proved"), ("epsilon", "0")),
         ("baseline", "mine"),
         ("of_another_version", "text"),

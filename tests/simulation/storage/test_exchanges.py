@@ -53,10 +53,7 @@ def test_who_has_answered_is_read(tmp_path: Path) -> None:
         ({1: {"answered": ["a"]}}, {"asks": "query.recommend"}, "0 rounds"),
         ({10**9: {"answered": ["a"]}}, {}, "1000000000 rounds"),
         ({1: {"answered": ["a", "z"]}}, {}, "user 'z'"),
-        ({1: {"answered": ["a"]}}, {"round": "one"}, "round"),
         ({1: {"answered": ["a"]}, 0: {"answered": ["b"]}}, {}, "round"),
-        ({1: {"answered": ["a"]}, -7: {"answered": ["b"]}}, {}, "round"),
-        ({1: {"answered": ["a"]}}, {"seconds": None}, "seconds"),
     ],
 )
 def test_what_is_no_attendance_is_refused(

@@ -17,6 +17,7 @@ import pytest
 
 from dprec import formats
 from dprec.accounting import PrivacyLossDistribution, compose
+from dprec.datasets import InMemory
 from dprec.errors import InputError, RunError
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.randomness import generator
@@ -114,16 +115,10 @@ def test_the_contract(tmp_path: Path, tiny: dict[str, Any]) -> None:
 
 
 def test_a_number_that_does_not_apply_is_empty_or_null(tmp_path: Path, tiny: dict[str, Any]) -> None:
-    tiny["protocol"] = {
-        "kind": "one-shot",
-        "mechanism": {"kind": "none"},
-        "completion": {"kind": "mf", "rank": 2},
-    }
+    tiny["protocol"] |= {"privacy": None, "mechanism": {"kind": "none"}}
     # Nobody rates at the upper end of this scale, so that nothing is relevant.
-    data = tmp_path / "data.csv"
-    rows = (f"{user},{item},{1 + (user + item) % 5}" for user in range(20) for item in range(10))
-    data.write_text("\n".join(["user,item,rating", *rows]))
-    tiny["dataset"] = {"kind": "csv", "path": str(data), "high": 6.0}
+    users, items = np.divmod(np.arange(200), 10)
+    tiny["dataset"] = InMemory.of((users, items, 1 + (users + items) % 5), low=1, high=6, step=1)
     tiny["evaluation"] = {"relevant_from": 6}
     run(tiny, tmp_path / "run", page=False)
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
