@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from textwrap import dedent
 from types import ModuleType
@@ -17,12 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.completion import COMPLETIONS
 from dprec.components import (
-    imported,
     is_ours,
     kind_of,
-    naming,
     packed,
     redefined,
     reference_of,
@@ -30,12 +28,10 @@ from dprec.components import (
     summary_of,
     unpacked,
 )
-from dprec.datasets import DATASETS
 from dprec.errors import InputError, SettingError
 from dprec.mechanisms import MECHANISMS, BoundedLaplace, Channel, Mechanism, RandomizedResponse
 from dprec.ratings import RatingScale
 from simulation.console.command_line import listing
-from tests.refusals import refused_at
 
 MINE = '''
 from dataclasses import dataclass
@@ -141,15 +137,6 @@ def test_what_is_no_component_is_refused(write: Callable[[str, str], None], kind
     assert "\n" not in str(caught.value)
 
 
-def test_a_component_of_another_kind_is_refused(write: Callable[[str, str], None]) -> None:
-    write("own_third", MINE)
-    with pytest.raises(SettingError, match=r"no Completion; accepted: .*completion\.base\.Completion"):
-        COMPLETIONS.find("own_third:Plain")
-    with pytest.raises(SettingError, match=r"no Nobody in own_third; accepted: .*, of which it has none"):
-        DATASETS.find("own_third:Nobody")
-    assert imported("own_third:Plain", Mechanism) is MECHANISMS.find("own_third:Plain")
-
-
 class Point:
     """An entry point as an installed package declares it."""
 
@@ -178,27 +165,35 @@ def test_a_package_that_cannot_be_used_is_listed_with_the_reason(monkeypatch: py
     assert shown["alike"] == shown["laplace"]
 
 
-def test_a_channel_that_loses_more_than_its_budget_is_refused_in_one_line() -> None:
-    class Loses(Mechanism):
-        def channel(self, scale: RatingScale, epsilon: float) -> Channel:
-            steps = np.abs(np.subtract.outer(np.arange(scale.levels), np.arange(scale.levels)))
-            return Channel.from_probabilities(np.exp(-epsilon * steps), scale.values, scale.values, epsilon)
+class Loses(Mechanism):
+    """Loses more than its budget."""
 
-    with pytest.raises(InputError, match=r"Loses: no channel at epsilon 1: .*; accepted: rows that are dist"):
-        Loses().channel(RatingScale.evenly(1, 5, 1), 1.0)
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        steps = np.abs(np.subtract.outer(np.arange(scale.levels), np.arange(scale.levels)))
+        return Channel.from_probabilities(np.exp(-epsilon * steps), scale.values, scale.values, epsilon)
 
 
-def test_a_channel_that_is_another_each_time_is_refused_in_one_line() -> None:
-    asked = iter((0.5, 1.0))
+class Wavers(Mechanism):
+    """Has another channel each time."""
 
-    class Wavers(Mechanism):
-        def channel(self, scale: RatingScale, epsilon: float) -> Channel:
-            return RandomizedResponse().channel(scale, next(asked) * epsilon)
+    asked = count(1)
 
-    with pytest.raises(
-        InputError, match=r"Wavers: its channel is another whenever it is asked for; accepted"
-    ):
-        Wavers().channel(RatingScale.evenly(1, 5, 1), 1.0)
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        return RandomizedResponse().channel(scale, epsilon / next(self.asked))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "line"),
+    [
+        (Loses, r"Loses: no channel at epsilon 1: .*; accepted: rows that are dist"),
+        (Wavers, r"Wavers: its channel is another whenever it is asked for; accepted"),
+    ],
+)
+def test_a_channel_that_cannot_be_held_to_its_budget_is_refused(
+    mechanism: type[Mechanism], line: str
+) -> None:
+    with pytest.raises(InputError, match=line):
+        mechanism().channel(RatingScale.evenly(1, 5, 1), 1.0)
 
 
 @pytest.mark.parametrize(("name", "other"), [("theirs", "own_fifth:Plain"), ("laplace", "dprec")])
@@ -209,21 +204,6 @@ def test_two_packages_cannot_claim_a_name(monkeypatch: pytest.MonkeyPatch, name:
         InputError, match=f"entry points of dprec.mechanisms: {name}, which {other} and .*claim"
     ):
         MECHANISMS.of_packages()
-
-
-def test_what_a_class_from_outside_raises_is_one_line_and_a_defect_of_ours_is_none() -> None:
-    class Mine:
-        pass
-
-    with pytest.raises(InputError) as caught, naming(Mine(), "a class that works"):
-        raise ValueError("bad [red]thing\x1b[31m\nhere")
-    assert str(caught.value).endswith(
-        "Mine: ValueError: bad [red]thing\\x1b[31m here; accepted: a class that works"
-    )
-    with pytest.raises(ZeroDivisionError), naming(BoundedLaplace(), ""):
-        raise ZeroDivisionError
-    with refused_at("file"), naming(Mine(), ""):
-        raise InputError("file", "bad", "good")
 
 
 def test_what_is_redefined_is_what_a_class_from_outside_has_anew() -> None:
@@ -312,16 +292,6 @@ def test_the_digest_is_the_same_in_another_process(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, str(tmp_path / "own")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == digest()
-
-
-def test_whether_functions_share_a_constant_does_not_count() -> None:
-    both = "def one(self): return 1 in {1, 2}\n    def other(self): return 0 in {1, 2}"
-    shared, apart = (program(SCRIPT.replace("@property", f"{both}\n    @property")) for _ in range(2))
-    constant = next(each for each in shared.one.__code__.co_consts if isinstance(each, frozenset))
-    for own, used in ((shared, constant), (apart, frozenset([*constant]))):
-        consts = tuple(used if each == constant else each for each in own.other.__code__.co_consts)
-        own.other.__code__ = own.other.__code__.replace(co_consts=consts)
-    assert sources_of([shared]) == sources_of([apart])
 
 
 def test_of_a_module_the_file_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

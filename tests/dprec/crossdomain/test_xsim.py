@@ -115,16 +115,6 @@ def test_it_agrees_with_the_enumeration_of_all_paths(sparse, seed) -> None:
         assert cells[cell] == pytest.approx(value, abs=1e-9)
 
 
-def test_the_graphs_have_every_kind_of_path() -> None:
-    lengths = set()
-    for seed in range(20):
-        dense, in_target = graph_with_layers(seed)
-        layers, expected = by_enumeration(dense, in_target, 1 + seed % 4, 3)
-        depth = [{i: at for at, members in enumerate(side) for i in members} for side in layers]
-        lengths |= {(depth[0][i], depth[1][j]) for i, j in expected}
-    assert lengths == set(product(range(3), repeat=2))
-
-
 def test_paths_are_summed_in_stretches(sparse, monkeypatch) -> None:
     dense, in_target = graph_with_layers(1)
     graph = layered_graph(RatedItems.of(sparse(dense)), in_target, 4, significance=3)

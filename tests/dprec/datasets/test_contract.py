@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import openpyxl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dprec.completion import link_of
 from dprec.components import kind_of
@@ -26,7 +24,6 @@ from dprec.datasets import (
 )
 from dprec.datasets.files import FileDataset
 from dprec.datasets.sets import SetsDataset
-from dprec.datasets.synthetic import _apportioned
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from dprec.testing import DatasetContract, FileDatasetContract, Sample
@@ -260,23 +257,6 @@ def test_one_row_per_user(suffix: str, tmp_path: Path) -> None:
         assert caught.value.found.startswith(found)
 
 
-@pytest.mark.parametrize("separator", ["\t", "\t\t", ",", ";", "  "])
-def test_one_line_per_rating(separator: str, tmp_path: Path) -> None:
-    path = tmp_path / "jester_ratings.dat"
-    path.write_text("1,5,0.219\n2,7,-9.281\n".replace(",", separator))
-    ratings = load(path)
-    assert ratings.user_ids.tolist() == [1, 2]
-    assert ratings.item_ids.tolist() == [5, 7]
-    assert ratings.values.tolist() == [0.219, -9.281]
-
-
-def test_the_folder_and_the_ladder(tmp_path: Path) -> None:
-    write_csv(tmp_path / "jester-data-1.csv", TABLE)
-    assert load(tmp_path, step=2.0).scale.levels == 11
-    with refused_at("scale"):
-        load(tmp_path, step=0.3)
-
-
 @pytest.mark.parametrize(("suffix", "package"), [(".xlsx", "openpyxl"), (".xls", "xlrd")])
 def test_a_spreadsheet_that_is_none_or_cannot_be_read(
     suffix: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -340,15 +320,6 @@ def test_biases_and_factors_matter_as_in_movielens(default: Ratings) -> None:
     assert 0.92 < rmse(biased_means(train, test), test) < 0.965
 
 
-def test_noise_and_rank_are_felt() -> None:
-    def explained(**settings: float) -> float:
-        ratings = Synthetic(**settings).load()  # type: ignore[arg-type]
-        return rmse(biased_means(ratings, ratings), ratings)
-
-    assert explained(noise=0.0) < explained() < explained(noise=3.0)
-    assert explained(rank=50) == pytest.approx(explained(), abs=0.03)
-
-
 def test_light_and_heavy_users_choose_alike() -> None:
     # 62 of 1,000 items is the last profile that is drawn by repetition, 63 the first by keys.
     light, heavy = (
@@ -358,29 +329,6 @@ def test_light_and_heavy_users_choose_alike() -> None:
     )
     assert np.corrcoef(light, heavy)[0, 1] > 0.99
     assert abs(np.sort(light)[-50:].mean() / np.sort(heavy)[-50:].mean() - 1) < 0.02
-
-
-def test_more_ratings_than_cells() -> None:
-    with refused_at("ratings"):
-        Synthetic(users=2, items=3, ratings=7).load()
-    with refused_at("users"):
-        Synthetic(users=0)
-
-
-@given(
-    st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30).flatmap(
-        lambda weights: st.tuples(st.just(weights), st.integers(1, 50), st.floats(0, 1))
-    )
-)
-def test_apportioned(case: tuple[list[float], int, float]) -> None:
-    weights, most, filled = case
-    total = int(filled * most * len(weights))
-    shares = _apportioned(total, np.array(weights), np.full(len(weights), most))
-    assert shares.sum() == total
-    assert shares.min() >= 0
-    assert shares.max() <= most
-    by_weight = shares[np.argsort(weights, kind="stable")]
-    assert np.all(np.diff(by_weight) >= -1)
 
 
 @pytest.mark.parametrize("rank", [1, 3])
@@ -404,17 +352,3 @@ def test_signs_follow_the_link(link: str) -> None:
         cells = (matrix >= low) & (matrix <= high)
         miss = math.sqrt(2 * cells.sum() * math.log(2 * 10 / 1e-6))
         assert abs((signs - expected)[cells].sum()) < miss
-
-
-def test_the_seed_decides_both() -> None:
-    one, same, other = (OneBitSynthetic(seed=seed) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one.load().levels, same.load().levels)
-    np.testing.assert_array_equal(one.hidden(), same.hidden())
-    assert not np.array_equal(one.load().levels, other.load().levels)
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    with refused_at("users"):
-        OneBitSynthetic(users=100_000, items=100_000).load()
-    with refused_at("alpha"):
-        OneBitSynthetic(alpha=0.0)

@@ -84,12 +84,6 @@ def test_quotes_blanks_and_separators(
     assert (rows.users.tolist(), rows.items.tolist()) == (users, items)
 
 
-@pytest.mark.parametrize("separator", ["", '"', "a", "1", ".", "-", "\n"])
-def test_separators_that_occur_in_cells_are_refused(separator: str) -> None:
-    with refused_at("separator"):
-        Layout(separator=separator)
-
-
 @pytest.mark.parametrize("bad", [2, 50, 100])
 @pytest.mark.parametrize("separator", [",", "::", "whitespace"])
 @pytest.mark.parametrize("wrong", ["1,2,x", "1,2", "", "1,2,3,4", "1,2,3\0", "caf\xe9,2,3"])

@@ -16,7 +16,6 @@ from dprec.randomness import (
     InstalledKeys,
     NoiseGrid,
     RunKeys,
-    categories,
     coins,
     even_share,
     fewest_draws,
@@ -25,7 +24,6 @@ from dprec.randomness import (
     loss_of_draws,
     most_draws,
     normal_steps,
-    seed_for,
     uniform_below,
     uniforms,
     words,
@@ -88,11 +86,6 @@ def test_numbers_below_a_limit_are_uniform_and_in_range(limit: int) -> None:
     assert abs(drawn.mean() - (limit - 1) / 2) <= 5 * limit / math.sqrt(12 * MILLION)
     if limit <= 3:
         assert set(drawn.tolist()) == set(range(limit))
-
-
-def test_a_draw_falls_into_the_category_whose_sum_passes_it() -> None:
-    draws = np.array([0.0, 0.24, 0.25, 0.99, 1.0])
-    assert categories(np.array([0.25, 0.25, 1.0]), draws).tolist() == [0, 0, 2, 2, 3]
 
 
 DIGITS = Context(prec=80)
@@ -174,20 +167,6 @@ def test_entropy_replaces_the_seed_where_secrets_are_drawn() -> None:
     )
 
 
-def test_a_seed_for_noise_changes_with_every_value() -> None:
-    users, values = np.arange(5), np.ones(5)
-    seeds = {
-        seed_for(1, users, values),
-        seed_for(2, users, values),
-        seed_for(1, users, values + np.array([0, 0, 1e-9, 0, 0])),
-        seed_for(1, users[::-1], values),
-        seed_for(1, users[:4], values[:4]),
-        seed_for(1, np.concatenate([users, values])),
-    }
-    assert len(seeds) == 6
-    assert seed_for(1, users, values) == seed_for(1, users.copy(), values.copy())
-
-
 @pytest.mark.parametrize("bits", [1, 3])
 def test_every_integer_is_as_likely_as_it_should_be(bits: int) -> None:
     drawn = discrete_laplace(5, "test", np.arange(MILLION), bits)
@@ -216,12 +195,6 @@ def test_a_draw_is_the_same_whichever_others_are_asked_for() -> None:
     assert not np.any(discrete_laplace(2, "test", np.arange(1000), 32) == whole)
 
 
-def test_draws_that_need_many_words_are_drawn_again_with_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = discrete_laplace(1, "test", np.arange(1000), 32).tolist()
-    monkeypatch.setattr("dprec.randomness.counters._WORDS", 1)
-    assert discrete_laplace(1, "test", np.arange(1000), 32).tolist() == drawn
-
-
 @given(st.floats(1e-9, 1e9), st.floats(1e-3, 1e6), st.integers(0, 10_000))
 def test_the_loss_is_never_more_than_what_was_asked_for(
     sensitivity: float, epsilon: float, rounded: int
@@ -240,11 +213,6 @@ def test_rounding_moves_a_number_by_at_most_one_step_more(value: float, moved: f
     grid = NoiseGrid.of(0.5, 1.0, 1)
     one, other = grid.on_grid(np.array([value, value + moved])).tolist()
     assert other - one <= math.ceil(0.5 / grid.step) + 1
-
-
-def test_an_epsilon_that_rounding_uses_up_is_refused() -> None:
-    with pytest.raises(ValueError, match="leaves no step of 1000000 rounded numbers"):
-        NoiseGrid.of(1.0, 1e-5, 1_000_000)
 
 
 @pytest.mark.parametrize("bits", [30, 40, 56])

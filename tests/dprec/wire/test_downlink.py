@@ -247,23 +247,19 @@ def test_whatever_is_read_is_a_list_of_the_catalogue(n_items: int, noise: bytes)
 
 
 @pytest.mark.parametrize(
-    ("items", "rating", "reason"),
-    [([3, 3], 1.0, "twice"), ([3, 4], np.nan, "not finite"), ([3, 4], np.inf, "not finite")],
+    ("items", "rating", "read_by", "reason"),
+    [
+        ([3, 3], 1.0, 20, "twice"),
+        ([3, 4], np.nan, 20, "not finite"),
+        ([3, 4], np.inf, 20, "not finite"),
+        ([0, 19], 1.0, 19, "unknown item"),
+        ([0, 1, 2], 1.0, 2, "no possible length"),
+    ],
 )
-def test_a_list_that_cannot_be_is_refused(items: list[int], rating: float, reason: str) -> None:
-    codec = ItemListCodec(20)
-    (encoded,) = codec.encode(np.array([items]), np.full((1, 2), rating))
+def test_a_list_that_cannot_be_is_refused(items: list[int], rating: float, read_by: int, reason: str) -> None:
+    (encoded,) = ItemListCodec(20).encode(np.array([items]), np.full((1, len(items)), rating))
     with pytest.raises(ValueError, match=reason):
-        codec.decode([encoded])
-
-
-def test_other_lengths_and_unknown_items_are_refused() -> None:
-    codec = ItemListCodec(20)
-    (encoded,) = codec.encode(np.array([[0, 19]]), np.ones((1, 2)))
+        ItemListCodec(read_by).decode([encoded])
     for other in (encoded[:-1], encoded + b"\0"):
         with pytest.raises(ValueError, match="no possible length"):
-            codec.decode([other])
-    with pytest.raises(ValueError, match="unknown item"):
-        ItemListCodec(19).decode([encoded])
-    with pytest.raises(ValueError, match="no possible length"):
-        ItemListCodec(2).decode(ItemListCodec(3).encode(np.array([[0, 1, 2]]), np.ones((1, 3))))
+            ItemListCodec(20).decode([other])

@@ -102,14 +102,8 @@ def test_round_trip(partition: tuple[str, Profiles]) -> None:
     check_sound(decoded, reports, CHANNELS[name], N_ITEMS)
     assert decoded.valid.all()
     assert profiles_of(decoded) == profiles
-
-
-@given(partitions())
-@settings(deadline=None)
-def test_a_report_does_not_depend_on_the_partition(partition: tuple[str, Profiles]) -> None:
-    name, profiles = partition
-    codec = CODECS[name]
-    assert encode(codec, profiles) == [encode(codec, [profile])[0] for profile in profiles]
+    # A report does not depend on the partition.
+    assert reports == [encode(codec, [profile])[0] for profile in profiles]
 
 
 @given(st.sampled_from(sorted(CODECS)), st.lists(st.binary(max_size=60), max_size=6))
@@ -148,16 +142,6 @@ def with_bit_flipped(report: bytes, bit: int) -> bytes:
     changed = bytearray(report)
     changed[bit // 8] ^= 0x80 >> bit % 8
     return bytes(changed)
-
-
-@pytest.mark.parametrize("name", sorted(CODECS))
-def test_whatever_is_cut_short_or_prolonged_is_rejected(name: str) -> None:
-    codec = CODECS[name]
-    symbol = int(shown_symbols(CHANNELS[name])[-1])
-    (report,) = encode(codec, [dict.fromkeys(range(0, N_ITEMS, 3), symbol)])
-    spoilt = [report[:length] for length in range(1, len(report))]
-    spoilt += [report + tail for tail in (b"\x00", b"\x80", report)]
-    assert not codec.decode(spoilt).valid.any()
 
 
 @pytest.mark.parametrize("name", sorted(CODECS))
