@@ -34,7 +34,7 @@ from dprec.datasets import DATASETS
 from dprec.errors import SettingError
 from dprec.federated import MODELS
 from dprec.gradients import GRADIENTS
-from dprec.mechanisms import MECHANISMS, Mechanism
+from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import Raw
 from dprec.schedules import SCHEDULES
@@ -237,12 +237,6 @@ def test_every_setting_says_what_it_means(component: type[Any]) -> None:
     for field in dataclasses.fields(component):
         if field.name != "kind":
             assert field.metadata["description"].endswith(".")
-
-
-def test_kinds_are_unique() -> None:
-    first = next(iter(MECHANISMS))
-    with pytest.raises(TypeError, match="share a kind"):
-        Registry("mechanism", Mechanism, [first, first])
 
 
 def test_no_registry_is_left_out() -> None:

@@ -22,7 +22,6 @@ from dprec.components import (
     is_ours,
     kind_of,
     packed,
-    redefined,
     reference_of,
     sources_of,
     summary_of,
@@ -101,36 +100,26 @@ def test_a_class_is_found_in_the_current_directory(write: Callable[[str, str], N
     ("kind", "message"),
     [
         ("own_secnd:Plain", r"kind: no module 'own_secnd'; accepted: .*; did you mean own_second\?$"),
-        ("own_second.part:Plain", r"no module 'own_second.part'"),
         ("own_second:Plane", r"kind: no Plane in own_second; accepted: .*Plain, .*; did you mean Plain\?$"),
         ("own_second:function", r"which is no Mechanism; accepted: a class derived from dprec\."),
         ("own_second:Unfinished", r"which does not define channel"),
         ("own_second:Forgotten", r"settings are not read: share; accepted: @dataclass\(frozen=True"),
         ("own_second:Taken", r"with the kind 'laplace' of another mechanism"),
-        ("own_second:", r"accepted: module:Class, such as"),
         ("../own_second:Plain", r"accepted: module:Class"),
         ("own_second:f.<locals>.Plain", r"defined inside a function"),
-        ("__main__:Nobody", r"a class of a notebook or script"),
         (
             "own_broken:Plain",
             r"whose import raised ZeroDivisionError: division by zero \(own_broken.py, line 2\)",
         ),
-        (
-            "own_lacking:Plain",
-            r"own_lacking, whose import raised ModuleNotFoundError: No module named 'nowhere'",
-        ),
         ("own_leaving:Plain", r"whose import raised SystemExit: 3"),
         ("own_raising:Plain", r"own_raising, whose import raised Mute \(own_raising.py, line 3\)"),
-        ("own_hiding:Plain", r"no Plain in own_hiding"),
     ],
 )
 def test_what_is_no_component_is_refused(write: Callable[[str, str], None], kind: str, message: str) -> None:
     write("own_second", MINE)
     write("own_broken", "x = 0\nx = 1 / x\n")
-    write("own_lacking", "import nowhere\n")
     write("own_leaving", "import sys\nsys.exit(3)\n")
     write("own_raising", "class Mute(BaseException):\n    def __str__(self): return 1 / 0\nraise Mute\n")
-    write("own_hiding", "def __getattr__(name):\n    raise RuntimeError(name)\n")
     with pytest.raises(SettingError, match=message) as caught:
         MECHANISMS.find(kind)
     assert caught.value.key == "kind"
@@ -196,34 +185,6 @@ def test_a_channel_that_cannot_be_held_to_its_budget_is_refused(
         mechanism().channel(RatingScale.evenly(1, 5, 1), 1.0)
 
 
-@pytest.mark.parametrize(("name", "other"), [("theirs", "own_fifth:Plain"), ("laplace", "dprec")])
-def test_two_packages_cannot_claim_a_name(monkeypatch: pytest.MonkeyPatch, name: str, other: str) -> None:
-    points = [Point(name, "own_fifth:Plain"), Point(name, "own_fifth:Named")]
-    monkeypatch.setattr("dprec.components.options.entry_points", lambda group: points)
-    with pytest.raises(
-        InputError, match=f"entry points of dprec.mechanisms: {name}, which {other} and .*claim"
-    ):
-        MECHANISMS.of_packages()
-
-
-def test_what_is_redefined_is_what_a_class_from_outside_has_anew() -> None:
-    class Settings(BoundedLaplace):
-        symbols: int = 8
-
-    class Mixed:
-        sends_values = False
-
-    class Changed(Mixed, RandomizedResponse):
-        def helper(self) -> None:
-            """Nothing of ours."""
-
-        def channel(self, scale: RatingScale, epsilon: float) -> Channel:
-            return super().channel(scale, epsilon)
-
-    assert redefined(BoundedLaplace) == redefined(Settings) == frozenset()
-    assert redefined(Changed) == {"channel", "sends_values"}
-
-
 SCRIPT = """
 from dataclasses import dataclass
 import numpy as np
@@ -267,10 +228,8 @@ def digest(text: str = SCRIPT) -> str:
     ("before", "after"),
     [
         ("self.share, *", "self.share + 1, *"),
-        ("FACTOR * epsilon", "epsilon"),
         ("FACTOR = 1.0", "FACTOR = 2.0"),
         ("share: float = 0.5", "share: float = 0.25"),
-        ("self.share / 2", "self.share / 3"),
         ("(1, 2)", "(1, 2, 3)"),
     ],
 )
@@ -311,22 +270,3 @@ def test_of_a_module_the_file_counts(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_what_cannot_travel_is_refused() -> None:
     with pytest.raises(InputError, match=r"^my:Class: cannot be sent to workers \(.*lock"):
         packed(threading.Lock(), "my:Class")
-
-
-def test_a_module_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "own_gone.py").write_text("class Gone:\n    pass\n")
-    with monkeypatch.context() as patch:
-        patch.syspath_prepend(str(tmp_path))
-        from own_gone import Gone  # type: ignore[import-not-found]
-
-        data = packed(Gone(), "own_gone:Gone")
-    assert unpacked(data, "here").__class__ is Gone
-    (tmp_path / "own_gone.py").unlink()
-    (tmp_path / "data").write_bytes(data)
-    script = "import sys; from dprec.components import *; unpacked(open(sys.argv[1], 'rb').read(), 'FILE')"
-    finished = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "data")], capture_output=True, text=True, check=False
-    )
-    line = finished.stderr.splitlines()[-1]
-    assert "FILE: cannot be imported on " in line
-    assert "No module named 'own_gone'; accepted: a module that every node can import" in line

@@ -157,16 +157,3 @@ def test_what_cannot_be_asked_for(server: Server, tmp_path: Path) -> None:
     with refused_at("cache"):
         fetch(KIND, tmp_path / "cache")
     assert server.requests == 0
-
-
-def test_the_faster_of_two_processes_wins(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def other_finishes_first(url: str, archive: Path, progress: object) -> None:
-        archive.write_bytes(GOOD)
-        (tmp_path / KIND / "ml-100k").mkdir(parents=True)
-        (tmp_path / KIND / "ml-100k" / "u.data").write_text("theirs")
-
-    monkeypatch.setattr(fetch_module, "_download", other_finishes_first)
-    assert (fetch(KIND, tmp_path) / "u.data").read_text() == "theirs"
-    assert [path.name for path in tmp_path.iterdir()] == [KIND]

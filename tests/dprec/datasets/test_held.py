@@ -76,13 +76,6 @@ def test_text_as_identifiers(make: Any) -> None:
     assert InMemory.of(make(names)) == InMemory.of((names["user"], names["item"], names["rating"]))
 
 
-def test_users_and_items_without_ratings_stay() -> None:
-    matrix = sp.csr_array((RATINGS, (USERS, ITEMS)), shape=(10, 20))
-    assert InMemory.of(matrix).load().n_items == 20
-    train, test = InMemory.of(matrix, sp.csr_array(([1.0], ([2], [1])), shape=(10, 21))).load_fold("given")
-    assert (train.n_users, train.n_items, test.n_items, test.count) == (10, 21, 21, 1)
-
-
 def test_a_train_and_a_test_part() -> None:
     parts = frame().iloc[:3], pl.from_pandas(frame().iloc[3:])
     dataset = InMemory.of(*parts)
@@ -115,11 +108,6 @@ def test_domains_are_part_of_what_identifies_ratings() -> None:
     )
     assert InMemory.of(domains).load() is domains
     assert InMemory.of(domains) != InMemory.of(plain)
-
-
-@pytest.mark.parametrize("changed", [{"rating": [5, 1, 2, 4, 4.0]}, {"user": [2, 0, 1, 0, 3]}])
-def test_other_ratings_are_another_data_set(changed: Any) -> None:
-    assert InMemory.of(frame(**changed)).sha256 != InMemory.of(frame()).sha256
 
 
 def test_a_file_names_ratings_that_are_present_and_only_those() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dprec.datasets import Dataset, copied, selected
 from dprec.errors import InputError
 from dprec.ratings import POSITIVE, ColdRatings, Ratings, held_by_tested
-from dprec.splits import ColdUsers, Holdout, LeaveLastOut, Predefined, Split, Temporal, UserHoldout
+from dprec.splits import ColdUsers, Holdout, LeaveLastOut, Split, Temporal, UserHoldout
 from tests.make import STARS
 from tests.refusals import refused_at
 
@@ -49,21 +49,6 @@ def test_ratings_that_pass_become_pairs_without_a_rating() -> None:
         sets.values  # noqa: B018
     assert selected(Few(positive="> 4")).load().count == 2
     np.testing.assert_array_equal(sets.to_sets().toarray().sum(axis=1), [0, 1, 2, 3])
-
-
-def test_short_profiles_are_left_out_and_the_catalogue_stays() -> None:
-    sets = selected(Few(positive=">=4", min_items=2)).load()
-    assert sets.user_ids.tolist() == [3, 4]
-    assert sets.item_ids.tolist() == [1, 2, 3, 4]
-    rated = selected(Few(min_items=3)).load()
-    assert rated.user_ids.tolist() == [3, 4]
-    assert rated.values.tolist() == [5, 3, 4, 4, 5, 4]
-
-
-def test_both_parts_of_a_fold_count_for_the_number_of_items() -> None:
-    train, test = Predefined(fold="half").split(selected(Few(positive=">= 4", min_items=2)), 0)
-    assert train.user_ids.tolist() == test.user_ids.tolist() == [3, 4]
-    assert sorted(pairs(train) + pairs(test)) == [(3, 1), (3, 3), (4, 1), (4, 3), (4, 4)]
 
 
 def test_copies_of_users_with_names() -> None:

@@ -20,7 +20,6 @@ def scale(values: Any, **settings: Any) -> RatingScale:
 
 
 STARS = np.repeat([1.0, 2, 3, 4, 5], 2000)
-SLIDER = np.round(np.linspace(-9.95, 9.9, 398), 2)
 
 
 @pytest.mark.parametrize(
@@ -89,18 +88,6 @@ def test_the_fix_that_is_named_works(odd: str, fixes: list[Any], tmp_path: Path)
         DelimitedTable(path=str(path), missing=[float(odd)], low=1, high=5).load()
 
 
-@pytest.mark.parametrize(
-    ("settings", "hint", "levels"),
-    [({}, "low=-10, high=10", 41), ({"continuous": False}, "continuous=True, low=-10, high=10", 41)],
-)
-def test_the_hint_for_a_slider_works(settings: Any, hint: str, levels: int) -> None:
-    with pytest.raises(InputError) as caught:
-        scale(SLIDER, **settings)
-    assert caught.value.accepted.startswith(f"the ends of the scale, such as {hint}")
-    found = scale(SLIDER, low=-10, high=10, continuous=True if settings else None)
-    assert (found.low, found.high, found.continuous, found.levels) == (-10, 10, True, levels)
-
-
 def loaded(path: Path, text: str, **settings: Any) -> Ratings:
     path.write_text(text)
     return DelimitedTable(path=str(path), **settings).load()
@@ -151,21 +138,6 @@ def test_reads_what_ratings_write(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read.item_ids[read.items], made.item_ids[made.items])
 
 
-@pytest.mark.parametrize(
-    ("mark", "hint"),
-    [
-        ("::", "; here the separator seems to be '::'"),
-        (" ", "; here the separator seems to be 'whitespace'"),
-        ("~", ""),
-    ],
-)
-def test_the_error_suggests_a_separator(mark: str, hint: str, tmp_path: Path) -> None:
-    text = "user,item,rating\n1,2,3\n1,3,4\n".replace(",", mark)
-    with refused_at("mine.csv, line 1") as caught:
-        loaded(tmp_path / "mine.csv", text, separator=",")
-    assert caught.value.accepted == f"columns separated by ','{hint}"
-
-
 RANDOM = np.random.default_rng(0)
 CELLS = RANDOM.choice(30 * 15, 200, replace=False)
 FRAME = pd.DataFrame(
@@ -194,17 +166,6 @@ def test_a_matrix_is_told_how_to_become_ratings(
     ratings = DelimitedTable(path="ratings.csv", missing=missing).load()
     assert ratings.count == len(FRAME)
     assert same(ratings) or header
-
-
-def test_many_columns_of_numbers_are_ratings_where_settings_say_so(tmp_path: Path) -> None:
-    path = tmp_path / "flags.csv"
-    wide = FRAME.assign(item=1).drop_duplicates(["user", "item"])
-    for flag in range(10):
-        wide[f"flag{flag}"] = RANDOM.integers(0, 2, len(wide))
-    wide.to_csv(path, index=False, header=False)
-    with pytest.raises(InputError, match=r"if a line is a rating, --set dataset.user_column=1"):
-        DelimitedTable(path=str(path)).load()
-    assert DelimitedTable(path=str(path), user_column=1).load().count == len(wide)
 
 
 def test_an_array_of_users_and_items_is_told_how_to_become_ratings() -> None:
@@ -261,13 +222,6 @@ def test_temporal_splits_of_a_file(day: str, header: str, tmp_path: Path) -> Non
         timed = table.load_timed().times
         assert timed is not None
         assert (timed / 86400).tolist() == [2, 0, 1, 8, 7, 6]
-
-
-@pytest.mark.parametrize("of", ["all", "user"])
-def test_equal_times_are_in_stored_order(of: Any) -> None:
-    held = ([1, 1, 2, 2], [1, 2, 1, 2], [1, 2, 3, 4], [7, 7, 7, 7])
-    _, test = Temporal(test_fraction=0.5, of=of).split(InMemory.of(held), seed=0)
-    assert cells(test) == ({(2, 1), (2, 2)} if of == "all" else {(1, 2), (2, 2)})
 
 
 @pytest.mark.parametrize(

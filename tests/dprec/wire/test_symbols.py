@@ -204,11 +204,6 @@ def as_arrays(sets: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     return indptr, np.array([item for items in sets for item in items], dtype=np.int32)
 
 
-def longest(n_items: int) -> int:
-    """Return the bits of a bitmap, which no set is longer than."""
-    return 5 + n_items
-
-
 def check_round_trip(sets: list[list[int]], n_items: int) -> np.ndarray:
     indptr, items = as_arrays(sets)
     plan = ItemSets.plan(indptr, items, n_items)
@@ -228,23 +223,16 @@ def test_round_trip_item_sets(partition: tuple[int, list[list[int]]]) -> None:
     check_round_trip(sets, n_items)
 
 
-@pytest.mark.parametrize("density", [1e-5, 1e-3, 0.05, 0.3, 0.5, 0.9, 1.0])
-def test_a_huge_catalogue_at_any_density(density: float, compiled_or_not: str) -> None:
-    n_items = HUGE if compiled_or_not == "compiled" else 1 << 12
-    random = np.random.default_rng(3)
-    items = np.flatnonzero(random.random(n_items) < density).tolist()
-    lengths = check_round_trip([items, [0, n_items - 1], []], n_items)
-    assert lengths.max() <= longest(n_items)
-
-
-@pytest.mark.parametrize("density", [0.003, 0.03, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize("density", [0.003, 0.03, 0.1, 0.3, 0.5, 1.0])
 def test_the_length_stays_near_the_number_of_sets_of_that_size(density: float) -> None:
     random = np.random.default_rng(4)
-    n_items, users = 2000, 50
+    n_items, users = 2000, 20
     sets = [np.flatnonzero(random.random(n_items) < density).tolist() for _ in range(users)]
     bound = sum(math.log2(math.comb(n_items, len(items))) for items in sets)
-    header = users * (5 + count_bits(n_items))
-    assert check_round_trip(sets, n_items).sum() <= 1.06 * bound + header
+    bits = check_round_trip(sets, n_items)
+    assert bits.max() <= 5 + n_items, "a bitmap is as long"
+    if density < 1:
+        assert bits.sum() <= 1.06 * bound + users * (5 + count_bits(n_items))
 
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=6), CATALOGUES)
@@ -266,12 +254,10 @@ def test_any_bytes_are_a_set_or_are_refused(reports: list[bytes], n_items: int) 
         assert alone[2].tolist() == np.split(items, np.cumsum(counts)[:-1])[row].tolist()
 
 
-@pytest.mark.parametrize("n_items", [1682, HUGE])
+@pytest.mark.parametrize("n_items", [1682, HUGE - 1])
 def test_an_item_outside_the_catalogue_is_refused(n_items: int) -> None:
     # The code of a larger catalogue with fields as wide, so that the bytes are read alike.
     larger = 1 << count_bits(n_items)
-    if larger == n_items:
-        larger, n_items = n_items, n_items - 1
     reports = encode_item_sets(*as_arrays([[0, larger - 1], [larger - 1], [0]]), larger)
     valid, _, items, _ = decode_item_sets(reports, n_items)
     assert valid.tolist() == [False, False, True]
