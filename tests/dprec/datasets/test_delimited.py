@@ -1,8 +1,6 @@
 """The reader of text and Parquet, beyond what every data set's layout asks of it."""
 
-import csv
 import gzip
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.datasets import DelimitedTable
@@ -84,12 +82,6 @@ def test_quotes_blanks_and_separators(
     assert (rows.users.tolist(), rows.items.tolist()) == (users, items)
 
 
-@pytest.mark.parametrize("separator", ["", '"', "a", "1", ".", "-", "\n"])
-def test_separators_that_occur_in_cells_are_refused(separator: str) -> None:
-    with refused_at("separator"):
-        Layout(separator=separator)
-
-
 @pytest.mark.parametrize("bad", [2, 50, 100])
 @pytest.mark.parametrize("separator", [",", "::", "whitespace"])
 @pytest.mark.parametrize("wrong", ["1,2,x", "1,2", "", "1,2,3,4", "1,2,3\0", "caf\xe9,2,3"])
@@ -101,33 +93,6 @@ def test_what_is_wrong_is_found_on_its_line(bad: int, separator: str, wrong: str
         return  # a zero byte at the end of a line is nothing
     with refused_at(f"some.csv, line {bad}"):
         read(path, text.replace(",", mark).encode("latin-1"), Layout(separator=separator))
-
-
-names = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8)
-
-
-@given(
-    rows=st.lists(
-        st.tuples(
-            names.filter(lambda name: name not in ("nan", "NaN")),
-            st.integers(-(2**63), 2**63 - 1),
-            st.floats(allow_nan=False, allow_infinity=False),
-        ),
-        min_size=1,
-        max_size=30,
-    )
-)
-@example(rows=[(",\\", 0, 0.0)])
-@example(rows=[('\\"x', 0, 0.0)])
-def test_whatever_csv_writes_is_read_back(
-    rows: list[tuple[str, int, float]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    file = io.StringIO()
-    csv.writer(file).writerows(rows)
-    found = read(tmp_path_factory.mktemp("written") / "rows.csv", file.getvalue())
-    assert [str(user) for user in found.users] == [user for user, _, _ in rows]
-    assert found.items.tolist() == [item for _, item, _ in rows]
-    assert found.values.tolist() == [value for _, _, value in rows]
 
 
 @given(
