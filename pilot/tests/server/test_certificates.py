@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dprec_pilot.server.certificates import (
-    Authority,
-    Issued,
-    as_pem,
-    hosts_of,
-    renew,
-)
+from dprec_pilot.server.certificates import Authority, Issued, as_pem, hosts_of, renew
 from tests.refusals import refused_at
 
 
