@@ -3,19 +3,19 @@
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
-from dprec.errors import InputError
 from dprec_pilot.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError
 from dprec_pilot.device.node_key import new_node_key, read_node_key
 from dprec_pilot.server import certificates
 from dprec_pilot.server.certificates import Authority, Issued
+from tests.refusals import refused_at
 
 HERE = "127.0.0.1"
 NO_ANSWER = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -86,19 +86,6 @@ def authority(tmp_path: Path) -> Authority:
 
 
 @pytest.fixture
-def listen(tmp_path: Path) -> Iterator[Callable[[Issued], Listener]]:
-    listeners: list[Listener] = []
-
-    def listening(issued: Issued) -> Listener:
-        listeners.append(Listener(tmp_path, issued))
-        return listeners[-1]
-
-    yield listening
-    for each in listeners:
-        each.close()
-
-
-@pytest.fixture
 def key(tmp_path: Path) -> NodeKey:
     (tmp_path / "node.key").write_bytes(new_node_key().private)
     return read_node_key(tmp_path / "node.key")
@@ -116,7 +103,6 @@ def key(tmp_path: Path) -> NodeKey:
 def test_a_certificate_that_may_be_mended_counts_as_a_server_that_is_away(
     tmp_path: Path,
     authority: Authority,
-    listen: Callable[[Issued], Listener],
     key: NodeKey,
     monkeypatch: pytest.MonkeyPatch,
     issued: float | str,
@@ -127,31 +113,30 @@ def test_a_certificate_that_may_be_mended_counts_as_a_server_that_is_away(
     else:
         with dated(monkeypatch, issued):
             made = authority.issue([HERE], 1)
-    listener = listen(made)
-    fleet = Fleet(listener.address, tmp_path / "ca.crt")
-    with pytest.raises(ServerAwayError) as caught:
-        fleet.activate(key, 30.0)
-    assert line in str(caught.value)
-    assert listener.heard == b""
-    listener.show(authority.issue([HERE], 1))
-    with pytest.raises(NotAdmittedError, match="404"):
-        fleet.activate(key, 30.0)
+    with closing(Listener(tmp_path, made)) as listener:
+        fleet = Fleet(listener.address, tmp_path / "ca.crt")
+        with pytest.raises(ServerAwayError) as caught:
+            fleet.activate(key, 30.0)
+        assert line in str(caught.value)
+        assert listener.heard == b""
+        listener.show(authority.issue([HERE], 1))
+        with pytest.raises(NotAdmittedError, match="404"):
+            fleet.activate(key, 30.0)
 
 
 def test_another_authority_is_refused_at_first_and_waited_out_later(
-    tmp_path: Path, authority: Authority, listen: Callable[[Issued], Listener], key: NodeKey
+    tmp_path: Path, authority: Authority, key: NodeKey
 ) -> None:
-    listener = listen(Authority.new(1).issue([HERE], 1))
-    fleet = Fleet(listener.address, tmp_path / "ca.crt")
-    with pytest.raises((InputError, ServerAwayError)) as caught:
-        fleet.activate(key, 30.0)
-    assert isinstance(caught.value, InputError)
-    assert caught.value.where == str(tmp_path / "ca.crt")
-    listener.show(authority.issue([HERE], 1))
-    with pytest.raises(NotAdmittedError, match="404"):
-        fleet.activate(key, 30.0)
-    heard = listener.heard
-    listener.show(Authority.new(1).issue([HERE], 1))
-    with pytest.raises(ServerAwayError, match="of another authority"):
-        fleet.activate(key, 30.0)
-    assert listener.heard == heard
+    strangers = Authority.new(1).issue([HERE], 1)
+    with closing(Listener(tmp_path, strangers)) as listener:
+        fleet = Fleet(listener.address, tmp_path / "ca.crt")
+        with refused_at("ca.crt"):
+            fleet.activate(key, 30.0)
+        listener.show(authority.issue([HERE], 1))
+        with pytest.raises(NotAdmittedError, match="404"):
+            fleet.activate(key, 30.0)
+        heard = listener.heard
+        listener.show(strangers)
+        with pytest.raises(ServerAwayError, match="of another authority"):
+            fleet.activate(key, 30.0)
+        assert listener.heard == heard

@@ -1,9 +1,16 @@
-"""Devices that mask what they add up, by their real messages: the plain total, and nothing else before it."""
+"""Devices that mask what they add up, by their real messages: the plain total, and nothing else before it.
+
+Then what is drawn for masks and shares, and whose signed keys are taken.
+"""
 
 from collections.abc import Collection
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from dprec.arrays import AnyInts
 from dprec.secure_aggregation import (
@@ -16,12 +23,14 @@ from dprec.secure_aggregation import (
     rounded_rows,
     unpack_vector,
 )
-from dprec.secure_aggregation.messages import KEYS_BYTES, SEALED_BYTES
+from dprec.secure_aggregation.messages import KEYS_BYTES, SEALED_BYTES, SIGNATURE_BYTES, SIGNED_BYTES
 from dprec.secure_aggregation.streams import KEY_BYTES, derived_key
+from dprec_pilot.masks.directory import Directory, SigningParty
 from dprec_pilot.masks.masking import (
     ELEMENTS,
     PRIME,
     MaskingDevice,
+    SharedSecrets,
     SpoiledSharesError,
     first_shares,
     from_bytes,
@@ -33,6 +42,7 @@ from dprec_pilot.masks.masking import (
     shares,
     unmasked_total,
 )
+from tests.distributions import check_counts, check_independent
 from tests.drawn import recording
 
 USERS, NUMBERS, BITS = 7, 25, 14
@@ -191,3 +201,97 @@ def test_no_two_secrets_of_a_sum_share_a_key_or_a_word() -> None:
     assert len(drawn.words) >= 2 * users + 1
     assert drawn.repeated() == set()
     assert drawn.shared_keys() == []
+
+
+MANY = SumContext(b"a sum", 40_000, 16)
+
+
+def check_uniform(numbers: AnyInts, limit: int) -> None:
+    """Check the first and the last bits of numbers below a limit."""
+    values = np.asarray(numbers, dtype=np.uint64).ravel()
+    assert int(values.max()) < limit
+    check_counts(
+        np.bincount((values * np.uint64(256) // np.uint64(limit)).astype(np.int64), minlength=256),
+        np.full(256, 1 / 256),
+    )
+    check_counts(
+        np.bincount((values % np.uint64(256)).astype(np.int64), minlength=256), np.full(256, 1 / 256)
+    )
+
+
+def test_both_kinds_of_masks_are_uniform_on_all_bits_and_tell_nothing_of_each_other() -> None:
+    """Each by itself: where one is known, as of a neighbour that colludes, the other has to hide a vector."""
+    one, other, third = keys(3)
+    pair, of_another = (pair_mask(MANY, one, public_key(key)) for key in (other, third))
+    own = self_mask(MANY, one[:20])
+    for mask in (own, pair, of_another):
+        check_uniform(mask, 1 << 16)
+        check_independent(mask[::2], mask[1::2])
+    check_independent(own, pair)
+    check_independent(pair, of_another)
+    assert np.array_equal(pair, pair_mask(MANY, other, public_key(one)))
+
+
+def test_secrets_and_fewer_shares_than_put_one_together_are_uniform() -> None:
+    drawn = SharedSecrets.of(keys(3_000), 3)
+    # The last number of a seed may serve to check the others.
+    for secrets, numbers in ((drawn.mask_keys, ELEMENTS), (drawn.self_seeds, ELEMENTS - 1)):
+        constants = secrets[:, 0, :numbers]
+        check_uniform(constants, PRIME)
+        held = shares(secrets, 4)[:, :, :numbers]
+        for point in range(4):
+            check_uniform(held[:, point], PRIME)
+            check_independent(held[:, point], constants)
+        check_independent(held[:, 0], held[:, 1])
+    check_independent(drawn.mask_keys[:, 0], np.roll(drawn.self_seeds[:, 0], 1, axis=0))
+    check_independent(drawn.mask_keys[:, 0, 0], drawn.self_seeds[:, 0, 0], classes=4)
+
+
+PUBLIC = bytes(range(KEYS_BYTES))
+ROUND, SIGNER = 3, 1
+
+
+@cache
+def private(user: int) -> ec.EllipticCurvePrivateKey:
+    return ec.derive_private_key(1234 + user, ec.SECP384R1())
+
+
+def line(key: object) -> str:
+    return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()  # type: ignore[attr-defined]
+
+
+DIRECTORY = Directory.of([line(private(0).public_key()), f"{line(private(1).public_key())} phone", None])
+PARTY = SigningParty("f" * 64, "run1", DIRECTORY, private(SIGNER))
+
+
+def test_signed_keys_are_accepted_from_whom_they_are() -> None:
+    signed = PARTY.signed(PUBLIC, SIGNER, ROUND)
+    assert len(signed) == SIGNED_BYTES == KEYS_BYTES + SIGNATURE_BYTES
+    assert PARTY.keys_in(signed, SIGNER, ROUND) == PUBLIC
+    # The same again, for one that is asked again.
+    assert PARTY.signed(PUBLIC, SIGNER, ROUND) == signed
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(PARTY, protocol="e" * 64),
+        replace(PARTY, run="run2"),
+        replace(PARTY, directory=Directory((*DIRECTORY.keys, ""))),
+        replace(PARTY, key=private(0)),
+    ],
+)
+def test_keys_of_another_sum_or_device_are_refused(other: SigningParty) -> None:
+    assert PARTY.keys_in(other.signed(PUBLIC, SIGNER, ROUND), SIGNER, ROUND) is None
+
+
+def test_what_is_signed_is_the_round_the_number_and_every_byte() -> None:
+    signed = PARTY.signed(PUBLIC, SIGNER, ROUND)
+    assert PARTY.keys_in(signed, SIGNER, ROUND + 1) is None
+    both = replace(PARTY, directory=Directory((DIRECTORY.keys[1], DIRECTORY.keys[1])))
+    assert both.keys_in(both.signed(PUBLIC, 1, ROUND), 1, ROUND) == PUBLIC
+    assert both.keys_in(both.signed(PUBLIC, 1, ROUND), 0, ROUND) is None
+    for place in range(0, SIGNED_BYTES, 7):
+        changed = bytearray(signed)
+        changed[place] ^= 1
+        assert PARTY.keys_in(bytes(changed), SIGNER, ROUND) is None, place

@@ -11,14 +11,7 @@ import pytest
 from flwr.app import Message
 
 from dprec.errors import RunError
-from dprec_pilot.server.run_log import (
-    ENDED,
-    FAILED,
-    RUN_LOG,
-    STOPPED,
-    followed,
-    how_it_ended,
-)
+from dprec_pilot.server.run_log import ENDED, FAILED, RUN_LOG, STOPPED, followed, how_it_ended
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, write_enrolment
 from dprec_pilot.server.serving import serve
 from dprec_pilot.server.status import InRun, status_of
