@@ -35,7 +35,7 @@ from dprec.wire import ItemListCodec, ItemTable
 def receive_lists(partition: Partition, delivery: exchange.Recommendations) -> "ReceivedLists":
     """Return the lists of a partition's users; raises Refusal for malformed ones, or those of another."""
     if len(delivery.lists) != partition.size:
-        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "lists of another partition")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "lists of another partition")
     n_items = partition.population.n_items
     with exchange.refusing_malformed():
         items, ratings = ItemListCodec(n_items).decode(delivery.lists)
@@ -67,9 +67,7 @@ def receive_table(partition: Partition, known: exchange.Personalization) -> None
     """Receive a table of items, from which each device predicts with its clean ratings, or raise Refusal."""
     population = partition.population
     if not population.installed(exchange.OneShotSetup).predicts:
-        raise exchange.Refusal(
-            exchange.RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing"
-        )
+        raise Refusal(RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing")
     levels, n_items = population.scale.levels, population.n_items
     with exchange.refusing_malformed():
         table = ItemTable.decode(known.table, n_levels=levels, n_items=n_items)

@@ -90,7 +90,7 @@ def overhear(config: RunConfig, people: Ratings, *, separating: bool = False) ->
     arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in heard.replies)
     rounds = [arrived.reports for arrived in arrivals if arrived is not None]
     symbols = protocol.setup().sent_symbols(protocol.held_ratings(people, config.seed))
-    decoded = [] if symbols is None else [symbols.decode(*numbered) for numbered in enumerate(rounds)]
+    decoded = [] if symbols is None else [symbols.decode(*each) for each in enumerate(rounds)]
     return Overheard(rounds, decoded, _charged(result))
 
 
