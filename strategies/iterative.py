@@ -330,15 +330,11 @@ class LearningFromSums(SummedRounds):
             self.roster.users_per_node,
         )
 
-    def _as_charged(self, server_round: int, sums: Sums) -> Sums:
-        sizes = self.aggregation.sizes(sums.sent, *self._asked_for(server_round), server_round)
-        return replace(sums, sent=sizes)
-
-    def _whole(self, server_round: int, sums: Sums) -> Bools:
-        return self.aggregation.whole(sums.sent, *self._asked_for(server_round))
-
-    def _telling(self, sums: Sums) -> Ints:
-        return sums.senders[self.aggregation.costing(sums.payloads)]
+    def _taken(self, server_round: int, sums: Sums) -> tuple[Sums, Ints, Bools]:
+        asked_for = self._asked_for(server_round)
+        charged = replace(sums, sent=self.aggregation.sizes(sums.sent, *asked_for, server_round))
+        paying = charged.senders[self.aggregation.costing(charged.payloads)]
+        return charged, paying, sums.punctual & self.aggregation.whole(sums.sent, *asked_for)
 
     def _cost(self, server_round: int) -> Cost:
         return self.costs[server_round - 1]
