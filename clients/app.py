@@ -15,6 +15,7 @@ from clients.iterative import AddUp, reply_with_reports, reply_with_sums
 from clients.population import Brought, Partition, partition_id_of, partition_of
 from dprec import exchange
 from dprec.arrays import Bools
+from dprec.exchange import Refusal, RefusalCode
 from dprec.exchange.messages import UPDATE
 from dprec.exchange.setups import FederatedSetup
 
@@ -84,7 +85,8 @@ def _answer_queries(app: Answering, partition_for: PartitionFor) -> None:
     def report(message: Message, context: Context) -> Message:
         """Send the perturbed profiles of the partition."""
         partition = partition_for(message, context)
-        asked = _asked(request_in(exchange.ReportRequest.of, message), partition) if message.content else None
+        bitmap = request_in(exchange.ReportRequest.of, message).asked if message.content else None
+        asked = _asked(bitmap, partition)
         reports = one_shot.reports(partition)
         return reply_with_reports(message, partition, reports, round_index=1, asked=asked)
 
@@ -92,18 +94,16 @@ def _answer_queries(app: Answering, partition_for: PartitionFor) -> None:
     def count(message: Message, context: Context) -> Message:
         """Send noisy counts of the ratings that the partition's reports left out."""
         partition, request = partition_for(message, context), request_in(exchange.CountRequest.of, message)
-        asked = _asked(request, partition)
+        asked = _asked(request.asked, partition)
         reports = one_shot.count_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=exchange.COUNT_ROUND, asked=asked)
 
     @app.query(exchange.action_of(exchange.REPLACE))
     def replace(message: Message, context: Context) -> Message:
         """Replace the source items of the partition's profiles and send the AlterEgos."""
-        partition, request = (
-            partition_for(message, context),
-            request_in(exchange.ReplacementRequest.of, message),
-        )
-        asked = _asked(request, partition)
+        partition = partition_for(message, context)
+        request = request_in(exchange.ReplacementRequest.of, message)
+        asked = _asked(request.asked, partition)
         reports = delivery.alter_ego_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=request.round_index, asked=asked)
 
@@ -156,7 +156,7 @@ def answer_with_sum(
 ) -> Message:
     """Answer with reports of which the server needs the sum alone: with their sum, where a node adds up."""
     request = request_in(exchange.GradientRequest.of, message)
-    asked, round_index = _asked(request, partition), request.round_index
+    asked, round_index = _asked(request.asked, partition), request.round_index
     reports, add_up = contribute(partition, request, context)
     if not partition.population.adds_up:
         return reply_with_reports(message, partition, reports, round_index=round_index, asked=asked)
@@ -167,17 +167,11 @@ def request_in(read: Callable[[exchange.Record], RequestT], message: Message) ->
     """Read what a message asks for; raises Refusal when it is malformed."""
     record = message.content.get(exchange.REQUEST)
     if not isinstance(record, ConfigRecord):
-        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "a request without a record")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request without a record")
     with exchange.refusing_malformed():
         return read(record)
 
 
-def _asked(
-    request: exchange.ReportRequest
-    | exchange.CountRequest
-    | exchange.GradientRequest
-    | exchange.ReplacementRequest,
-    partition: Partition,
-) -> Bools:
+def _asked(bitmap: bytes | None, partition: Partition) -> Bools:
     with exchange.refusing_malformed():
-        return exchange.asked_users(request.asked, partition.size)
+        return exchange.asked_users(bitmap, partition.size)

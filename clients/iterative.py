@@ -28,6 +28,7 @@ from dprec import exchange
 from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, offsets
 from dprec.completion import Profiles, products_of_rows
 from dprec.errors import SettingError
+from dprec.exchange import Refusal, RefusalCode
 from dprec.exchange.setups import FederatedSetup
 from dprec.federated import UpdateCode, check_updates, code_of, of_holders
 from dprec.gradients import Aggregate, FittedProfiles, RoundDraws
@@ -277,7 +278,7 @@ def among_all(partition: Partition) -> Aggregation:
     try:
         return population.installed(exchange.SummedSetup).aggregation.among(population.devices)
     except SettingError as error:
-        raise exchange.Refusal(exchange.RefusalCode.NOT_SET_UP, str(error)) from None
+        raise Refusal(RefusalCode.NOT_SET_UP, str(error)) from None
 
 
 def device_half(data: bytes, partition: Partition) -> DeviceHalf:

@@ -20,6 +20,7 @@ from dprec import exchange
 from dprec.arrays import Bools, Floats, Ints, Pieces, blocks, offsets
 from dprec.channel import Channel
 from dprec.completion import SignLikelihood, levels_of, link_of
+from dprec.exchange import Refusal, RefusalCode
 from dprec.reports import DrawsFor, FollowUp, Profiles, ReportFamily
 from dprec.wire import ReportCodec, SymbolRows
 
@@ -53,7 +54,7 @@ def count_reports(partition: Partition, request: exchange.CountRequest, context:
     """
     follow_up = installed_follow_up(partition.population)
     if not follow_up.accepts(request.groups):
-        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "malformed groups of items")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "malformed groups of items")
     Memory.of(partition.population, exchange.COUNT_ROUND, context).answer_once(
         exchange.COUNT_ROUND, request.groups
     )
@@ -72,9 +73,7 @@ def installed_follow_up(population: Population) -> FollowUp:
     population.installed(exchange.OneShotSetup)
     follow_up = installed_family(population).follow_up
     if follow_up is None:
-        raise exchange.Refusal(
-            exchange.RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it"
-        )
+        raise Refusal(RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it")
     return follow_up
 
 
@@ -92,10 +91,10 @@ def slope_reports(partition: Partition, request: exchange.SlopesRequest, context
     channel, first, rest = codes_of_slopes(population)
     rows, counts, round_index = request.rows, partition.counts, request.round_index
     if len(rows) != partition.size:
-        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "rows of another partition")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of another partition")
     known, memory = Pieces.of(rows).sizes > 0, Memory.of(population, setup.rounds, context)
     if known.any() and not memory.last_answer()[0]:
-        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
     entries = _entries(rows, known, counts)
     memory.answer_once(round_index, b"".join(len(row).to_bytes(8, "little") + row for row in rows))
     likelihood = SignLikelihood.of_signs(link_of(setup.link, setup.sigma), partition.values)
@@ -113,20 +112,17 @@ def slope_reports(partition: Partition, request: exchange.SlopesRequest, context
 def _entries(rows: list[bytes], known: Bools, counts: Ints) -> Floats:
     for row, count in zip(rows, counts.tolist(), strict=True):
         if row and len(row) != count * exchange.ROW_ENTRY.itemsize:
-            raise exchange.Refusal(
-                exchange.RefusalCode.MALFORMED_REQUEST, f"a row of {len(row)} bytes for {count} ratings"
-            )
+            raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a row of {len(row)} bytes for {count} ratings")
     entries = np.zeros(int(counts.sum()))
     entries[np.repeat(known, counts)] = np.frombuffer(b"".join(rows), dtype=exchange.ROW_ENTRY)
     if not np.isfinite(entries).all():
-        raise exchange.Refusal(
-            exchange.RefusalCode.MALFORMED_REQUEST, "a row with numbers that are not finite"
-        )
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "a row with numbers that are not finite")
     return entries
 
 
 @lru_cache(maxsize=4)
 def codes_of_slopes(population: Population) -> tuple[Channel, ReportCodec, SymbolRows]:
     """Return the channel of slopes, and the codes of reports that include the rated items, or need not."""
-    channel = population.installed(exchange.GradientPerturbationSetup).channel
+    setup = population.installed(exchange.GradientPerturbationSetup)
+    channel = setup.channel
     return channel, ReportCodec(channel, population.n_items), SymbolRows(channel)

@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
 from flwr.app import Context, Message
@@ -92,8 +93,8 @@ class _Told(components.Options):
 
 SetupT = TypeVar("SetupT", bound=Setup)
 
-# The files of a run; the devices of an interrupted run have the last two as well.
-_POPULATION, _HELD, _FACTORS = "population.json", "held.json", "held.npy"
+# The files of a run; the devices of an interrupted run have the last as well.
+_POPULATION, _HELD = "population.json", "held.npz"
 
 _RUN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -283,13 +284,6 @@ class _Description(components.Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _HeldRound(components.Options):
-    """What held.json holds, beside the factors in held.npy."""
-
-    round: int = components.option("The last round that the devices were asked in.", ge=1)
-
-
 def write_population(
     directory: Path,
     ratings: Ratings,
@@ -333,9 +327,8 @@ def write_population(
 def write_held_factors(directory: Path, held: HeldFactors) -> None:
     """Write what the devices of an interrupted run had received, before they start again."""
     file = BytesIO()
-    np.save(file, held.factors)
-    write_whole(directory / _FACTORS, file.getvalue())
-    write_whole(directory / _HELD, to_json(_HeldRound(round=held.round_index)).encode())
+    np.savez(file, round=held.round_index, factors=held.factors)
+    write_whole(directory / _HELD, file.getvalue())
 
 
 @lru_cache(maxsize=4)
@@ -386,11 +379,11 @@ def _held(folder: Path) -> HeldFactors | None:
     path = folder / _HELD
     if not path.exists():
         return None
-    round_index = from_json(_HeldRound, path.read_text(encoding="utf-8"), str(path)).round
     try:
-        return HeldFactors(round_index, np.load(BytesIO(contents_of(folder / _FACTORS)), allow_pickle=False))
-    except (ValueError, EOFError) as error:
-        raise InputError(str(folder / _FACTORS), f"no array ({error})", "a file of dprec") from None
+        with np.load(BytesIO(contents_of(path)), allow_pickle=False) as held:
+            return HeldFactors(int(held["round"]), held["factors"])
+    except (ValueError, EOFError, KeyError, BadZipFile) as error:
+        raise InputError(str(path), f"no arrays ({error})", "a file of dprec") from None
 
 
 @contextmanager

@@ -94,10 +94,8 @@ def _of_contribution(partition: Partition, record: exchange.Record, answered: Co
 
 def _of_replacement(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of replacements: each item outside the target domain has a draw of its own."""
-    request, setup = (
-        exchange.ReplacementRequest.of(record),
-        partition.population.installed(exchange.XMapSetup).replacement,
-    )
+    request = exchange.ReplacementRequest.of(record)
+    setup = partition.population.installed(exchange.XMapSetup).replacement
     replaced = int(((partition.items < request.start) | (partition.items >= request.stop)).sum())
     loss = math.inf if setup.epsilon is None else setup.epsilon
     sources = partition.population.n_items - (request.stop - request.start)

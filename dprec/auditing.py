@@ -180,8 +180,17 @@ class Measurement:
     """
 
     def power(self, promised: float) -> float:
-        """Return the probability that a leak of twice the promise would be detected; see `power_of`."""
-        return power_of(self.curve, self.trials, promised, self.failure / 2, self.delta)
+        """Return the probability that a leak of twice the promise would be detected by its best event.
+
+        The leak is supposed to double the privacy loss of an event and of its complement. A detection is a
+        Clopper-Pearson bound on the loss above the promise.
+        """
+        failure = self.failure / 2
+        powers = [
+            detection(*doubled(one, other), self.trials, promised, failure, self.delta)
+            for one, other in self.curve.tolist()
+        ]
+        return max(powers, default=0.0)
 
 
 def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 0.0) -> Measurement:
@@ -240,21 +249,6 @@ def _log_ratio(
 
 
 _REST = 1e-6
-
-
-def power_of(curve: Floats, trials: int, promised: float, failure: float, delta: float = 0.0) -> float:
-    """Return the probability that a leak of twice the promise would be detected by the best of some events.
-
-    The leak is supposed to double the privacy loss of an event and of its complement. A detection is a
-    Clopper-Pearson bound on the loss above the promise.
-
-    ``curve``, shape (events, 2): probabilities of events under the profile that they favour and under the
-    other.
-    """
-    powers = [
-        detection(*doubled(one, other), trials, promised, failure, delta) for one, other in curve.tolist()
-    ]
-    return max(powers, default=0.0)
 
 
 def doubled(one: float, other: float) -> tuple[float, float]:

@@ -12,10 +12,9 @@ import json
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from typing import Protocol as Interface
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,11 +46,8 @@ OWN_RATINGS = (0, 1, 5, 20, 50)
 _Predictors = tuple[Predict, PredictRows | None]
 
 
-class KeysOf(Interface):
-    """Derives the keys of a run, described by a text, or of one of its collections."""
-
-    def __call__(self, run: str, collection: int | None = None) -> RunKeys:
-        """Return the keys."""
+KeysOf = Callable[..., RunKeys]
+"""Derives the keys of a run, described by a text, or of its ``collection`` of a number."""
 
 
 def check_schedule(config: RunConfig) -> None:
@@ -369,7 +365,18 @@ class _Weeks:
             self.installer.progress("collecting and predicting", period + 1, periods.count - 1)
         outcome = collections.outcome(tuple(rounds))
         outcome = with_declared_losses(outcome, self.installer.config.protocol, schedule)
-        notes = (*self._notes(), *schedule.notes(collections.horizon), *outcome.notes)
+        divided = (
+            f"Time divides the ratings, not the split: {periods.count} periods of {schedule.days:g} days. "
+            "After each but the last, devices hold what was rated so far, and what users present rate in the "
+            "next period is predicted. Bytes and losses are those of all collections."
+        )
+        notes = (divided, *schedule.notes(collections.horizon), *outcome.notes)
+        if schedule.leave_after is not None:
+            left = (
+                f"Users who have not rated for {schedule.leave_after} periods take no part until they rate "
+                "again; what they reported stays."
+            )
+            notes = (left, *notes)
         outcome = replace(outcome, notes=notes, seconds=time.perf_counter() - started)
         mask = periods.all_judged
         ranks = self.ranks[mask] if periods.ratings.scale.implicit else None
@@ -437,19 +444,6 @@ class _Weeks:
             return together
         newcomers = {given: _root(self.squares[f"newcomers_{given}"]) for given in OWN_RATINGS}
         return {**together, "newcomers": newcomers, "new_items": _root(self.squares["new_items"])}
-
-    def _notes(self) -> tuple[str, ...]:
-        schedule, periods = self.collections.schedule, self.collections.periods
-        left = (
-            f"Users who have not rated for {schedule.leave_after} periods take no part until they rate "
-            "again; what they reported stays."
-        )
-        return (
-            *([left] if schedule.leave_after is not None else []),
-            f"Time divides the ratings, not the split: {periods.count} periods of {schedule.days:g} days. "
-            "After each but the last, devices hold what was rated so far, and what users present rate in the "
-            "next period is predicted. Bytes and losses are those of all collections.",
-        )
 
 
 def _root(squares: Sequence[tuple[float, int]]) -> float | None:

@@ -86,7 +86,7 @@ def run(
         from simulation.pages import report
 
         with interrupts_noted(lambda: _how_to_go_on(Path(output))):
-            report(output, population, progress, png=png)
+            report(Path(output), population, progress, png=png)
     return RunResult(record)
 
 

@@ -28,7 +28,7 @@ from dprec.completion import (
     step_item_factors,
 )
 from dprec.errors import RunError
-from dprec.exchange import ROW_ENTRY, SLOPES, STATISTICS, TRAIN, GradientRequest, SlopesRequest, bitmap_of
+from dprec.exchange import ROW_ENTRY, SLOPES, STATISTICS, TRAIN, GradientRequest, SlopesRequest
 from dprec.exchange.messages import UPDATE
 from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate, GradientReport
@@ -159,17 +159,15 @@ class IterativeFactorization(TrainingRounds):
         ):
             content = request_content(GradientRequest(server_round, payload))
             self._account.charge_request(users, content, len(payload))
-        contents = {}
-        for partition_id in range(len(self.roster.node_ids)):
-            partition = self.roster.partition(partition_id)
-            asked = self._asked[partition.start : partition.stop]
-            if not asked.any():
-                continue
+
+        def request_of(partition_id: int, asked: bytes | None) -> RecordDict:
             # A node keeps one copy: it can apply the changes only if all its asked users could.
-            up_to_date = bool(self.state.holders[partition.start : partition.stop][asked].all())
-            payload = changes if up_to_date else whole
-            request = GradientRequest(server_round, payload, bitmap_of(asked))
-            contents[partition_id] = request_content(request)
+            partition = self.roster.partition(partition_id)
+            behind = (self._asked & ~self.state.holders)[partition.start : partition.stop]
+            payload = whole if behind.any() else changes
+            return request_content(GradientRequest(server_round, payload, asked))
+
+        contents = self.roster.contents(self._asked, request_of)
         self.state.broadcast = factors
         if self.state.received is not None:
             self.state.received.append(Received(factors))
@@ -332,15 +330,11 @@ class LearningFromSums(SummedRounds):
             self.roster.users_per_node,
         )
 
-    def _as_charged(self, server_round: int, sums: Sums) -> Sums:
-        sizes = self.aggregation.sizes(sums.sent, *self._asked_for(server_round), server_round)
-        return replace(sums, sent=sizes)
-
-    def _whole(self, server_round: int, sums: Sums) -> Bools:
-        return self.aggregation.whole(sums.sent, *self._asked_for(server_round))
-
-    def _telling(self, sums: Sums) -> Ints:
-        return sums.senders[self.aggregation.costing(sums.payloads)]
+    def _taken(self, server_round: int, sums: Sums) -> tuple[Sums, Ints, Bools]:
+        asked_for = self._asked_for(server_round)
+        charged = replace(sums, sent=self.aggregation.sizes(sums.sent, *asked_for, server_round))
+        paying = charged.senders[self.aggregation.costing(charged.payloads)]
+        return charged, paying, sums.punctual & self.aggregation.whole(sums.sent, *asked_for)
 
     def _cost(self, server_round: int) -> Cost:
         return self.costs[server_round - 1]

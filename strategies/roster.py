@@ -144,7 +144,7 @@ def identify(grid: Grid) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Attendance:
+class Replies:
     """Which of the users of a partition who were asked have answered."""
 
     users: Ints
@@ -177,8 +177,8 @@ class Attendance:
 
 
 @dataclass(frozen=True, eq=False)
-class Arrivals(Attendance):
-    """The reports of the users of a partition who were asked; see `Attendance` for the other parameters."""
+class Arrivals(Replies):
+    """The reports of the users of a partition who were asked; see `Replies` for the other parameters."""
 
     reports: Pieces
     """One per user who was asked; empty for one who did not answer."""
@@ -229,8 +229,8 @@ def arrivals_of(reply: Message | None, first_user: int, users: Ints) -> Arrivals
 
 
 @dataclass(frozen=True, eq=False)
-class Sums(Attendance):
-    """The sum of a partition's reports; see `Attendance` for the other parameters."""
+class Sums(Replies):
+    """The sum of a partition's reports; see `Replies` for the other parameters."""
 
     sent: Ints
     """Bytes of each report; of no meaning for a user who did not answer; shape (asked,)."""

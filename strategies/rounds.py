@@ -32,17 +32,13 @@ from dprec.progress import Progress
 from dprec.sums import Cost
 from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.participation import RoundRecord
-from strategies.roster import Attendance, ReadSums, Roster, Sums
+from strategies.roster import ReadSums, Replies, Roster, Sums
 
 
 def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:
     """Return the sums over all users, under the names that a `RoundRecord` uses."""
-    return {
-        "uplink_payload_bytes": int(ledger.uplink_payload.sum()),
-        "uplink_message_bytes": int(ledger.uplink_message.sum()),
-        "downlink_payload_bytes": int(ledger.downlink_payload.sum()),
-        "downlink_message_bytes": int(ledger.downlink_message.sum()),
-    }
+    names = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message")
+    return {f"{name}_bytes": int(getattr(ledger, name).sum()) for name in names}
 
 
 @dataclass(eq=False)
@@ -90,7 +86,7 @@ class RoundAccount:
         sizes = _sizes(lengths, lambda length: self._request_size(content_of(bytes(length))))
         self.traffic.charge_downlink(users, payloads, sizes[of_user], kind=self.kind)
 
-    def charge_reports(self, arrivals: Attendance) -> None:
+    def charge_reports(self, arrivals: Replies) -> None:
         """Charge everybody who sent a report, even if it is not used."""
         senders, payloads = arrivals.senders, arrivals.payloads
         self.punctual += int(arrivals.punctual.sum())
@@ -414,17 +410,12 @@ class SummedRounds(OwnModelRounds):
     def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
         """Add the noise and take a step, given of whom a whole report arrived in time."""
 
-    def _as_charged(self, server_round: int, sums: Sums) -> Sums:
-        """Return what arrived as it is charged."""
-        return sums
+    def _taken(self, server_round: int, sums: Sums) -> tuple[Sums, Ints, Bools]:
+        """Return what arrived as it is charged, whose report costs them something, and whose is all there is.
 
-    def _whole(self, server_round: int, sums: Sums) -> Bools:
-        """Return whose report is all that the user contributes, of those who were asked."""
-        return np.ones(sums.users.size, dtype=np.bool_)
-
-    def _telling(self, sums: Sums) -> Ints:
-        """Return the users whose report costs them something."""
-        return sums.senders
+        The last is of those who were asked: whether all that a user contributes arrived in time.
+        """
+        return sums, sums.senders, sums.punctual
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -448,10 +439,10 @@ class SummedRounds(OwnModelRounds):
         for sums in self.roster.read(self.roster.by_partition(replies), everybody, reading):
             if self.received is not None:
                 self.received[-1].take(sums)
-            charged = self._as_charged(server_round, sums)
+            charged, paying, whole = self._taken(server_round, sums)
             self._account.charge_reports(charged)
-            sent[self._telling(charged)] = True
-            present[sums.users[sums.punctual & self._whole(server_round, sums)]] = True
+            sent[paying] = True
+            present[sums.users[whole]] = True
             total = total + sums.aggregate
         cost = self._cost(server_round)
         self.accountant.step(server_round, sent, cost.epsilon, cost.epsilon, cost.mechanism)

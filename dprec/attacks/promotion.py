@@ -29,6 +29,8 @@ _FEW, _MANY = 100, 500
 
 _LISTED = 10
 
+_FIGURES = ("target_hit_rate_at_10", "target_rank", "target_prediction")
+
 Shares = Annotated[tuple[Annotated[float, Field(ge=1e-4, lt=0.5)], ...], BeforeValidator(as_tuple)]
 
 
@@ -60,7 +62,7 @@ class Promotion(Attack):
     def figures(self) -> tuple[str, ...]:
         """Return the share of lists with a target, its rank, its prediction, and the first two by share."""
         by_share = (name for share in self._course for name in _by_share(share))
-        return "target_hit_rate_at_10", "target_rank", "target_prediction", *dict.fromkeys(by_share)
+        return *_FIGURES, *dict.fromkeys(by_share)
 
     @property
     def _course(self) -> list[float]:
@@ -84,17 +86,12 @@ class Promotion(Attack):
             f"{number} liars beside {honest.n_users} honest users; the targets have {raters} raters.",
             f"Of {len(moved)} ways: {best.fillers} fillers, {('honest', 'crafted')[best.crafted]} reports.",
         )
-        figures = {
-            "target_hit_rate_at_10": Figure(after.hit_rate, before.hit_rate),
-            "target_rank": Figure(after.rank, before.rank),
-            "target_prediction": Figure(after.prediction, before.prediction),
-        }
+        figures = dict(zip(_FIGURES, map(Figure, after, before), strict=True))
         for share in self._course:
             again = share != self.share
             shown = self._lied(game, targets, best, share) if again else moved[best]
             reached = seen_of(targets, honest, shown, many)
-            held = Figure(reached.hit_rate, before.hit_rate), Figure(reached.rank, before.rank)
-            figures |= zip(_by_share(share), held, strict=True)
+            figures |= zip(_by_share(share), map(Figure, reached, before), strict=False)
         return Attacked(figures, notes)
 
     def _ways(self, honest: Ratings) -> "tuple[Way, ...]":
@@ -128,8 +125,7 @@ class Way(NamedTuple):
     crafted: bool
 
 
-@dataclass(frozen=True)
-class Seen:
+class Standing(NamedTuple):
     """How honest users who have not rated targets see them: means over the targets; NaN if there are none."""
 
     hit_rate: float
@@ -140,7 +136,7 @@ class Seen:
     """Mean prediction."""
 
 
-def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Seen:
+def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Standing:
     """Return how some honest users see targets."""
     step, unrated, ties = max(1, _CELLS // honest.n_items), Unrated(honest), words_of_ties(honest.n_items)
     ranks, predictions = [np.zeros((0, targets.size), dtype=np.int64)], [np.zeros((0, targets.size))]
@@ -159,9 +155,9 @@ def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Seen:
     judged = ~np.isnan(predicted)
     own = [(places[by, place], predicted[by, place]) for place, by in enumerate(judged.T) if by.any()]
     if not own:
-        return Seen(np.nan, np.nan, np.nan)
+        return Standing(np.nan, np.nan, np.nan)
     figures = [((place <= _LISTED).mean(), np.median(place), each.mean()) for place, each in own]
-    return Seen(*np.mean(figures, axis=0).tolist())
+    return Standing(*np.mean(figures, axis=0).tolist())
 
 
 def _rows(predict: Predict, predict_rows: PredictRows | None, users: Ints, n_items: int) -> Floats:

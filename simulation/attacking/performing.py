@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from dprec.attacks import ATTACKS, Attack, Attacked, Figure, Game
 from dprec.attacks.base import PlayedOnceError
@@ -84,14 +85,12 @@ def perform(attacks: Sequence[Attack], game: Game, progress: Progress) -> Attack
             except PlayedOnceError as once:
                 # One that the run cannot be run again for has no figures.
                 attacked = Attacked({}, (str(once),))
-            figures |= {name: _reached(attacked.figures.get(name, Figure(None))) for name in names}
+            for name in names:
+                reached = asdict(attacked.figures.get(name, Figure(None)))
+                numbers = {
+                    key: None if number is None or not math.isfinite(number) else float(number)
+                    for key, number in reached.items()
+                }
+                figures[name] = Reached(**numbers)
             performed.append(Performed(settings=as_values(attack), figures=names, notes=attacked.notes))
     return AttackSummary.of(figures, tuple(performed))
-
-
-def _reached(figure: Figure) -> Reached:
-    numbers = figure.value, figure.baseline, figure.bound
-    value, baseline, bound = (
-        None if each is None or not math.isfinite(each) else float(each) for each in numbers
-    )
-    return Reached(value=value, baseline=baseline, bound=bound)

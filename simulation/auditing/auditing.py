@@ -269,15 +269,12 @@ class _Tests:
         levels, hides = self.auditor.scale.levels, self.auditor.promise.hides_rated_items
         if self._protocol.learns_parameters:
             return [experiments.of_factors(1, levels), experiments.of_canaries(1, levels)]
-        planned = [
-            experiments.of_one_rating(levels, self._worst_levels(1), hides=hides),
-            experiments.of_profiles(self._worst_levels(3)),
-        ]
+        symbols = self._symbols
+        of_one, of_three = (
+            (1, levels) if symbols is None else symbols.worst_levels(levels, entries) for entries in (1, 3)
+        )
+        planned = [experiments.of_one_rating(levels, of_one, hides=hides), experiments.of_profiles(of_three)]
         return [*planned, experiments.of_item_sets(levels)] if hides else planned
-
-    def _worst_levels(self, entries: int) -> tuple[int, int]:
-        levels, symbols = self.auditor.scale.levels, self._symbols
-        return (1, levels) if symbols is None else symbols.worst_levels(levels, entries)
 
     def _people(self, experiment: Experiment, people: int) -> Ratings:
         return experiment.population(people, self.auditor.scale, self.auditor.fewest_items)

@@ -44,10 +44,6 @@ class Overheard:
     charged: dict[ComparableUnit, float | None]
     """Largest loss in the ledger, by unit; None if it has no bound, and one is claimed."""
 
-    def symbols_of(self, item: int) -> list[Ints]:
-        """Return the symbols of one item, by round."""
-        return [symbols[:, item] for symbols in self.symbols]
-
     def by_profile(self, profiles: int) -> list[Sent]:
         """Return what people of each profile sent, if the profiles take turns."""
         share = 64 // max(1, len(self.reports))
@@ -90,7 +86,7 @@ def overhear(config: RunConfig, people: Ratings, *, separating: bool = False) ->
     arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in heard.replies)
     rounds = [arrived.reports for arrived in arrivals if arrived is not None]
     symbols = protocol.setup().sent_symbols(protocol.held_ratings(people, config.seed))
-    decoded = [] if symbols is None else [symbols.decode(*numbered) for numbered in enumerate(rounds)]
+    decoded = [] if symbols is None else [symbols.decode(*each) for each in enumerate(rounds)]
     return Overheard(rounds, decoded, _charged(result))
 
 
@@ -264,10 +260,9 @@ def suspicions(
     heard = [*runs, *variants.values()]
     # By run, then by round: the symbols of the first item, or numbers that stand for whole reports.
     numbers: dict[bytes, int] = {}
-    columns = [
-        each.symbols_of(0) if runs[0].symbols else [numbered(reports, numbers) for reports in each.reports]
-        for each in heard
-    ]
+    columns = [[numbered(reports, numbers) for reports in each.reports] for each in heard]
+    if runs[0].symbols:
+        columns = [[symbols_of_round[:, 0] for symbols_of_round in each.symbols] for each in heard]
     own = columns[:RUNS]
     rounds = range(len(own[0]))
     yield Suspicion("noise of two users", tuple(_of_users(own, by, alike=alike) for by in (1, 2, 3, 5, 8)))
@@ -275,7 +270,7 @@ def suspicions(
         whole = [np.concatenate([columns[at] for columns in own]) for at in rounds]
         yield Suspicion("noise of two rounds", tuple(starmap(of_one_origin, pairwise(whole))))
     if runs[0].symbols and runs[0].symbols[0].shape[1] > 1 and not once:
-        one, other = (np.concatenate([each.symbols_of(item)[0] for each in runs]) for item in (0, 1))
+        one, other = (np.concatenate([each.symbols[0][:, item] for each in runs]) for item in (0, 1))
         # Only answers about both can be compared where devices draw which items they answer about.
         compared = (one > 0) & (other > 0) if drawn else np.ones(one.size, dtype=np.bool_)
         if compared.any():

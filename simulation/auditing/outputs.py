@@ -32,8 +32,6 @@ _BINS, _PER_SCALE = 60, 4
 _SENSITIVITY, _MIDDLE = 0.1, 0.4
 """How far a user moves a similarity, and what it is without that user."""
 
-_BEFORE, _AFTER, _OTHER_RUN = range(3)
-
 
 def output_findings(
     given: CrossDomainOutputs, scale: RatingScale, trials: int, seed: int, failure: float
@@ -56,7 +54,14 @@ def _of_replacements(
     """Yield the loss of a replacement: of the table, and of what devices send for two tables."""
     setup, epsilon = given.setup.replacement, given.replacement.epsilon
     assert epsilon is not None, "private replacement without a budget"
-    tables = [_table(given, first=first) for first in (0, 1)]
+    low = -crossdomain.STEPS if crossdomain.LOWEST[given.similarity] < 0 else 0
+    tables, targets = [], np.arange(_TARGETS, dtype=np.int64)
+    # X-Sim of one source item: a target as high as can be, the others as low, or the reverse. From one to the
+    # other, every value moves as far as one user can move it.
+    for first, others in ((crossdomain.STEPS, low), (low, crossdomain.STEPS)):
+        steps = np.where(targets == 0, first, others)
+        indptr = np.array([0, _TARGETS])
+        tables.append(crossdomain.Candidates(np.zeros(1, dtype=np.int64), indptr, targets, steps))
     draws = [
         crossdomain.ReplacementDraws.prepare(
             table, epsilon, setup.sensitivity, _TARGETS, whole_catalogue=setup.whole_catalogue
@@ -66,26 +71,14 @@ def _of_replacements(
     loss = draws[0].channel_beside(draws[1], 0).epsilon
     test = "replacement of an item, from the table"
     yield Finding(test, "rating", epsilon, loss, None, exact=True, power=1.0)
-    sent = _replaced(given, scale, [*tables, tables[0]], trials, seed)
+    before, after, again = _replaced(given, scale, [*tables, tables[0]], trials, seed)
     suspected = [
-        Suspicion("replacements of two users", (of_neighbors(sent[_BEFORE]),)),
-        Suspicion("replacements of two runs", (of_one_origin(sent[_BEFORE], sent[_OTHER_RUN]),)),
+        Suspicion("replacements of two users", (of_neighbors(before),)),
+        Suspicion("replacements of two runs", (of_one_origin(before, again),)),
     ]
     failure /= 1 + len(suspected)
-    yield _sampled("replacement of an item", sent[_BEFORE], sent[_AFTER], epsilon, failure)
+    yield _sampled("replacement of an item", before, after, epsilon, failure)
     yield from (suspicion.finding(failure) for suspicion in suspected)
-
-
-def _table(given: CrossDomainOutputs, *, first: int) -> crossdomain.Candidates:
-    """Return X-Sim of one source item: a target as high as can be, the others as low, or the reverse.
-
-    From one table to the other, every value moves as far as one user can move it.
-    """
-    low = -crossdomain.STEPS if crossdomain.LOWEST[given.similarity] < 0 else 0
-    steps = np.full(_TARGETS, low if first == 0 else crossdomain.STEPS, dtype=np.int64)
-    steps[0] = crossdomain.STEPS if first == 0 else low
-    targets = np.arange(_TARGETS, dtype=np.int64)
-    return crossdomain.Candidates(np.zeros(1, dtype=np.int64), np.array([0, _TARGETS]), targets, steps)
 
 
 def _replaced(

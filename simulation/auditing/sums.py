@@ -72,11 +72,8 @@ class _Sums(ABC):
     aggregation: Aggregation
     multipliers: tuple[float, ...]
     """Noise of each release."""
-
-    @property
-    @abstractmethod
-    def test(self) -> str:
-        """What is compared, in words."""
+    test: str
+    """What is compared, in words."""
 
     def epsilon(self, released: NoisySums, delta: float) -> float:
         """Return what is promised of what is compared."""
@@ -149,11 +146,6 @@ class _OfDevices(_Noise):
 
     aggregation: SecureAggregation
 
-    @property
-    def test(self) -> str:
-        colluders = self.aggregation.colluders
-        return f"a whole profile, in the total less the noise of {colluders} colluding devices"
-
     def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
         aggregation = self.aggregation
         assert aggregation.users is not None
@@ -170,10 +162,6 @@ class _OfCounts(_Sums):
     """
 
     aggregation: ShuffledAggregation
-
-    @property
-    def test(self) -> str:
-        return "a message, in the counts of all, among the fakes of honest devices"
 
     def epsilon(self, released: NoisySums, delta: float) -> float:
         mechanism = self.aggregation.cost(self.multipliers[0], released.sensitivity).mechanism
@@ -211,10 +199,6 @@ def _keys(seed: int, users: int) -> Uint64s:
 
 class _OfServer(_Noise):
     """Sums to which a trusted server adds the noise, in all rounds."""
-
-    @property
-    def test(self) -> str:
-        return "a whole profile, in the sums of all rounds"
 
     def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
         layout = _layout(items)
@@ -254,16 +238,19 @@ def _sums_of(released: NoisySums, delta: float) -> _Sums:
         single = replace(cast(ShuffledAggregation, aggregation), messages=1, null_fakes=1)
         epsilon = released.epsilon(delta)
         spent = accounting.PrivacyBudget(epsilon=epsilon, per="user", composition="pld", delta=delta)
+        test = "a message, in the counts of all, among the fakes of honest devices"
         return _OfCounts(
             _among(single, (*_FEW, 4 * single.colluders)),
             single.multipliers(spent, (1.0,), released.sensitivity),
+            test,
         )
     if aggregation.devices_add_noise:
         composed = float(sum(each**-2 for each in multipliers) ** -0.5)
         # Noise is added after both, and is the same.
         plain = replace(cast(SecureAggregation, aggregation), sketch=None, rotation=False)
-        return _OfDevices(_among(plain, (*_FEW, 4 * plain.colluders)), (composed,))
-    return _OfServer(aggregation, multipliers)
+        test = f"a whole profile, in the total less the noise of {plain.colluders} colluding devices"
+        return _OfDevices(_among(plain, (*_FEW, 4 * plain.colluders)), (composed,), test)
+    return _OfServer(aggregation, multipliers, "a whole profile, in the sums of all rounds")
 
 
 def _layout(items: int) -> private_als.StatisticsLayout:

@@ -11,18 +11,22 @@ from pathlib import Path
 import numpy as np
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.errors import InputError, within
+from dprec.ratings import RatingScale
 from dprec_pilot.server.journal import JOURNAL, Begun, Journal, JournalGrid, deliver, keep_deliveries
 from dprec_pilot.server.run_log import LOG, FollowedGrid, RunLog, followed, handled_by
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, check_new
+from simulation.configuration.models import RunConfig
 from simulation.protocols.base import with_declared_losses
 from simulation.protocols.task import ServerOutcome, ServerTask
 from simulation.storage.directories import CONFIG, REPORT, SUMMARY
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RANK, RunRecord, traffic_columns
-from simulation.storage.summarise import summarise_deployed
+from simulation.storage.summarise import notes_on_composition, summary_of, values_of_scale
+from simulation.storage.summary import Accuracy, DatasetSummary, Summary
 from strategies.roster import Roster
 
 
@@ -169,3 +173,47 @@ def _outcome(grid: JournalGrid, folder: ServerFolder, begun: Begun, log: RunLog)
     schedule = folder.config.schedule
     notes = () if schedule is None else schedule.notes(1)
     return replace(outcome, notes=notes + outcome.notes, seconds=time.perf_counter() - began)
+
+
+_DEPLOYED = {
+    True: "A test: devices and server drew from the seed of the configuration. All noise can be computed "
+    "again, so it protects nobody.",
+    False: "Every device drew its noise from a secret of its own, and the server from its key, which prepare "
+    "took from the operating system: whoever has deployment.json can compute what the server drew.",
+}
+"""What is said of the noise of a deployed run, by whether devices and server drew from a seed."""
+
+
+def summarise_deployed(
+    config: RunConfig,
+    scale: RatingScale,
+    n_items: int,
+    outcome: ServerOutcome,
+    composed: NDArray[np.float64],
+    *,
+    seeded: bool,
+    total_seconds: float,
+) -> Summary:
+    """Return the summary of a deployed run that is not stored yet.
+
+    ``composed``, shape (users,): the users' losses by composition.
+    ``seeded``: whether devices and server drew from a seed.
+    """
+    dataset = DatasetSummary(
+        kind="deployed",
+        users=composed.size,
+        items=n_items,
+        train_ratings=None,
+        test_ratings=None,
+        **values_of_scale(scale),
+        users_only_in_test=None,
+        items_only_in_test=None,
+    )
+    ledgers = (
+        "Deployed: losses are those that follow from what the server was sent. What a device has spent is in "
+        "its own ledger, with answers that came to nothing."
+    )
+    notes = ledgers, _DEPLOYED[seeded], *notes_on_composition(config, composed.size)
+    accuracy, seconds = Accuracy.model_validate({"rmse": None, "mae": None}), (0.0, total_seconds)
+    summary = summary_of(config, dataset, accuracy, outcome, composed, notes, seconds)
+    return summary.model_copy(update={"devices": "deployed"})
