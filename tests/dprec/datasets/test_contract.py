@@ -25,7 +25,7 @@ from dprec.datasets import (
     Synthetic,
 )
 from dprec.datasets.files import FileDataset
-from dprec.datasets.sets import SetsDataset
+from dprec.datasets.published import SetsDataset
 from dprec.datasets.synthetic import _apportioned
 from dprec.errors import InputError
 from dprec.ratings import Ratings
