@@ -320,7 +320,7 @@ WHITESPACE = "whitespace"
 
 
 @dataclass(frozen=True)
-class Layout:
+class TextLayout:
     """How the lines of a file are laid out."""
 
     separator: str = ","

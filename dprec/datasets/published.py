@@ -20,7 +20,7 @@ from dprec.arrays import AnyArray, Bools, Floats, Ints
 from dprec.catalogue import Catalogue, ItemRows, UserRows
 from dprec.components import option
 from dprec.crossdomain import joined
-from dprec.datasets.base import GIVEN, WHITESPACE, Dataset, Layout, Source, locate, read_fold, united
+from dprec.datasets.base import GIVEN, WHITESPACE, Dataset, Source, TextLayout, locate, read_fold, united
 from dprec.datasets.columns import split_line
 from dprec.datasets.delimited import first_cells, opened_lines, read_columns, read_rows
 from dprec.datasets.files import DelimitedDataset, FileDataset, users_of
@@ -97,8 +97,8 @@ def film_genres(path: Path) -> tuple[Ints, Bools]:
 
 _WHOLE_STARS = RatingScale.evenly(1, 5, 1)
 _HALF_STARS = RatingScale.evenly(0.5, 5, 0.5)
-_COLONS = Layout(separator="::", width=4, timestamp=4)
-_CSV = Layout(header=True, user="userId", item="movieId", rating="rating", timestamp="timestamp")
+_COLONS = TextLayout(separator="::", width=4, timestamp=4)
+_CSV = TextLayout(header=True, user="userId", item="movieId", rating="rating", timestamp="timestamp")
 
 
 def _at_grouplens(name: str, holds: str, md5: str) -> Source:
@@ -111,9 +111,9 @@ class MovieLens(DelimitedDataset):
 
     films: ClassVar[str] = "movies.csv"
     file: ClassVar[str] = "ratings.csv"
-    layout: ClassVar[Layout] = _CSV
+    layout: ClassVar[TextLayout] = _CSV
     documented: ClassVar[RatingScale] = _HALF_STARS
-    people: ClassVar[tuple[str, Layout, tuple[str, ...]] | None] = None
+    people: ClassVar[tuple[str, TextLayout, tuple[str, ...]] | None] = None
     """The file of users, its layout, and what its columns are after the first, that of identifiers."""
     items: bool = option("Whether years and genres of the films are read, as public data about them.", False)
 
@@ -160,10 +160,10 @@ class MovieLens100K(MovieLens):
     distribution = _at_grouplens("ml-100k", "u.data", "0e33842e24a9c977be4e0107933c0723")
     file: ClassVar[str] = "u.data"
     films: ClassVar[str] = "u.item"
-    layout: ClassVar[Layout] = Layout(separator="\t", width=4, timestamp=4)
-    people: ClassVar[tuple[str, Layout, tuple[str, ...]] | None] = (
+    layout: ClassVar[TextLayout] = TextLayout(separator="\t", width=4, timestamp=4)
+    people: ClassVar[tuple[str, TextLayout, tuple[str, ...]] | None] = (
         "u.user",
-        Layout(separator="|", width=5),
+        TextLayout(separator="|", width=5),
         ("age", "gender", "occupation", "zip code"),
     )
     documented: ClassVar[RatingScale] = _WHOLE_STARS
@@ -202,10 +202,10 @@ class MovieLens1M(MovieLens):
     distribution = _at_grouplens("ml-1m", "ratings.dat", "c4d9eecfca2ab87c1945afe126590906")
     file: ClassVar[str] = "ratings.dat"
     films: ClassVar[str] = "movies.dat"
-    layout: ClassVar[Layout] = _COLONS
-    people: ClassVar[tuple[str, Layout, tuple[str, ...]] | None] = (
+    layout: ClassVar[TextLayout] = _COLONS
+    people: ClassVar[tuple[str, TextLayout, tuple[str, ...]] | None] = (
         "users.dat",
-        Layout(separator="::", width=5),
+        TextLayout(separator="::", width=5),
         ("gender", "age", "occupation", "zip code"),
     )
     documented: ClassVar[RatingScale] = _WHOLE_STARS
@@ -219,7 +219,7 @@ class MovieLens10M(MovieLens):
     distribution = _at_grouplens("ml-10m", "ratings.dat", "ce571fd55effeba0271552578f2648bd")
     file: ClassVar[str] = "ratings.dat"
     films: ClassVar[str] = "movies.dat"
-    layout: ClassVar[Layout] = _COLONS
+    layout: ClassVar[TextLayout] = _COLONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +266,7 @@ class Douban(FileDataset):
     def _read(self, domain: Domain, setting: str) -> Ratings:
         if domain not in _DOMAINS:
             raise SettingError(setting, repr(domain), ", ".join(_DOMAINS))
-        rows = read_rows(locate(self.path, f"{domain}.dat"), Layout(separator="\t", width=3))
+        rows = read_rows(locate(self.path, f"{domain}.dat"), TextLayout(separator="\t", width=3))
         return Ratings.from_rows(rows, _WHOLE_STARS, duplicates=self.duplicates)
 
 
@@ -279,7 +279,7 @@ class Libimseti(DelimitedDataset):
         "http://www.occamslab.com/petricek/data/libimseti-complete.zip", "ratings.dat"
     )
     file: ClassVar[str] = "ratings.dat"
-    layout: ClassVar[Layout] = Layout(width=3)
+    layout: ClassVar[TextLayout] = TextLayout(width=3)
     documented: ClassVar[RatingScale] = RatingScale.evenly(1, 10, 1)
 
 
@@ -292,7 +292,7 @@ class RestaurantConsumer(DelimitedDataset):
         "https://archive.ics.uci.edu/ml/machine-learning-databases/00232/RCdata.zip", "rating_final.csv"
     )
     file: ClassVar[str] = "rating_final.csv"
-    layout: ClassVar[Layout] = Layout(header=True, user="userID", item="placeID", rating="rating")
+    layout: ClassVar[TextLayout] = TextLayout(header=True, user="userID", item="placeID", rating="rating")
     documented: ClassVar[RatingScale] = RatingScale.evenly(0, 2, 1)
 
 
@@ -332,10 +332,10 @@ class Jester(FileDataset):
         separator = next((mark for mark in ",;" if mark in start), WHITESPACE)
         width = len(first_cells(path, separator))
         if width == 3:
-            rows = read_rows(path, Layout(separator=separator, width=3))
+            rows = read_rows(path, TextLayout(separator=separator, width=3))
             return Ratings.from_rows(rows, scale, duplicates=self.duplicates)
         columns = read_columns(
-            path, Layout(separator=separator), [(position + 1, "number") for position in range(width)]
+            path, TextLayout(separator=separator), [(position + 1, "number") for position in range(width)]
         )
         return _from_wide(np.column_stack(columns), scale, str(path))
 
