@@ -87,7 +87,12 @@ def fit(
     if not sender.report_family.of_single_ratings():
         accepted = "a mechanism that shows which items were rated and reports each rating alone"
         raise InputError("mechanism", sender.kind, accepted)
-    channel = sender.channel(held.scale, _budget(sender, epsilon))
+    if sender.private and epsilon is None:
+        raise InputError("epsilon", f"none, with mechanism {sender.kind}", "a number above 0")
+    if not sender.private and epsilon is not None:
+        found = f"{epsilon:g}, with mechanism {sender.kind}, which adds no noise"
+        raise InputError("epsilon", found, "an epsilon beside a private mechanism, or none")
+    channel = sender.channel(held.scale, math.inf if epsilon is None else epsilon)
     shape = (held.n_users, held.n_items)
     completion.check_scale(held.scale)
     completion.check(shape)
@@ -103,15 +108,6 @@ def fit(
         evidence=SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols)),
     )
     return Fitted(held, observations, completion.fit(observations, seed))
-
-
-def _budget(mechanism: Mechanism, epsilon: float | None) -> float:
-    if mechanism.private and epsilon is None:
-        raise InputError("epsilon", f"none, with mechanism {mechanism.kind}", "a number above 0")
-    if not mechanism.private and epsilon is not None:
-        found = f"{epsilon:g}, with mechanism {mechanism.kind}, which adds no noise"
-        raise InputError("epsilon", found, "an epsilon beside a private mechanism, or none")
-    return math.inf if epsilon is None else epsilon
 
 
 def _places(ids: ArrayLike, known: AnyArray, what: str) -> Ints:

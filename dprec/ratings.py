@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -473,28 +473,18 @@ class Ratings:
         """Return the profiles of some users, who may be repeated, under the given identifiers."""
         counts = self.counts[users]
         cells = segments(self.indptr[users], counts)
-        return replace(
-            self,
-            indptr=offsets(counts),
-            items=self.items[cells],
-            levels=self.levels[cells],
-            user_ids=user_ids,
-            exact=None if self.exact is None else self.exact[cells],
-            times=None if self.times is None else self.times[cells],
-        )
+        return replace(self, indptr=offsets(counts), user_ids=user_ids, **self._of_cells(cells))
 
     def select(self, keep: Bools) -> Self:
         """Return the ratings where ``keep`` is true, in the same identifier spaces."""
         counts, filled = np.zeros(self.n_users, dtype=np.int64), np.flatnonzero(self.counts)
         counts[filled] = np.add.reduceat(keep, self.indptr[filled], dtype=np.int64) if filled.size else 0
-        return replace(
-            self,
-            indptr=offsets(counts),
-            items=self.items[keep],
-            levels=self.levels[keep],
-            exact=None if self.exact is None else self.exact[keep],
-            times=None if self.times is None else self.times[keep],
-        )
+        return replace(self, indptr=offsets(counts), **self._of_cells(keep))
+
+    def _of_cells(self, cells: Bools | Ints) -> dict[str, Any]:
+        """Return what is known of some cells, by the names of its columns."""
+        columns = {name: getattr(self, name) for name in ("items", "levels", "exact", "times")}
+        return {name: None if column is None else column[cells] for name, column in columns.items()}
 
 
 @dataclass(frozen=True, eq=False)

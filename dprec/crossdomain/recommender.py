@@ -53,8 +53,6 @@ def limited_width(width: Floats, nearest: Floats, lowest: float) -> Floats:
 
 
 _TINY = 1e-300
-_LEAST_SENSITIVITY = 2.0**-16
-"""Smaller sensitivities count as this one, so that a similarity is a number of steps below 2**52."""
 
 
 def truncated_similarities(
@@ -128,8 +126,9 @@ class SimilarityNoise:
 
     def added(self, similarities: Floats, sensitivity: Floats, noise: Ints) -> Floats:
         """Round similarities to their items' grids, but those no user can move, and add noise."""
-        # Rounded upwards, so that SS is never more steps than the noise covers.
-        steps = np.nextafter(np.maximum(sensitivity, _LEAST_SENSITIVITY) * self.unit.step, np.inf)[:, None]
+        # Rounded upwards, so that SS is never more steps than the noise covers; the least sensitivity keeps a
+        # similarity a number of steps below 2**52.
+        steps = np.nextafter(np.maximum(sensitivity, 2.0**-16) * self.unit.step, np.inf)[:, None]
         whole = np.rint(similarities / steps).astype(np.int64) + noise
         return np.where(sensitivity[:, None] > 0, whole * steps, similarities)
 
@@ -239,7 +238,10 @@ class ItemBasedRecommender:
         """
         options, k = self.options, min(self.options.neighbors, similarities.shape[1])
         assert options.epsilon is not None, "neighbours without a budget"
-        indices, lowest = self._indices(user, wanted), similarity.LOWEST[self.kind]
+        # Of the draws of all neighbours that any prediction can have, shape (cells, neighbours).
+        most, lowest = min(options.neighbors, self.items.n_items), similarity.LOWEST[self.kind]
+        cells = user * self.items.n_items + wanted.astype(np.int64)
+        indices = cells[:, None] * most + np.arange(most)
         start = int(indices.min())
         drawn = words(self.seed, "neighbours", start, int(indices.max()) - start + 1)
         draws = uniforms(drawn)[indices - start]
@@ -250,9 +252,3 @@ class ItemBasedRecommender:
         noise, indices = SimilarityNoise.of(options.epsilon), indices[:, :k]
         steps = noise.unit.noise(self.seed, "similarities", indices.ravel()).reshape(indices.shape)
         return chosen, noise.added(near, sensitivities, steps)
-
-    def _indices(self, user: int, wanted: AnyInts) -> Ints:
-        """Return the global indices of the draws of a user's predictions, shape (cells, neighbours)."""
-        cells = user * self.items.n_items + wanted.astype(np.int64)
-        most = min(self.options.neighbors, self.items.n_items)  # of any prediction
-        return cells[:, None] * most + np.arange(most)

@@ -1,10 +1,9 @@
-"""How similar two items are (adjusted cosine, significance, mutuality), and how far one user can move that.
+"""How similar items are (adjusted cosine, mutuality, X-Sim), and how far one user can move that.
 
 Every quantity of a block is a product of two sparse users x items matrices; a pair exists where at
-least one user rated both items.
-
-It depends on the ratings (a local sensitivity): noise calibrated to it follows the publication, but
-its size reveals something about the ratings, so it does not make a mechanism differentially private.
+least one user rated both items. How far one user can move a similarity depends on the ratings (a local
+sensitivity): noise calibrated to it follows the publication, but its size reveals something about the
+ratings, so it does not make a mechanism differentially private.
 """
 
 from __future__ import annotations

@@ -238,15 +238,12 @@ def locate(path: str, *names: str) -> Path:
     return found
 
 
-_RULE = re.compile(r"\s*(>=?)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
-
-
 def threshold_of(rule: str) -> tuple[float, bool]:
     """Return the threshold of a rule such as ">= 4", and whether it passes itself.
 
     Raises SettingError under "positive".
     """
-    parsed = _RULE.fullmatch(rule)
+    parsed = re.fullmatch(r"\s*(>=?)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*", rule)
     if parsed is None or not math.isfinite(float(parsed[2])):
         raise SettingError("positive", shown(repr(rule)), "such as '>= 4' or '> 0'")
     return float(parsed[2]), parsed[1] == ">="
@@ -321,12 +318,9 @@ def _united(
 WHITESPACE = "whitespace"
 """The separator that means any run of blanks and tabs."""
 
-_TAB = ("tab", "\\t")
-"""Other names of the tab, which some shells and editors do not let through."""
-
 
 @dataclass(frozen=True)
-class Layout:
+class TextLayout:
     """How the lines of a file are laid out."""
 
     separator: str = ","
@@ -345,7 +339,8 @@ class Layout:
     """The column of the time at which a rating was made."""
 
     def __post_init__(self) -> None:
-        if self.separator in _TAB:
+        # Some shells and editors do not let a tab through.
+        if self.separator in ("tab", "\\t"):
             object.__setattr__(self, "separator", "\t")
         if self.separator != WHITESPACE and not re.fullmatch(r'[^"\n\r\w.+-]+', self.separator):
             raise InputError(

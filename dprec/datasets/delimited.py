@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.arrays import AnyArray, Floats
-from dprec.datasets.base import WHITESPACE, Layout, times_of
+from dprec.datasets.base import WHITESPACE, TextLayout, times_of
 from dprec.datasets.columns import column_place, split_line
 from dprec.datasets.held import texts_of
 from dprec.errors import InputError, shown
@@ -154,7 +154,7 @@ def first_cells(path: Path, separator: str) -> list[str]:
     return split_line(lines[0], separator)
 
 
-def read_rows(path: Path, layout: Layout, *, timed: bool = False) -> RatingRows:
+def read_rows(path: Path, layout: TextLayout, *, timed: bool = False) -> RatingRows:
     """Read the users, items, ratings and perhaps times of a file; pairs without ratings have NaN.
 
     Raises InputError when a line has too few or too many columns, an empty cell, an identifier that is not
@@ -173,7 +173,7 @@ def read_rows(path: Path, layout: Layout, *, timed: bool = False) -> RatingRows:
     )
 
 
-def read_columns(path: Path, layout: Layout, wanted: Sequence[tuple[str | int, Cells]]) -> list[AnyArray]:
+def read_columns(path: Path, layout: TextLayout, wanted: Sequence[tuple[str | int, Cells]]) -> list[AnyArray]:
     """Read columns of a file, by name or position from 1, shape (rows,).
 
     As float64 for times and for numbers, NaN for nothing; str for text; int64 for identifiers that are all
@@ -202,7 +202,7 @@ def read_columns(path: Path, layout: Layout, wanted: Sequence[tuple[str | int, C
     return columns
 
 
-def _unseparated(line: str, path: Path, layout: Layout) -> InputError:
+def _unseparated(line: str, path: Path, layout: TextLayout) -> InputError:
     """Return the error for a first line of only one column, with the separator that it seems to have."""
     likeliest = max((",", ";", "\t", "::", "|", " "), key=line.count)
     name = {" ": repr(WHITESPACE), "\t": "'tab'"}.get(likeliest, repr(likeliest))
@@ -211,7 +211,7 @@ def _unseparated(line: str, path: Path, layout: Layout) -> InputError:
     return InputError(f"{path}, line 1", "1 column", accepted)
 
 
-def _cells(path: Path, layout: Layout, width: int) -> pl.LazyFrame:
+def _cells(path: Path, layout: TextLayout, width: int) -> pl.LazyFrame:
     """Return the cells below the header, once every line is known to have as many as it should."""
     import polars as pl
 
@@ -252,7 +252,7 @@ def _usually_quoted(line: pl.Expr, mark: str) -> pl.Expr:
     return doubled.str.replace_all(rf'(^|{re.escape(mark)})[ \t]+"', '${1}"')
 
 
-def _checked(path: Path, layout: Layout, lines: pl.LazyFrame, widths: pl.Expr, width: int) -> int:
+def _checked(path: Path, layout: TextLayout, lines: pl.LazyFrame, widths: pl.Expr, width: int) -> int:
     """Return the number of rows, without empty lines at the end; refuse the first line of another width.
 
     Parameters

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 from dprec.arrays import AnyArray
 from dprec.catalogue import UserRows, UsersTable
 from dprec.components import Options, as_tuple, option
-from dprec.datasets.base import Dataset, Layout, locate
+from dprec.datasets.base import Dataset, TextLayout, locate
 from dprec.datasets.columns import column_place, find_column, found_separator, is_number
 from dprec.datasets.delimited import Cells, first_cells, first_lines, read_columns, read_rows
 from dprec.errors import InputError, SettingError, within
@@ -48,7 +48,7 @@ class UserColumns(Options):
         """Read the file; raises InputError for a line that cannot be, or a column that is not there."""
         path = locate(self.path)
         separator = self.separator or found_separator(first_lines(path))
-        layout = Layout(separator=separator, header=self.has_header)
+        layout = TextLayout(separator=separator, header=self.has_header)
         first = first_cells(path, layout.separator)
         names = [name.strip() if self.has_header else str(n) for n, name in enumerate(first, 1)]
         source = f"{path}, line 1"
@@ -73,7 +73,7 @@ class UserColumns(Options):
         return users_of(path, layout, user + 1, {names[place]: place + 1 for place in chosen})
 
 
-def users_of(path: Path, layout: Layout, user: int, columns: dict[str, int]) -> UserRows:
+def users_of(path: Path, layout: TextLayout, user: int, columns: dict[str, int]) -> UserRows:
     """Read columns of a file about users, by names of ours and positions from 1."""
     wanted: list[tuple[str | int, Cells]] = [(user, "identifier")]
     wanted += [(place, "text or nothing") for place in columns.values()]
@@ -123,7 +123,7 @@ class DelimitedDataset(FileDataset):
     """Base of the data sets that are one text file in a fixed layout."""
 
     file: ClassVar[str]
-    layout: ClassVar[Layout]
+    layout: ClassVar[TextLayout]
     documented: ClassVar[RatingScale]
 
     def load(self) -> Ratings:

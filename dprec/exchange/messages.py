@@ -2,10 +2,8 @@
 
 Both ends build and read records with these classes, so every key is written once and every value is
 checked once. Neither end trusts the other: these classes ensure the right types, and the reader checks
-whether the values fit its own state.
-
-What went wrong in detail can say something about the profile or the budget of the user, so it is for the
-owner of the device only.
+whether the values fit its own state. A refusal tells the server a code alone, since what went wrong in detail
+can say something about the profile or the budget of the user; the reason is for the device's owner.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -239,14 +237,10 @@ def _list_of_bytes(record: Record, key: str) -> list[bytes]:
     return value
 
 
-def _bytes_or_none(record: Record, key: str) -> bytes | None:
-    return None if record.get(key) is None else _bytes(record, key)
-
-
 _READERS: dict[Any, Callable[[Record, str], Any]] = {
     int: _integer,
     bytes: _bytes,
-    bytes | None: _bytes_or_none,
+    bytes | None: lambda record, key: None if record.get(key) is None else _bytes(record, key),
     list[bytes]: _list_of_bytes,
 }
 """What reads an entry, by the type of its field."""

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprec.datasets import Synthetic
-from dprec.datasets.arrivals import Arrivals, Presence
+from dprec.datasets.synthetic import Arrivals, Presence
 
 DAY = 86_400
 

@@ -23,7 +23,7 @@ from dprec.datasets import (
     Synthetic,
 )
 from dprec.datasets.files import FileDataset
-from dprec.datasets.sets import SetsDataset
+from dprec.datasets.published import SetsDataset
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from dprec.testing import DatasetContract

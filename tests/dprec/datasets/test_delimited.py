@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dprec.datasets import DelimitedTable
-from dprec.datasets.base import Layout, read_fold
+from dprec.datasets.base import TextLayout, read_fold
 from dprec.datasets.delimited import read_rows
 from dprec.errors import InputError
 from dprec.ratings import RatingRows
@@ -20,7 +20,7 @@ from tests.make import STARS
 from tests.refusals import refused_at
 
 
-def read(path: Path, text: str | bytes, layout: Layout = Layout()) -> RatingRows:  # noqa: B008 - frozen
+def read(path: Path, text: str | bytes, layout: TextLayout = TextLayout()) -> RatingRows:  # noqa: B008 - frozen
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return read_rows(path, layout)
 
@@ -61,22 +61,22 @@ def test_identifiers_are_numbers_only_if_nothing_is_lost(
 @pytest.mark.parametrize(
     ("text", "layout", "users", "items"),
     [
-        ('u , i,r\n a b ,\t7 , 4.5\n"c", 8 ,3\n', Layout(header=True, rating="r"), ["a b", "c"], [7, 8]),
-        ('1,"a, ""b""",4\n2,plain,5\n', Layout(), [1, 2], ['a, "b"', "plain"]),
-        ('1, "x, y",4\n2, "z",5\n', Layout(), [1, 2], ["x, y", "z"]),
-        ('1,a"b,4\n2,5" x,5\n', Layout(), [1, 2], ['a"b', '5" x']),
-        ('"7";"\\"038\\"";"4"\n"8";"a\\b";"5"\n', Layout(separator=";"), [7, 8], ['"038"', "a\\b"]),
-        ('"7";"""038""";"4"\n"8";"a\\";"5"\n', Layout(separator=";"), [7, 8], ['"038"', "a\\"]),
-        ("1 2\t3\n  4\t\t5   1  \r\n", Layout(separator="whitespace"), [1, 4], [2, 5]),
+        ('u , i,r\n a b ,\t7 , 4.5\n"c", 8 ,3\n', TextLayout(header=True, rating="r"), ["a b", "c"], [7, 8]),
+        ('1,"a, ""b""",4\n2,plain,5\n', TextLayout(), [1, 2], ['a, "b"', "plain"]),
+        ('1, "x, y",4\n2, "z",5\n', TextLayout(), [1, 2], ["x, y", "z"]),
+        ('1,a"b,4\n2,5" x,5\n', TextLayout(), [1, 2], ['a"b', '5" x']),
+        ('"7";"\\"038\\"";"4"\n"8";"a\\b";"5"\n', TextLayout(separator=";"), [7, 8], ['"038"', "a\\b"]),
+        ('"7";"""038""";"4"\n"8";"a\\";"5"\n', TextLayout(separator=";"), [7, 8], ['"038"', "a\\"]),
+        ("1 2\t3\n  4\t\t5   1  \r\n", TextLayout(separator="whitespace"), [1, 4], [2, 5]),
         *(
-            (f"1{mark}2{mark}3.5\n4{mark}5{mark}1\n", Layout(separator=mark), [1, 4], [2, 5])
+            (f"1{mark}2{mark}3.5\n4{mark}5{mark}1\n", TextLayout(separator=mark), [1, 4], [2, 5])
             for mark in (";", "|", "\t", "::", "<>", "¦")
         ),
-        ("\n\n".join(["1,2,3", ""]) + "\n" * 200 + " \r\n", Layout(), [1], [2]),
+        ("\n\n".join(["1,2,3", ""]) + "\n" * 200 + " \r\n", TextLayout(), [1], [2]),
     ],
 )
 def test_quotes_blanks_and_separators(
-    text: str, layout: Layout, users: list[Any], items: list[Any], path: Path
+    text: str, layout: TextLayout, users: list[Any], items: list[Any], path: Path
 ) -> None:
     rows = read(path, text, layout)
     assert (rows.users.tolist(), rows.items.tolist()) == (users, items)
@@ -92,7 +92,7 @@ def test_what_is_wrong_is_found_on_its_line(bad: int, separator: str, wrong: str
     if wrong == "1,2,3\0":
         return  # a zero byte at the end of a line is nothing
     with refused_at(f"some.csv, line {bad}"):
-        read(path, text.replace(",", mark).encode("latin-1"), Layout(separator=separator))
+        read(path, text.replace(",", mark).encode("latin-1"), TextLayout(separator=separator))
 
 
 @given(
@@ -110,7 +110,7 @@ def test_any_text_is_read_or_refused_in_one_line(
     path.write_bytes(text.encode() + b"\xff" * bad_byte)
     refused = ""
     try:
-        rows = read_rows(path, Layout(separator=separator, header=header))
+        rows = read_rows(path, TextLayout(separator=separator, header=header))
     except InputError as error:
         refused = str(error)
     if refused:

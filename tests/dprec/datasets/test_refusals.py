@@ -20,9 +20,9 @@ from dprec.datasets import (
     SyntheticDomains,
     selected,
 )
-from dprec.datasets.arrivals import Arrivals
 from dprec.datasets.base import Layout
 from dprec.datasets.files import UserColumns
+from dprec.datasets.synthetic import Arrivals
 from dprec.datasets.table import ItemColumns
 from dprec.errors import InputError
 
