@@ -162,19 +162,14 @@ def test_settings_are_found_however_deep_with_what_the_paper_has() -> None:
     ]
 
 
-def test_a_component_of_no_paper_is_ours_and_the_frame_need_not_be_of_any() -> None:
+def test_what_no_paper_has_is_ours_or_a_combination_of_ours() -> None:
     (own,) = deviations(Frame(completion=MatrixFactorization()))
     assert own == Deviation("completion.kind", "mf", None, "")
     assert str(own) == "completion.kind is mf, which is ours: no paper has it as it is"
-
-
-def test_components_without_a_paper_in_common_are_a_combination_of_ours() -> None:
     (own,) = deviations(Frame(mechanism=BoundedLaplace(), completion=NuclearNorm(center="none")))
     sources = "bounded-laplace: neera2023; nuclear-norm: zheng2016"
     assert own == Deviation("kind", "bounded-laplace with nuclear-norm", None, sources)
-    assert str(own) == (
-        f"kind is bounded-laplace with nuclear-norm, a combination that no paper has ({sources})"
-    )
+    assert "a combination that no paper has" in str(own)
     (own,) = deviations(Owned())
     assert own.value == "frame with none with one-bit"
 
@@ -218,14 +213,10 @@ COMPONENTS = [component for registry in REGISTRIES for component in registry]
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.name)
-def test_a_component_is_found_by_its_kind(registry: Registry[Any]) -> None:
+def test_a_component_is_found_by_its_kind_alone(registry: Registry[Any]) -> None:
     assert len(registry.kinds) == len(set(registry.kinds))
     for component in registry:
         assert registry[kind_of(component)] is component
-
-
-@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.name)
-def test_an_unknown_kind_is_refused_with_the_known_ones(registry: Registry[Any]) -> None:
     with refused_at(registry.name) as caught:
         registry["no such thing"]
     assert caught.value.accepted == (", ".join(registry.kinds) or ELSEWHERE)

@@ -12,7 +12,6 @@ from dprec.errors import InputError
 from dprec.ratings import Ratings
 from dprec.splits import ColdStart
 from tests import make
-from tests.paths import DATA
 from tests.refusals import refused_at
 
 BOOKS = make.ratings((1, 10, 5), (1, 9, 3), (2, 10, 1), (7, 9, 2))
@@ -109,13 +108,3 @@ def test_a_cold_start_takes_the_whole_target_profile() -> None:
     assert train.count + test.count == whole.count
     assert cells(train) | cells(test) == cells(whole)
     assert not np.array_equal(cold, np.unique(ColdStart(test_fraction=0.25).split(dataset, 4)[1].users))
-
-
-def test_the_distributed_files() -> None:
-    if not (DATA / "douban").is_dir() or not (DATA / "ml-100k").is_dir():
-        pytest.skip(f"{DATA} lacks douban or ml-100k; set DPREC_DATA to the folder that holds them")
-    douban = Douban(path=str(DATA / "douban"), source="book", target="music").load()
-    assert (douban.n_users, douban.straddlers().sum()) == (2216, 1566)
-    assert (douban.count, douban.in_target.sum()) == (96_041 + 69_709, 5567)
-    genres = MovieLensGenres(path=str(DATA / "ml-100k")).load()
-    assert (genres.count, genres.n_items, genres.straddlers().sum()) == (100_000, 1682, 943)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from dprec.crossdomain import ItemBasedRecommender, RatedItems, RecommendationOptions, SimilarityNoise
 from dprec.crossdomain.recommender import (
-    item_based,
     limited_width,
     select_neighbors,
     selection_width,
@@ -116,12 +115,3 @@ def test_a_prediction_does_not_depend_on_what_else_is_asked_for(epsilon: float |
     together = recommender.predict(users, wanted)
     some = np.array([300, 17, 4, 299, 301])
     assert recommender.predict(users[some], wanted[some]).tolist() == together[some].tolist()
-
-
-def test_neighbours_move_the_mean() -> None:
-    predictions = item_based(
-        np.array([3.0, 4.0, 2.0]),
-        np.array([[0.5, 0.25], [-0.5, 0.5], [0.0, 0.0]]),
-        np.array([[1.0, -1.0], [1.0, 1.0], [1.0, 1.0]]),
-    )
-    np.testing.assert_allclose(predictions, [3 + 0.25 / 0.75, 4.0, 2.0])

@@ -11,7 +11,6 @@ from dprec.crossdomain.similarity import (
     FAR,
     NEXT_TO_BRIDGE,
     dense_similarities,
-    edges_between,
     largest_sensitivities,
 )
 from tests import make
@@ -126,43 +125,12 @@ def test_paths_are_summed_in_stretches(monkeypatch) -> None:
     np.testing.assert_allclose(whole.data, parts.data, atol=1e-12)
 
 
-def by_definition(dense, one, other, kind):
-    both = ~np.isnan(dense[:, one]) & ~np.isnan(dense[:, other])
-    centre = np.nanmean(dense, axis=1, keepdims=True) if kind == "adjusted-cosine" else 0.0
-    deviations = np.nan_to_num(dense - centre)
-    norms = np.linalg.norm(deviations[:, one]) * np.linalg.norm(deviations[:, other])
-    similarity = deviations[:, one] @ deviations[:, other] / norms if norms > 1e-12 else 0.0
-    above = dense >= np.nanmean(dense, axis=0) - 1e-12
-    mutual = int((both & (above[:, one] == above[:, other])).sum())
-    either = int((~np.isnan(dense[:, one]) | ~np.isnan(dense[:, other])).sum())
-    return similarity, int(both.sum()), mutual, either
-
-
-@pytest.mark.parametrize("kind", ["adjusted-cosine", "cosine"])
-@pytest.mark.parametrize("seed", range(5))
-def test_every_edge_is_as_defined(kind, seed) -> None:
-    dense = make.random_ratings(25, 14, 0.4, seed).to_sparse().toarray()
-    dense[dense == 0] = np.nan
-    dense[0] = np.nan
-    dense[0, 3] = 4.0  # A user with one rating has no deviation.
-    items = RatedItems.of(make.table(dense).to_sparse(), kind)
-    left, right = np.arange(7), np.arange(7, 14)
-    edges = edges_between(items, left, right, significance=5)
-    found = {
-        (one, other): values
-        for one, other, *values in zip(
-            edges.left, edges.right, edges.similarity, edges.mutuality, edges.confidence, strict=True
-        )
-    }
-    plain = dense_similarities(items, left, right)
-    for one in left:
-        for other in right:
-            similarity, common, mutual, either = by_definition(dense, one, other, kind)
-            assert plain[one, other - 7] == pytest.approx(similarity, abs=1e-12)
-            if common and abs(similarity) > 1e-12:
-                expected = [similarity * min(common, 5) / 5, mutual, mutual / either]
-                assert found.pop((one, other)) == pytest.approx(expected, abs=1e-12)
-    assert not found
+def test_cosines_are_of_the_ratings_themselves() -> None:
+    held = make.random_ratings(25, 14).to_sparse()
+    dense, everything = held.toarray(), np.arange(14)
+    norms = np.linalg.norm(dense, axis=0)
+    found = dense_similarities(RatedItems.of(held, "cosine"), everything, everything)
+    np.testing.assert_allclose(found, dense.T @ dense / np.outer(norms, norms), atol=1e-12)
 
 
 def without(items: RatedItems, user: int) -> RatedItems:

@@ -48,11 +48,10 @@ def test_columns_can_be_chosen_in_any_layout(tmp_path: Path) -> None:
     assert list(table(tmp_path / "users.csv", ["7", "x"], columns=["sex"]).columns) == ["sex"]
 
 
-def test_users_that_are_there_twice_or_not_at_all(tmp_path: Path) -> None:
-    with refused_at("users.csv, line 3"):
-        table(write(tmp_path / "users.csv", "user,age", "1,2", "1,3"))
-    with refused_at("users.csv"):
-        table(write(tmp_path / "users.csv", "user,age", "9,2"))
+@pytest.mark.parametrize(("lines", "place"), [(["1,2", "1,3"], ", line 3"), (["9,2"], "")])
+def test_users_that_are_there_twice_or_not_at_all(lines: list[str], place: str, tmp_path: Path) -> None:
+    with refused_at(f"users.csv{place}"):
+        table(write(tmp_path / "users.csv", "user,age", *lines))
 
 
 @settings(max_examples=200, deadline=None)

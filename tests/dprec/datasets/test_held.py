@@ -14,9 +14,8 @@ import pytest
 import scipy.sparse as sp
 from pydantic import TypeAdapter
 
-from dprec.datasets import InMemory, Synthetic, SyntheticDomains
+from dprec.datasets import InMemory, Synthetic
 from dprec.errors import InputError
-from dprec.ratings import Ratings
 from tests.refusals import refused_at
 
 USERS, ITEMS, RATINGS = [2, 0, 1, 0, 2], [0, 1, 2, 0, 2], [5.0, 1.0, 2.0, 4.0, 3.0]
@@ -48,32 +47,12 @@ def test_every_form_is_the_same_data_set(form: str) -> None:
     np.testing.assert_array_equal(dataset.load().to_sparse().toarray(), [[4, 1, 0], [0, 0, 2], [5, 0, 3]])
 
 
-@pytest.mark.parametrize(
-    ("settings", "read_off"),
-    [
-        ({}, ("low", "high", "step")),
-        ({"low": 1, "high": 5}, ("low", "high", "step")),
-        ({"low": 1, "high": 5, "step": 1}, ()),
-        ({"low": 1, "high": 5, "continuous": True}, ()),
-    ],
-)
-def test_what_the_ratings_decide_of_the_scale(settings: Any, read_off: tuple[str, ...]) -> None:
-    dataset = InMemory.of(frame(), **settings)
-    assert dataset.read_off() == read_off
-    public = eval(
-        dataset.written({"low": 1, "high": 5, "step": 0.5}).replace("dataset=", "").replace("...", "frame()")
-    )
-    assert public.read_off() == ()
-    assert public.load().scale.levels == 9
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-def test_text_as_identifiers(make: Any) -> None:
-    names = {"user": ["b", "a", "a"], "item": ["x", "x", "y"], "rating": [1, 2, 3]}
-    ratings = InMemory.of(make(names)).load()
-    assert ratings.user_ids.tolist() == ["a", "b"]
-    assert ratings.user_ids.dtype.kind == "U"
-    assert InMemory.of(make(names)) == InMemory.of((names["user"], names["item"], names["rating"]))
+def test_what_the_ratings_decide_of_the_scale() -> None:
+    ends, whole = {"low": 1, "high": 5}, InMemory.of(frame())
+    assert InMemory.of(frame(), **ends).read_off() == whole.read_off() == ("low", "high", "step")
+    assert InMemory.of(frame(), **ends, step=1).read_off() == ()
+    code = whole.written({**ends, "step": 0.5}).replace("dataset=", "")
+    assert eval(code.replace("...", "frame()")).load().scale.levels == 9
 
 
 def test_a_train_and_a_test_part() -> None:
@@ -99,15 +78,6 @@ def test_ratings_keep_their_scale() -> None:
     assert train.scale.high == test.scale.high == 5
     with refused_at("test"):
         InMemory.of(few, InMemory.of(([1], [1], [2]), low=1, high=2, step=1).load())
-
-
-def test_domains_are_part_of_what_identifies_ratings() -> None:
-    domains = SyntheticDomains(users=8, items=10, ratings=40).load()
-    plain = Ratings(
-        *(getattr(domains, name) for name in ("indptr", "items", "levels", "scale", "user_ids", "item_ids"))
-    )
-    assert InMemory.of(domains).load() is domains
-    assert InMemory.of(domains) != InMemory.of(plain)
 
 
 def test_a_file_names_ratings_that_are_present_and_only_those() -> None:

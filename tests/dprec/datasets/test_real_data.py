@@ -5,7 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.datasets import DATASETS, DelimitedTable, MovieLens100K, MsWeb, RestaurantConsumer, selected
+from dprec.datasets import (
+    DATASETS,
+    DelimitedTable,
+    Douban,
+    MovieLens100K,
+    MovieLensGenres,
+    MsWeb,
+    RestaurantConsumer,
+    selected,
+)
 from tests.paths import DATA
 
 
@@ -61,10 +70,17 @@ def test_movielens_100k_folds(fold: str, tested: int) -> None:
 
 def test_identifiers_and_selections() -> None:
     restaurants = RestaurantConsumer(path=folder("rc")).load()
-    assert restaurants.user_ids[0] == "U1001"
-    assert restaurants.item_ids.dtype == np.int64
+    assert (restaurants.user_ids[0], restaurants.item_ids.dtype) == ("U1001", np.int64)
     active = selected(MsWeb(path=folder("msweb"), min_items=3)).load()
     assert (active.n_users, active.n_items) == (14_283, 285)
+
+
+def test_two_domains() -> None:
+    douban = Douban(path=folder("douban"), source="book", target="music").load()
+    assert (douban.n_users, douban.straddlers().sum()) == (2216, 1566)
+    assert (douban.count, douban.in_target.sum()) == (96_041 + 69_709, 5567)
+    genres = MovieLensGenres(path=folder("ml-100k")).load()
+    assert (genres.count, genres.n_items, genres.straddlers().sum()) == (100_000, 1682, 943)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from dprec.datasets import (
     SyntheticDomains,
     selected,
 )
-from dprec.datasets.base import Layout
+from dprec.datasets.base import TextLayout
 from dprec.datasets.files import UserColumns
 from dprec.datasets.synthetic import Arrivals
 from dprec.datasets.table import ItemColumns
@@ -188,7 +188,7 @@ SETTINGS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (ItemColumns, {"path": "mine.csv", "numbers": ["item"]}, "numbers"),
     (ItemColumns, {"path": "mine.csv", "numbers": list(range(1, 256))}, "numbers"),
     (ItemColumns, {"path": "mine.csv", "has_header": False, "numbers": [2]}, "column"),
-    *((Layout, {"separator": mark}, "separator") for mark in ("", '"', "a", "1", ".", "-", "\n")),
+    *((TextLayout, {"separator": mark}, "separator") for mark in ("", '"', "a", "1", ".", "-", "\n")),
     (Synthetic, {"users": 2, "items": 3, "ratings": 7}, "ratings"),
     (Synthetic, {"users": 0}, "users"),
     *((Synthetic, {"positive": rule}, "positive") for rule in ("4", ">= x", "< 3", ">= 1e999", "")),

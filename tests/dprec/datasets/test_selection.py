@@ -1,37 +1,19 @@
 """What is taken of a data set: sets by a threshold, users with enough items, and copies of users."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.datasets import Dataset, copied, selected
+from dprec.datasets import Dataset, InMemory, copied, selected
 from dprec.errors import InputError
 from dprec.ratings import POSITIVE, ColdRatings, Ratings, held_by_tested
 from dprec.splits import ColdUsers, Holdout, LeaveLastOut, Split, Temporal, UserHoldout
 from tests.make import STARS
 from tests.refusals import refused_at
-
-
-@dataclass(frozen=True, kw_only=True)
-class Few(Dataset):
-    """Four users: one without a high rating, others with 1, 2 and 3."""
-
-    kind: Literal["few"] = "few"
-    folds: ClassVar[tuple[str, ...]] = ("half",)
-
-    def load(self) -> Ratings:
-        users = [1, 1, 2, 2, 3, 3, 3, 4, 4, 4]
-        items = [1, 2, 1, 3, 1, 2, 3, 1, 3, 4]
-        values = [2, 3, 4, 1, 5, 3.0, 4, 4, 5, 4]
-        return Ratings.from_triples(users, items, values, STARS)
-
-    def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
-        odd = np.arange(10) % 2 == 1
-        return self.load().select(~odd), self.load().select(odd)
 
 
 def pairs(ratings: Ratings) -> list[tuple[int, int]]:
@@ -40,14 +22,15 @@ def pairs(ratings: Ratings) -> list[tuple[int, int]]:
 
 
 def test_ratings_that_pass_become_pairs_without_a_rating() -> None:
-    sets = selected(Few(positive=">= 4")).load()
+    users, items = [1, 1, 2, 2, 3, 3, 3, 4, 4, 4], [1, 2, 1, 3, 1, 2, 3, 1, 3, 4]
+    rows = users, items, [2, 3, 4, 1, 5, 3.0, 4, 4, 5, 4]
+    sets = selected(InMemory.of(rows, positive=">= 4")).load()
     assert sets.scale.implicit
     assert pairs(sets) == [(2, 1), (3, 1), (3, 3), (4, 1), (4, 3), (4, 4)]
-    assert sets.n_users == 4
     assert sets.levels.tolist() == [1] * 6
     with pytest.raises(TypeError, match="no ratings"):
         sets.values  # noqa: B018
-    assert selected(Few(positive="> 4")).load().count == 2
+    assert selected(InMemory.of(rows, positive="> 4")).load().count == 2
     np.testing.assert_array_equal(sets.to_sets().toarray().sum(axis=1), [0, 1, 2, 3])
 
 
@@ -57,20 +40,6 @@ def test_copies_of_users_with_names() -> None:
     assert many.user_ids[:2].tolist() == ["ann", "bob"]
     assert np.array_equal(np.sort(many.user_ids), many.user_ids)
     assert many.scale is POSITIVE
-
-
-def test_a_population_without_a_rating_to_test_on_is_refused() -> None:
-    pairs = Ratings.from_pairs([1, 1, 2, 3, 4], [1, 2, 1, 1, 1])
-    train, test = pairs.select(np.arange(5) != 1), pairs.select(np.arange(5) == 1)
-    refused = 0
-    for seed in range(20):
-        try:
-            _, tested = copied(train, test, 1, seed)
-        except InputError as error:
-            refused += error.where == "copies"
-        else:
-            assert tested.count == 1
-    assert 0 < refused < 20
 
 
 def test_identifiers_of_copies_fit_into_64_bits() -> None:

@@ -12,7 +12,7 @@ from dprec.datasets import DelimitedTable, InMemory, LightGCN, MsWeb, holds_pair
 from dprec.datasets.base import Dataset
 from dprec.errors import InputError
 from dprec.ratings import Ratings
-from dprec.splits import Predefined, Temporal
+from dprec.splits import Predefined
 from tests.refusals import refused_at
 
 
@@ -50,17 +50,6 @@ def test_two_columns_are_pairs_and_a_repeated_one_counts_once(text: str, table: 
     dataset = table(text)
     assert pairs(dataset) == [(1, 10), (1, 30), (2, 20)]
     assert holds_pairs(dataset.path)
-
-
-def test_a_third_column_of_times_is_one_setting(table: Any) -> None:
-    text = "1,10,1300000000\n1,30,1300000001\n2,20,1300000002\n"
-    with pytest.raises(InputError, match="timestamp_column=3, if there are no ratings"):
-        table(text).load()
-    dataset = table(text, timestamp_column=3)
-    assert pairs(dataset) == [(1, 10), (1, 30), (2, 20)]
-    train, test = Temporal(of="user", test_fraction=0.5).split(selected(dataset), 0)
-    assert pairs_of(train) == [(1, 10), (2, 20)]
-    assert pairs_of(test) == [(1, 30)]
 
 
 def test_three_columns_are_ratings_or_counts_that_a_threshold_cuts(table: Any) -> None:

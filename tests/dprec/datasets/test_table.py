@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 
 from dprec.datasets import DelimitedTable, InMemory, MovieLens100K, RatingColumns, Synthetic
 from dprec.errors import InputError
@@ -166,13 +165,6 @@ def test_a_matrix_is_told_how_to_become_ratings(
     ratings = DelimitedTable(path="ratings.csv", missing=missing).load()
     assert ratings.count == len(FRAME)
     assert same(ratings) or header
-
-
-def test_an_array_of_users_and_items_is_told_how_to_become_ratings() -> None:
-    matrix = MATRIX.fillna(0).to_numpy()
-    with pytest.raises(InputError, match=r"an array of shape \(30, 15\); accepted: scipy\.sparse\.coo_array"):
-        InMemory.of(matrix)
-    assert InMemory.of(scipy.sparse.coo_array(matrix)).load().count == len(FRAME)
 
 
 TIMES = 1_300_000_000 + np.arange(len(FRAME)) * 86_400

@@ -1,3 +1,5 @@
+"""Kernels of draws and of packed vectors, compiled and interpreted, against numbers from elsewhere."""
+
 from types import ModuleType
 
 import numpy as np
@@ -8,7 +10,9 @@ from numpy.typing import NDArray
 
 from dprec.arrays import offsets
 from dprec.kernels import draws as compiled
-from tests.interpreted import interpreted
+from dprec.kernels.discrete_laplace import draw, philox
+from dprec.kernels.vectors import pack, unpack
+from tests.interpreted import interpreted, twin
 
 BOTH = [compiled, interpreted("dprec.kernels.draws")]
 WORD = st.integers(0, 2**64 - 1)
@@ -119,15 +123,6 @@ def test_cells_at_equal_distances_of_a_line_are_found(
         assert found == [expected, [], expected]
 
 
-@pytest.mark.parametrize("distance", [7, 20, 53, 100])
-def test_over_all_starts_a_cell_is_found_with_its_probability(distance: int) -> None:
-    sizes = [8, 0, 31, 14]
-    rows = sampled(compiled, [sizes] * distance, [3] * distance, distance, list(range(distance)), 8)
-    for cell, size in enumerate(sizes):
-        assert sum(row.count(cell) for row in rows) == min(size, distance)
-    assert max(row.count(cell) for row in rows for cell in range(4)) == 1
-
-
 def test_every_order_of_a_line_is_as_likely() -> None:
     # Each of 24 orders is 6 deviations off its mean of 1000 with a chance of 2e-9, so 5e-8 for all.
     users = 24_000
@@ -136,3 +131,40 @@ def test_every_order_of_a_line_is_as_likely() -> None:
     kinds, counts = np.unique(orders, axis=0, return_counts=True)
     assert len(kinds) == 24
     assert np.abs(counts - 1000).max() < 6 * np.sqrt(1000)
+
+
+@given(WORD, WORD, st.integers(0, 2**63 - 1))
+def test_words_are_those_of_numpy(key: int, second_key: int, index: int) -> None:
+    block, lane = divmod(index, 4)
+    stream = np.random.Philox(key=np.array([key, second_key], dtype=np.uint64), counter=block)
+    assert (
+        philox(np.uint64(key), np.uint64(second_key), np.uint64(index)) == stream.random_raw(lane + 1)[lane]
+    )
+
+
+def test_draws_are_the_same_where_nothing_is_compiled() -> None:
+    keys = np.random.default_rng(0).integers(0, 2**64, (96, 2), dtype=np.uint64)
+    indices = np.array([0, 1, 2, 3, 5, 2**40, 2**62])
+    for bits in (1, 32):
+        drawn = np.zeros((2, indices.size), dtype=np.int64)
+        assert draw(drawn[0], indices, keys, bits)
+        assert twin(draw)(drawn[1], indices, keys, bits)
+        np.testing.assert_array_equal(drawn[0], drawn[1])
+        assert np.unique(drawn[0]).size > 1
+        assert not draw(drawn[0], indices, keys[:1], bits)
+
+
+@given(st.integers(1, 62), st.lists(st.integers(0, 2**62 - 1), max_size=9))
+def test_numbers_are_packed_as_their_digits(bits: int, numbers: list[int]) -> None:
+    words = np.array([number & ((1 << bits) - 1) for number in numbers], dtype=np.uint64)
+    digits = "".join(format(word, f"0{bits}b") for word in words.tolist())
+    size = -(-len(digits) // 8)
+    expected = int(digits.ljust(8 * size, "0") or "0", 2).to_bytes(size, "big")
+    for function in (pack, twin(pack)):
+        data = np.zeros(size, dtype=np.uint8)
+        function(words, bits, data)
+        assert data.tobytes() == expected
+    for function in (unpack, twin(unpack)):
+        read = np.zeros(words.size, dtype=np.uint64)
+        function(np.frombuffer(expected, dtype=np.uint8), bits, read)
+        np.testing.assert_array_equal(read, words)

@@ -21,6 +21,7 @@ from dprec.randomness import (
     public_words,
     uniforms,
 )
+from dprec.randomness.first_draws import first_names
 from dprec.ratings import Ratings
 from tests import make
 
@@ -161,6 +162,9 @@ def test_a_memoised_word_is_that_of_its_rating_in_any_run_and_profile() -> None:
     held = ratings()
     whole = word_of_each(held)
     assert np.array_equal(word_of_each(held, run="another"), whole)
+    levels = np.where(held.users == 7, held.levels % 5 + 1, held.levels).astype(np.uint8)
+    same = (word_of_each(replace(held, levels=levels)) == whole)[held.users, held.items]
+    assert np.array_equal(same, held.users != 7), "another value has another word"
     half = held.select(np.arange(held.count) % 2 == 0)
     assert np.array_equal(word_of_each(half), np.where(word_of_each(half) > 0, whole, 0))
     parts = [
@@ -170,13 +174,6 @@ def test_a_memoised_word_is_that_of_its_rating_in_any_run_and_profile() -> None:
         for start, stop in pairwise([0, 7, 11, USERS])
     ]
     assert np.concatenate(parts).tolist() == whole[held.users, held.items].tolist()
-
-
-def test_another_value_has_another_memoised_word() -> None:
-    held = ratings()
-    levels = np.where(held.users == 7, held.levels % 5 + 1, held.levels).astype(np.uint8)
-    same = (word_of_each(replace(held, levels=levels)) == word_of_each(held))[held.users, held.items]
-    assert np.array_equal(same, held.users != 7)
 
 
 def test_memoised_words_of_different_ends_are_different() -> None:
@@ -230,6 +227,13 @@ def test_public_words_are_uniform_and_the_users_own() -> None:
     numbers = public_words(7, users, items)
     np.testing.assert_array_equal(public_words(7, users[500:], items[500:]), numbers[500:])
     assert kstest(uniforms(numbers), "uniform").pvalue > 1e-6  # false alarms: one in a million
-    assert np.unique(numbers).size == numbers.size
-    for other in (8, 7 + (1 << 64)):
-        assert not np.isin(public_words(other, users, items), numbers).any()
+    families = [numbers, *(public_words(other, users, items) for other in (8, 7 + (1 << 64)))]
+    assert np.unique(families).size == 3 * numbers.size
+
+
+def test_draws_are_keyed_by_the_first_names() -> None:
+    settings: dict[str, Any] = {"adjacency": "replace-one", "parts": [{"kind": "item-biases"}], "rounds": 3}
+    first = {"neighbors": "replacement", "parts": [{"kind": "item-effects"}], "rounds": 3}
+    assert first_names(settings) == first
+    assert first_names({**settings, "fewest": 1, "proofs": "none"}) == first
+    assert first_names({"fewest": 2}) == {"fewest": 2}

@@ -71,26 +71,6 @@ def test_the_code_is_complete_and_fits_a_field_and_symbols_come_back(shares: np.
     round_trip(code, [np.arange(shares.size), *rows])
 
 
-@pytest.mark.parametrize("shares", CASES)
-def test_a_row_that_ends_before_its_symbols_do_is_refused(shares: np.ndarray) -> None:
-    """Any bits decode, but none of another row, and none after the last one."""
-    code = PrefixCode.for_distribution(shares)
-    random = np.random.default_rng(2)
-    counts = np.array([700, 250, 40, 1000])
-    rows = [random.integers(0, shares.size, count) for count in counts]
-    whole = list(written(offsets(counts), words=(code, np.concatenate(rows))))
-    if code.longest == 0:
-        assert whole == [b""] * 4
-        return
-    for spoilt in (whole[1][:-1], whole[1] + b"\0", b"", bytes(100_000), random.bytes(900)):
-        reports = Pieces.of([whole[0], spoilt, *whole[2:]])
-        places = 8 * reports.bounds[:-1]
-        symbols = code.read(reports, places, offsets(counts))
-        assert (places >= 0).tolist() == [True, False, True, True]
-        kept = np.repeat(places >= 0, counts)
-        assert symbols[kept].tolist() == np.concatenate([rows[0], *rows[2:]]).tolist()
-
-
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=64).filter(lambda weights: sum(weights) > 0))
 def test_the_mean_length_is_within_one_bit_of_the_entropy(weights: list[float]) -> None:
     shares = np.array(weights) / sum(weights)
