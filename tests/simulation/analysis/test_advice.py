@@ -125,6 +125,11 @@ ADVISED: dict[str, tuple[Rows, AdviceLimits, str]] = {
             ({"max_bytes": 6000, "max_network_bytes": 70_000}, "dear"),
         )
     },
+    "the cheapest of equals": (
+        [line("a", 1.0, 1.0, up=5e3), line("b", 1.0, 1.0)],
+        AdviceLimits(1.0, "rating"),
+        "b",
+    ),
     "above its promise by rounding": ([line("a", 1.0, 1.2, epsilon_per_rating=1 + 3e-14)], RATING, "a"),
     "the largest loss of any run": (
         [line("a", 1.0, 1.2), line("a", 1.0, 1.2, seed=2, epsilon_per_rating=1.5), line("b", 1.0, 1.4)],

@@ -102,12 +102,16 @@ def test_a_trust_that_buys_nothing_is_told() -> None:
         whole("sums", 1.0, "secure-aggregation", 0.98, 0.98, **near),
         whole("central", 1.0, "central", 0.97, 0.97, best_at_budget="central"),
         lines("values", 1.0, "shuffle", 0.99, 0.99, epsilon_per_user_max=1.0),
+        lines("open", 1.0, "local", 0.995, 0.995, epsilon_per_user_max=1.0),
     )
     less = {(each.hides, each.trust): each.with_less and each.with_less.name for each in cells}
     assert less[True, "shuffle"] == "local"
     assert less[True, "secure-aggregation"] is None
     assert less[True, "central"] == "sums"
     assert less[False, "shuffle"] is None
+    unsure = whole("unsure", 1.0, "local", 1.0, 1.0, rmse_gain_low=-0.01)
+    (_, trusting) = grid(QUIET, unsure, whole("sure", 1.0, "shuffle", 1.0, 1.0))
+    assert trusting.with_less is None
 
 
 CASES: dict[str, tuple[list[Lines], str]] = {
