@@ -1,9 +1,4 @@
-"""User-defined components, named ``module:Class``: what is refused, and in which words.
-
-Digests of code from outside: what changes them, and what does not.
-
-Objects that travel to other processes: what arrives, and what is said where they cannot.
-"""
+"""User-defined components, named ``module:Class``: what is found and refused, digests, and travels."""
 
 import subprocess
 import sys
@@ -21,7 +16,9 @@ import pytest
 from dprec.components import (
     is_ours,
     kind_of,
+    naming,
     packed,
+    redefined,
     reference_of,
     sources_of,
     summary_of,
@@ -84,11 +81,8 @@ def test_a_class_is_found_in_the_current_directory(write: Callable[[str, str], N
     plain = MECHANISMS.find("own_first:Plain")
     assert issubclass(plain, BoundedLaplace)
     assert not is_ours(plain)
-    assert (kind_of(plain), plain().kind, summary_of(plain)) == (
-        "own_first:Plain",
-        "own_first:Plain",
-        "A class without a kind.",
-    )
+    assert kind_of(plain) == plain().kind == "own_first:Plain"
+    assert summary_of(plain) == "A class without a kind."
     named = MECHANISMS.find("own_first:Named")
     assert (kind_of(named), named().kind, reference_of(named)) == ("named", "named", "own_first:Named")
     assert named().entries()["kind"] == "own_first:Named"
@@ -107,10 +101,7 @@ def test_a_class_is_found_in_the_current_directory(write: Callable[[str, str], N
         ("own_second:Taken", r"with the kind 'laplace' of another mechanism"),
         ("../own_second:Plain", r"accepted: module:Class"),
         ("own_second:f.<locals>.Plain", r"defined inside a function"),
-        (
-            "own_broken:Plain",
-            r"whose import raised ZeroDivisionError: division by zero \(own_broken.py, line 2\)",
-        ),
+        ("own_broken:Plain", r"raised ZeroDivisionError: division by zero \(own_broken.py, line 2\)"),
         ("own_leaving:Plain", r"whose import raised SystemExit: 3"),
         ("own_raising:Plain", r"own_raising, whose import raised Mute \(own_raising.py, line 3\)"),
     ],
@@ -183,6 +174,20 @@ def test_a_channel_that_cannot_be_held_to_its_budget_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=line):
         mechanism().channel(RatingScale.evenly(1, 5, 1), 1.0)
+
+
+def test_what_a_class_from_outside_raises_is_one_line_and_what_it_redefines_is_known() -> None:
+    class Changed(RandomizedResponse):
+        def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+            return super().channel(scale, epsilon)
+
+    assert redefined(BoundedLaplace) == frozenset()
+    assert redefined(Changed) == {"channel"}
+    with pytest.raises(InputError) as caught, naming(Changed(), "one that works"):
+        raise ValueError("bad\x1b\nhere")
+    assert str(caught.value).endswith("Changed: ValueError: bad\\x1b here; accepted: one that works")
+    with pytest.raises(ZeroDivisionError), naming(BoundedLaplace(), ""):
+        raise ZeroDivisionError
 
 
 SCRIPT = """

@@ -97,13 +97,9 @@ def test_any_size(data: st.DataObject) -> None:
     users, items = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 300))
     arrivals, seed, most = None, data.draw(st.integers(0, 9)), users * items
     if data.draw(st.booleans()):
-        shares = st.floats(0, 1)
-        arrivals = Arrivals(
-            days=data.draw(st.floats(1e-3, 400)),
-            returning=data.draw(shares),
-            new_items=0.99 * data.draw(shares),
-            rated_again=data.draw(shares),
-        )
+        days, *shares = data.draw(st.tuples(st.floats(1e-3, 400), *[st.floats(0, 0.99)] * 3))
+        named = dict(zip(("returning", "new_items", "rated_again"), shares, strict=True))
+        arrivals = Arrivals(days=days, **named)
         most = int(arrivals.drawn(users, items, seed).available.sum())
     count = data.draw(st.integers(1, most))
     made = Synthetic(users=users, items=items, ratings=count, seed=seed, arrivals=arrivals)
@@ -111,11 +107,9 @@ def test_any_size(data: st.DataObject) -> None:
     assert (ratings.n_users, ratings.n_items, ratings.count) == (users, items, count)
     assert arrivals is not None or ratings.counts.min() >= min(20, count // users)
     assert (np.diff(ratings.cells) > 0).all()
-    assert 1 <= ratings.levels.min() <= ratings.levels.max() <= 5
     if arrivals is not None:
         assert ratings.times is not None
-        assert (ratings.times >= 0).all()
-        assert (ratings.times <= arrivals.days * DAY).all()
-    if again is not None:
-        assert np.isin(again.cells, ratings.cells).all()
-        assert again.levels.size == 0 or 1 <= again.levels.min() <= again.levels.max() <= 5
+        assert 0 <= ratings.times.min() <= ratings.times.max() <= arrivals.days * DAY
+    for part in (ratings, *([] if again is None else [again])):
+        assert np.isin(part.cells, ratings.cells).all()
+        assert ((part.levels >= 1) & (part.levels <= 5)).all()

@@ -38,16 +38,6 @@ def test_users_are_in_the_order_of_the_ratings_and_what_is_missing_is_unknown(tm
         users.column("Age")
 
 
-def test_columns_can_be_chosen_in_any_layout(tmp_path: Path) -> None:
-    write(tmp_path / "users.txt", "M;7;a", "F;8;b")
-    layout = {"has_header": False, "separator": ";", "user_column": 3, "columns": [2]}
-    users = table(tmp_path / "users.txt", ["b", "a"], **layout)
-    assert {name: column.tolist() for name, column in users.columns.items()} == {"2": [8, 7]}
-    write(tmp_path / "users.csv", "userId;age;sex", "7;9;x")
-    assert list(table(tmp_path / "users.csv", [7]).columns) == ["age", "sex"]
-    assert list(table(tmp_path / "users.csv", ["7", "x"], columns=["sex"]).columns) == ["sex"]
-
-
 @pytest.mark.parametrize(("lines", "place"), [(["1,2", "1,3"], ", line 3"), (["9,2"], "")])
 def test_users_that_are_there_twice_or_not_at_all(lines: list[str], place: str, tmp_path: Path) -> None:
     with refused_at(f"users.csv{place}"):

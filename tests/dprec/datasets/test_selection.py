@@ -1,18 +1,16 @@
 """What is taken of a data set: sets by a threshold, users with enough items, and copies of users."""
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.datasets import Dataset, InMemory, copied, selected
+from dprec.datasets import InMemory, copied, selected
 from dprec.errors import InputError
 from dprec.ratings import POSITIVE, ColdRatings, Ratings, held_by_tested
 from dprec.splits import ColdUsers, Holdout, LeaveLastOut, Split, Temporal, UserHoldout
-from tests.make import STARS
 from tests.refusals import refused_at
 
 
@@ -49,30 +47,16 @@ def test_identifiers_of_copies_fit_into_64_bits() -> None:
         copied(pairs, pairs, 4, seed=0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Drawn(Dataset):
-    """Ratings with times."""
-
-    kind: Literal["drawn"] = "drawn"
-    rows: tuple[tuple[int, int, int], ...]
-    """User, item and rating."""
-
-    def load(self) -> Ratings:
-        users, items, values = np.array(self.rows).T
-        return Ratings.from_triples(users, items, values, STARS)
-
-    def load_timed(self) -> Ratings:
-        rated = self.load()
-        return replace(rated, times=np.arange(rated.count) * 7 % 5 + 0.5)
+Rows = list[tuple[int, int, int]]
+"""User, item and rating."""
 
 
 @st.composite
-def drawn(draw: st.DrawFn) -> Drawn:
+def drawn(draw: st.DrawFn) -> Rows:
     cells = draw(
         st.lists(st.tuples(st.integers(1, 7), st.integers(1, 9)), unique=True, min_size=12, max_size=45)
     )
-    levels = draw(st.lists(st.integers(1, 5), min_size=len(cells), max_size=len(cells)))
-    return Drawn(rows=tuple((user, item, level) for (user, item), level in zip(cells, levels, strict=True)))
+    return [(user, item, draw(st.integers(1, 5))) for user, item in cells]
 
 
 SPLITS = [
@@ -87,19 +71,21 @@ SPLITS = [
 
 @given(drawn(), st.sampled_from(SPLITS), st.integers(1, 4), st.sampled_from([None, ">= 3"]), st.data())
 def test_a_split_divides_what_is_selected_and_copies_add_train_profiles(
-    whole: Drawn, split: Split, least: int, rule: str | None, data: st.DataObject
+    rows: Rows, split: Split, least: int, rule: str | None, data: st.DataObject
 ) -> None:
-    dataset, seed = replace(whole, min_items=least, positive=rule), data.draw(st.integers(0, 99))
+    timed = *map(list, zip(*rows, strict=True)), [place * 7 % 5 + 0.5 for place in range(len(rows))]
+    stars: dict[str, Any] = {"low": 1, "high": 5, "step": 1}
+    dataset, seed = InMemory.of(timed, min_items=least, positive=rule, **stars), data.draw(st.integers(0, 99))
     try:
         train, test = split.split(selected(dataset), seed)
     except InputError:
         return
     held = held_by_tested(train, test)
     everything = [*pairs(train), *pairs(test), *([] if held is train else pairs(held))]
-    passing = [(user, item) for user, item, value in whole.rows if rule is None or value >= 3]
+    passing = [(user, item) for user, item, value in rows if rule is None or value >= 3]
     often = {user: sum(user == other for other, _ in passing) for user, _ in passing}
     assert sorted(everything) == sorted((user, item) for user, item in passing if often[user] >= least)
-    assert train.item_ids.tolist() == sorted({item for _, item, _ in whole.rows})
+    assert train.item_ids.tolist() == sorted({item for _, item, _ in rows})
     users = data.draw(st.integers(1, 30))
     try:
         copies, tested = copied(train, test, users, seed)

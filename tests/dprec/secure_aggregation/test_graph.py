@@ -7,11 +7,7 @@ import pytest
 from scipy.stats import hypergeom
 
 from dprec.errors import SettingError
-from dprec.secure_aggregation import (
-    MaskGraph,
-    graph_size,
-    unpack_vector,
-)
+from dprec.secure_aggregation import MaskGraph, graph_size, unpack_vector
 from dprec.secure_aggregation.graph import FAILURE, SECURITY
 from dprec.secure_aggregation.streams import KEY_BYTES, derived_key, stream
 
