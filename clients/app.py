@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
 from clients import delivery, iterative, one_shot
-from clients.iterative import AddUp, reply_with_reports, reply_with_sums
+from clients.iterative import AddUp, reply_with_reports
 from clients.population import Brought, Partition, partition_id_of, partition_of
 from dprec import exchange
 from dprec.arrays import Bools
@@ -158,9 +158,10 @@ def answer_with_sum(
     request = request_in(exchange.GradientRequest.of, message)
     asked, round_index = _asked(request.asked, partition), request.round_index
     reports, add_up = contribute(partition, request, context)
-    if not partition.population.adds_up:
-        return reply_with_reports(message, partition, reports, round_index=round_index, asked=asked)
-    return reply_with_sums(message, partition, reports, add_up, round_index=round_index, asked=asked)
+    summing = add_up if partition.population.adds_up else None
+    return reply_with_reports(
+        message, partition, reports, round_index=round_index, asked=asked, add_up=summing
+    )
 
 
 def request_in(read: Callable[[exchange.Record], RequestT], message: Message) -> RequestT:

@@ -19,7 +19,6 @@ from functools import lru_cache, partial
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
-from numpy.typing import NDArray
 
 from clients.faults import ABSENT, DAMAGED, LATE, damaged
 from clients.memory import Memory
@@ -48,45 +47,14 @@ def reply_with_reports(
     *,
     round_index: int,
     asked: Bools | None = None,
+    add_up: AddUp | None = None,
 ) -> Message:
     """Return the reply that carries one report per user who was asked, by default everybody.
 
     Faults are drawn here: an absent user's report is empty and marked, a late one is marked. Who refuses to
-    send anything is absent.
+    send anything is absent. ``add_up``: the reply carries the sum of the reports that a server would accept;
+    the node does what the server does with reports, so that they need not be carried to it.
     """
-    sent, fate = _after_faults(partition, reports, round_index, asked)
-    absent, late = (tuple(np.flatnonzero(fate == mark).tolist()) for mark in (ABSENT, LATE))
-    return _reply(message, exchange.Reports(partition.start, sent, absent, late).entries())
-
-
-def reply_with_sums(
-    message: Message,
-    partition: Partition,
-    reports: Sequence[bytes],
-    add_up: AddUp,
-    *,
-    round_index: int,
-    asked: Bools,
-) -> Message:
-    """Return the reply that carries the sum of those reports that a server would accept.
-
-    The node does here what the server does with reports, so that they need not be carried to it.
-    """
-    sent, fate = _after_faults(partition, reports, round_index, asked)
-    absent, late = fate == ABSENT, fate == LATE
-    punctual = np.flatnonzero(~absent & ~late)
-    _, aggregate = add_up(sent.chosen(punctual))
-    total = aggregate.total.ravel()
-    reply = exchange.SummedReports(
-        partition.start, absent, late, sent.sizes, aggregate.users, total, aggregate.raters
-    )
-    return _reply(message, reply.entries())
-
-
-def _after_faults(
-    partition: Partition, reports: Sequence[bytes], round_index: int, asked: Bools | None
-) -> tuple[Pieces, NDArray[np.int8]]:
-    """Return what those who are asked send, empty for who is absent, and the fate of each reply."""
     population, sent = partition.population, Pieces.of(reports)
     users = np.arange(partition.size) if asked is None else np.flatnonzero(asked)
     if users.size < partition.size:
@@ -97,10 +65,16 @@ def _after_faults(
         after = {ABSENT: lambda report: b"", DAMAGED: damaged}
         each = zip(sent, fate.tolist(), strict=True)
         sent = Pieces.of([after[mark](report) if mark in after else report for report, mark in each])
-    return sent, fate
-
-
-def _reply(message: Message, entries: exchange.Entries) -> Message:
+    absent, late = fate == ABSENT, fate == LATE
+    if add_up is None:
+        places = (tuple(np.flatnonzero(mark).tolist()) for mark in (absent, late))
+        entries = exchange.Reports(partition.start, sent, *places).entries()
+    else:
+        _, aggregate = add_up(sent.chosen(np.flatnonzero(~absent & ~late)))
+        total, sizes = aggregate.total.ravel(), sent.sizes
+        entries = exchange.SummedReports(
+            partition.start, absent, late, sizes, aggregate.users, total, aggregate.raters
+        ).entries()
     return Message(RecordDict({exchange.REPLY: ConfigRecord(entries)}), reply_to=message)
 
 
