@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, chdir, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from socket import create_connection, socket
@@ -42,17 +42,7 @@ PATIENCE_SECONDS = 100.0
 
 @dataclass
 class Wire:
-    """A SuperLink that runs, reached by devices through the proxies.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the pilot whose SuperLink it is.
-    port : int
-        Of the SuperLink itself.
-    counted, read : Passed
-        What has passed: as the network sees it, and inside TLS.
-    """
+    """A pilot's SuperLink that runs, reached through proxies: as the network sees it, and inside TLS."""
 
     folder: Path
     port: int
@@ -80,7 +70,9 @@ class Wire:
         """Give Flower a command as an operator does, in this process; return what it prints."""
         from flwr.cli.app import app
 
-        result = CliRunner(env={"FLWR_HOME": str(self.folder / "server" / "flwr")}).invoke(app, command)
+        # Flower takes a name that is a folder here for an app.
+        with chdir(self.folder):
+            result = CliRunner(env={"FLWR_HOME": str(self.folder / "server" / "flwr")}).invoke(app, command)
         assert result.exit_code == 0, result.output
         return result.output
 
