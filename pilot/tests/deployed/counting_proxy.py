@@ -20,18 +20,7 @@ _START_SECONDS = 10.0
 
 @dataclass(eq=False)
 class Passed:
-    """What has passed a proxy.
-
-    Attributes
-    ----------
-    port : int
-        Where the proxy listens, on 127.0.0.1.
-    up, down : int
-        Bytes from the devices and to them.
-    connections : int
-    kept_up : bytearray
-        The bytes from the devices themselves, if they are kept.
-    """
+    """How many bytes have passed a proxy from devices and to them, and those from them if they are kept."""
 
     port: int = 0
     up: int = 0
@@ -48,16 +37,9 @@ def counting_proxy(
     towards_devices: ssl.SSLContext | None = None,
     towards_server: ssl.SSLContext | None = None,
 ) -> Iterator[Passed]:
-    """Start a proxy in a thread, and yield what has passed it.
+    """Start a proxy to a server in a thread, and yield what has passed it.
 
-    Parameters
-    ----------
-    target : tuple of str and int
-        Host and port of the server.
-    keep : bool
-        Whether the bytes are kept.
-    towards_devices, towards_server : ssl.SSLContext, optional
-        To end the TLS of the devices here and speak TLS with the server: then the bytes are those inside.
+    With contexts, the TLS of the devices ends here, and bytes are those inside.
     """
     passed = Passed()
     started: Queue[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Queue()
@@ -90,16 +72,12 @@ def counting_proxy(
 
 
 async def _pass(
-    source: asyncio.StreamReader,
-    sink: asyncio.StreamWriter,
-    passed: Passed,
-    direction: str,
-    kept: bytearray | None,
+    source: asyncio.StreamReader, sink: asyncio.StreamWriter, passed: Passed, way: str, kept: bytearray | None
 ) -> None:
     """Pass bytes on in one direction until they end."""
     try:
         while data := await source.read(_AT_ONCE):
-            setattr(passed, direction, getattr(passed, direction) + len(data))
+            setattr(passed, way, getattr(passed, way) + len(data))
             if kept is not None:
                 kept += data
             sink.write(data)

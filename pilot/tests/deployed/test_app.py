@@ -20,14 +20,8 @@ from tests.paths import ROOT
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 APP = ROOT / "pilot/dprec_pilot/app"
-PACKED = {
-    "pyproject.toml",
-    "README.md",
-    "LICENSE",
-    "dprec_pilot_app/__init__.py",
-    "dprec_pilot_app/client_app.py",
-    "dprec_pilot_app/server_app.py",
-}
+MODULES = {f"dprec_pilot_app/{name}.py" for name in ("__init__", "client_app", "server_app")}
+PACKED = {"pyproject.toml", "README.md", "LICENSE", *MODULES}
 
 
 def test_flower_packs_the_app_of_this_version_and_nothing_else(

@@ -42,17 +42,7 @@ PATIENCE_SECONDS = 100.0
 
 @dataclass
 class Wire:
-    """A SuperLink that runs, reached by devices through the proxies.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the pilot whose SuperLink it is.
-    port : int
-        Of the SuperLink itself.
-    counted, read : Passed
-        What has passed: as the network sees it, and inside TLS.
-    """
+    """A pilot's SuperLink that runs, reached through proxies: as the network sees it, and inside TLS."""
 
     folder: Path
     port: int

@@ -23,8 +23,7 @@ class FakeSuperLink(httpx.BaseTransport):
 
     Where keys are `known`, no others are, and the device has the number `node`.
 
-    `faults` are called in turn, each with a request and in place of an answer, before anything else. Once
-    nothing waits any longer, `idle` is called.
+    `faults` are called in turn, each with a request and in place of an answer, before anything else.
     """
 
     def __init__(self) -> None:
@@ -36,7 +35,6 @@ class FakeSuperLink(httpx.BaseTransport):
         self.status: dict[str, int] = {}
         self.known: set[bytes] | None = None
         self.node = NODE
-        self.idle: Callable[[], None] = lambda: None
         self.objects: dict[str, bytes] = {}
         self.tree: message_pb2.ObjectTree | None = None
         self._pushed: dict[str, bytes] = {}
@@ -78,7 +76,6 @@ class FakeSuperLink(httpx.BaseTransport):
 
     def _pull_messages(self, data: bytes) -> fleet_pb2.PullMessagesResponse:
         if not self.waiting:
-            self.idle()
             return fleet_pb2.PullMessagesResponse()
         message = self.waiting.pop(0)
         tree = self.tree or get_object_tree(message)

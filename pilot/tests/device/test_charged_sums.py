@@ -44,7 +44,7 @@ def composed(*multipliers: float) -> float:
 
 @pytest.fixture(scope="module")
 def device(tmp_path_factory: pytest.TempPathFactory) -> Device:
-    return Device(install(tmp_path_factory.mktemp("device") / "u0", SETUP, RATINGS))
+    return Device(install(tmp_path_factory.mktemp("device") / "u0", SETUP))
 
 
 @given(answered=st.lists(st.sampled_from(ROUNDS), unique=True, min_size=1))

@@ -18,7 +18,6 @@ from dprec_pilot.device.device import Device
 from dprec_pilot.device.ledger import Limits
 from pilot.tests.make import (
     ITEMS,
-    RATINGS,
     ROUNDS_SETUP,
     UNLIMITED,
     again,
@@ -34,12 +33,12 @@ from pilot.tests.make import (
 
 RANK, ROUNDS, EPSILON = 2, 4, 0.4
 REPORT_SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
-GROUP = group_on(ROUNDS_SETUP, RATINGS)
+GROUP = group_on(ROUNDS_SETUP)
 
 
 @pytest.fixture
 def device(tmp_path: Path) -> Device:
-    return Device(install(tmp_path / "u0", ROUNDS_SETUP, RATINGS))
+    return Device(install(tmp_path / "u0", ROUNDS_SETUP))
 
 
 def refused(device: Device, message: Message) -> str:
@@ -64,8 +63,8 @@ def test_the_same_question_gets_the_same_answer_and_is_charged_once(device: Devi
 
 
 def test_another_run_or_secret_gets_other_noise(tmp_path: Path) -> None:
-    devices = [Device(install(tmp_path / f"u{copy}", REPORT_SETUP, RATINGS)) for copy in range(2)]
-    group = group_on(REPORT_SETUP, RATINGS)
+    devices = [Device(install(tmp_path / f"u{copy}", REPORT_SETUP)) for copy in range(2)]
+    group = group_on(REPORT_SETUP)
     reports = {
         report_in(device.answer(request(REPORT, group, run))) for device in devices for run in range(1, 4)
     }
@@ -134,12 +133,12 @@ def test_what_contradicts_an_answer_is_refused_even_after_a_restart(
 def test_a_run_is_answered_to_its_end_from_the_profile_with_which_it_began(tmp_path: Path) -> None:
     # Whole gradients without noise, so that no two profiles have equal reports by chance.
     setup = replace(ROUNDS_SETUP, gradient=FullGradient(), epsilon_per_round=None)
-    group = group_on(setup, RATINGS)
+    group = group_on(setup)
 
     def train(round_index: int, run: int = 1) -> Message:
         return request(TRAIN, group, run, round=round_index, factors=factors())
 
-    device, unchanged = (Device(install(tmp_path / name, setup, RATINGS)) for name in ("u0", "same"))
+    device, unchanged = (Device(install(tmp_path / name, setup)) for name in ("u0", "same"))
     unchanged.folder.secret_file.write_bytes(device.folder.secret_file.read_bytes())
     unchanged = again(unchanged)
     for one in (device, unchanged):
@@ -195,7 +194,7 @@ SHARE = OneBitGradient().exact_epsilon(EPSILON)
     ],
 )
 def test_no_limit_is_exceeded(tmp_path: Path, allowed: Limits, runs: list[int]) -> None:
-    device = Device(install(tmp_path / "u0", ROUNDS_SETUP, RATINGS, limits=allowed))
+    device = Device(install(tmp_path / "u0", ROUNDS_SETUP, limits=allowed))
     for run, answered in enumerate(runs, start=1):
         for round_index in range(1, ROUNDS + 1):
             if round_index <= answered:
@@ -216,8 +215,8 @@ def test_what_protects_nothing_is_sent_without_a_limit_only(tmp_path: Path) -> N
 
 def test_counts_are_refused_where_no_report_has_paid_for_their_ratings(tmp_path: Path) -> None:
     setup = OneShotSetup(mechanism=BitsAndCounts(), privacy=PrivacyBudget(epsilon=1.0))
-    device = Device(install(tmp_path / "u0", setup, RATINGS, limits=limits(per_rating_lifetime=1.0)))
-    group = group_on(setup, RATINGS)
+    device = Device(install(tmp_path / "u0", setup, limits=limits(per_rating_lifetime=1.0)))
+    group = group_on(setup)
     groups = FixedFields(ITEMS, BitsAndCounts().groups - 1).encode(np.zeros((1, ITEMS), dtype=np.int64))[0]
     counts = [request(COUNT, group, run, groups=groups) for run in (1, 2)]
     assert refused(device, counts[0]) == "MALFORMED_REQUEST"

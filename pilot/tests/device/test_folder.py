@@ -28,11 +28,11 @@ SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1
 
 @pytest.fixture
 def device(tmp_path: Path) -> DeviceFolder:
-    return install(tmp_path / "u1", SETUP, RATINGS, user=1, seeded=KEYS)
+    return install(tmp_path / "u1", SETUP, user=1, seeded=KEYS)
 
 
 def test_every_part_of_a_protocol_is_in_its_fingerprint() -> None:
-    agreement = agreement_on(SETUP, RATINGS)
+    agreement = agreement_on(SETUP)
     others = [
         replace(agreement, setup=replace(SETUP, privacy=PrivacyBudget(epsilon=1.5))),
         replace(agreement, levels=(1.0, 2.0)),
@@ -151,7 +151,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Device:
-    running = Device(install(tmp_path / "u0", ROUNDS_SETUP, RATINGS))
+    running = Device(install(tmp_path / "u0", ROUNDS_SETUP))
     running.answer(train(1))
     return running
 

@@ -54,7 +54,7 @@ CHANGED = {item: 5.0 - item % 5 for item in range(0, ITEMS, 2)}
 
 
 def asked(run: int, setup: Setup = KEEP) -> Message:
-    return request(REPORT, group_on(setup, RATINGS), run)
+    return request(REPORT, group_on(setup), run)
 
 
 def symbols(device: Device, run: int) -> dict[int, int]:
@@ -160,7 +160,6 @@ def agree(device: Device, agreement: Agreement) -> None:
         (KEEP, limits(per_user_lifetime=4.5 * LOSS), 4),
         (replace(KEEP, answers_per_user=2), limits(per_user_lifetime=4.5 * LOSS), 2),
         (UPDATE, limits(per_user_lifetime=4.5 * LOSS), 2),
-        (KEEP, limits(per_user_lifetime=1e9), ITEMS),
     ],
 )
 def test_a_limit_of_a_lifetime_is_one_of_answers(
@@ -183,17 +182,6 @@ def test_a_limit_of_a_lifetime_is_one_of_answers(
     assert limit is None or sum(charge.loss.per_user for charge in again(device).charges) <= limit
 
 
-@pytest.mark.parametrize("ever", [1, 3])
-def test_the_ratings_that_are_answered_are_drawn_whatever_their_values(tmp_path: Path, ever: int) -> None:
-    setup, chosen = replace(KEEP, answers_per_user=ever), []
-    for number, value in enumerate((1.0, 5.0)):
-        device = device_with(tmp_path / f"u{number}", dict.fromkeys(WHOLE, value), setup)
-        device.folder.secret_file.write_bytes(bytes(range(32)))
-        chosen.append(list(symbols(again(device), 1)))
-    assert chosen[0] == chosen[1]
-    assert len(chosen[0]) == ever
-
-
 REFUSALS: list[tuple[Limits, list[tuple[Setup, str]]]] = [
     (limits(per_rating=2.9), [(KEEP, "BUDGET_SPENT")] * 2),
     (limits(per_rating=3.0), [(KEEP, "answered"), (KEEP, "answered"), (UPDATE, "answered")]),
@@ -213,7 +201,7 @@ def test_whether_there_is_an_answer_does_not_depend_on_what_was_rated_when(
     served = devices(tmp_path, asking[0][0], allowed)
     for run, (setup, expected) in enumerate(asking, start=1):
         for device in served:
-            agree(device, agreement_on(setup, RATINGS))
+            agree(device, agreement_on(setup))
         served = [Device(DeviceFolder(path)) for path in own.values()]
         assert told(served, asked(run, setup)) == expected
         # Everybody rates what somebody else has rated.
@@ -225,7 +213,7 @@ def test_whether_there_is_an_answer_does_not_depend_on_what_was_rated_when(
 def test_a_fresh_report_is_charged_beside_the_repeated_ones(device: Device) -> None:
     symbols(device, 1)
     fresh = OneShotSetup(mechanism=RandomizedResponse(), privacy=BUDGET)
-    agree(device, agreement_on(fresh, RATINGS))
+    agree(device, agreement_on(fresh))
     other = again(device)
     assert len({report_in(other.answer(asked(run, fresh))) for run in (1, 2, 3)}) == 3
     assert [bool(charge.memory) for charge in other.charges] == [True, False, False, False]
@@ -271,7 +259,7 @@ def test_another_version_is_agreed_on_as_another_memory_with_other_noise(
     before = symbols(device, 1)
     for module in ("dprec_pilot.device.folder", "dprec_pilot.computing"):
         monkeypatch.setattr(f"{module}.COMPUTES", COMPUTES + 1)
-    device.folder.protocol_file.write_text(agreement_on(KEEP, RATINGS).text)
+    device.folder.protocol_file.write_text(agreement_on(KEEP).text)
     after = symbols(again(device), 2)
     assert after.keys() == before.keys()
     assert after != before

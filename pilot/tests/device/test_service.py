@@ -9,32 +9,26 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.proto.message_pb2 import ObjectTree
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError
 from dprec_pilot.device import fleet, service
 from dprec_pilot.device.device import LOG, Device
 from dprec_pilot.device.fleet import BoundedTransport, Fleet, TooLargeError
 from dprec_pilot.device.folder import DeviceFolder
-from dprec_pilot.device.node_key import read_node_key
+from dprec_pilot.device.node_key import new_node_key, read_node_key
 from dprec_pilot.device.service import LONGEST_ONLINE, Served, Service, opened_devices
 from pilot.tests.device.fake_superlink import NODE, FakeSuperLink
-from pilot.tests.make import RATINGS, ROUNDS_SETUP, again, install, report_in, train
+from pilot.tests.make import ROUNDS_SETUP, again, install, report_in, train
 
 ADDRESS = "server.test:443"
 SMALL = 1 << 20
 """Bytes that an answer may have in these tests."""
 
 
-def node_key(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-KEY = node_key(ec.generate_private_key(ec.SECP384R1()))
+KEY = new_node_key().private
 
 
 def public_key(node_key_file: Path) -> bytes:
@@ -54,7 +48,7 @@ def superlink(monkeypatch: pytest.MonkeyPatch) -> FakeSuperLink:
 
 @pytest.fixture
 def device(tmp_path: Path) -> Device:
-    folder = install(tmp_path / "u0", ROUNDS_SETUP, RATINGS)
+    folder = install(tmp_path / "u0", ROUNDS_SETUP)
     folder.node_key_file.write_bytes(KEY)
     return Device(folder)
 
@@ -105,8 +99,8 @@ def test_answers_leave_at_fixed_times_however_long_they_take(
     assert left == pytest.approx([0.25, 0.25, 0.25, 0.5, 0.75], abs=1e-6)
 
 
-def status(code: int, **headers: str) -> Callable[[httpx.Request], httpx.Response]:
-    return lambda request: httpx.Response(code, request=request, headers=headers)
+def status(code: int) -> Callable[[httpx.Request], httpx.Response]:
+    return lambda request: httpx.Response(code, request=request)
 
 
 def unreachable(request: httpx.Request) -> httpx.Response:
@@ -118,20 +112,14 @@ def test_the_next_key_takes_its_place_once_the_server_knows_it(
 ) -> None:
     folder, secret = device.folder, device.folder.secret
     device.remember_node(3)
-    later = node_key(ec.generate_private_key(ec.SECP384R1()))
+    later = new_node_key().private
     folder.next_node_key_file.write_bytes(later)
-    superlink.known, superlink.node = (
-        {public_key_to_bytes(read_node_key(folder.node_key_file).public_key())},
-        3,
-    )
+    superlink.known, superlink.node = {public_key(folder.node_key_file)}, 3
     with opened_devices([folder.path], seeded=False) as served:
         Service(Fleet(ADDRESS, Path("ca.crt")), served, threading.Event()).run_once()
     assert superlink.paths == ["activate-node", "send-node-heartbeat", "pull-messages"]
     assert folder.next_node_key_file.exists()
-    superlink.known, superlink.node = (
-        {public_key_to_bytes(read_node_key(folder.next_node_key_file).public_key())},
-        NODE,
-    )
+    superlink.known, superlink.node = {public_key(folder.next_node_key_file)}, NODE
     superlink.paths.clear()
     superlink.put(train(1))
     with (
@@ -252,8 +240,3 @@ def test_no_more_is_read_than_a_device_has_room_for(
     monkeypatch.setattr(fleet, "LARGEST_BODY", SMALL)
     with httpx.Client(transport=BoundedTransport(True)) as client, pytest.raises(TooLargeError):
         client.post("https://server.test/")
-
-
-def test_a_real_device_and_one_of_a_test_are_not_confused(device: Device) -> None:
-    with pytest.raises(InputError, match="a device that draws from its secret"):
-        Device(device.folder, seeded=True)

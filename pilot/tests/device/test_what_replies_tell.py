@@ -54,10 +54,11 @@ from pilot.tests.make import (
     request,
     write_profile,
 )
+from tests.make import rated
 
 LEVELS = RATINGS.scale.levels
 SETUP = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=0.1), predicts=True)
-GROUP = group_on(SETUP, RATINGS)
+GROUP = group_on(SETUP)
 NO_BUDGET = Limits(per_rating=0, per_rating_lifetime=0, per_user=0, per_user_lifetime=0, runs=0)
 
 TOP = float(RATINGS.scale.values[-1])
@@ -170,7 +171,7 @@ ALLOWED = [
 @pytest.mark.parametrize("mechanism", [ThresholdBit(), BoundedLaplace(), BitsAndCounts()])
 def test_no_limit_tells_how_much_is_rated(tmp_path: Path, number: int, mechanism: Mechanism) -> None:
     setup = OneShotSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=0.1))
-    asked, group = devices(tmp_path, setup, ALLOWED[number]), group_on(setup, RATINGS)
+    asked, group = devices(tmp_path, setup, ALLOWED[number]), group_on(setup)
     first, second = (told(asked, request(REPORT, group, run)) for run in (1, 2))
     whole, budget = 0.1 * ITEMS, ALLOWED[number]
     fits = min(budget.per_user or np.inf, budget.per_user_lifetime or np.inf) >= whole
@@ -210,7 +211,7 @@ def test_short_profiles_are_reported_on_where_a_budget_per_user_gives_them_more_
     calibrated = mechanism.family(budget, RATINGS.scale, ITEMS)
     assert calibrated.channel(1).symbols >= calibrated.channel(ITEMS).symbols
     for device in devices(tmp_path, setup)[1:]:
-        group = group_on(setup, RATINGS)
+        group = group_on(setup)
         reports = [report_in(device.answer(request(REPORT, group, run))) for run in range(1, 9)]
         decoded = calibrated.codec.decode(reports)
         assert decoded.valid.all()
@@ -226,7 +227,7 @@ def test_replies_expire_by_the_numbers_of_the_request_alone(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("size", [1e-30, 1.0, 1e19, 3e38])
 def test_no_factors_tell_what_is_rated(tmp_path: Path, size: float) -> None:
-    asked, group = devices(tmp_path, ROUNDS_SETUP), group_on(ROUNDS_SETUP, RATINGS)
+    asked, group = devices(tmp_path, ROUNDS_SETUP), group_on(ROUNDS_SETUP)
     for run, pattern in enumerate(
         (np.ones((ITEMS, 2)), np.tile([1.0, -1.0], (ITEMS, 1)), np.eye(ITEMS, 2)), 1
     ):
@@ -267,21 +268,17 @@ RATED = (4, 1, 0)
 
 
 def signs() -> Ratings:
-    users = np.repeat(np.arange(len(RATED)), RATED)
-    items = np.concatenate([np.arange(count) for count in RATED])
-    values = np.where(items % 2, 1.0, -1.0)
-    return Ratings.from_triples(
-        users, items, values, binary_scale(), user_ids=np.arange(len(RATED)), item_ids=np.arange(6)
-    )
+    cells = np.arange(6) < np.array(RATED)[:, None]
+    return rated(cells, np.where(np.nonzero(cells)[1] % 2, 1.0, -1.0), binary_scale())
 
 
 @pytest.mark.parametrize("user", range(len(RATED)))
 def test_slopes_are_charged_once_for_every_rating_in_every_round(tmp_path: Path, user: int) -> None:
-    ratings, rated = signs(), RATED[user]
+    ratings, own = signs(), RATED[user]
     device = Device(install(tmp_path / "u", SETUP_LOSSES, ratings, user))
     group = group_on(SETUP_LOSSES, ratings)
     for round_index in range(1, SETUP_LOSSES.rounds + 1):
-        row = np.full(rated, 0.1 * round_index, dtype=ROW_ENTRY).tobytes() if round_index > 1 else b""
+        row = np.full(own, 0.1 * round_index, dtype=ROW_ENTRY).tobytes() if round_index > 1 else b""
         assert device.answer(request(SLOPES, group, round=round_index, rows=[row])).has_content()
     slope = worst_pair(
         slope_channel(SETUP_LOSSES.clamp, SETUP_LOSSES.symbols, SETUP_LOSSES.epsilon_per_round).weights
@@ -289,8 +286,8 @@ def test_slopes_are_charged_once_for_every_rating_in_every_round(tmp_path: Path,
     assert slope == pytest.approx(SETUP_LOSSES.epsilon_per_round, rel=1e-6)
     of_rating = [charge.loss.per_rating for charge in device.charges]
     of_user = [charge.loss.per_user for charge in device.charges]
-    assert math.fsum(of_rating) == pytest.approx((rated > 0) * SETUP_LOSSES.rounds * slope, rel=1e-9)
-    assert math.fsum(of_user) == pytest.approx(rated * SETUP_LOSSES.rounds * slope, rel=1e-9)
+    assert math.fsum(of_rating) == pytest.approx((own > 0) * SETUP_LOSSES.rounds * slope, rel=1e-9)
+    assert math.fsum(of_user) == pytest.approx(own * SETUP_LOSSES.rounds * slope, rel=1e-9)
 
 
 def test_what_was_delivered_is_known_after_something_else_was(tmp_path: Path) -> None:

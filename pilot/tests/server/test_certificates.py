@@ -52,14 +52,7 @@ def no_certificate(folder: Path) -> str:
     return "server.crt"
 
 
-def ended(folder: Path) -> str:
-    authority = Authority.new(0)
-    (folder / "ca.crt").write_bytes(authority.issued.certificate)
-    (folder.parent / "authority" / "ca.key").write_bytes(authority.issued.key)
-    return "ca.crt"
-
-
-@pytest.mark.parametrize("spoil", [another_key, no_certificate, ended])
+@pytest.mark.parametrize("spoil", [another_key, no_certificate])
 def test_what_cannot_be_renewed_is_named_and_nothing_is_changed(
     folder: Path, spoil: Callable[[Path], str]
 ) -> None:

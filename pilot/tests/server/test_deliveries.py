@@ -22,22 +22,24 @@ AWAY = {1, 3}
 
 
 class LeavingGrid(WaitingGrid):
-    """A grid some of whose devices have left when it comes to what is delivered; others are never there."""
+    """A grid some of whose devices leave after so many questions, before what is delivered."""
 
-    def __init__(self, grid: Grid, away: set[int], never: Iterable[int] = ()) -> None:
+    def __init__(self, grid: Grid, away: set[int], questions: int = 0) -> None:
         super().__init__(grid)
         self.nodes = list(grid.get_node_ids())
-        self.away, self.never, self.delivering = away, set(never), False
+        self.away, self.questions = away, questions
 
     def get_node_ids(self) -> Iterable[int]:
-        gone = self.never | (self.away if self.delivering else set())
+        gone = self.away if self.questions <= 0 else set()
         return [node for user, node in enumerate(self.nodes) if user not in gone]
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        sent = list(super().push_messages(messages))
+        self.questions -= len(sent)
+        return sent
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
         raise NotImplementedError
-
-    def leave(self) -> None:
-        self.delivering = True
 
 
 def predictions(server: ServerFolder) -> list[bytes | None]:
@@ -55,31 +57,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadline_grid, "time", Clock())
 
 
-def short(server: ServerFolder) -> None:
-    """Let the rounds of a pilot end without those who are not there."""
-    path = server.path / "deployment.json"
-    known = json.loads(path.read_text())
-    path.write_text(json.dumps({**known, "quorum": 0.4}))
-
-
-def left(server: ServerFolder, output: Path, never: Iterable[int] = ()) -> None:
-    """Run a pilot whose devices leave after the last report that is asked for."""
-    grid = LeavingGrid(grid_of(server), AWAY, never)
-    last = (PG["protocol"]["rounds"] if "pg-mf" in server.config.name else 1) * (USERS - len(list(never)))
-    pushed = 0
-
-    def push(messages: Iterable[Message]) -> Iterable[str]:
-        nonlocal pushed
-        sent = list(WaitingGrid.push_messages(grid, messages))
-        pushed += len(sent)
-        if pushed == last:
-            grid.leave()
-        return sent
-
-    grid.push_messages = push  # type: ignore[method-assign]
-    serve(grid, server, output)
-
-
 @pytest.mark.parametrize(
     "values", [BLP, pytest.param(PG, marks=pytest.mark.thorough)], ids=lambda values: values["name"]
 )
@@ -87,17 +64,17 @@ def test_who_comes_back_gets_what_the_others_have(tmp_path: Path, values: dict[s
     _, calm = pilot(values, tmp_path / "calm")
     serve(grid_of(calm), calm, tmp_path / "calm-out")
     _, server = pilot(values, tmp_path / "pilot")
-    short(server)
-    output = tmp_path / "out"
-    left(server, output)
+    # Its rounds end without those who are not there.
+    options, output = server.path / "deployment.json", tmp_path / "out"
+    options.write_text(json.dumps({**json.loads(options.read_text()), "quorum": 0.4}))
+    questions = values["protocol"].get("rounds", 1) * USERS
+    serve(LeavingGrid(grid_of(server), AWAY, questions), server, output)
     before, files = ledgers(server), {path.name: path.read_bytes() for path in output.iterdir()}
     assert [user for user, own in enumerate(predictions(server)) if own is None] == sorted(AWAY)
     assert (output / UNDELIVERED).stat().st_mode & 0o777 == 0o600
     # One comes back, and then the other.
     for still_away in ({3}, set[int]()):
-        grid = LeavingGrid(grid_of(server), still_away)
-        grid.leave()
-        resume(grid, server, output)
+        resume(LeavingGrid(grid_of(server), still_away), server, output)
         assert {user for user, own in enumerate(predictions(server)) if own is None} == still_away
         assert (output / UNDELIVERED).exists() is bool(still_away)
     assert predictions(server) == predictions(calm)

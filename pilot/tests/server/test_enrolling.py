@@ -179,11 +179,8 @@ def test_a_key_that_was_unregistered_is_named_and_the_others_are_enrolled(
     (third,) = admitted(server, 2)
     with pytest.raises(RunError) as caught:
         enrol(server, SUPERLINK)
-    line = str(caught.value)
-    assert line.startswith("1 of 3 devices are not enrolled, the others are: ")
-    assert f"{server.enrolment_file}:2: user ann: its key was unregistered" in line
-    assert "dprec-pilot rotate" in line
-    assert listed(server)[2].node_id == FIRST_NODE + 2
+    assert str(caught.value).startswith("1 of 3 devices are not enrolled, the others are: ")
+    assert f"{server.enrolment_file}:2: user ann: its key was unregistered" in str(caught.value)
     later = new_node_key()
     admit(server, [("LINE", PublicLine.signed(0, later.public, signing(first)).text)])
     assert enrol(server, SUPERLINK) == 3
@@ -213,7 +210,6 @@ def test_a_removed_device_is_known_no_longer_and_its_number_is_not_given_again(
     ("text", "line"),
     [
         ("", ":1: nothing"),
-        ("user,node_id\n", ":1: user,node_id"),
         ("user,public_key,node_id\nu1,k\n", ":2: u1,k"),
         ("user,public_key,node_id\nu1,k,1\n", ":2: node 1"),
         ("user,public_key,node_id\nu1,k,18446744073709551616\n", ":2: node 1844"),

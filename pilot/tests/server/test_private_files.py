@@ -12,9 +12,7 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
 
 
 def git(folder: Path, *command: str) -> str:
-    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    done = subprocess.run(["git", *who, *command], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout
+    return subprocess.run(["git", *command], cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.fixture

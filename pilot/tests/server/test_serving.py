@@ -9,7 +9,6 @@ import pytest
 
 from dprec.exchange import SummedSetup
 from dprec.lists import ListMethod
-from dprec_pilot.computing import COMPUTES
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, write_enrolment
 from dprec_pilot.server.serving import serve
 from pilot.tests.make import (
@@ -151,14 +150,4 @@ def test_a_folder_of_another_protocol_is_refused(tmp_path: Path, changed: str, o
     path = server.path / changed
     path.write_text(path.read_text().replace(old, new, 1))
     with refused_at("server: config.yaml, catalogue.txt, directory.txt and deployment.json"):
-        serve(grid, server, tmp_path / "out")
-
-
-def test_a_folder_of_another_version_is_refused_by_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, server = pilot(BLP, tmp_path / "pilot")
-    grid = grid_of(server)
-    monkeypatch.setattr("dprec_pilot.device.folder.COMPUTES", COMPUTES + 1)
-    with refused_at("deployment.json"):
         serve(grid, server, tmp_path / "out")

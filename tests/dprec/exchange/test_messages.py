@@ -19,8 +19,6 @@ from dprec.exchange import (
     MemoisedSetup,
     OneShotSetup,
     Recommendations,
-    Refusal,
-    RefusalCode,
     ReplacementRequest,
     ReplacementSetup,
     Reports,
@@ -32,10 +30,6 @@ from dprec.exchange import (
     asked_users,
     bitmap_of,
     from_json,
-    group_of,
-    is_run_key,
-    new_run_key,
-    run_key_in,
     to_json,
 )
 from dprec.gradients import GRADIENTS, FullGradient
@@ -227,35 +221,3 @@ def test_a_device_takes_no_sums_in_which_profiles_have_any_length(
 def test_text_that_was_cut_is_refused(text: str) -> None:
     with refused_at("population.json, JSON"):
         from_json(Holder, text, "population.json")
-
-
-FINGERPRINT, OTHER = "0123456789abcdef" * 4, "0123466789abcdef" * 4
-
-
-def test_a_group_has_eight_characters_and_names_the_run() -> None:
-    keys = {new_run_key() for _ in range(100)}
-    # 24 bits each: two of a hundred are the same with a probability of 3e-4, two pairs with 5e-8.
-    assert len(keys) > 98
-    for key in keys:
-        assert is_run_key(key)
-        group = group_of(FINGERPRINT, key)
-        assert len(group) == 8
-        assert run_key_in(group, FINGERPRINT) == key
-
-
-@pytest.mark.parametrize(
-    ("group", "code"),
-    [
-        (group_of(OTHER, "AAAA"), RefusalCode.CHANGED_SETUP),
-        ("", RefusalCode.CHANGED_SETUP),
-        ("00000001", RefusalCode.CHANGED_SETUP),
-        (group_of(FINGERPRINT, ""), RefusalCode.MALFORMED_REQUEST),
-        (group_of(FINGERPRINT, "AAAAA"), RefusalCode.MALFORMED_REQUEST),
-        (group_of(FINGERPRINT, "AA=="), RefusalCode.MALFORMED_REQUEST),
-        (group_of(FINGERPRINT, "AAA\n"), RefusalCode.MALFORMED_REQUEST),
-    ],
-)
-def test_another_protocol_and_what_is_no_key_are_refused(group: str, code: RefusalCode) -> None:
-    with pytest.raises(Refusal) as refused:
-        run_key_in(group, FINGERPRINT)
-    assert refused.value.code == code
