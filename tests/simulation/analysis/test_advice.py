@@ -93,6 +93,7 @@ TRUSTING = [
     trusting(trust, trust, 1.0, 1.0 - place / 10)
     for place, trust in enumerate(("local", "shuffle", "secure-aggregation", "central"))
 ]
+COMPOSED = [trusting("composed", "secure-aggregation", 1.0, 0.9), line("summed", 0.01, 1.0)]
 CARRIED = [
     line("cheap", 1.0, 1.2, uplink_network_mean_per_user=21e3, downlink_network_mean_per_user=1e3),
     line("dear", 1.0, 1.1, up=5e3, uplink_network_mean_per_user=6e4, downlink_network_mean_per_user=1e3),
@@ -130,6 +131,10 @@ ADVISED: dict[str, tuple[Rows, AdviceLimits, str]] = {
         AdviceLimits(1.0, "rating"),
         "b",
     ),
+    **{
+        f"with a delta of {delta}": (COMPOSED, AdviceLimits(1.0, "user", 1000, delta=delta), name)
+        for delta, name in ((None, "summed"), (1e-5, "composed"), (1e-7, "summed"))
+    },
     "above its promise by rounding": ([line("a", 1.0, 1.2, epsilon_per_rating=1 + 3e-14)], RATING, "a"),
     "the largest loss of any run": (
         [line("a", 1.0, 1.2), line("a", 1.0, 1.2, seed=2, epsilon_per_rating=1.5), line("b", 1.0, 1.4)],
@@ -285,10 +290,7 @@ def test_advice_is_told_as_approved(table: Table) -> None:
             AdviceLimits(1.0, "rating", 1000, claimed=True),
         ),
         "alike": (alike, limits),
-        "composed": (
-            [trusting("composed", "secure-aggregation", 1.0, 0.9), line("summed", 0.01, 1.0)],
-            AdviceLimits(1.0, "user", 1000),
-        ),
+        "composed": (COMPOSED, AdviceLimits(1.0, "user", 1000)),
         "no private list": ([random_order(), popular(0.05)], AdviceLimits(1.0, "user", delta=1e-6)),
         "a list": (
             [random_order(), listed("sums", 1.0, 0.1), popular(0.05)],
@@ -304,15 +306,3 @@ def test_advice_is_told_as_approved(table: Table) -> None:
         for name, (rows, within) in cases.items()
     ]
     check("advice", "\n".join(told))
-
-
-def test_what_holds_by_composition_only_counts_with_a_delta(table: Table) -> None:
-    folder = table([trusting("composed", "secure-aggregation", 1.0, 0.9), line("summed", 0.01, 1.0)])
-    bests = [
-        advise(folder, AdviceLimits(1.0, "user", 1000, delta=delta)).best.result.name
-        for delta in (None, 1e-5, 1e-7)
-    ]
-    assert bests == ["summed", "composed", "summed"]
-    assert [each.name for each in advise(folder, AdviceLimits(1.0, "user", 1000)).composed_only] == [
-        "composed"
-    ]

@@ -9,7 +9,6 @@ from simulation.analysis.gains import (
     gain,
     nothing_sent,
     plain_nothing_sent,
-    same_figures,
     to_beat,
 )
 from simulation.analysis.protocol_results import ProtocolResult, results_of
@@ -103,21 +102,3 @@ def test_what_does_not_show_at_the_digits_shown_does_not_count(
     assert (against.better, against.significant) == (better, significant)
     assert against.significantly_better == (better and significant)
     assert ("not significant" in against.written) == (not significant and against.low is not None)
-
-
-def test_the_same_figures_at_two_budgets_come_with_the_reason() -> None:
-    def at(name: str, budget: float, loss: float, *rmse: float) -> ProtocolResult:
-        lines = [{"seed": seed, "rmse": value, "epsilon_per_rating": loss} for seed, value in enumerate(rmse)]
-        return ProtocolResult(name, budget, tuple(lines))
-
-    every = [
-        *(at("zheng-rr", epsilon, epsilon, 5.2863, 5.2863) for epsilon in (1.0, 3.0)),
-        at("zheng-rr", 8.0, 8.0, 5.1, 5.2863),
-        *(at("capped", epsilon, 4.0, 0.9) for epsilon in (4.0, 8.0)),
-        *(at("apart", epsilon, epsilon, 0.9 + epsilon / 1e6) for epsilon in (1.0, 3.0)),
-    ]
-    shrunk, capped = same_figures(every, RMSE)
-    assert shrunk.startswith("zheng-rr: RMSE is the same to all digits at ε = 1 and 3, ")
-    assert "no longer follow the reports" in shrunk
-    assert capped.startswith("capped: RMSE is the same to all digits at ε = 4 and 8, ")
-    assert capped.endswith("since as much is spent, ε = 4 per rating.")

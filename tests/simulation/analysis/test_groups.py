@@ -51,11 +51,8 @@ def compared(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_the_groups_of_a_run(data: dict[str, Any], tmp_path: Path) -> None:
     groups = ["activity", "age", "gender", "epsilon"]
-    evaluation, split = {"groups": groups}, {"kind": "holdout"}
-    run(
-        "one-bit-on-device", tmp_path / "run", dataset=data, split=split, evaluation=evaluation,
-        simulation=LOCAL,
-    )  # fmt: skip
+    asked: Any = {"evaluation": {"groups": groups}, "split": {"kind": "holdout"}, "simulation": LOCAL}
+    run("one-bit-on-device", tmp_path / "run", dataset=data, **asked)
     summary = read_summary(tmp_path / "run")
     assert list(summary.groups) == ["all", *groups]
     (everybody,) = summary.groups["all"]
@@ -72,10 +69,7 @@ def test_the_groups_of_a_run(data: dict[str, Any], tmp_path: Path) -> None:
     assert summary.groups["gender"][1].worse == pytest.approx(worse[women].mean())
     assert "Who pays: groups of users" in words_of_page((tmp_path / "run" / "report.html").read_text())
     # What is read back is what was written.
-    again = run(
-        "one-bit-on-device", tmp_path / "run", dataset=data, split=split, evaluation=evaluation,
-        simulation=LOCAL, resume=True,
-    )  # fmt: skip
+    again = run("one-bit-on-device", tmp_path / "run", dataset=data, resume=True, **asked)
     assert Summary.model_validate_json(summary.model_dump_json()).groups == summary.groups
     assert again.summary["groups"]["gender"][1]["worse"] == summary.groups["gender"][1].worse
 

@@ -276,11 +276,7 @@ def test_the_table_names_baselines_and_an_interrupted_comparison_goes_on(tmp_pat
     assert not compare(values, folder, page=False).failures
     table = (folder / "comparison.csv").read_text()
     rows = list(csv.DictReader(table.splitlines()))
-    assert [row["baseline"] for row in rows] == [
-        "",
-        "",
-        *(baseline for baseline in BASELINES for _ in SHARED["seeds"]),
-    ]
+    assert [row["baseline"] for row in rows[::2]] == ["", *BASELINES]
     assert [row["against"] for row in rows[:4]] == ["nothing-sent", "nothing-sent", "", ""]
     better = [float(rows[2 + seed]["rmse"]) - float(rows[seed]["rmse"]) for seed in (0, 1)]
     low, gained, high = (float(rows[0][f"rmse_gain{end}"]) for end in ("_low", "", "_high"))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.datasets import InMemory, Synthetic
+from dprec.datasets import Synthetic
 from simulation import run
 
 RATINGS = Synthetic(users=30, items=20, ratings=400).load()
@@ -37,14 +37,6 @@ def test_a_scale_that_the_ratings_decided_is_said_to_be_unprotected(path: Path) 
     dataset, note = noted(dataset=path, overrides=overrides)
     assert dataset["scale_read_off"] == []
     assert note == "Scale: one of 1, 2, 3, 4, 5 (as given)."
-
-
-def test_a_frame_is_told_the_arguments_that_make_its_scale_public() -> None:
-    frame = RATINGS.to_pandas()
-    _, note = noted(dataset=frame)
-    assert note.endswith("Given, it is public: dataset=InMemory.of(..., low=1, high=5, step=1)")
-    for given in (InMemory.of(frame, low=1, high=5, step=1), RATINGS):
-        assert noted(dataset=given)[1] == "Scale: one of 1, 2, 3, 4, 5 (as given)."
 
 
 def test_a_public_data_set_has_no_such_note() -> None:
