@@ -204,15 +204,11 @@ def run_in(
     config = config.model_copy(update={"protocol": suited(config, train, side.catalogue)})
     evaluator = _evaluator(config, train, test, side)
     installer = Installer(session, config, side.catalogue, progress, ended, _attendance(config, train))
-    entropy = None
-    if config.simulation.seed != "run":
-        entropy = os.urandom(ENTROPY_BYTES) if directory is None else directory.entropy()
-    keys = partial(RunKeys.derive, config.seed, entropy=entropy)
+    keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
         judged = _judged(installer, evaluator, keys, directory)
-        outcome = judged.outcome
-        composed = outcome.accountant.get_epsilon(config.protocol.delta)
+        outcome, composed = judged.outcome, judged.outcome.accountant.get_epsilon(config.protocol.delta)
         traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
         grouped = evaluator.users_of_groups(outcome, judged.predictions, charged(traffic))
         attacks, game = config.attacks, Laboratory(installer, keys, evaluator, side.users, judged)
@@ -240,6 +236,13 @@ def run_in(
         messages=messages_of(config.protocol, train, outcome, config.seed, config.dataset.kind),
         users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
+
+
+def _entropy(config: RunConfig, directory: RunDirectory | None) -> bytes | None:
+    """Return what devices and server draw from, or None for the seed."""
+    if config.simulation.seed == "run":
+        return None
+    return os.urandom(ENTROPY_BYTES) if directory is None else directory.entropy()
 
 
 def _attendance(config: RunConfig, train: Ratings) -> Attendance | None:

@@ -83,11 +83,15 @@ def run(
     loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon", overrides))
     record = _record(loaded, output, resume, progress, track)
     if output is not None and page:
-        from simulation.pages import report
-
-        with interrupts_noted(lambda: _how_to_go_on(Path(output))):
-            report(Path(output), population, progress, png=png)
+        _draw(Path(output), population, progress, png)
     return RunResult(record)
+
+
+def _draw(directory: Path, population: float | None, progress: Progress, png: bool) -> None:
+    from simulation.pages import report
+
+    with interrupts_noted(lambda: _how_to_go_on(directory)):
+        report(directory, population, progress, png=png)
 
 
 def _record(
@@ -169,12 +173,9 @@ def compare(
     InputError, KeyboardInterrupt
         Before any cell runs, when the input or the directory cannot be used; with what is finished on disk.
     """
-    from simulation.analysis.populations import check_population
     from simulation.comparison.running import run_comparison
 
-    if output is None and resume:
-        raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
-    check_population(population)
+    _check_request(population, output, resume)
     comparison, page = _loaded_comparison(config, overrides, parts), page and output is not None
     with _directory_of_comparison(output) as (folder, held), _kept_when_interrupted(page):
         run_cells = partial(run_comparison, comparison, jobs=jobs, resume=resume, announce=announce)
@@ -249,6 +250,14 @@ def _directory_of_comparison(
         # An interrupt names the directory as the place to go on from, so that it stays.
         rmtree(folder, ignore_errors=True)
         raise
+
+
+def _check_request(population: float | None, output: str | Path | None, resume: bool) -> None:
+    from simulation.analysis.populations import check_population
+
+    if output is None and resume:
+        raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
+    check_population(population)
 
 
 def _loaded_comparison(
@@ -385,12 +394,8 @@ def tune(
 
     tuning = Tuning(trials, space, metric, seed)
     loaded = [load(config, overrides) for config in configs]
-
-    def note() -> str:
-        finished = f"{output} holds the trials that are finished; --resume -o {output} goes on"
-        return finished if (Path(output) / TUNING).exists() else ""
-
-    with interrupts_noted(note):
+    finished = f"{Path(output)} holds the trials that are finished; --resume -o {Path(output)} goes on"
+    with interrupts_noted(lambda: finished if (Path(output) / TUNING).exists() else ""):
         return tune_configurations(loaded, output, tuning, resume=resume, progress=progress)
 
 
