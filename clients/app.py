@@ -15,6 +15,7 @@ from clients.iterative import AddUp, reply_with_reports, reply_with_sums
 from clients.population import Brought, Partition, partition_id_of, partition_of
 from dprec import exchange
 from dprec.arrays import Bools
+from dprec.exchange import Refusal, RefusalCode
 from dprec.exchange.messages import UPDATE
 from dprec.exchange.setups import FederatedSetup
 
@@ -68,7 +69,7 @@ def client_app(root: str, brought: Mapping[str, Brought] | None = None) -> Clien
 def answering(app: AppT, partition_for: PartitionFor) -> AppT:
     """Register with an app how devices answer each kind of message."""
     _answer_queries(app, partition_for)
-    _receive(app, partition_for)
+    _deliver(app, partition_for)
     _take_part_in_rounds(app, partition_for)
     return app
 
@@ -84,7 +85,8 @@ def _answer_queries(app: Answering, partition_for: PartitionFor) -> None:
     def report(message: Message, context: Context) -> Message:
         """Send the perturbed profiles of the partition."""
         partition = partition_for(message, context)
-        asked = _asked(request_in(exchange.ReportRequest.of, message), partition) if message.content else None
+        bitmap = request_in(exchange.ReportRequest.of, message).asked if message.content else None
+        asked = _asked(bitmap, partition)
         reports = one_shot.reports(partition)
         return reply_with_reports(message, partition, reports, round_index=1, asked=asked)
 
@@ -92,63 +94,54 @@ def _answer_queries(app: Answering, partition_for: PartitionFor) -> None:
     def count(message: Message, context: Context) -> Message:
         """Send noisy counts of the ratings that the partition's reports left out."""
         partition, request = partition_for(message, context), request_in(exchange.CountRequest.of, message)
-        asked = _asked(request, partition)
+        asked = _asked(request.asked, partition)
         reports = one_shot.count_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=exchange.COUNT_ROUND, asked=asked)
 
     @app.query(exchange.action_of(exchange.REPLACE))
     def replace(message: Message, context: Context) -> Message:
         """Replace the source items of the partition's profiles and send the AlterEgos."""
-        partition, request = (
-            partition_for(message, context),
-            request_in(exchange.ReplacementRequest.of, message),
-        )
-        asked = _asked(request, partition)
+        partition = partition_for(message, context)
+        request = request_in(exchange.ReplacementRequest.of, message)
+        asked = _asked(request.asked, partition)
         reports = delivery.alter_ego_reports(partition, request, context)
         return reply_with_reports(message, partition, reports, round_index=request.round_index, asked=asked)
 
 
-def _receive(app: Answering, partition_for: PartitionFor) -> None:
-    @app.query(exchange.action_of(exchange.DELIVER))
-    def deliver(message: Message, context: Context) -> Message:
+def _deliver(app: Answering, partition_for: PartitionFor) -> None:
+    def receive_learned(partition: Partition, message: Message, context: Context) -> None:
         """Receive what was learned of the items, from which a device makes its own predictions."""
-        partition = partition_for(message, context)
         setup = partition.population.setup
         receivers = (receive for kind, receive in _RECEIVERS.items() if isinstance(setup, kind))
         receive = next(receivers, iterative.receive_factors)
         receive(partition, request_in(exchange.FinalFactors.of, message), context)
-        return Message(RecordDict(), reply_to=message)
 
-    @app.query(exchange.action_of(exchange.PERSONALIZE))
-    def personalize(message: Message, context: Context) -> Message:
-        """Receive what is known of the items, from which a device makes its own predictions."""
-        partition = partition_for(message, context)
+    def receive_table(partition: Partition, message: Message, context: Context) -> None:
         delivery.receive_table(partition, request_in(exchange.Personalization.of, message))
-        return Message(RecordDict(), reply_to=message)
 
-    @app.query(exchange.action_of(exchange.RECOMMEND))
-    def recommend(message: Message, context: Context) -> Message:
-        """Receive the best items, which the server predicts."""
-        partition = partition_for(message, context)
+    def receive_lists(partition: Partition, message: Message, context: Context) -> None:
         delivery.receive_lists(partition, request_in(exchange.Recommendations.of, message))
-        return Message(RecordDict(), reply_to=message)
+
+    def register(kind: str, receive: Callable[[Partition, Message, Context], None]) -> None:
+        @app.query(exchange.action_of(kind))
+        def received(message: Message, context: Context) -> Message:
+            receive(partition_for(message, context), message, context)
+            return Message(RecordDict(), reply_to=message)
+
+    register(exchange.DELIVER, receive_learned)
+    register(exchange.PERSONALIZE, receive_table)
+    register(exchange.RECOMMEND, receive_lists)
 
 
 def _take_part_in_rounds(app: Answering, partition_for: PartitionFor) -> None:
-    @app.train(exchange.action_of(exchange.TRAIN))
-    def train(message: Message, context: Context) -> Message:
-        """Report on the gradient of the item factors."""
-        return answer_with_sum(iterative.gradient_reports, message, partition_for(message, context), context)
+    def register(kind: str, contribute: Contribute) -> None:
+        @app.train(exchange.action_of(kind))
+        def answer(message: Message, context: Context) -> Message:
+            return answer_with_sum(contribute, message, partition_for(message, context), context)
 
-    @app.train(exchange.action_of(exchange.STATISTICS))
-    def statistics(message: Message, context: Context) -> Message:
-        """Contribute to a sum."""
-        return answer_with_sum(iterative.contributions, message, partition_for(message, context), context)
-
-    @app.train(exchange.action_of(UPDATE))
-    def update(message: Message, context: Context) -> Message:
-        """Send the updates of a model."""
-        return answer_with_sum(iterative.update_reports, message, partition_for(message, context), context)
+    register(exchange.TRAIN, iterative.gradient_reports)
+    register(exchange.STATISTICS, iterative.contributions)
+    register(UPDATE, iterative.update_reports)
 
     @app.train(exchange.action_of(exchange.SLOPES))
     def slopes(message: Message, context: Context) -> Message:
@@ -163,7 +156,7 @@ def answer_with_sum(
 ) -> Message:
     """Answer with reports of which the server needs the sum alone: with their sum, where a node adds up."""
     request = request_in(exchange.GradientRequest.of, message)
-    asked, round_index = _asked(request, partition), request.round_index
+    asked, round_index = _asked(request.asked, partition), request.round_index
     reports, add_up = contribute(partition, request, context)
     if not partition.population.adds_up:
         return reply_with_reports(message, partition, reports, round_index=round_index, asked=asked)
@@ -174,17 +167,11 @@ def request_in(read: Callable[[exchange.Record], RequestT], message: Message) ->
     """Read what a message asks for; raises Refusal when it is malformed."""
     record = message.content.get(exchange.REQUEST)
     if not isinstance(record, ConfigRecord):
-        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "a request without a record")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request without a record")
     with exchange.refusing_malformed():
         return read(record)
 
 
-def _asked(
-    request: exchange.ReportRequest
-    | exchange.CountRequest
-    | exchange.GradientRequest
-    | exchange.ReplacementRequest,
-    partition: Partition,
-) -> Bools:
+def _asked(bitmap: bytes | None, partition: Partition) -> Bools:
     with exchange.refusing_malformed():
-        return exchange.asked_users(request.asked, partition.size)
+        return exchange.asked_users(bitmap, partition.size)

@@ -5,12 +5,10 @@ it fails. A list may be any, and a table is checked on what is public of it; one
 Only once the reply has left is anything computed from the table and the user's clean ratings.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from flwr.app import Context
 
-from clients.iterative import ReceivedLearned
+from clients.iterative import profiles_of
 from clients.memory import Memory
 from clients.population import Partition, device_draws
 from dprec import exchange
@@ -32,62 +30,35 @@ from dprec.ratings import Ratings
 from dprec.wire import ItemListCodec, ItemTable
 
 
-def receive_lists(partition: Partition, delivery: exchange.Recommendations) -> "ReceivedLists":
-    """Return the lists of a partition's users; raises Refusal for malformed ones, or those of another."""
+def receive_lists(partition: Partition, delivery: exchange.Recommendations) -> None:
+    """Receive the lists of a partition's users; raises Refusal for malformed ones, or those of another."""
     if len(delivery.lists) != partition.size:
-        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "lists of another partition")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "lists of another partition")
     n_items = partition.population.n_items
     with exchange.refusing_malformed():
         items, ratings = ItemListCodec(n_items).decode(delivery.lists)
-    received = ReceivedLists(items, ratings, n_items)
-    partition.population.show(received)
-    return received
 
-
-@dataclass(frozen=True, eq=False)
-class ReceivedLists:
-    """Lists of items with predicted ratings; see `Received`."""
-
-    items: Ints
-    """`NO_ITEM` after the last item of a short list; shape (users, longest)."""
-    ratings: Floats
-    """Shape (users, longest)."""
-    n_items: int
-    """Items of the catalogue."""
-
-    def predictions(self, process: OrdinalProcess) -> Floats:
-        """Return the ratings in the lists, shape (users, items); NaN for items that are in none."""
-        predicted = np.full((len(self.items), self.n_items), np.nan)
-        rows, places = np.nonzero(self.items != NO_ITEM)
-        predicted[rows, self.items[rows, places]] = self.ratings[rows, places]
+    def predictions(process: OrdinalProcess) -> Floats:
+        """Return the ratings in the lists."""
+        predicted = np.full((len(items), n_items), np.nan)
+        rows, places = np.nonzero(items != NO_ITEM)
+        predicted[rows, items[rows, places]] = ratings[rows, places]
         return predicted
 
+    partition.population.show(predictions)
 
-def receive_table(partition: Partition, known: exchange.Personalization) -> ItemTable:
-    """Return the table, or raise Refusal."""
+
+def receive_table(partition: Partition, known: exchange.Personalization) -> None:
+    """Receive a table of items, from which each device predicts with its clean ratings, or raise Refusal."""
     population = partition.population
     if not population.installed(exchange.OneShotSetup).predicts:
-        raise exchange.Refusal(
-            exchange.RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing"
-        )
+        raise Refusal(RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing")
     levels, n_items = population.scale.levels, population.n_items
     with exchange.refusing_malformed():
         table = ItemTable.decode(known.table, n_levels=levels, n_items=n_items)
-    population.show(ReceivedTable(partition, table))
-    return table
 
-
-@dataclass(frozen=True, eq=False)
-class ReceivedTable:
-    """A table of items, from which each device predicts with its clean ratings; see `Received`."""
-
-    partition: Partition
-    table: ItemTable
-
-    def predictions(self, process: OrdinalProcess) -> Floats:
-        """Predict every item, shape (users, items)."""
-        partition, population = self.partition, self.partition.population
-        shape = partition.size, population.n_items
+    def predictions(process: OrdinalProcess) -> Floats:
+        shape = partition.size, n_items
         ratings = Ratings(
             offsets(partition.counts),
             partition.items,
@@ -97,16 +68,16 @@ class ReceivedTable:
             item_ids=np.arange(shape[1]),
         )
         users, items = np.indices(shape)
-        devices = Devices(process, self.table, ratings)
-        return devices.predict(users.ravel(), items.ravel()).reshape(shape)
+        return Devices(process, table, ratings).predict(users.ravel(), items.ravel()).reshape(shape)
+
+    population.show(predictions)
 
 
-def receive_list_model(partition: Partition, final: exchange.FinalFactors, context: Context) -> ListModel:
-    """Take what devices rank by; raises Refusal when it is malformed."""
+def receive_list_model(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
+    """Receive what devices rank by; raises Refusal when it is malformed."""
     with exchange.refusing_malformed():
         model = ListModel.decode(final.factors, partition.population.n_items)
-    partition.population.show(ReceivedLearned(partition, model))
-    return model
+    partition.population.show(lambda process: model.predictions(profiles_of(partition)))
 
 
 def alter_ego_reports(partition: Partition, request: ReplacementRequest, context: Context) -> Pieces:

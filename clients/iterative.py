@@ -15,7 +15,6 @@ aggregation.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
@@ -24,18 +23,18 @@ from numpy.typing import NDArray
 
 from clients.faults import ABSENT, DAMAGED, LATE, damaged
 from clients.memory import Memory
-from clients.population import Partition, Population, draws_of_rounds, lasting_words
+from clients.population import Partition, Population, draws_of_rounds, lasting_draws
 from dprec import exchange
 from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, offsets
 from dprec.completion import Profiles, products_of_rows
 from dprec.errors import SettingError
+from dprec.exchange import Refusal, RefusalCode
 from dprec.exchange.setups import FederatedSetup
-from dprec.federated import Parameters, UpdateCode, check_updates, code_of, of_holders
-from dprec.gradients import Aggregate, RoundDraws
-from dprec.lists.model import ListModel
+from dprec.federated import UpdateCode, check_updates, code_of, of_holders
+from dprec.gradients import Aggregate, FittedProfiles, RoundDraws
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import uniform_below, words
-from dprec.sums import Aggregation, DeviceHalf, Layout, PartOfContributions
+from dprec.sums import Aggregation, DeviceHalf, PartOfContributions
 from dprec.wire import Factors, decode_broadcast
 
 AddUp = Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
@@ -117,47 +116,39 @@ def gradient_reports(
     memory = Memory.of(population, setup.rounds, context)
     broadcast = _decoded(request.factors, setup, memory, population.n_items)
     memory.answer_once(request.round_index, broadcast.tobytes())
-    _hold(broadcast, setup, memory)
+    if setup.broadcast.delta:
+        memory.hold(broadcast)
     factors, gradient = broadcast.astype(np.float64), setup.gradient
     epsilon = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
 
     def encoded(part: Partition, *, lies: bool) -> Sequence[bytes]:
         profiles = profiles_of(part)
         user_factors = gradient.user_factors(profiles, factors, setup.ridge)
+        fitted = FittedProfiles(profiles, user_factors, factors)
         devices = draws_of_rounds(part, "gradient report").asked(broadcast.tobytes())
         draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
         if lies and population.targets:
-            return gradient.crafted(profiles, user_factors, factors, draws, np.array(population.targets))
-        return gradient.encode(profiles, user_factors, factors, epsilon, draws)
+            return gradient.crafted(fitted, draws, np.array(population.targets))
+        return gradient.encode(fitted, epsilon, draws)
 
     reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie)
     return reports, partial(setup.gradient.decode, shape=(population.n_items, setup.rank))
 
 
-def receive_factors(partition: Partition, final: exchange.FinalFactors, context: Context) -> Factors:
-    """Return the item factors of a message that asks for no report; raises Refusal for malformed ones."""
+def receive_factors(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
+    """Receive item factors, to which devices fit those of their users; raises Refusal for malformed ones."""
     population, setup = partition.population, partition.population.installed(exchange.IterativeSetup)
     memory = Memory.of(population, setup.rounds, context)
     factors = _decoded(final.factors, setup, memory, population.n_items)
-    _hold(factors, setup, memory)
-    population.show(ReceivedFactors(partition, factors.astype(np.float64), setup))
-    return factors
+    if setup.broadcast.delta:
+        memory.hold(factors)
+    item_factors = factors.astype(np.float64)
 
+    def predictions(process: OrdinalProcess) -> Floats:
+        own = setup.gradient.user_factors(profiles_of(partition), item_factors, setup.ridge)
+        return products_of_rows(own, item_factors)
 
-@dataclass(frozen=True, eq=False)
-class ReceivedFactors:
-    """Item factors, from which each device predicts with factors that it fits to its user; see `Received`."""
-
-    partition: Partition
-    item_factors: Floats
-    """Shape (items, rank)."""
-    setup: exchange.IterativeSetup
-
-    def predictions(self, process: OrdinalProcess) -> Floats:
-        """Predict every item, shape (users, items)."""
-        profiles = profiles_of(self.partition)
-        own = self.setup.gradient.user_factors(profiles, self.item_factors, self.setup.ridge)
-        return products_of_rows(own, self.item_factors)
+    population.show(predictions)
 
 
 def profiles_of(partition: Partition) -> Profiles:
@@ -172,12 +163,6 @@ def _decoded(broadcast: bytes, setup: exchange.IterativeSetup, memory: Memory, n
     shape = (n_items, setup.rank)
     with exchange.refusing_malformed():
         return decode_broadcast(broadcast, setup.broadcast, shape, memory.held(setup.broadcast, shape))
-
-
-def _hold(factors: Factors, setup: exchange.IterativeSetup, memory: Memory) -> None:
-    """Keep a broadcast if later ones may contain only what has changed."""
-    if setup.broadcast.delta:
-        memory.hold(factors)
 
 
 _NUMBERS_AT_ONCE = 1 << 22
@@ -224,28 +209,19 @@ def _checked(partition: Partition, round_index: int) -> Ints | None:
     return np.unique([first, further if further != first else (first + 1) % size])
 
 
-def receive_parameters(partition: Partition, final: exchange.FinalFactors, context: Context) -> Parameters:
-    """Return the parameters of a message that asks for no report; raises Refusal for malformed ones."""
+def receive_parameters(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
+    """Receive the parameters with which devices predict; raises Refusal for malformed ones."""
+    population = partition.population
     with exchange.refusing_malformed():
-        parameters = _code(partition.population).unpack(final.factors)
-    partition.population.show(ReceivedParameters(partition, parameters))
-    return parameters
+        parameters = _code(population).unpack(final.factors)
 
-
-@dataclass(frozen=True, eq=False)
-class ReceivedParameters:
-    """Parameters, with which each device predicts for its user."""
-
-    partition: Partition
-    parameters: Parameters
-
-    def predictions(self, process: OrdinalProcess) -> Floats:
-        """Predict every item, shape (users, items)."""
-        population = self.partition.population
+    def predictions(process: OrdinalProcess) -> Floats:
         model = population.installed(FederatedSetup).model
-        predict = model.predictor(self.parameters, profiles_of(self.partition))
-        users, items = np.indices((self.partition.size, population.n_items))
+        predict = model.predictor(parameters, profiles_of(partition))
+        users, items = np.indices((partition.size, population.n_items))
         return predict(users.ravel(), items.ravel()).reshape(users.shape)
+
+    population.show(predictions)
 
 
 @lru_cache(maxsize=4)
@@ -264,7 +240,7 @@ def contributions(
     aggregation, as one that runs alone is for sums with others.
     """
     population, setup = partition.population, partition.population.installed(exchange.SummedSetup)
-    half = _device_half(request.factors, partition)
+    half = device_half(request.factors, partition)
     Memory.of(population, len(setup.multipliers), context).answer_once(request.round_index, request.factors)
     aggregation, layout = among_all(partition), half.layout(request.round_index)
     multiplier = setup.multipliers[request.round_index - 1]
@@ -285,35 +261,15 @@ def contributions(
     return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
 
 
-def asked_for(partition: Partition, request: exchange.GradientRequest) -> tuple[Layout, float]:
-    """Return what is summed in a round that a device answers, and its noise."""
-    multipliers = partition.population.installed(exchange.SummedSetup).multipliers
-    layout = _device_half(request.factors, partition).layout(request.round_index)
-    return layout, multipliers[request.round_index - 1]
-
-
 def turns_of(partition: Partition) -> Uint64s:
     """Return the words from which it follows in which rounds the users of a partition report."""
-    return lasting_words(partition, "round of the only report")
+    return lasting_draws(partition, "round of the only report").per_user(0, 0)
 
 
-def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> DeviceHalf:
-    """Take what was learned from sums; raises Refusal when it is malformed."""
-    half = _device_half(final.factors, partition)
-    partition.population.show(ReceivedLearned(partition, half))
-    return half
-
-
-@dataclass(frozen=True, eq=False)
-class ReceivedLearned:
-    """What was learned, with which each device predicts for its user."""
-
-    partition: Partition
-    half: DeviceHalf | ListModel
-
-    def predictions(self, process: OrdinalProcess) -> Floats:
-        """Predict every item, shape (users, items)."""
-        return self.half.predictions(profiles_of(self.partition))
+def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
+    """Receive what was learned from sums; raises Refusal when it is malformed."""
+    half = device_half(final.factors, partition)
+    partition.population.show(lambda process: half.predictions(profiles_of(partition)))
 
 
 def among_all(partition: Partition) -> Aggregation:
@@ -322,10 +278,11 @@ def among_all(partition: Partition) -> Aggregation:
     try:
         return population.installed(exchange.SummedSetup).aggregation.among(population.devices)
     except SettingError as error:
-        raise exchange.Refusal(exchange.RefusalCode.NOT_SET_UP, str(error)) from None
+        raise Refusal(RefusalCode.NOT_SET_UP, str(error)) from None
 
 
-def _device_half(data: bytes, partition: Partition) -> DeviceHalf:
+def device_half(data: bytes, partition: Partition) -> DeviceHalf:
+    """Return what the devices of a partition make of a broadcast; raises Refusal when it is malformed."""
     population = partition.population
     method = population.installed(exchange.SummedSetup).method
     with exchange.refusing_malformed():

@@ -22,12 +22,6 @@ from dprec.wire import BroadcastOptions, Factors, decode_broadcast, encode_broad
 
 _HELD = "held-factors"
 
-_DELIVERED = "delivered-"
-"""How the names of records begin that say what was delivered to a device."""
-
-_MOST_RUNS = 64
-"""Runs of which a device remembers what was delivered: a server can begin any number."""
-
 
 @dataclass(frozen=True)
 class Memory:
@@ -53,22 +47,16 @@ class Memory:
         Raises Refusal when the budget was divided by fewer rounds, the round has been answered for another
         broadcast, or a later one has been answered.
         """
-        self._check_round(round_index)
-        last, known = self._last_answer()
-        digest = _digest(broadcast)
+        self.check_round(round_index)
+        last, known = self.last_answer()
+        digest = hashlib.sha256(broadcast).digest()
         if round_index < last or (round_index == last and digest != known):
             code = RefusalCode.ROUND_ANSWERED if round_index < last else RefusalCode.CHANGED_REQUEST
             raise Refusal(code, f"asked for round {round_index} again, after round {last} was answered")
         self.context.state[self._answers] = ConfigRecord({"round": round_index, "broadcast": digest})
 
-    def check_ahead(self, round_index: int) -> None:
-        """Raise Refusal unless a round is still to be answered; see `answer_once`."""
-        self._check_round(round_index)
-        last, _ = self._last_answer()
-        if round_index <= last:
-            raise Refusal(RefusalCode.ROUND_ANSWERED, f"round {round_index}, after {last} was answered")
-
-    def _check_round(self, round_index: int) -> None:
+    def check_round(self, round_index: int) -> None:
+        """Raise Refusal for a round that the budget was not divided by."""
         if not 1 <= round_index <= self.rounds:
             code = RefusalCode.TOO_MANY_ROUNDS if round_index > 0 else RefusalCode.MALFORMED_REQUEST
             raise Refusal(code, f"asked for round {round_index} of {self.rounds}")
@@ -89,15 +77,10 @@ class Memory:
         return self.resumed.factors if self.resumed is not None else None
 
     @property
-    def has_answered(self) -> bool:
-        """Whether any round was answered."""
-        return self._last_answer()[0] > 0
-
-    @property
     def _answers(self) -> str:
         return f"answered-{self.run}"
 
-    def _last_answer(self) -> tuple[int, object]:
+    def last_answer(self) -> tuple[int, object]:
         """Return the last round answered, 0 if there is none, and the digest of its broadcast."""
         record = self.context.state.get(self._answers)
         if isinstance(record, ConfigRecord):
@@ -105,27 +88,6 @@ class Memory:
             assert isinstance(last, int)
             return last, record["broadcast"]
         if self.resumed is not None:
-            return self.resumed.round_index, _digest(self.resumed.factors.tobytes())
+            factors = self.resumed.factors.tobytes()
+            return self.resumed.round_index, hashlib.sha256(factors).digest()
         return 0, b""
-
-
-def deliver_once(context: Context, run: str, kind: str, delivery: bytes) -> None:
-    """Record what is delivered to a device for its predictions, once for each run and type of message.
-
-    The same again is taken again, as after a reply that was lost. Raises Refusal when something else was
-    delivered before.
-    """
-    name, digest, state = f"{_DELIVERED}{run}", _digest(delivery), context.state
-    record = state.get(name)
-    known = record if isinstance(record, ConfigRecord) else ConfigRecord()
-    if known.get(kind, digest) != digest:
-        raise Refusal(RefusalCode.CHANGED_REQUEST, f"a second {kind} in the same run")
-    if kind in known:
-        return
-    for other in [each for each in state if each.startswith(_DELIVERED) and each != name][: 1 - _MOST_RUNS]:
-        del state[other]
-    state[name] = ConfigRecord({**known, kind: digest})
-
-
-def _digest(broadcast: bytes) -> bytes:
-    return hashlib.sha256(broadcast).digest()

@@ -1,18 +1,14 @@
 """The device's part of one-shot protocols and gradient perturbation: reports on its ratings, and answers.
 
-What a device guarantees against any server: its report is that of the mechanism and budget installed on it; a
-request for it says at most who is asked. What follows is answered for one question only. When asked again, a
-device repeats what it sent, since it draws the same noise whenever it computes an answer.
-
-The device's part of gradient perturbation: report each round, with noise, how its entries should move.
-
-What a device guarantees against any server: over a run it reveals no more about any of its signs than
-its budget allows. Budget, number of rounds and clamp are installed on it, and it answers each round once,
-for a single row of values (see `clients.memory`). Which items are rated is sent in the clear.
+What a device guarantees against any server: its reports are those of the mechanism, budget and number of
+rounds installed on it; a request says at most who is asked. What follows a report is answered for one
+question only, and a round for a single row of values (see `clients.memory`). When asked again, a device
+repeats what it sent, since it draws the same noise whenever it computes an answer. Gradient perturbation
+sends in the clear which items are rated.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -23,7 +19,8 @@ from clients.population import Partition, Population, device_draws, draws_of_rou
 from dprec import exchange
 from dprec.arrays import Bools, Floats, Ints, Pieces, blocks, offsets
 from dprec.channel import Channel
-from dprec.completion import Link, SignLikelihood, levels_of, link_of
+from dprec.completion import SignLikelihood, levels_of, link_of
+from dprec.exchange import Refusal, RefusalCode
 from dprec.reports import DrawsFor, FollowUp, Profiles, ReportFamily
 from dprec.wire import ReportCodec, SymbolRows
 
@@ -35,9 +32,11 @@ def reports(partition: Partition) -> Pieces:
     """Return the encoded report of every user of a partition, each by random words of the user's own."""
     family = installed_family(partition.population)
     return Pieces.joined(
-        (family.crafted if lies else family.encode)(*held(part))
+        (family.crafted if lies else family.encode)(
+            *held(replace(users, start=users.start + cells.start, stop=users.start + cells.stop))
+        )
         for users, lies in partition.parts_that_lie
-        for part in _parts(users, family)
+        for cells in blocks(family.work(users.counts), _CELLS_AT_ONCE)
     )
 
 
@@ -45,12 +44,6 @@ def held(partition: Partition) -> tuple[Profiles, DrawsFor]:
     """Return what the devices of a partition compute from: their profiles, and random words by purpose."""
     profiles = Profiles(partition.counts, partition.items, partition.levels, partition.numbers)
     return profiles, partial(device_draws, partition)
-
-
-def _parts(partition: Partition, family: ReportFamily) -> Iterator[Partition]:
-    """Divide a partition into parts that report about `_CELLS_AT_ONCE` cells each."""
-    for users in blocks(family.work(partition.counts), _CELLS_AT_ONCE):
-        yield Partition(partition.population, partition.start + users.start, partition.start + users.stop)
 
 
 def count_reports(partition: Partition, request: exchange.CountRequest, context: Context) -> Sequence[bytes]:
@@ -61,7 +54,7 @@ def count_reports(partition: Partition, request: exchange.CountRequest, context:
     """
     follow_up = installed_follow_up(partition.population)
     if not follow_up.accepts(request.groups):
-        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "malformed groups of items")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "malformed groups of items")
     Memory.of(partition.population, exchange.COUNT_ROUND, context).answer_once(
         exchange.COUNT_ROUND, request.groups
     )
@@ -80,24 +73,8 @@ def installed_follow_up(population: Population) -> FollowUp:
     population.installed(exchange.OneShotSetup)
     follow_up = installed_family(population).follow_up
     if follow_up is None:
-        raise exchange.Refusal(
-            exchange.RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it"
-        )
+        raise Refusal(RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it")
     return follow_up
-
-
-@dataclass(frozen=True, eq=False)
-class Installed:
-    """What is installed on the devices."""
-
-    link: Link
-    clamp: float
-    channel: Channel
-    """Of one gradient entry, at the budget of one round."""
-    first: ReportCodec
-    later: SymbolRows
-    """Code of a report that includes the rated items, and of one that need not."""
-    rounds: int
 
 
 def slope_reports(partition: Partition, request: exchange.SlopesRequest, context: Context) -> list[bytes]:
@@ -109,52 +86,43 @@ def slope_reports(partition: Partition, request: exchange.SlopesRequest, context
     before any round was answered: whether a row has the right length says how many items are rated, which the
     first report is to say, at its price.
     """
-    installed = installed_on(partition.population)
+    population = partition.population
+    setup = population.installed(exchange.GradientPerturbationSetup)
+    channel, first, rest = codes_of_slopes(population)
     rows, counts, round_index = request.rows, partition.counts, request.round_index
     if len(rows) != partition.size:
-        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "rows of another partition")
-    known, memory = Pieces.of(rows).sizes > 0, Memory.of(partition.population, installed.rounds, context)
-    if known.any() and not memory.has_answered:
-        raise exchange.Refusal(exchange.RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of another partition")
+    known, memory = Pieces.of(rows).sizes > 0, Memory.of(population, setup.rounds, context)
+    if known.any() and not memory.last_answer()[0]:
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
     entries = _entries(rows, known, counts)
     memory.answer_once(round_index, b"".join(len(row).to_bytes(8, "little") + row for row in rows))
-    likelihood = SignLikelihood.of_signs(installed.link, partition.values)
-    levels = levels_of(likelihood.value_and_slopes(entries)[1], installed.clamp)
+    likelihood = SignLikelihood.of_signs(link_of(setup.link, setup.sigma), partition.values)
+    levels = levels_of(likelihood.value_and_slopes(entries)[1], setup.clamp)
     draws = draws_of_rounds(partition, "slope report").given(offsets(counts), partition.items, entries)
     noise = draws.per_cell(counts, partition.items, round_index)
-    symbols = installed.channel.sample(levels, noise)
+    symbols = channel.sample(levels, noise)
     later = np.repeat(known, counts)
     whole = np.where(known, 0, counts)
-    with_items = installed.first.encode(offsets(whole), partition.items[~later], symbols[~later])
-    without = installed.later.encode(np.where(known, counts, 0), symbols[later])
+    with_items = first.encode(offsets(whole), partition.items[~later], symbols[~later])
+    without = rest.encode(np.where(known, counts, 0), symbols[later])
     return [short if row else long for row, short, long in zip(rows, without, with_items, strict=True)]
 
 
 def _entries(rows: list[bytes], known: Bools, counts: Ints) -> Floats:
     for row, count in zip(rows, counts.tolist(), strict=True):
         if row and len(row) != count * exchange.ROW_ENTRY.itemsize:
-            raise exchange.Refusal(
-                exchange.RefusalCode.MALFORMED_REQUEST, f"a row of {len(row)} bytes for {count} ratings"
-            )
+            raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a row of {len(row)} bytes for {count} ratings")
     entries = np.zeros(int(counts.sum()))
     entries[np.repeat(known, counts)] = np.frombuffer(b"".join(rows), dtype=exchange.ROW_ENTRY)
     if not np.isfinite(entries).all():
-        raise exchange.Refusal(
-            exchange.RefusalCode.MALFORMED_REQUEST, "a row with numbers that are not finite"
-        )
+        raise Refusal(RefusalCode.MALFORMED_REQUEST, "a row with numbers that are not finite")
     return entries
 
 
 @lru_cache(maxsize=4)
-def installed_on(population: Population) -> Installed:
-    """Return what is installed on the devices of a population."""
+def codes_of_slopes(population: Population) -> tuple[Channel, ReportCodec, SymbolRows]:
+    """Return the channel of slopes, and the codes of reports that include the rated items, or need not."""
     setup = population.installed(exchange.GradientPerturbationSetup)
     channel = setup.channel
-    return Installed(
-        link_of(setup.link, setup.sigma),
-        setup.clamp,
-        channel,
-        ReportCodec(channel, population.n_items),
-        SymbolRows(channel),
-        setup.rounds,
-    )
+    return channel, ReportCodec(channel, population.n_items), SymbolRows(channel)

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
 from flwr.app import Context, Message
@@ -27,7 +28,7 @@ from clients.faults import Attendance, FaultOptions, fates
 from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec import components
-from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s, Uint64s, offsets
+from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s, offsets
 from dprec.errors import InputError
 from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, drawn_as, from_json, to_json
 from dprec.exchange.setups import is_told_by_its_settings
@@ -36,12 +37,11 @@ from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import Factors
 
+Received = Callable[[OrdinalProcess], Floats]
+"""What the devices of a partition have received: it predicts every item, shape (users, items).
 
-class Received(Protocol):
-    """What the devices of a partition have received, from which they predict."""
-
-    def predictions(self, process: OrdinalProcess) -> Floats:
-        """Predict every item, shape (users, items); NaN for items that nothing is known of."""
+NaN for items that nothing is known of.
+"""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,7 @@ class Brought:
         """Return the setup that was brought; raises InputError without one, or without a class of it."""
         if self.setup is None:
             raise InputError(f"{where}, setup", "none", "a setup, unless the run's messages bring it")
-        setup: Setup = components.unpacked(self.setup, "setup")
-        return setup
+        return components.unpacked(self.setup, "setup")
 
 
 NOTHING = Brought()
@@ -94,8 +93,8 @@ class _Told(components.Options):
 
 SetupT = TypeVar("SetupT", bound=Setup)
 
-# The files of a run; the devices of an interrupted run have the last two as well.
-_POPULATION, _HELD, _FACTORS = "population.json", "held.json", "held.npy"
+# The files of a run; the devices of an interrupted run have the last as well.
+_POPULATION, _HELD = "population.json", "held.npz"
 
 _RUN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -111,10 +110,6 @@ class HeldFactors:
     round_index: int
     factors: Factors
     """The broadcast of that round; shape (items, rank)."""
-
-
-def _show_nobody(received: Received) -> None:
-    """Make no predictions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +144,7 @@ class Population:
     devices_of_sums: int | None = None
     """Number of devices that take part in a sum, if not one for each user: of a device that stands by itself.
     """
-    show: Callable[[Received], None] = _show_nobody
+    show: Callable[[Received], None] = lambda received: None
     """Called with what a device has received for its predictions. In a simulation, devices make none: it
     computes those that it evaluates.
     """
@@ -289,13 +284,6 @@ class _Description(components.Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _HeldRound(components.Options):
-    """What held.json holds, beside the factors in held.npy."""
-
-    round: int = components.option("The last round that the devices were asked in.", ge=1)
-
-
 def write_population(
     directory: Path,
     ratings: Ratings,
@@ -339,9 +327,8 @@ def write_population(
 def write_held_factors(directory: Path, held: HeldFactors) -> None:
     """Write what the devices of an interrupted run had received, before they start again."""
     file = BytesIO()
-    np.save(file, held.factors)
-    write_whole(directory / _FACTORS, file.getvalue())
-    write_whole(directory / _HELD, to_json(_HeldRound(round=held.round_index)).encode())
+    np.savez(file, round=held.round_index, factors=held.factors)
+    write_whole(directory / _HELD, file.getvalue())
 
 
 @lru_cache(maxsize=4)
@@ -360,6 +347,8 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
     if ratings.index.fingerprint != description.fingerprint:
         found = f"the population of another run ({ratings.index.fingerprint})"
         raise InputError(str(shards), found, f"the one that this run wrote ({description.fingerprint})")
+    bits = np.frombuffer(bytes.fromhex(description.absent), np.uint8)
+    absent = np.unpackbits(bits, count=ratings.n_users).astype(np.bool_) if bits.size else None
     return Population(
         ratings=ratings,
         users_per_node=description.users_per_node,
@@ -367,20 +356,13 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
         keys=description.keys,
         faults=description.faults,
         setup=description.setup or brought.unpacked_setup(str(path)),
-        absent=_absent(description.absent, ratings.n_users),
+        absent=absent,
         attendance=_attendance(description.attendance, ratings.n_users, str(path)),
         crafted=description.crafted,
         targets=description.targets,
         held=_held(folder),
         key=folder.name,
     )
-
-
-def _absent(bits: str, n_users: int) -> Bools | None:
-    """Return whose device never answers, as a population's folder says it."""
-    if not bits:
-        return None
-    return np.unpackbits(np.frombuffer(bytes.fromhex(bits), np.uint8), count=n_users).astype(np.bool_)
 
 
 def _attendance(rows: tuple[str, ...] | None, n_users: int, where: str) -> Attendance | None:
@@ -397,11 +379,11 @@ def _held(folder: Path) -> HeldFactors | None:
     path = folder / _HELD
     if not path.exists():
         return None
-    round_index = from_json(_HeldRound, path.read_text(encoding="utf-8"), str(path)).round
     try:
-        return HeldFactors(round_index, np.load(BytesIO(contents_of(folder / _FACTORS)), allow_pickle=False))
-    except (ValueError, EOFError) as error:
-        raise InputError(str(folder / _FACTORS), f"no array ({error})", "a file of dprec") from None
+        with np.load(BytesIO(contents_of(path)), allow_pickle=False) as held:
+            return HeldFactors(int(held["round"]), held["factors"])
+    except (ValueError, EOFError, KeyError, BadZipFile) as error:
+        raise InputError(str(path), f"no arrays ({error})", "a file of dprec") from None
 
 
 @contextmanager
@@ -445,11 +427,6 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
         installed = drawn_as(population.setup.of_one_device)
         return keys.draws(*users, partition.items, partition.values, purpose, installed)
     return keys.memoised(*users, partition.items, partition.rounded_values, purpose, memory)
-
-
-def lasting_words(partition: Partition, purpose: str) -> Uint64s:
-    """Return one word of each of a partition's users for one purpose, in all rounds of the run."""
-    return lasting_draws(partition, purpose).per_user(0, 0)
 
 
 def lasting_draws(partition: Partition, purpose: str) -> Draws:

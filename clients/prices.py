@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from clients.iterative import turns_of
-from clients.one_shot import held, installed_family, installed_follow_up, installed_on
+from clients.one_shot import codes_of_slopes, held, installed_family, installed_follow_up
 from clients.population import Partition
 from dprec import exchange
 from dprec.accounting import Loss
@@ -65,7 +65,7 @@ def _of_gradient(partition: Partition, record: exchange.Record, _: Collection[in
 
 def _of_slopes(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of slopes: each rating has one of its own."""
-    loss = installed_on(partition.population).channel.epsilon
+    loss = codes_of_slopes(partition.population)[0].epsilon
     paid = _of_rated(partition, loss), _of_many(loss, int(partition.counts[0]))
     most = Loss(loss, _of_many(loss, partition.population.n_items))
     return Price(exchange.SlopesRequest.of(record).round_index, Loss(*paid), most)
@@ -94,10 +94,8 @@ def _of_contribution(partition: Partition, record: exchange.Record, answered: Co
 
 def _of_replacement(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of replacements: each item outside the target domain has a draw of its own."""
-    request, setup = (
-        exchange.ReplacementRequest.of(record),
-        partition.population.installed(exchange.XMapSetup).replacement,
-    )
+    request = exchange.ReplacementRequest.of(record)
+    setup = partition.population.installed(exchange.XMapSetup).replacement
     replaced = int(((partition.items < request.start) | (partition.items >= request.stop)).sum())
     loss = math.inf if setup.epsilon is None else setup.epsilon
     sources = partition.population.n_items - (request.stop - request.start)

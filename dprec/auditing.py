@@ -115,7 +115,10 @@ def scores_of(one: Sent, other: Sent) -> Iterator[Scores]:
     if len(one.symbols) > 1:
         yield _sum_of_ratios(one.symbols, other.symbols)
     if one.features.shape[1]:
-        yield _classified(one.features, other.features)
+        learners = [learning(side.features)[:4000] for side in (one, other)]
+        labels = np.repeat([True, False], [len(side) for side in learners])
+        learned = LogisticRegression.fit(np.concatenate(learners), labels)
+        yield learned.scores(one.features), learned.scores(other.features)
 
 
 def _joined(one: Sequence[Ints], other: Sequence[Ints]) -> tuple[list[Ints], list[Ints]]:
@@ -137,13 +140,6 @@ def _sum_of_ratios(one: Sequence[Ints], other: Sequence[Ints]) -> Scores:
         for_one += ratio[a]
         for_other += ratio[b]
     return for_one, for_other
-
-
-def _classified(one: NDArray[np.float32], other: NDArray[np.float32]) -> Scores:
-    learners = [learning(side)[:4000] for side in (one, other)]
-    labels = np.repeat([True, False], [len(side) for side in learners])
-    learned = LogisticRegression.fit(np.concatenate(learners), labels)
-    return learned.scores(one), learned.scores(other)
 
 
 _THRESHOLDS = 2000
@@ -184,8 +180,17 @@ class Measurement:
     """
 
     def power(self, promised: float) -> float:
-        """Return the probability that a leak of twice the promise would be detected; see `power_of`."""
-        return power_of(self.curve, self.trials, promised, self.failure / 2, self.delta)
+        """Return the probability that a leak of twice the promise would be detected by its best event.
+
+        The leak is supposed to double the privacy loss of an event and of its complement. A detection is a
+        Clopper-Pearson bound on the loss above the promise.
+        """
+        failure = self.failure / 2
+        powers = [
+            detection(*doubled(one, other), self.trials, promised, failure, self.delta)
+            for one, other in self.curve.tolist()
+        ]
+        return max(powers, default=0.0)
 
 
 def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 0.0) -> Measurement:
@@ -211,7 +216,12 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 
     counts = [int((bounding(side) >= best[1]).sum()) for side in chosen]
     sizes = [bounding(side).size for side in chosen]
     bound = float(_log_ratio(counts[0], counts[1], sizes[0], sizes[1], failure / 2, delta))
-    return Measurement(pair, max(0.0, bound), min(sizes), failure, delta, _curve(chosen))
+    thresholds = _thinned(np.unique(np.concatenate([choosing(side) for side in chosen])), 16)
+    above = [side.size - np.searchsorted(np.sort(side), thresholds) for side in map(bounding, chosen)]
+    low = proportion_below(above[0], sizes[0], _ONE_DEVIATION)
+    high = proportion_above(above[1], sizes[1], _ONE_DEVIATION)
+    curve = np.stack([low, high], axis=1)
+    return Measurement(pair, max(0.0, bound), min(sizes), failure, delta, curve)
 
 
 def _promising(speaking: Floats, against: Floats, failure: float, delta: float) -> tuple[float, float]:
@@ -221,16 +231,6 @@ def _promising(speaking: Floats, against: Floats, failure: float, delta: float) 
     promises = _log_ratio(counts[0], counts[1], speaking.size, against.size, failure, delta)
     best = int(np.argmax(promises))
     return float(promises[best]), float(thresholds[best])
-
-
-def _curve(scores: Scores) -> Floats:
-    """Return bounds of the probabilities that the evidence is beyond each of some thresholds."""
-    thresholds = _thinned(np.unique(np.concatenate([choosing(side) for side in scores])), 16)
-    one, other = (np.sort(bounding(side)) for side in scores)
-    above = [side.size - np.searchsorted(side, thresholds) for side in (one, other)]
-    low = proportion_below(above[0], one.size, _ONE_DEVIATION)
-    high = proportion_above(above[1], other.size, _ONE_DEVIATION)
-    return np.stack([low, high], axis=1)
 
 
 def _thinned(values: Floats, most: int) -> Floats:
@@ -249,21 +249,6 @@ def _log_ratio(
 
 
 _REST = 1e-6
-
-
-def power_of(curve: Floats, trials: int, promised: float, failure: float, delta: float = 0.0) -> float:
-    """Return the probability that a leak of twice the promise would be detected by the best of some events.
-
-    The leak is supposed to double the privacy loss of an event and of its complement. A detection is a
-    Clopper-Pearson bound on the loss above the promise.
-
-    ``curve``, shape (events, 2): probabilities of events under the profile that they favour and under the
-    other.
-    """
-    powers = [
-        detection(*doubled(one, other), trials, promised, failure, delta) for one, other in curve.tolist()
-    ]
-    return max(powers, default=0.0)
 
 
 def doubled(one: float, other: float) -> tuple[float, float]:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dprec.arrays import AnyArray, Floats, Ints
-from dprec.channel import Channel
 from dprec.completion import Completed, Completion
 from dprec.datasets import HeldRatings, RatingColumns, ratings_from
 from dprec.errors import InputError
@@ -88,36 +87,27 @@ def fit(
     if not sender.report_family.of_single_ratings():
         accepted = "a mechanism that shows which items were rated and reports each rating alone"
         raise InputError("mechanism", sender.kind, accepted)
-    channel = sender.channel(held.scale, _budget(sender, epsilon))
+    if sender.private and epsilon is None:
+        raise InputError("epsilon", f"none, with mechanism {sender.kind}", "a number above 0")
+    if not sender.private and epsilon is not None:
+        found = f"{epsilon:g}, with mechanism {sender.kind}, which adds no noise"
+        raise InputError("epsilon", found, "an epsilon beside a private mechanism, or none")
+    channel = sender.channel(held.scale, math.inf if epsilon is None else epsilon)
     shape = (held.n_users, held.n_items)
     completion.check_scale(held.scale)
     completion.check(shape)
     symbols = channel.sample(held.levels, words(seed, "fit", 0, held.count)).astype(np.int64)
-    observations = _observed(held, channel, symbols, private=sender.private)
-    return Fitted(held, observations, completion.fit(observations, seed))
-
-
-def _budget(mechanism: Mechanism, epsilon: float | None) -> float:
-    if mechanism.private and epsilon is None:
-        raise InputError("epsilon", f"none, with mechanism {mechanism.kind}", "a number above 0")
-    if not mechanism.private and epsilon is not None:
-        found = f"{epsilon:g}, with mechanism {mechanism.kind}, which adds no noise"
-        raise InputError("epsilon", found, "an epsilon beside a private mechanism, or none")
-    return math.inf if epsilon is None else epsilon
-
-
-def _observed(ratings: Ratings, channel: Channel, symbols: Ints, *, private: bool) -> Observations:
-    """Return what a server makes of one symbol per rating."""
-    return Observations.of(
-        ratings.users,
-        ratings.items,
+    observations = Observations.of(
+        held.users,
+        held.items,
         channel.values[symbols],
-        (ratings.n_users, ratings.n_items),
-        ratings.scale,
-        noise_variance=float(channel.variance().mean()) if private else None,
+        shape,
+        held.scale,
+        noise_variance=float(channel.variance().mean()) if sender.private else None,
         likelihood=channel.probabilities[:, symbols].T,
         evidence=SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols)),
     )
+    return Fitted(held, observations, completion.fit(observations, seed))
 
 
 def _places(ids: ArrayLike, known: AnyArray, what: str) -> Ints:

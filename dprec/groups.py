@@ -156,16 +156,13 @@ def group_figures(columns: Mapping[str, Floats], members: Bools) -> dict[str, fl
     }
     differences = own["squared_errors_alone"] - own["squared_errors"]
     figures |= _worse(counts, differences, own["squared_differences"])
-    of_users = {name: _mean(own[name]) for name in MEANS}
-    figures |= {name: of_users[name] for name in MEANS if not name.endswith("_popularity")}
+    for name in MEANS:
+        known = own[name][~np.isnan(own[name])]
+        if not name.endswith("_popularity"):
+            figures[name] = float(known.mean()) if known.size else np.nan
     lift = popularity_lift(own["list_popularity"], own["own_popularity"])
     finite = {name: value if np.isfinite(value) else None for name, value in figures.items()}
     return {**finite, "popularity_lift": lift}
-
-
-def _mean(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else np.nan
 
 
 def _worse(counts: Floats, differences: Floats, squares: Floats) -> dict[str, float]:

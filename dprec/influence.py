@@ -10,9 +10,6 @@ import numpy as np
 from dprec.arrays import Floats, Ints
 from dprec.channel import Channel
 
-_ALIKE = 1e-6
-"""Difference of log likelihoods that rounding to integer weights may make."""
-
 
 def sides(channel: Channel) -> Floats:
     """Return the log likelihood ratio of the highest level against the lowest, shape (symbols,).
@@ -44,7 +41,8 @@ def loudest(channel: Channel) -> Ints:
     evidence, values = sides(channel), np.nan_to_num(channel.values)
     for row, side in ((_lowest(channel), -1.0), (-1, 1.0)):
         towards = side * evidence
-        best = towards >= towards.max() - _ALIKE
+        # Rounding to integer weights may make a small difference.
+        best = towards >= towards.max() - 1e-6
         chosen[row] = np.where(best, side * values, -np.inf).argmax()
     return chosen
 

@@ -409,7 +409,11 @@ def metric(reference: str, test: Ratings, predictions: Floats) -> float:
     function = imported_function(reference)
     try:
         identifiers = {"users": test.user_ids[test.users], "items": test.item_ids[test.items]}
-        wanted = {name: identifiers[name] for name in _parameters(function) if name in identifiers}
+        try:
+            parameters = list(inspect.signature(function).parameters)
+        except (TypeError, ValueError):  # of functions that are not written in Python
+            parameters = []
+        wanted = {name: identifiers[name] for name in parameters if name in identifiers}
         # Copies, since a user-defined function may sort in place.
         value = function(test.values.copy(), predictions.copy(), **wanted)
     except (InputError, RunError, MemoryError):
@@ -422,13 +426,6 @@ def metric(reference: str, test: Ratings, predictions: Floats) -> float:
         found = f"it returned {value}" if isinstance(value, Real) else f"it returned a {type(value).__name__}"
         raise InputError(reference, found, ACCEPTED)
     return float(value)
-
-
-def _parameters(function: Callable[..., Any]) -> list[str]:
-    try:
-        return list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # of functions that are not written in Python
-        return []
 
 
 CONFIDENCE = 0.95

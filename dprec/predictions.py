@@ -36,21 +36,15 @@ def checked_predictions(predictions: Any, shape: tuple[int, ...], component: str
 
 
 def checked(predict: PredictT, component: str) -> PredictT:
-    """Return a function that predicts cells, given users and items, and checks its predictions."""
+    """Return a function that predicts cells, or all items of users, and checks its predictions.
+
+    It is given users and items, or users and the number of items.
+    """
 
     @functools.wraps(predict)
-    def predicting(users: AnyInts, items: AnyInts) -> Floats:
-        return checked_predictions(predict(users, items), users.shape, component)
-
-    return predicting  # type: ignore[return-value]
-
-
-def checked_rows(predict_rows: PredictT, component: str) -> PredictT:
-    """Return a function that predicts all items of users, and checks its predictions."""
-
-    @functools.wraps(predict_rows)
-    def predicting(users: AnyInts, n_items: int) -> Floats:
-        return checked_predictions(predict_rows(users, n_items), (users.size, n_items), component)
+    def predicting(users: AnyInts, items: AnyInts | int) -> Floats:
+        shape = (users.size, items) if isinstance(items, int) else users.shape
+        return checked_predictions(predict(users, items), shape, component)
 
     return predicting  # type: ignore[return-value]
 
@@ -145,9 +139,6 @@ def cells_from_rows(predict_rows: PredictRows, n_items: int) -> Predict:
 _LAST = np.uint64((1 << 64) - 1)
 """Comes after every draw of 63 bits."""
 
-_TIES = 1 << 64
-"""Seed of the order of equal predictions, which is no seed of a sample."""
-
 
 def cells_of(ratings: Ratings, users: AnyInts) -> tuple[Ints, AnyInts]:
     """Return the rated cells of some users: each one's place among the users, and the item."""
@@ -186,7 +177,10 @@ def best_items(
         asked = users[start : start + step].astype(np.int64)
         wanted = candidates(asked)
         if predict_rows is None:
-            scores = _scores(predict, asked, wanted)
+            scores = np.full(wanted.shape, -np.inf)
+            for first in range(0, wanted.shape[1], _ITEMS):
+                rows, places = np.nonzero(wanted[:, first : first + _ITEMS])
+                scores[rows, places + first] = predict(asked[rows], places + first)
         else:
             scores = np.where(wanted, predict_rows(asked, n_items), -np.inf)
         best = _largest(scores, lists.shape[1])
@@ -196,22 +190,14 @@ def best_items(
     return lists
 
 
-def _scores(predict: Predict, users: Ints, wanted: Bools) -> Floats:
-    """Return the predictions of the wanted cells, -inf for the others, shape (users, items)."""
-    scores = np.full(wanted.shape, -np.inf)
-    for first in range(0, wanted.shape[1], _ITEMS):
-        rows, places = np.nonzero(wanted[:, first : first + _ITEMS])
-        scores[rows, places + first] = predict(users[rows], places + first)
-    return scores
-
-
 def words_of_ties(n_items: int) -> Uint64s:
     """Return words by which items of equal predictions are ordered, the same for all users, shape (items,).
 
     They are fixed and say nothing of the items, so no place in the catalogue is an advantage.
     """
     items = np.arange(n_items)
-    return public_words(_TIES, np.zeros_like(items), items)
+    # The seed is that of no sample.
+    return public_words(1 << 64, np.zeros_like(items), items)
 
 
 def _largest(scores: Floats, n: int) -> Ints:

@@ -14,5 +14,5 @@ def silent(stage: str, done: int, planned: int) -> None:
     """Ignore progress."""
 
 
-def unheard(sentence: str) -> None:
+def unheard(said: object) -> None:
     """Announce nothing."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,40 +96,11 @@ class RatingRows:
         times = None if self.times is None else self.times[kept]
         return RatingRows(*columns, self.source, self.first_line, self.unit, places=kept, times=times)
 
-    def placed(
-        self, user_ids: AnyArray | None, item_ids: AnyArray | None
-    ) -> tuple[tuple[AnyArray, Ints], tuple[AnyArray, Ints]]:
-        """Return the identifiers of users and of items, ascending, each with the place of every row in them.
-
-        Parameters
-        ----------
-        user_ids, item_ids : ndarray or None
-            The identifier spaces, ascending; None for the identifiers that occur in the rows.
-
-        Raises
-        ------
-        InputError
-            When identifiers cannot be sorted, or one is not in the given space.
-        """
-        return (
-            _placed(self.users, user_ids, f"{self.source}: user"),
-            _placed(self.items, item_ids, f"{self.source}: item"),
-        )
-
     def ordered(self, cells: Ints, duplicates: Duplicates) -> Ints:
         """Return the positions of the rows in the order of the cells that they rate, one row per cell.
 
-        Parameters
-        ----------
-        cells : ndarray of int64, shape (rows,)
-            Row-major position of each rating in the matrix.
-        duplicates : {"error", "last"}
-            What to do if a user rated an item twice: refuse, or keep the last row.
-
-        Raises
-        ------
-        InputError
-            When there is a duplicate and duplicates are refused.
+        ``cells``, shape (rows,): row-major positions in the matrix. Raises InputError for a user who rated an
+        item twice, unless ``duplicates`` keeps the last row.
         """
         order = _stable_order(cells)
         repeated = np.flatnonzero(np.diff(cells[order]) == 0)
@@ -146,6 +117,7 @@ class RatingRows:
 
 
 def _placed(identifiers: AnyArray, space: AnyArray | None, where: str) -> tuple[AnyArray, Ints]:
+    """Return a space of identifiers, by default of all that occur, ascending, and each row's place in it."""
     if space is None:
         try:
             return _distinct(identifiers)
@@ -175,17 +147,14 @@ def _distinct(identifiers: AnyArray) -> tuple[AnyArray, Ints]:
     """Return the different identifiers, ascending, and the place of each in them."""
     if identifiers.dtype == np.int64 and identifiers.size:
         least = identifiers.min()
-        if int(identifiers.max()) - int(least) < _FEW_GAPS * identifiers.size:
-            # Integers that are near each other need no sorting.
+        if int(identifiers.max()) - int(least) < 4 * identifiers.size:
+            # Integers that are near each other are counted rather than sorted.
             numbers = identifiers - least
             counts = np.bincount(numbers)
             return np.flatnonzero(counts) + least, (np.cumsum(counts > 0) - 1)[numbers]
     distinct, places = np.unique(identifiers, return_inverse=True)
     return distinct, places.astype(np.int64)
 
-
-_FEW_GAPS = 4
-"""Integers in the span of some, for each of these, up to which they are counted rather than sorted."""
 
 MAX_LEVELS = 255
 """Levels are stored in one byte, and 0 means "not rated"."""
@@ -325,7 +294,8 @@ class Ratings:
         if off_scale.size:
             row = int(off_scale[0])
             raise rows.error(row, f"rating {rows.values[row]:g}", scale.describe())
-        (user_ids, user_of), (item_ids, item_of) = rows.placed(user_ids, item_ids)
+        user_ids, user_of = _placed(rows.users, user_ids, f"{rows.source}: user")
+        item_ids, item_of = _placed(rows.items, item_ids, f"{rows.source}: item")
         order = rows.ordered(user_of * item_ids.size + item_of, duplicates)
         values = rows.values[order]
         return cls(
@@ -373,43 +343,6 @@ class Ratings:
         """
         rows = RatingRows.of(users, items, values, source)
         return cls.from_rows(rows, scale, duplicates=duplicates, user_ids=user_ids, item_ids=item_ids)
-
-    @classmethod
-    def from_sparse(cls, matrix: sp.sparray | sp.spmatrix, scale: RatingScale) -> Ratings:
-        """Build from a users x items matrix whose stored entries are the ratings."""
-        import scipy.sparse as sp
-
-        cells = sp.coo_array(matrix)
-        shape: tuple[int, int] = cells.shape
-        rows, columns = cells.coords
-        return cls.from_triples(
-            rows, columns, cells.data, scale, user_ids=np.arange(shape[0]), item_ids=np.arange(shape[1])
-        )
-
-    @classmethod
-    def from_pandas(
-        cls,
-        frame: pd.DataFrame,
-        scale: RatingScale,
-        *,
-        user: str = "user",
-        item: str = "item",
-        rating: str = "rating",
-        duplicates: Duplicates = "error",
-    ) -> Ratings:
-        """Build from a data frame with one row per rating.
-
-        Raises InputError when a column is missing, and as `from_triples`.
-        """
-        for column in (user, item, rating):
-            if column not in frame.columns:
-                raise InputError("data frame", f"no column {column!r}", ", ".join(map(str, frame.columns)))
-            missing = np.flatnonzero(frame[column].isna())
-            if missing.size:
-                where = f"data frame, line {missing[0] + 1}"
-                raise InputError(where, f"nothing in {column!r}", "a value in every row")
-        users, items, values = (frame[column].to_numpy() for column in (user, item, rating))
-        return cls.from_triples(users, items, values, scale, duplicates=duplicates, source="data frame")
 
     @classmethod
     def from_pairs(
@@ -540,28 +473,18 @@ class Ratings:
         """Return the profiles of some users, who may be repeated, under the given identifiers."""
         counts = self.counts[users]
         cells = segments(self.indptr[users], counts)
-        return replace(
-            self,
-            indptr=offsets(counts),
-            items=self.items[cells],
-            levels=self.levels[cells],
-            user_ids=user_ids,
-            exact=None if self.exact is None else self.exact[cells],
-            times=None if self.times is None else self.times[cells],
-        )
+        return replace(self, indptr=offsets(counts), user_ids=user_ids, **self._of_cells(cells))
 
     def select(self, keep: Bools) -> Self:
         """Return the ratings where ``keep`` is true, in the same identifier spaces."""
         counts, filled = np.zeros(self.n_users, dtype=np.int64), np.flatnonzero(self.counts)
         counts[filled] = np.add.reduceat(keep, self.indptr[filled], dtype=np.int64) if filled.size else 0
-        return replace(
-            self,
-            indptr=offsets(counts),
-            items=self.items[keep],
-            levels=self.levels[keep],
-            exact=None if self.exact is None else self.exact[keep],
-            times=None if self.times is None else self.times[keep],
-        )
+        return replace(self, indptr=offsets(counts), **self._of_cells(keep))
+
+    def _of_cells(self, cells: Bools | Ints) -> dict[str, Any]:
+        """Return what is known of some cells, by the names of its columns."""
+        columns = {name: getattr(self, name) for name in ("items", "levels", "exact", "times")}
+        return {name: None if column is None else column[cells] for name, column in columns.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,25 +11,19 @@ from dprec.channel import Channel
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec, SymbolRows
 
-Decoder = Callable[[int, Sequence[bytes]], Ints]
-"""From a round, counted from 0, and its reports to the symbols of all items, or the counts of all groups."""
-
 Losses = Callable[[int], Iterable[tuple[str, float]]]
 """From the number of entries in which profiles differ to what is compared, in words, and the exact loss."""
-
-
-def _none_known(entries: int) -> Iterable[tuple[str, float]]:
-    return ()
 
 
 @dataclass(frozen=True, eq=False)
 class SentSymbols:
     """The symbols that devices send about items."""
 
-    decode: Decoder
+    decode: Callable[[int, Sequence[bytes]], Ints]
+    """From a round, from 0, and its reports to the symbols of all items, or the counts of all groups."""
     channel: Callable[[int], Channel] | None = None
     """From the number of entries of a profile to the matrix that is applied to each; None without one."""
-    exact_losses: Losses = _none_known
+    exact_losses: Losses = lambda entries: ()
     """By default none are known."""
     fewest_items: int = 1
     """Of a catalogue about which devices report as they do about a larger one."""
@@ -63,31 +57,19 @@ def symbols_of_slopes(channel: Channel, rounds: int, people: Ratings) -> SentSym
     first, later = ReportCodec(channel, people.n_items), SymbolRows(channel)
 
     def decode(number: int, reports: Sequence[bytes]) -> Ints:
-        return _by_item(first, reports) if number == 0 else _in_order(later, reports, people)
+        """Return one more than the symbol of every item; 0 if there is none."""
+        symbols = np.zeros((len(reports), people.n_items), dtype=np.int64)
+        if number == 0:
+            decoded = first.decode(reports)
+            symbols[rows_of(np.diff(decoded.indptr)), decoded.items] = decoded.symbols.astype(np.int64) + 1
+        else:
+            valid, read = later.decode(reports, people.counts)
+            rated = np.repeat(valid, people.counts)
+            symbols[people.users[rated], people.items[rated]] = read.astype(np.int64) + 1
+        return symbols
 
     def exact_losses(entries: int) -> Iterator[tuple[str, float]]:
-        yield _of_matrix(channel, entries, entries, rounds)
+        text = "all pairs of levels, from the matrix" + (f", {entries} entries" if entries > 1 else "")
+        yield text, worst_pair(channel.weights)[0] * entries * rounds
 
     return SentSymbols(decode, lambda entries: channel, exact_losses)
-
-
-def _of_matrix(channel: Channel, entries: int, answers: int, rounds: int = 1) -> tuple[str, float]:
-    """Return the loss of so many answers about the entries of a profile in each round."""
-    text = "all pairs of levels, from the matrix" + (f", {entries} entries" if entries > 1 else "")
-    return text, worst_pair(channel.weights)[0] * answers * rounds
-
-
-def _by_item(codec: ReportCodec, reports: Sequence[bytes]) -> Ints:
-    """Return one more than the symbol of every item; 0 if there is none."""
-    decoded = codec.decode(reports)
-    symbols = np.zeros((len(reports), codec.n_items), dtype=np.int64)
-    symbols[rows_of(np.diff(decoded.indptr)), decoded.items] = decoded.symbols.astype(np.int64) + 1
-    return symbols
-
-
-def _in_order(codec: SymbolRows, reports: Sequence[bytes], people: Ratings) -> Ints:
-    valid, read = codec.decode(reports, people.counts)
-    symbols = np.zeros((len(reports), people.n_items), dtype=np.int64)
-    rated = np.repeat(valid, people.counts)
-    symbols[people.users[rated], people.items[rated]] = read.astype(np.int64) + 1
-    return symbols

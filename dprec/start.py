@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -38,16 +38,14 @@ def check_packages(packages: Sequence[str] = PACKAGES) -> None:
     for name in packages:
         for spec in (find_spec(name), PathFinder.find_spec(name, [os.path.curdir])):
             # A folder without an __init__.py hides nothing.
-            if spec is not None and spec.origin is not None and not _is_ours(spec):
+            if spec is None or spec.origin is None:
+                continue
+            if Path(spec.origin).resolve() != _HOME / spec.name / "__init__.py":
                 raise InputError(
                     str(Path(spec.origin).absolute()),
                     f"hides the package {name!r} of {_HOME}",
                     "another name, or another directory to start in",
                 )
-
-
-def _is_ours(spec: ModuleSpec) -> bool:
-    return Path(str(spec.origin)).resolve() == _HOME / spec.name / "__init__.py"
 
 
 def interrupt_once(number: int, frame: FrameType | None) -> NoReturn:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dprec.datasets import Dataset, Synthetic
+from dprec.datasets import Synthetic
 from dprec.splits import Holdout
 from simulation.analysis.drawing import Drawing, drawing_of
 from simulation.configuration.loading import load
@@ -16,29 +16,22 @@ from simulation.execution import load_ratings, run_prepared
 from simulation.pages.page import render_template
 from simulation.storage.run_files import RunFiles
 
-_USERS = 200
-"""People of a demonstration."""
-
 
 def drawn(config: RunConfig) -> Drawing | None:
     """Return what one of a few made-up people sends and is sent; None if nothing.
 
     Synthetic data keep their catalogue and their mean number of ratings; others have those of MovieLens 100K.
     """
-    alone = SimulationOptions(backend="local", workers=1)
-    small = {"dataset": _few(Synthetic()), "split": Holdout(), "evaluation": EvaluationOptions()}
-    if config.dataset.kind in ("synthetic", "synthetic-domains"):
-        small = {"dataset": _few(config.dataset)}
-    config = config.model_copy(update={**small, "simulation": alone})
+    small: dict[str, Any] = {"simulation": SimulationOptions(backend="local", workers=1)}
+    dataset: Any = config.dataset
+    if dataset.kind not in ("synthetic", "synthetic-domains"):
+        dataset = Synthetic()
+        small |= {"split": Holdout(), "evaluation": EvaluationOptions()}
+    users = min(dataset.users, 200)
+    small["dataset"] = replace(dataset, users=users, ratings=dataset.ratings * users // dataset.users)
+    config = config.model_copy(update=small)
     train, test = load_ratings(config)
     return drawing_of(RunFiles.of(run_prepared(config, train, test, None)))
-
-
-def _few(dataset: Any) -> Dataset:
-    """Return synthetic data of few people that otherwise are like others."""
-    users = min(dataset.users, _USERS)
-    made: Dataset = replace(dataset, users=users, ratings=dataset.ratings * users // dataset.users)
-    return made
 
 
 def drawing_svg(drawing: Drawing) -> str:

@@ -31,6 +31,11 @@ from simulation.protocols import Outcome
 from simulation.protocols.baselines import NothingSentProtocol
 
 
+def unmeasured(predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
+    """Measure nothing; a `Metric` of a task."""
+    return {}
+
+
 @dataclass(frozen=True, eq=False)
 class Judged:
     """What came of a run, and how good its predictions are."""
@@ -86,8 +91,6 @@ def check_groups(options: EvaluationOptions, train: Ratings, test: Ratings, user
 _LISTED = 10
 """Length of the lists whose popularity and coverage is told by group."""
 
-_LOSS = "epsilon_per_rating"
-
 
 @dataclass(frozen=True, eq=False)
 class GroupedUsers:
@@ -104,15 +107,15 @@ class GroupedUsers:
         """Return the figures of every group, by what divides them; the keys of summary.json."""
         return {
             name: [
-                {"group": group, **group_figures(self.columns, members), "coverage": self._coverage(members)}
+                {
+                    "group": group,
+                    **group_figures(self.columns, members),
+                    "coverage": np.unique((own := self.lists[members])[own >= 0]).size / self.n_items,
+                }
                 for group, members in each.masks()
             ]
             for name, each in self.groupings.items()
         }
-
-    def _coverage(self, members: NDArray[np.bool_]) -> float:
-        lists = self.lists[members]
-        return np.unique(lists[lists >= 0]).size / self.n_items
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,23 +160,31 @@ class Evaluator:
         ``predict``: what made them, and predicts other items if these are ranked too.
         ``hidden``: from arrays of users and items to the learned entries of the hidden matrix.
         ``scores``: what lists are ranked by, if not by predictions.
-        Lists of implicit data are judged over the whole catalogue; see `dprec.metrics.accuracy_of_lists`.
         """
-        if self.test.scale.implicit:
-            return self.accuracy_of_lists(self.lists(predict))
-        if not is_binary(self.test.scale):
-            return self._accuracy_of_ratings(predictions, predict, scores)
-        error = None
-        if self.truth is not None and hidden is not None:
-            error = relative_error(hidden, self.truth)
+        held, test, options, truth = self.held, self.test, self.options, self.truth
+        if is_binary(test.scale):
+            known = None if hidden is None or truth is None else relative_error(hidden, truth)
+            return {"sign_accuracy": metrics.sign_accuracy(predictions, test.values), "relative_error": known}
+        if options.candidates == "test":
+            ranked = predictions if scores is None else scores(test.users, test.items)
+            ranking = metrics.ranking_accuracy(ranked, test, held, options.top_k, options.relevant_from)
+        else:
+            tested = np.flatnonzero(test.counts)
+            lists = recommended(scores or predict, held, tested, options.top_k, self._targets)
+            ranking = metrics.recommendation_accuracy(lists, tested, test, held, options.relevant_from)
         return {
-            "sign_accuracy": metrics.sign_accuracy(predictions, self.test.values),
-            "relative_error": error,
+            "rmse": metrics.root_mean_squared_error(predictions, test.values),
+            "mae": metrics.mean_absolute_error(predictions, test.values),
+            "precision_at_k": ranking.precision,
+            "recall_at_k": ranking.recall,
+            "f_score_at_k": ranking.f_score,
+            "k": options.top_k,
+            "whole_lists": float((self._candidates() <= options.top_k).mean()),
         }
 
     def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
-        """Return the accuracy of a predictor; see `accuracy`."""
-        return self.accuracy(self.predictions(predict), predict, hidden)
+        """Return the accuracy of a predictor; see `judged`."""
+        return self.judged(predict, hidden=hidden)[2]
 
     def judged(
         self,
@@ -185,14 +196,16 @@ class Evaluator:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, dict[str, float | None]]:
         """Return predictions of the test ratings, their ranks if lists are judged, and their accuracy.
 
+        Lists of implicit data are judged over the whole catalogue; see `dprec.metrics.accuracy_of_lists`.
         ``hidden``, ``scores``: see `accuracy`.
         """
         predictions = self.predictions(predict)
         if not self.test.scale.implicit:
             return predictions, None, self.accuracy(predictions, predict, hidden, scores)
         lists = self.lists(predict, predict_rows, progress)
-        ranks = lists.ranks(np.flatnonzero(self.test.counts), self.test)
-        return predictions, ranks, self.accuracy_of_lists(lists)
+        users = np.flatnonzero(self.test.counts)
+        figures = metrics.accuracy_of_lists(lists, users, self.test, self.train)
+        return predictions, lists.ranks(users, self.test), {"rmse": None, "mae": None, **figures}
 
     def lists(
         self, predict: Predict, predict_rows: PredictRows | None = None, progress: Progress = silent
@@ -209,12 +222,6 @@ class Evaluator:
             progress=progress,
         )
         return metrics.RankedHits.of(lists, users, self.test)
-
-    def accuracy_of_lists(self, ranked: metrics.RankedHits) -> dict[str, float | None]:
-        """Return the accuracy of lists as from `lists`; metrics of ratings do not apply."""
-        users = np.flatnonzero(self.test.counts)
-        figures = metrics.accuracy_of_lists(ranked, users, self.test, self.train)
-        return {"rmse": None, "mae": None, **figures}
 
     def nothing_sent(self) -> float | None:
         """Return the main metric of devices that predict alone, as the preset nothing-sent; none of lists."""
@@ -272,9 +279,10 @@ class Evaluator:
             judged = error_sums(test.users, test.values, predictions, self.alone)
         losses = {name: own[users].astype(np.float64) for name, own in of_train.items()}
         popular = {"list_popularity": of_lists, "own_popularity": own}
+        groupings = self.groupings(of_train["epsilon_per_rating"])
         return GroupedUsers(
             {**columns, **judged, **popular, **losses},
-            {name: each.of_users(users) for name, each in self.groupings(of_train[_LOSS]).items()},
+            {name: each.of_users(users) for name, each in groupings.items()},
             lists.lists[:, :_LISTED],
             self.train.n_items,
         )
@@ -295,16 +303,6 @@ class Evaluator:
                 measured.setdefault(key, {})[metrics.name_of(reference)] = value
         return measured
 
-    @property
-    def asked_ranking(self) -> RankingOptions | None:
-        """Which lists are ranked beside the main ones: of implicit data, those of another `top_k` as well."""
-        asked, length = self.options.ranking, self.options.top_k
-        if not self.train.scale.implicit or length == EvaluationOptions.top_k:
-            return asked
-        if asked is None:
-            return RankingOptions(cutoffs=(length,))
-        return replace(asked, cutoffs=tuple(dict.fromkeys((*asked.cutoffs, length))))
-
     def ranking(
         self, predict: Predict, predict_rows: PredictRows | None, progress: Progress = silent
     ) -> dict[str, Any]:
@@ -315,7 +313,11 @@ class Evaluator:
         ``predict``, ``predict_rows``: predictions are ranked as they are, not clipped to the scale: clipping
         would only make ties.
         """
-        options, held = self.asked_ranking, self.held
+        options, length, held = self.options.ranking, self.options.top_k, self.held
+        if self.train.scale.implicit and length != EvaluationOptions.top_k:
+            # Lists of another length than the main ones are ranked as well.
+            asked = () if options is None else options.cutoffs
+            options = replace(options or RankingOptions(), cutoffs=tuple(dict.fromkeys((*asked, length))))
         if options is None:
             return {}
         binary = is_binary(held.scale)
@@ -339,22 +341,6 @@ class Evaluator:
             return {"ranking": measured}
         return {"sampled_ranking": {**measured, "negatives": options.negatives, "seed": options.seed}}
 
-    def _accuracy_of_ratings(
-        self, predictions: NDArray[np.float64], predict: Predict, scores: Predict | None
-    ) -> dict[str, float | None]:
-        ranking = self._ranking(
-            predictions if scores is None else scores(self.test.users, self.test.items), scores or predict
-        )
-        return {
-            "rmse": metrics.root_mean_squared_error(predictions, self.test.values),
-            "mae": metrics.mean_absolute_error(predictions, self.test.values),
-            "precision_at_k": ranking.precision,
-            "recall_at_k": ranking.recall,
-            "f_score_at_k": ranking.f_score,
-            "k": self.options.top_k,
-            "whole_lists": float((self._candidates() <= self.options.top_k).mean()),
-        }
-
     def _candidates(self) -> NDArray[np.int64]:
         """Return how many items are ranked for each of the tested users."""
         held, tested = self.held, self.test.counts > 0
@@ -369,15 +355,6 @@ class Evaluator:
     def _targets(self) -> NDArray[np.bool_] | None:
         """The items that may be recommended, where not all may be; shape (items,)."""
         return self.train.in_target if isinstance(self.train, CrossDomainRatings) else None
-
-    def _ranking(self, predictions: NDArray[np.float64], predict: Predict) -> metrics.RankingAccuracy:
-        """Return the accuracy of the lists that users are recommended."""
-        held, test, options = self.held, self.test, self.options
-        if options.candidates == "test":
-            return metrics.ranking_accuracy(predictions, test, held, options.top_k, options.relevant_from)
-        tested = np.flatnonzero(test.counts)
-        lists = recommended(predict, held, tested, options.top_k, self._targets)
-        return metrics.recommendation_accuracy(lists, tested, test, held, options.relevant_from)
 
 
 def relative_error(hidden: Predict, truth: NDArray[np.float64]) -> float:

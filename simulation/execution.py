@@ -20,7 +20,7 @@ from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import naming
 from dprec.datasets import Dataset, copied, selected
 from dprec.errors import InputError, SettingError, within
-from dprec.progress import Progress, silent
+from dprec.progress import Progress, silent, unheard
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
@@ -37,10 +37,9 @@ from simulation.evaluation import (
     check_relevance,
     check_user_defined_metrics,
 )
-from simulation.protocols import Protocol, Task
+from simulation.protocols import Protocol
 from simulation.protocols.base import check_suits
 from simulation.scheduled import KeysOf, check_kind, check_schedule, over_time
-from simulation.storage.attacked import AttackSummary
 from simulation.storage.exchanges import attendance_in
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
@@ -57,10 +56,6 @@ from strategies.participation import RoundRecord
 
 RoundEnded = Callable[[RoundRecord], None]
 """Called with the record of a round."""
-
-
-def _unheard(record: RoundRecord) -> None:
-    """Ignore a round."""
 
 
 def prepared_ratings(
@@ -164,7 +159,7 @@ def run_prepared(
     side: SideData | None = None,
     progress: Progress = silent,
     started: float | None = None,
-    ended: RoundEnded = _unheard,
+    ended: RoundEnded = unheard,
 ) -> RunRecord:
     """Run a configuration in its own session, on ratings that are already loaded.
 
@@ -201,7 +196,7 @@ def run_in(
     side: SideData | None = None,
     progress: Progress = silent,
     started: float | None = None,
-    ended: RoundEnded = _unheard,
+    ended: RoundEnded = unheard,
 ) -> RunRecord:
     """Run a configuration, with its users' epsilons, in an open session; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
@@ -209,7 +204,10 @@ def run_in(
     config = config.model_copy(update={"protocol": suited(config, train, side.catalogue)})
     evaluator = _evaluator(config, train, test, side)
     installer = Installer(session, config, side.catalogue, progress, ended, _attendance(config, train))
-    keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
+    entropy = None
+    if config.simulation.seed != "run":
+        entropy = os.urandom(ENTROPY_BYTES) if directory is None else directory.entropy()
+    keys = partial(RunKeys.derive, config.seed, entropy=entropy)
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
         judged = _judged(installer, evaluator, keys, directory)
@@ -217,7 +215,8 @@ def run_in(
         composed = outcome.accountant.get_epsilon(config.protocol.delta)
         traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
         grouped = evaluator.users_of_groups(outcome, judged.predictions, charged(traffic))
-        reached = _attacked(Laboratory(installer, keys, evaluator, side.users, judged))
+        attacks, game = config.attacks, Laboratory(installer, keys, evaluator, side.users, judged)
+        reached = {"attacks": perform(attacks, game, progress)} if attacks else {}
     return RunRecord(
         config=config,
         summary=summarise(
@@ -254,12 +253,6 @@ def _attendance(config: RunConfig, train: Ratings) -> Attendance | None:
     return attendance_in(Path(deployed), [str(user) for user in train.user_ids.tolist()])
 
 
-def _attacked(game: Laboratory) -> dict[str, AttackSummary]:
-    """Perform the attacks on a run, and return what is added to its summary: nothing without any."""
-    config, progress = game.installer.config, game.installer.progress
-    return {"attacks": perform(config.attacks, game, progress)} if config.attacks else {}
-
-
 def _evaluator(config: RunConfig, train: Ratings, test: Ratings, side: SideData) -> Evaluator:
     """Return what evaluates a run: where users choose their own epsilons, by these as well."""
     options, privacy = config.evaluation, config.protocol.privacy
@@ -288,48 +281,28 @@ def _judged(
     installer: Installer, evaluator: Evaluator, keys: KeysOf, directory: RunDirectory | None
 ) -> Judged:
     """Run the protocol, once or as a schedule says, and judge its predictions."""
-    schedule = installer.config.schedule
-    if schedule is None:
-        judged = _judged_once(installer, evaluator, keys, directory)
+    config = installer.config
+    if config.schedule is not None:
+        judged = over_time(config.schedule, installer, evaluator, keys)
     else:
-        judged = over_time(schedule, installer, evaluator, keys)
+        train, protocol = evaluator.train, config.protocol
+        task = installer.task(
+            train,
+            evaluator.held,
+            evaluator,
+            keys(protocol.identity),
+            held=protocol.held_ratings(train, config.seed),
+            setup=protocol.setup(),
+            checkpoints=None if directory is None else directory.checkpoints(config, train, evaluator.test),
+        )
+        outcome = run_protocol(installer.session, protocol, task)
+        predictions, ranks, measured = evaluator.judged(
+            outcome.predict, outcome.predict_rows, outcome.hidden, installer.progress, outcome.scores
+        )
+        last = [replace(record, accuracy=measured) for record in outcome.rounds[-1:]]
+        outcome = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
+        ranking = evaluator.ranking(*outcome.ranking, installer.progress)
+        judged = Judged(outcome, predictions, ranks, measured | ranking, evaluator.nothing_sent())
     with within("evaluation"):
         own = evaluator.own(judged.predictions)
     return replace(judged, measured={**judged.measured, **own})
-
-
-def _judged_once(
-    installer: Installer, evaluator: Evaluator, keys: KeysOf, directory: RunDirectory | None
-) -> Judged:
-    """Run the protocol once, and judge its predictions."""
-    protocol, progress = installer.config.protocol, installer.progress
-    task = _task(installer, evaluator, keys(protocol.identity), directory)
-    outcome = run_protocol(installer.session, protocol, task)
-    predictions, ranks, measured = evaluator.judged(
-        outcome.predict, outcome.predict_rows, outcome.hidden, progress, outcome.scores
-    )
-    last = [replace(record, accuracy=measured) for record in outcome.rounds[-1:]]
-    outcome = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
-    ranking = evaluator.ranking(*outcome.ranking, progress)
-    return Judged(outcome, predictions, ranks, measured | ranking, evaluator.nothing_sent())
-
-
-def _task(installer: Installer, evaluator: Evaluator, keys: RunKeys, directory: RunDirectory | None) -> Task:
-    """Install the ratings on the devices and return the protocol's task."""
-    train, config = evaluator.train, installer.config
-    return installer.task(
-        train,
-        evaluator.held,
-        evaluator,
-        keys,
-        held=config.protocol.held_ratings(train, config.seed),
-        setup=config.protocol.setup(),
-        checkpoints=None if directory is None else directory.checkpoints(config, train, evaluator.test),
-    )
-
-
-def _entropy(config: RunConfig, directory: RunDirectory | None) -> bytes | None:
-    """Return what devices and server draw from, or None for the seed."""
-    if config.simulation.seed == "run":
-        return None
-    return os.urandom(ENTROPY_BYTES) if directory is None else directory.entropy()

@@ -12,11 +12,9 @@ import json
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
-from typing import Protocol as Interface
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +33,8 @@ from dprec.schedules import Collection, Held, Periods, Schedule, recovered
 from dprec.wire import TrafficLedger
 from simulation.configuration.models import RunConfig
 from simulation.engine.installing import Installer, run_protocol
-from simulation.evaluation import Evaluator, Judged
-from simulation.protocols import Outcome, Protocol, Task
+from simulation.evaluation import Evaluator, Judged, unmeasured
+from simulation.protocols import Outcome, Protocol
 from simulation.protocols.base import with_declared_losses
 from simulation.protocols.one_shot import Learned, OneShotProtocol, notes_on_catalogue
 from simulation.protocols.sharing import notes_on_failures
@@ -48,11 +46,8 @@ OWN_RATINGS = (0, 1, 5, 20, 50)
 _Predictors = tuple[Predict, PredictRows | None]
 
 
-class KeysOf(Interface):
-    """Derives the keys of a run, described by a text, or of one of its collections."""
-
-    def __call__(self, run: str, collection: int | None = None) -> RunKeys:
-        """Return the keys."""
+KeysOf = Callable[..., RunKeys]
+"""Derives the keys of a run, described by a text, or of its ``collection`` of a number."""
 
 
 def check_schedule(config: RunConfig) -> None:
@@ -167,16 +162,13 @@ class _ReadTogether(_Collections):
         super().__post_init__()
         count = self.periods.ratings.count
         self.reported, self.said = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.uint8)
-        self.setup = self.schedule.installed(self._shared.setup())
+        privacy = self.schedule.share(self.protocol.privacy, self.horizon)
+        self.setup = self.schedule.installed(replace(self.protocol, privacy=privacy).setup())
         self.asking = self.protocol.at_share(self.setup)
         ratings = self.periods.ratings
         self.asking.check(ratings)
         self.family = self.setup.family(ratings.scale, ratings.n_items)
         self.server_seed = self.keys(self.identity).server
-
-    @cached_property
-    def _shared(self) -> OneShotProtocol:
-        return replace(self.protocol, privacy=self.schedule.share(self.protocol.privacy, self.horizon))
 
     def collect(self, number: int, period: int) -> tuple[RoundRecord, dict[str, float | None]]:
         """Ask for the reports that the policy says, and learn from all that is remembered."""
@@ -192,7 +184,7 @@ class _ReadTogether(_Collections):
         task = self.installer.task(
             asked,
             asked,
-            _unmeasured,
+            unmeasured,
             replace(keys, server=self.server_seed),
             held=asked,
             setup=self.setup,
@@ -213,23 +205,16 @@ class _ReadTogether(_Collections):
         if number % self.schedule.refresh == 0 and collected.accepted.any():
             kept = self.schedule.remembered(self.made, number)
             observed = everything if len(kept) == len(self.made) else self.schedule.joined(kept)
-            self.latest = self.asking.learned(
-                grid, self._releasing(task), observed, observed, collected.traffic
-            )
+            if self.asking.embedding_release.epsilon is not None:
+                # Noise that follows from the item sets alone would be the same again as long as these are.
+                table = self.keys(f"{self.identity} table {len(self.tables)}")
+                task = replace(task, server_seed=table.server)
+            self.latest = self.asking.learned(grid, task, observed, observed, collected.traffic)
             self.tables.append(np.any([each.sent for each in kept], axis=0))
             record = record.with_traffic(self.latest.spent)
         self.traffic.add(collected.traffic)
         said = ratings.at_levels(self.said)
         return record, {"recovered": recovered(everything, said)}
-
-    def _releasing(self, task: Task) -> Task:
-        """Return the task with a seed of its own for the noise of a table, if it has any.
-
-        Noise that follows from the item sets alone would be the same again as long as these are.
-        """
-        if self.asking.embedding_release.epsilon is None:
-            return task
-        return replace(task, server_seed=self.keys(f"{self.identity} table {len(self.tables)}").server)
 
     def predicting(self, held: Ratings, newcomers: int | None = None) -> _Predictors | None:
         """Return what the last table says to devices, or the server, which knows nothing of newcomers."""
@@ -278,11 +263,6 @@ class _ReadTogether(_Collections):
         )
 
 
-def _unmeasured(predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
-    """Measure nothing."""
-    return {}
-
-
 @dataclass(eq=False)
 class _WholeRuns(_Collections):
     """Whole runs of a protocol, each from all ratings that devices hold, at its share of the budget."""
@@ -311,7 +291,12 @@ class _WholeRuns(_Collections):
         outcome = run_protocol(self.installer.session, protocol, task)
         self.outcomes.append(outcome)
         self.traffic.add(outcome.traffic)
-        return _as_one(outcome.rounds), {}
+        sums = {
+            name: sum(getattr(record, name) for record in outcome.rounds)
+            for name in vars(_NOTHING)
+            if name not in ("round", "accuracy", "causes")
+        }
+        return replace(_NOTHING, **sums), {}
 
     def predicting(self, held: Ratings, newcomers: int | None = None) -> _Predictors | None:
         """Return what the last run predicts, whatever is held now; it knows nothing of newcomers' ratings."""
@@ -332,16 +317,6 @@ class _WholeRuns(_Collections):
             rounds=rounds,
             transcript=Transcript.of_all(said) if said else None,
         )
-
-
-def _as_one(rounds: Sequence[RoundRecord]) -> RoundRecord:
-    """Return the rounds of a run as one; an empty one if nothing is sent."""
-    sums = {
-        name: sum(getattr(record, name) for record in rounds)
-        for name in vars(_NOTHING)
-        if name not in ("round", "accuracy", "causes")
-    }
-    return replace(_NOTHING, **sums)
 
 
 _NOTHING = RoundRecord(
@@ -366,8 +341,8 @@ class _Weeks:
     whole: Evaluator
     """Of all ratings, and of those that are judged."""
     installer: Installer
-    squares: dict[str, _Squares] = field(default_factory=dict, init=False)
-    """Errors of all periods so far, by the keys of the metrics."""
+    squares: dict[str, list[tuple[float, int]]] = field(default_factory=dict, init=False)
+    """Sums of squared errors of all periods so far, and how many they are of, by the keys of the metrics."""
 
     def __post_init__(self) -> None:
         ratings = self.whole.train
@@ -390,11 +365,22 @@ class _Weeks:
             self.installer.progress("collecting and predicting", period + 1, periods.count - 1)
         outcome = collections.outcome(tuple(rounds))
         outcome = with_declared_losses(outcome, self.installer.config.protocol, schedule)
-        notes = (*self._notes(), *schedule.notes(collections.horizon), *outcome.notes)
+        divided = (
+            f"Time divides the ratings, not the split: {periods.count} periods of {schedule.days:g} days. "
+            "After each but the last, devices hold what was rated so far, and what users present rate in the "
+            "next period is predicted. Bytes and losses are those of all collections."
+        )
+        notes = (divided, *schedule.notes(collections.horizon), *outcome.notes)
+        if schedule.leave_after is not None:
+            left = (
+                f"Users who have not rated for {schedule.leave_after} periods take no part until they rate "
+                "again; what they reported stays."
+            )
+            notes = (left, *notes)
         outcome = replace(outcome, notes=notes, seconds=time.perf_counter() - started)
         mask = periods.all_judged
         ranks = self.ranks[mask] if periods.ratings.scale.implicit else None
-        alone = self.squares.get("nothing_sent", _Squares()).root
+        alone = _root(self.squares.get("nothing_sent", []))
         return Judged(outcome, self.predictions[mask], ranks, self._together(), alone)
 
     def _present(self, period: int) -> dict[str, float | None]:
@@ -444,9 +430,9 @@ class _Weeks:
 
     def _root(self, key: str, errors: NDArray[np.float64]) -> float | None:
         """Return the root mean square of some errors, which count with those of all periods."""
-        own = _Squares(float((errors**2).sum()), errors.size)
-        self.squares[key] = self.squares.get(key, _Squares()).plus(own)
-        return own.root
+        squares = float((errors**2).sum()), errors.size
+        self.squares.setdefault(key, []).append(squares)
+        return _root([squares])
 
     def _together(self) -> dict[str, Any]:
         """Return the metrics of all periods; what is not an error is a mean over what was judged."""
@@ -456,38 +442,14 @@ class _Weeks:
             together["k"] = self.whole.options.top_k
         if self.whole.train.scale.implicit:
             return together
-        newcomers = {given: self.squares[f"newcomers_{given}"].root for given in OWN_RATINGS}
-        return {**together, "newcomers": newcomers, "new_items": self.squares["new_items"].root}
-
-    def _notes(self) -> tuple[str, ...]:
-        schedule, periods = self.collections.schedule, self.collections.periods
-        left = (
-            f"Users who have not rated for {schedule.leave_after} periods take no part until they rate "
-            "again; what they reported stays."
-        )
-        return (
-            *([left] if schedule.leave_after is not None else []),
-            f"Time divides the ratings, not the split: {periods.count} periods of {schedule.days:g} days. "
-            "After each but the last, devices hold what was rated so far, and what users present rate in the "
-            "next period is predicted. Bytes and losses are those of all collections.",
-        )
+        newcomers = {given: _root(self.squares[f"newcomers_{given}"]) for given in OWN_RATINGS}
+        return {**together, "newcomers": newcomers, "new_items": _root(self.squares["new_items"])}
 
 
-@dataclass(frozen=True)
-class _Squares:
-    """Squared errors, added up."""
-
-    total: float = 0.0
-    count: int = 0
-
-    def plus(self, other: _Squares) -> _Squares:
-        """Return both together."""
-        return _Squares(self.total + other.total, self.count + other.count)
-
-    @property
-    def root(self) -> float | None:
-        """The root mean square error; None without errors."""
-        return math.sqrt(self.total / self.count) if self.count else None
+def _root(squares: Sequence[tuple[float, int]]) -> float | None:
+    """Return the root of the mean of some sums of squared errors; None without errors."""
+    count = sum(number for _, number in squares)
+    return math.sqrt(sum(total for total, _ in squares) / count) if count else None
 
 
 def _together(key: str, measured: Sequence[tuple[int, dict[str, float | None]]]) -> float | None:

@@ -83,15 +83,11 @@ def run(
     loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon", overrides))
     record = _record(loaded, output, resume, progress, track)
     if output is not None and page:
-        _draw(Path(output), population, progress, png)
+        from simulation.pages import report
+
+        with interrupts_noted(lambda: _how_to_go_on(Path(output))):
+            report(Path(output), population, progress, png=png)
     return RunResult(record)
-
-
-def _draw(directory: Path, population: float | None, progress: Progress, png: bool) -> None:
-    from simulation.pages import report
-
-    with interrupts_noted(lambda: _how_to_go_on(directory)):
-        report(directory, population, progress, png=png)
 
 
 def _record(
@@ -173,9 +169,12 @@ def compare(
     InputError, KeyboardInterrupt
         Before any cell runs, when the input or the directory cannot be used; with what is finished on disk.
     """
+    from simulation.analysis.populations import check_population
     from simulation.comparison.running import run_comparison
 
-    _check_request(population, output, resume)
+    if output is None and resume:
+        raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
+    check_population(population)
     comparison, page = _loaded_comparison(config, overrides, parts), page and output is not None
     with _directory_of_comparison(output) as (folder, held), _kept_when_interrupted(page):
         run_cells = partial(run_comparison, comparison, jobs=jobs, resume=resume, announce=announce)
@@ -252,14 +251,6 @@ def _directory_of_comparison(
         raise
 
 
-def _check_request(population: float | None, output: str | Path | None, resume: bool) -> None:
-    from simulation.analysis.populations import check_population
-
-    if output is None and resume:
-        raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
-    check_population(population)
-
-
 def _loaded_comparison(
     config: str | Path | Mapping[str, Any], overrides: Sequence[str], parts: GivenParts
 ) -> Comparison:
@@ -273,13 +264,18 @@ def _loaded_comparison(
 def _kept_when_interrupted(page: bool) -> Iterator[None]:
     """Say on an interrupt what is finished, after writing its page."""
     from simulation.comparison.running import InterruptedComparison
+    from simulation.storage.directories import REPORT, TABLE
 
     try:
         yield
     except InterruptedComparison as interrupted:
-        if interrupted.result.rows and page:
-            _draw_unfinished(interrupted.result.directory)
-        interrupted.add_note(_what_is_finished(interrupted.result))
+        result = interrupted.result
+        if result.rows and page:
+            _draw_unfinished(result.directory)
+        files = [path for name in (TABLE, REPORT) if (path := result.directory / name).is_file()]
+        counted = f"{len(result.rows)} of {len(result.comparison.cells)} runs are finished"
+        listed = f": {', '.join(map(str, files))}" if files else ""
+        interrupted.add_note(f"{counted}{listed}; --resume -o {result.directory} goes on")
         raise
 
 
@@ -300,15 +296,6 @@ def _draw_comparison(
         report(result.directory, population, progress, png=png)
     except KeyboardInterrupt:
         raise InterruptedComparison(result) from None
-
-
-def _what_is_finished(result: ComparisonResult) -> str:
-    from simulation.storage.directories import REPORT, TABLE
-
-    files = [path for name in (TABLE, REPORT) if (path := result.directory / name).is_file()]
-    counted = f"{len(result.rows)} of {len(result.comparison.cells)} runs are finished"
-    listed = f": {', '.join(map(str, files))}" if files else ""
-    return f"{counted}{listed}; --resume -o {result.directory} goes on"
 
 
 def ls(folder: str | Path = ".") -> list[Found]:
@@ -398,15 +385,13 @@ def tune(
 
     tuning = Tuning(trials, space, metric, seed)
     loaded = [load(config, overrides) for config in configs]
-    with interrupts_noted(lambda: _how_to_go_on_tuning(Path(output), TUNING)):
+
+    def note() -> str:
+        finished = f"{output} holds the trials that are finished; --resume -o {output} goes on"
+        return finished if (Path(output) / TUNING).exists() else ""
+
+    with interrupts_noted(note):
         return tune_configurations(loaded, output, tuning, resume=resume, progress=progress)
-
-
-def _how_to_go_on_tuning(directory: Path, claimed: str) -> str:
-    """Say how to go on, if the directory holds the file by which it was claimed."""
-    if not (directory / claimed).exists():
-        return ""
-    return f"{directory} holds the trials that are finished; --resume -o {directory} goes on"
 
 
 def audit(

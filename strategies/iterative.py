@@ -3,7 +3,6 @@
 This is a Flower `Strategy` whose arrays are the item factors; see `strategies.rounds`.
 """
 
-import logging
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -29,7 +28,7 @@ from dprec.completion import (
     step_item_factors,
 )
 from dprec.errors import RunError
-from dprec.exchange import ROW_ENTRY, SLOPES, STATISTICS, TRAIN, GradientRequest, SlopesRequest, bitmap_of
+from dprec.exchange import ROW_ENTRY, SLOPES, STATISTICS, TRAIN, GradientRequest, SlopesRequest
 from dprec.exchange.messages import UPDATE
 from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate, GradientReport
@@ -154,18 +153,21 @@ class IterativeFactorization(TrainingRounds):
         factors = self.broadcast.rounded(self.state.factors)
         whole = encode_broadcast(factors)
         changes = encode_broadcast(factors, self.state.broadcast) if self.broadcast.delta else whole
-        self._charge_broadcast(server_round, whole, changes)
-        contents = {}
-        for partition_id in range(len(self.roster.node_ids)):
-            partition = self.roster.partition(partition_id)
-            asked = self._asked[partition.start : partition.stop]
-            if not asked.any():
-                continue
+        for users, payload in (
+            (self._asked & ~self.state.holders, whole),
+            (self._asked & self.state.holders, changes),
+        ):
+            content = request_content(GradientRequest(server_round, payload))
+            self._account.charge_request(users, content, len(payload))
+
+        def request_of(partition_id: int, asked: bytes | None) -> RecordDict:
             # A node keeps one copy: it can apply the changes only if all its asked users could.
-            up_to_date = bool(self.state.holders[partition.start : partition.stop][asked].all())
-            payload = changes if up_to_date else whole
-            request = GradientRequest(server_round, payload, bitmap_of(asked))
-            contents[partition_id] = request_content(request)
+            partition = self.roster.partition(partition_id)
+            behind = (self._asked & ~self.state.holders)[partition.start : partition.stop]
+            payload = whole if behind.any() else changes
+            return request_content(GradientRequest(server_round, payload, asked))
+
+        contents = self.roster.contents(self._asked, request_of)
         self.state.broadcast = factors
         if self.state.received is not None:
             self.state.received.append(Received(factors))
@@ -197,23 +199,11 @@ class IterativeFactorization(TrainingRounds):
         self.state.records.append(self._account.record(server_round, asked=asked, accepted=accepted))
         return ArrayRecord([self.state.factors]), MetricRecord({"replies": accepted, "asked": asked})
 
-    def summary(self) -> None:
-        """Log what is run."""
-        logging.getLogger("flwr").info("\t└──> %s gradients, shape %s", self.gradient.kind, self.shape)
-
     def deliver(self, grid: Grid) -> None:
         """Send everybody the final item factors; see `deliver_parameters`."""
         factors = self.broadcast.rounded(self.state.factors)
         self.deliver_parameters(grid, encode_broadcast(factors), self.state.traffic)
         self.state.broadcast, self.state.factors = factors, factors.astype(np.float64)
-
-    def _charge_broadcast(self, round_index: int, whole: bytes, changes: bytes) -> None:
-        for users, payload in (
-            (self._asked & ~self.state.holders, whole),
-            (self._asked & self.state.holders, changes),
-        ):
-            content = request_content(GradientRequest(round_index, payload))
-            self._account.charge_request(users, content, len(payload))
 
     def _step(self, aggregate: Aggregate, round_index: int) -> None:
         gradient = self.gradient.gradient(aggregate, self.shape, self.epsilon, self.public_seed)
@@ -267,16 +257,11 @@ class FederatedRounds(SummedRounds):
             draws = ReleaseDraws(self.seed, server_round)
             update = self.code.released(total.total, self.roster.n_users, self.deviation, draws)
             if self.received is not None:
-                self.released.append(self._sum_of(update, total.users))
+                users, code = self.roster.n_users, self.code
+                numbers = np.concatenate([each.ravel() for each in update]) * (users / code.clip)
+                deviation = math.hypot(self.deviation, code.deviation * math.sqrt(total.users))
+                self.released.append(ReleasedSum(numbers, deviation))
             self.parameters = self._step(self.broadcast, update, server_round)
-
-    def _sum_of(self, update: Parameters, users: int) -> ReleasedSum:
-        numbers = np.concatenate([each.ravel() for each in update]) * (self.roster.n_users / self.code.clip)
-        return ReleasedSum(numbers, math.hypot(self.deviation, self.code.deviation * math.sqrt(users)))
-
-    def summary(self) -> None:
-        """Log what is run."""
-        logging.getLogger("flwr").info("\t└──> %s, numbers: %s", self.model.kind, self.code.size)
 
     def deliver(self, grid: Grid) -> None:
         """Send everybody what was learned; see `deliver_parameters`."""
@@ -328,11 +313,8 @@ class LearningFromSums(SummedRounds):
     def _asking(self, server_round: int, model: bytes, grid: Grid) -> dict[int, RecordDict]:
         """Exchange what the aggregation needs before the reports; see `SummedRounds`."""
         self._account.sealed = self.aggregation.sealed
-        return self._exchange.asking(self._release(server_round, grid), model)
-
-    def _release(self, server_round: int, grid: Grid) -> Release:
         self._current = Release(server_round, self._account, grid, self.roster, self.group)
-        return self._current
+        return self._exchange.asking(self._current, model)
 
     def _asked_for(self, server_round: int) -> tuple[Layout, float]:
         """Return the layout of what a round releases, and its multiplier."""
@@ -348,36 +330,30 @@ class LearningFromSums(SummedRounds):
             self.roster.users_per_node,
         )
 
-    def _as_charged(self, server_round: int, sums: Sums) -> Sums:
-        sizes = self.aggregation.sizes(sums.sent, *self._asked_for(server_round), server_round)
-        return replace(sums, sent=sizes)
-
-    def _whole(self, server_round: int, sums: Sums) -> Bools:
-        return self.aggregation.whole(sums.sent, *self._asked_for(server_round))
-
-    def _telling(self, sums: Sums) -> Ints:
-        return sums.senders[self.aggregation.costing(sums.payloads)]
+    def _taken(self, server_round: int, sums: Sums) -> tuple[Sums, Ints, Bools]:
+        asked_for = self._asked_for(server_round)
+        charged = replace(sums, sent=self.aggregation.sizes(sums.sent, *asked_for, server_round))
+        paying = charged.senders[self.aggregation.costing(charged.payloads)]
+        return charged, paying, sums.punctual & self.aggregation.whole(sums.sent, *asked_for)
 
     def _cost(self, server_round: int) -> Cost:
         return self.costs[server_round - 1]
 
     def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
         """Take the item step; where nobody contributes, or too few for a release, nothing is learned."""
-        if not self.aggregation.can_release(present, total.users, server_round, self.public_seed):
-            self.failed += 1
-        elif total.users:
-            layout, multiplier = self._asked_for(server_round)
-            unmasked = self._exchange.unmasked(self._current, total, present, layout, multiplier)
-            if unmasked is None:
-                self.failed += 1
-            else:
-                self._learn_from(server_round, unmasked)
-
-    def _learn_from(self, server_round: int, total: Aggregate) -> None:
         layout, multiplier = self._asked_for(server_round)
-        released = self.aggregation.release(total, layout, multiplier, ReleaseDraws(self.seed, server_round))
-        deviation = self.aggregation.noise_in(total, layout, multiplier)
-        users = self.aggregation.counted(total.users)
+        unmasked = None
+        if self.aggregation.can_release(present, total.users, server_round, self.public_seed):
+            if not total.users:
+                return
+            unmasked = self._exchange.unmasked(self._current, total, present, layout, multiplier)
+        if unmasked is None:
+            self.failed += 1
+            return
+        draws = ReleaseDraws(self.seed, server_round)
+        released = self.aggregation.release(unmasked, layout, multiplier, draws)
+        deviation = self.aggregation.noise_in(unmasked, layout, multiplier)
+        users = self.aggregation.counted(unmasked.users)
         if self.received is not None:
             self.released[server_round] = ReleasedSum((released / layout.scales).ravel(), deviation)
         try:
@@ -387,10 +363,6 @@ class LearningFromSums(SummedRounds):
             self.failed += 1
         else:
             self.noise[server_round], self.learned_of = deviation, users
-
-    def summary(self) -> None:
-        """Log what is run."""
-        logging.getLogger("flwr").info("\t└──> sums with noise, rounds: %s", len(self.multipliers))
 
     def deliver(self, grid: Grid) -> None:
         """Send everybody what was learned; see `deliver_parameters`."""
@@ -457,7 +429,8 @@ class GradientPerturbation(OwnModelRounds):
         """Return one request per node, with the rows of its users; raises ValueError for arrays."""
         self.refuse_arrays(arrays)
         self._account = RoundAccount(SLOPES, self.group, self.traffic)
-        rows = self._encoded_rows()
+        entries = self.matrix.hidden(*self.observed).astype(ROW_ENTRY).tobytes()
+        rows = Pieces(entries, offsets(self._counts) * ROW_ENTRY.itemsize)
         everybody = np.arange(self.roster.n_users)
         self._account.charge_requests(
             everybody, rows.sizes, lambda row: request_content(SlopesRequest(server_round, [row]))
@@ -493,15 +466,6 @@ class GradientPerturbation(OwnModelRounds):
             self._move(all_cells, self.channel.values[all_symbols])
         self._records.append(self._account.record(server_round, asked=n_users, accepted=accepted))
         return None, MetricRecord({"replies": accepted, "asked": n_users})
-
-    def summary(self) -> None:
-        """Log what is run."""
-        logging.getLogger("flwr").info("\t└──> gradient perturbation, shape %s", self.shape)
-
-    def _encoded_rows(self) -> Pieces:
-        users, items = self.observed
-        data = self.matrix.hidden(users, items).astype(ROW_ENTRY).tobytes()
-        return Pieces(data, offsets(self._counts) * ROW_ENTRY.itemsize)
 
     def _received(self, cells: Ints, symbols: Ints) -> ReceivedSlopes:
         """Return what was sent, with the entries as devices know them: 0 before the first report."""

@@ -20,9 +20,6 @@ from dprec.sums import Aggregation, Layout
 from strategies.roster import Roster
 from strategies.rounds import RoundAccount, request_content
 
-_BEFORE, _AFTER = (KEYS, SHARES), (UNMASK,)
-"""Types of the messages before the reports of a release, and after them."""
-
 
 @dataclass(frozen=True, eq=False)
 class Release:
@@ -63,7 +60,7 @@ class ChargedExchange(ReleaseExchange):
     def asking(self, release: Release, model: bytes) -> dict[int, RecordDict]:
         """Return the same request for everybody; see `ReleaseExchange`."""
         further, everybody = self.aggregation.further_messages(), np.arange(release.roster.n_users)
-        _charge(release, everybody, _BEFORE, further.before)
+        _charge(release, everybody, (KEYS, SHARES), further.before)
         shares = bytes(further.with_request) if further.with_request else None
         charged = request_content(GradientRequest(release.round_index, model, shares=shares))
         release.account.charge_request(slice(None), charged, len(model) + further.with_request)
@@ -74,7 +71,7 @@ class ChargedExchange(ReleaseExchange):
         self, release: Release, total: Aggregate, present: Bools, layout: Layout, multiplier: float
     ) -> Aggregate:
         """Return the total, in which there are no masks."""
-        _charge(release, np.flatnonzero(present), _AFTER, self.aggregation.further_messages().after)
+        _charge(release, np.flatnonzero(present), (UNMASK,), self.aggregation.further_messages().after)
         return total
 
 

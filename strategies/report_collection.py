@@ -1,17 +1,14 @@
-"""The collection of reports, and of what follows them: what arrives is decoded and accounted for.
+"""The collection of reports, of what follows them, and of AlterEgos, for which X-Map sends candidates.
 
-Each is a single query, not a training round, so no Flower `Strategy` is involved.
-
-The exchange of candidates for AlterEgos, X-Map's second round.
-
-This is a single query, not a training round, so no Flower `Strategy` is involved.
+What arrives is decoded and accounted for. Each is a single query, not a training round, so no Flower
+`Strategy` is involved.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from flwr.app import Message, RecordDict
+from flwr.app import RecordDict
 from flwr.serverapp import Grid
 
 from dprec.arrays import Bools, Floats, Ints, Pieces, find, offsets
@@ -34,8 +31,6 @@ from dprec.wire import TrafficLedger
 from strategies.participation import NoReportError, RoundRecord
 from strategies.roster import Roster
 from strategies.rounds import RoundAccount, request_content
-
-_VALUES = Wanted()
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +56,7 @@ class ReportCollection:
     """What the devices report; the server knows it but cannot change it."""
     group: str
     """Run key under which the devices find their setup."""
-    wanted: Wanted = _VALUES
+    wanted: Wanted = Wanted()  # noqa: RUF009 (it is frozen)
     """What the observations hold beside values."""
     catalogue: Catalogue | None = None
     """Public data about the items, for the observations."""
@@ -75,7 +70,11 @@ class ReportCollection:
         account.charge_request(everybody, RecordDict(), 0)
         sent, accepted = np.zeros((2, n_users), dtype=np.bool_)
         reader = self.family.reader(n_users, self.wanted)
-        requests = roster.contents(everybody, _request_of)
+        requests = roster.contents(
+            everybody,
+            # Without a record where all of a partition are asked.
+            lambda _, asked: RecordDict() if asked is None else request_content(ReportRequest(asked)),
+        )
         for answers in roster.ask_in_turn(grid, REPORT, requests, self.group):
             for arrivals in roster.arrivals(answers, everybody):
                 account.charge_reports(arrivals)
@@ -87,11 +86,6 @@ class ReportCollection:
             text = f"none of the {int(everybody.sum())} users sent a report that could be used"
             raise NoReportError(text, record)
         return Collected(reader.observations(self.catalogue), sent, accepted, traffic, record, reader.told)
-
-
-def _request_of(partition_id: int, asked: bytes | None) -> RecordDict:
-    """Return a request for reports, without a record where all of a partition are asked."""
-    return RecordDict() if asked is None else request_content(ReportRequest(asked))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,22 +112,16 @@ class FollowUpCollection:
         """Ask for the answers; the traffic of the reports is charged in place."""
         asking = self.follow_up.asking(collected.observations)
         account = RoundAccount(COUNT, self.group, collected.traffic)
-        answers = self._ask(grid, roster, asking.question, collected, account)
+        asked, question = collected.accepted, asking.question
+        account.charge_request(asked, request_content(CountRequest(question)), len(question))
+        contents = roster.contents(asked, lambda _, some: request_content(CountRequest(question, some)))
+        answers = roster.ask(grid, COUNT, contents, self.group)
         accepted = 0
-        for arrivals in roster.arrivals(answers, collected.accepted):
+        for arrivals in roster.arrivals(answers, asked):
             account.charge_reports(arrivals)
             accepted += int(asking.take(arrivals.punctual_users, arrivals.in_time()).sum())
-        record = account.record(COUNT_ROUND, asked=int(collected.accepted.sum()), accepted=accepted)
+        record = account.record(COUNT_ROUND, asked=int(asked.sum()), accepted=accepted)
         return FurtherCollected(asking.observations(), asking.asked, record)
-
-    def _ask(
-        self, grid: Grid, roster: Roster, question: bytes, collected: Collected, account: RoundAccount
-    ) -> dict[int, Message]:
-        """Ask everybody whose report was accepted, and charge the requests."""
-        asked = collected.accepted
-        account.charge_request(asked, request_content(CountRequest(question)), len(question))
-        contents = roster.contents(asked, lambda _, own: request_content(CountRequest(question, own)))
-        return roster.ask(grid, COUNT, contents, self.group)
 
 
 _BYTES_AT_ONCE = 1 << 26
@@ -179,9 +167,13 @@ class ReplacementExchange:
         The users asked are those whose ratings arrived and include an item with candidates.
         """
         account = RoundAccount(REPLACE, self.group, traffic)
-        needs = self._needs(observed, roster.n_users)
-        self._charge_requests(account, needs)
-        asked = needs.counts > 0
+        places, known = find(self.candidates.items, observed.items)
+        counts = np.bincount(observed.users[known], minlength=roster.n_users)
+        needs = _Needs(counts, offsets(counts), places[known], self.rows.rows(self.candidates))
+        asked = counts > 0
+        items, row_sizes = self.candidates.items[needs.places], needs.rows.sizes[needs.places]
+        payloads = self.rows.packed_sizes(needs.indptr, items, row_sizes)
+        account.charge_requests(np.flatnonzero(asked), payloads[asked], self._content)
         sent, accepted = np.zeros((2, roster.n_users), dtype=np.bool_)
         sizes = np.zeros(roster.n_users, dtype=np.int64)
         targets, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
@@ -199,17 +191,6 @@ class ReplacementExchange:
         egos = AlterEgos(offsets(sizes), np.concatenate(targets), np.concatenate(values))
         record = account.record(REPLACEMENT_ROUND, asked=int(asked.sum()), accepted=int(accepted.sum()))
         return Exchanged(egos, needs.counts, sent, accepted, record)
-
-    def _needs(self, observed: Observations, n_users: int) -> "_Needs":
-        places, known = find(self.candidates.items, observed.items)
-        counts = np.bincount(observed.users[known], minlength=n_users)
-        return _Needs(counts, offsets(counts), places[known], self.rows.rows(self.candidates))
-
-    def _charge_requests(self, account: RoundAccount, needs: "_Needs") -> None:
-        row_sizes = needs.rows.sizes[needs.places]
-        payloads = self.rows.packed_sizes(needs.indptr, self.candidates.items[needs.places], row_sizes)
-        asked = np.flatnonzero(needs.counts)
-        account.charge_requests(asked, payloads[asked], self._content)
 
     def _contents(self, roster: Roster, needs: "_Needs") -> Iterator[dict[int, RecordDict]]:
         """Yield the contents of the requests by partition, in batches, in the order of the partitions."""

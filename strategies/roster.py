@@ -4,6 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -131,25 +132,19 @@ def identify(grid: Grid) -> tuple[int, ...]:
     """Ask every node for its partition and return their ids in that order, or raise RunError."""
     nodes = list(grid.get_node_ids())
     questions = [Message(RecordDict(), node, IDENTIFY) for node in nodes]
-    partitions = {reply.metadata.src_node_id: _partition(reply) for reply in grid.send_and_receive(questions)}
-    hosts = {partition_id: node for node, partition_id in partitions.items() if partition_id is not None}
+    hosts = {}
+    for reply in grid.send_and_receive(questions):
+        record = reply.content.get(NODE) if reply.has_content() else None
+        if isinstance(record, ConfigRecord):
+            with suppress(ValueError):
+                hosts[Identity.of(record).partition] = reply.metadata.src_node_id
     if sorted(hosts) != list(range(len(nodes))):
         raise RunError(f"{len(nodes)} nodes answered as partitions {sorted(hosts)}")
     return tuple(hosts[partition_id] for partition_id in range(len(nodes)))
 
 
-def _partition(reply: Message) -> int | None:
-    record = reply.content.get(NODE) if reply.has_content() else None
-    if not isinstance(record, ConfigRecord):
-        return None
-    try:
-        return Identity.of(record).partition
-    except ValueError:
-        return None
-
-
 @dataclass(frozen=True, eq=False)
-class Attendance:
+class Replies:
     """Which of the users of a partition who were asked have answered."""
 
     users: Ints
@@ -182,8 +177,8 @@ class Attendance:
 
 
 @dataclass(frozen=True, eq=False)
-class Arrivals(Attendance):
-    """The reports of the users of a partition who were asked; see `Attendance` for the other parameters."""
+class Arrivals(Replies):
+    """The reports of the users of a partition who were asked; see `Replies` for the other parameters."""
 
     reports: Pieces
     """One per user who was asked; empty for one who did not answer."""
@@ -234,8 +229,8 @@ def arrivals_of(reply: Message | None, first_user: int, users: Ints) -> Arrivals
 
 
 @dataclass(frozen=True, eq=False)
-class Sums(Attendance):
-    """The sum of a partition's reports; see `Attendance` for the other parameters."""
+class Sums(Replies):
+    """The sum of a partition's reports; see `Replies` for the other parameters."""
 
     sent: Ints
     """Bytes of each report; of no meaning for a user who did not answer; shape (asked,)."""

@@ -5,6 +5,7 @@ payload if it were alone on its node. The identifiers that Flower draws at rando
 so that sizes do not change from run to run.
 """
 
+import logging
 import time
 from abc import abstractmethod
 from collections import Counter
@@ -31,17 +32,13 @@ from dprec.progress import Progress
 from dprec.sums import Cost
 from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.participation import RoundRecord
-from strategies.roster import Attendance, ReadSums, Roster, Sums
+from strategies.roster import ReadSums, Replies, Roster, Sums
 
 
 def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:
     """Return the sums over all users, under the names that a `RoundRecord` uses."""
-    return {
-        "uplink_payload_bytes": int(ledger.uplink_payload.sum()),
-        "uplink_message_bytes": int(ledger.uplink_message.sum()),
-        "downlink_payload_bytes": int(ledger.downlink_payload.sum()),
-        "downlink_message_bytes": int(ledger.downlink_message.sum()),
-    }
+    names = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message")
+    return {f"{name}_bytes": int(getattr(ledger, name).sum()) for name in names}
 
 
 @dataclass(eq=False)
@@ -63,29 +60,24 @@ class RoundAccount:
     """What the messages are listed as; by default their type."""
     _started: float = field(default_factory=time.perf_counter, init=False)
     _before: dict[str, int] = field(init=False)
-    _causes: Counter[str] = field(default_factory=Counter, init=False)
-    _punctual: int = field(default=0, init=False)
+    causes: Counter[str] = field(default_factory=Counter, init=False)
+    """Why users who were asked do not report, as far as it is known."""
+    punctual: int = field(default=0, init=False)
+    """Users whose report arrived in time."""
 
     def __post_init__(self) -> None:
         self._before = traffic_totals(self.traffic)
         self.kind = self.kind or self.message_type
 
     def of_further(self, message_type: str) -> "RoundAccount":
-        """Return the account of what is exchanged in the same round around its reports."""
-        return RoundAccount(message_type, self.group, self.traffic, kind=FURTHER)
-
-    def note_causes(self, further: "RoundAccount", used: int) -> None:
-        """Note why answers failed in a further exchange, of which so many are used."""
-        self._causes += further._causes + Counter(malformed=further._punctual - used)
-
-    def note_cause(self, cause: str, users: int) -> None:
-        """Note why so many do not report."""
-        self._causes[cause] += users
+        """Return the account of what is exchanged in the same round around its reports, listed as further."""
+        return RoundAccount(message_type, self.group, self.traffic, kind="further")
 
     def charge_request(self, users: Users, content: RecordDict, payload: int) -> None:
         """Charge the same request to all these users, with ``payload`` bytes of payload."""
-        objects = WITH_RECORD if content else WITHOUT_RECORD
-        size, kind, example = self._request_size(content), self.kind, _payload(content)
+        objects, values = (WITH_RECORD, content[REQUEST].values()) if content else (WITHOUT_RECORD, ())
+        size, kind = self._request_size(content), self.kind
+        example = b"".join(value for value in values if isinstance(value, bytes))
         self.traffic.charge_downlink(users, payload, size, objects=objects, kind=kind, example=example)
 
     def charge_requests(self, users: Ints, payloads: Ints, content_of: Callable[[bytes], RecordDict]) -> None:
@@ -94,13 +86,13 @@ class RoundAccount:
         sizes = _sizes(lengths, lambda length: self._request_size(content_of(bytes(length))))
         self.traffic.charge_downlink(users, payloads, sizes[of_user], kind=self.kind)
 
-    def charge_reports(self, arrivals: Attendance) -> None:
+    def charge_reports(self, arrivals: Replies) -> None:
         """Charge everybody who sent a report, even if it is not used."""
         senders, payloads = arrivals.senders, arrivals.payloads
-        self._punctual += int(arrivals.punctual.sum())
-        self._causes["late"] += int((arrivals.arrived & ~arrivals.punctual).sum())
+        self.punctual += int(arrivals.punctual.sum())
+        self.causes["late"] += int((arrivals.arrived & ~arrivals.punctual).sum())
         if arrivals.refused:
-            self._causes[arrivals.refused] += arrivals.users.size
+            self.causes[arrivals.refused] += arrivals.users.size
         sizes = report_sizes(self.message_type, self.group, senders, self.sealed(payloads))
         kind, example = self.kind, arrivals.first_report
         self.traffic.charge_uplink(senders, payloads, sizes, kind=kind, example=example)
@@ -131,20 +123,19 @@ class RoundAccount:
 
     def record(self, round_index: int, *, asked: int, accepted: int) -> RoundRecord:
         """Return the record of the round, which ends here, of those asked and those accepted."""
+        failures = asked - accepted
+        causes = self.causes + Counter(malformed=self.punctual - accepted)
+        # Who is not heard of at all is absent.
+        causes += Counter(absent=failures - causes.total())
         return RoundRecord(
             round=round_index,
             replies=accepted,
-            failures=asked - accepted,
+            failures=failures,
             accuracy=None,
             seconds=time.perf_counter() - self._started,
-            causes=self._all_causes(asked - accepted, self._punctual - accepted),
+            causes=dict(sorted(causes.items())),
             **self.spent(),
         )
-
-    def _all_causes(self, failures: int, malformed: int) -> dict[str, int]:
-        """Return why so many have failed; who is not heard of at all is absent."""
-        causes = self._causes + Counter(malformed=malformed)
-        return dict(sorted((causes + Counter(absent=failures - causes.total())).items()))
 
     def _request_size(self, content: RecordDict) -> int:
         return message_size(request_message(self.message_type, content, self.group))
@@ -159,16 +150,6 @@ def broadcast_parameters(
     account.charge_request(slice(None), content, len(payload))
     account.deliver(grid, roster, dict.fromkeys(range(len(roster.node_ids)), content))
     return account.spent()
-
-
-FURTHER = "further"
-"""What messages around the reports of a round are listed as; see `RoundAccount.of_further`."""
-
-
-def _payload(content: RecordDict) -> bytes:
-    """Return the bytes that a request carries."""
-    entries = content[REQUEST].values() if content else ()
-    return b"".join(value for value in entries if isinstance(value, bytes))
 
 
 _WIDEST_ID = 2**64 - 1
@@ -188,7 +169,21 @@ def request_content(request: Request) -> RecordDict:
 
 def message_size(message: Message) -> int:
     """Return the bytes of a message as Flower serialises it, with random identifiers at full width."""
-    return int(message_to_proto(_at_full_width(message)).ByteSize())
+    given = message.metadata
+    source, target = (
+        node if node in (SUPERLINK_NODE_ID, 0) else _WIDEST_ID
+        for node in (given.src_node_id, given.dst_node_id)
+    )
+    whole = _message(
+        message.content,
+        given.message_type,
+        given.group_id,
+        nodes=(source, target),
+        reply=bool(given.reply_to_message_id),
+        times=(given.created_at, given.ttl),
+        tasks=(given.src_task_id, given.dst_task_id),
+    )
+    return int(message_to_proto(whole).ByteSize())
 
 
 def _sizes(lengths: Ints, size_of: Callable[[int], int]) -> Ints:
@@ -210,12 +205,14 @@ def _sizes(lengths: Ints, size_of: Callable[[int], int]) -> Ints:
 
 def reply_message(message_type: str, content: RecordDict, group: str) -> Message:
     """Return the message in which a user alone on its node would send some content."""
-    return _message(message_type, content, group, source=_WIDEST_ID, target=SUPERLINK_NODE_ID, reply=True)
+    nodes, tasks = (_WIDEST_ID, SUPERLINK_NODE_ID), (None, _TASK_ID)
+    return _message(content, message_type, group, nodes=nodes, reply=True, tasks=tasks)
 
 
 def request_message(message_type: str, content: RecordDict, group: str) -> Message:
     """Return the message in which a user alone on its node would be sent some content."""
-    return _message(message_type, content, group, source=SUPERLINK_NODE_ID, target=_WIDEST_ID, reply=False)
+    nodes, tasks = (SUPERLINK_NODE_ID, _WIDEST_ID), (_TASK_ID, None)
+    return _message(content, message_type, group, nodes=nodes, reply=False, tasks=tasks)
 
 
 def report_sizes(message_type: str, group: str, users: Ints, payloads: Ints) -> Ints:
@@ -236,42 +233,29 @@ def _reply_size(message_type: str, group: str, payload: int, user_width: int) ->
 
 
 def _message(
-    message_type: str, content: RecordDict, group: str, *, source: int, target: int, reply: bool
+    content: RecordDict,
+    message_type: str,
+    group: str,
+    *,
+    nodes: tuple[int, int],
+    reply: bool,
+    tasks: tuple[int | None, int | None],
+    times: tuple[float, float] = (1.0, 1.0),
 ) -> Message:
     metadata = Metadata(
         run_id=_WIDEST_ID,
         message_id=_MESSAGE_ID,
-        src_node_id=source,
-        dst_node_id=target,
+        src_node_id=nodes[0],
+        dst_node_id=nodes[1],
         reply_to_message_id=_MESSAGE_ID if reply else "",
         group_id=group,
-        created_at=1.0,
-        ttl=1.0,
+        created_at=times[0],
+        ttl=times[1],
         message_type=message_type,
-        src_task_id=None if reply else _TASK_ID,
-        dst_task_id=_TASK_ID if reply else None,
+        src_task_id=tasks[0],
+        dst_task_id=tasks[1],
     )
     return make_message(metadata=metadata, content=content)
-
-
-def _at_full_width(message: Message) -> Message:
-    """Return the message with every random identifier replaced by one of full width."""
-    given = message.metadata
-    fixed = (SUPERLINK_NODE_ID, 0)
-    metadata = Metadata(
-        run_id=_WIDEST_ID,
-        message_id=_MESSAGE_ID,
-        src_node_id=given.src_node_id if given.src_node_id in fixed else _WIDEST_ID,
-        dst_node_id=given.dst_node_id if given.dst_node_id in fixed else _WIDEST_ID,
-        reply_to_message_id=_MESSAGE_ID if given.reply_to_message_id else "",
-        group_id=given.group_id,
-        created_at=given.created_at,
-        ttl=given.ttl,
-        message_type=given.message_type,
-        src_task_id=given.src_task_id,
-        dst_task_id=given.dst_task_id,
-    )
-    return make_message(metadata=metadata, content=message.content)
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,6 +287,10 @@ class TrainingRounds(Strategy):
     @abstractmethod
     def records(self) -> list[RoundRecord]:
         """One per finished round."""
+
+    def summary(self) -> None:
+        """Log what is run."""
+        logging.getLogger("flwr").info("\\t└──> %s", type(self).__name__)
 
     @property
     @abstractmethod
@@ -422,17 +410,12 @@ class SummedRounds(OwnModelRounds):
     def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
         """Add the noise and take a step, given of whom a whole report arrived in time."""
 
-    def _as_charged(self, server_round: int, sums: Sums) -> Sums:
-        """Return what arrived as it is charged."""
-        return sums
+    def _taken(self, server_round: int, sums: Sums) -> tuple[Sums, Ints, Bools]:
+        """Return what arrived as it is charged, whose report costs them something, and whose is all there is.
 
-    def _whole(self, server_round: int, sums: Sums) -> Bools:
-        """Return whose report is all that the user contributes, of those who were asked."""
-        return np.ones(sums.users.size, dtype=np.bool_)
-
-    def _telling(self, sums: Sums) -> Ints:
-        """Return the users whose report costs them something."""
-        return sums.senders
+        The last is of those who were asked: whether all that a user contributes arrived in time.
+        """
+        return sums, sums.senders, sums.punctual
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -456,10 +439,10 @@ class SummedRounds(OwnModelRounds):
         for sums in self.roster.read(self.roster.by_partition(replies), everybody, reading):
             if self.received is not None:
                 self.received[-1].take(sums)
-            charged = self._as_charged(server_round, sums)
+            charged, paying, whole = self._taken(server_round, sums)
             self._account.charge_reports(charged)
-            sent[self._telling(charged)] = True
-            present[sums.users[sums.punctual & self._whole(server_round, sums)]] = True
+            sent[paying] = True
+            present[sums.users[whole]] = True
             total = total + sums.aggregate
         cost = self._cost(server_round)
         self.accountant.step(server_round, sent, cost.epsilon, cost.epsilon, cost.mechanism)

@@ -230,8 +230,8 @@ SOURCES = {
     "Cipher": {"dprec/secure_aggregation/streams.py"},
     "shake_256": {"dprec/randomness/keys.py"},
     "urandom": {
-        "dprec/exchange/groups.py",
         f"{PILOT}/device/folder.py",
+        f"{PILOT}/groups.py",
         f"{PILOT}/server/preparing.py",
         "simulation/execution.py",
         "simulation/storage/run_directory.py",

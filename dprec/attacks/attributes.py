@@ -37,8 +37,6 @@ _COMPONENTS, _MORE, _PASSES = 100, 20, 2
 _MOST_ITEMS = 4096
 """The most popular items, which say most of what is seen; bounds the memory of many users."""
 
-_RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
-"""Of half the squared weights, from which the training users choose; descending."""
 
 _STEPS, _CONVERGED = 25, 1e-6
 
@@ -81,8 +79,7 @@ class Attributes(Attack):
 
     def check(self, users: UsersTable | None) -> None:
         """Refuse columns that are not there."""
-        for _ in self._columns(users):
-            pass
+        list(self._columns(users))
 
     def perform(self, game: Game) -> Attacked:
         """Guess each attribute that at least as many users have, and have not, as there are folds."""
@@ -207,7 +204,8 @@ def learned(features: Floats, labels: Bools) -> Floats:
     """
     design = np.column_stack([features, np.ones(len(features))])
     weights, chosen, least = np.zeros(design.shape[1]), np.zeros(design.shape[1]), np.inf
-    for ridge in _RIDGES:
+    # Of half the squared weights, descending.
+    for ridge in (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1):
         penalty = np.append(np.full(features.shape[1], ridge), 1e-9)
         for _ in range(_STEPS):
             chances = expit(design @ weights)

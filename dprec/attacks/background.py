@@ -109,7 +109,14 @@ class Background:
             of_items[items] = ways.shares(np.tile(overall, (len(evidence), 1)), evidence)
             shares = ways.shares(np.tile(overall, (len(without), 1)), without)
             among_others[items] = shares.reshape(-1, levels, levels)
-        return cls(among_others, of_items, _ways_of_users(ratings, among_others, overall))
+        ways, told = Tilts.unfitted(overall), []
+        for users, part in parts_by_user(ratings):
+            if part.start >= _FITTED_TO:
+                break
+            own = ratings.levels[part].astype(np.int64) - 1
+            of_others = among_others[ratings.items[part], own]
+            told.append(summed(ways.evidence(of_others, np.eye(levels)[own]), ratings.counts[users]))
+        return cls(among_others, of_items, ways.fitted(np.concatenate(told)))
 
     def given_others(
         self, shares: Floats, likelihoods: Floats, counts: Ints, weight: float = TOLD_BY_OTHERS
@@ -129,19 +136,6 @@ class Background:
         ``items``, ``levels``: of the ratings that are left out; levels from 1.
         """
         return self.among_others[items, levels.astype(np.int64) - 1]
-
-
-def _ways_of_users(ratings: Ratings, among_others: Floats, overall: Floats) -> Tilts:
-    """Return how users rate, given how items are rated."""
-    ways, all_levels = Tilts.unfitted(overall), np.eye(overall.size)
-    evidence = []
-    for users, part in parts_by_user(ratings):
-        if part.start >= _FITTED_TO:
-            break
-        levels = ratings.levels[part].astype(np.int64) - 1
-        told = ways.evidence(among_others[ratings.items[part], levels], all_levels[levels])
-        evidence.append(summed(told, ratings.counts[users]))
-    return ways.fitted(np.concatenate(evidence))
 
 
 def parts_by_user(ratings: Ratings) -> Iterator[tuple[slice, slice]]:

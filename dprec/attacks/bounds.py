@@ -50,9 +50,6 @@ from dprec.arrays import AnyArray, Floats
 from dprec.attacks.base import Game
 from dprec.auditing import proportion_above, proportion_below
 
-_DELTAS = (1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.07, 0.15, 0.25, 0.4)
-"""Deltas at which an accountant is asked: each makes two lines that the trade-off is not above."""
-
 FAILURE = 1e-6
 """How likely a measured figure exceeds its bound, at most."""
 
@@ -152,17 +149,14 @@ class Roc:
         itself; the curve is the least of all.
         """
         lines = [(0.0, 1.0)]
-        for delta in (0.0, *_DELTAS):
+        # Each delta makes two lines that the trade-off is not above.
+        for delta in (0.0, 1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.07, 0.15, 0.25, 0.4):
             losses = accountant.get_epsilon(delta, "user", "replace-one")
             epsilon = float(np.max(losses, initial=0.0))
             if epsilon < _LARGEST:
                 grown, shrunk = math.exp(epsilon), math.exp(-epsilon)
                 lines += [(grown, delta), (shrunk, 1 - (1 - delta) * shrunk)]
-        return cls._below(*np.array(lines).T)
-
-    @classmethod
-    def _below(cls, slopes: Floats, heights: Floats) -> Self:
-        """Return the curve of the points that are above none of some lines."""
+        slopes, heights = np.array(lines).T
         with np.errstate(divide="ignore", invalid="ignore"):
             meet = np.subtract.outer(heights, heights) / np.subtract.outer(slopes, slopes).T
         corners = np.unique(np.concatenate([[0.0, 1.0], meet[(meet > 0) & (meet < 1)]]))

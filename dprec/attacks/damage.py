@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
-from dprec.attacks.liars import Background, FakeProfiles, Liars, number_of_liars
+from dprec.attacks.base import Attack, Attacked, Figure, Game
+from dprec.attacks.liars import FakeProfiles, Liars, number_of_liars
 from dprec.components import option
 from dprec.randomness import generator
 
@@ -36,15 +36,13 @@ class Damage(Attack):
     def perform(self, game: Game) -> Attacked:
         """Run the protocol once more, with the liars, and compare how good it is for honest users."""
         honest, draws = game.truth, generator(game.seed, "damaging profiles")
-        number, background = number_of_liars(honest.n_users, self.share), Background.of(honest)
-        lies = FakeProfiles(background, np.zeros(0, dtype=np.int64), 1, "reversed")
-        profiles = lies.made(honest, number, draws)
+        number = number_of_liars(honest.n_users, self.share)
+        lies = FakeProfiles(honest, np.zeros(0, dtype=np.int64), 1, "reversed")
+        profiles = lies.made(number, draws)
         lied = game.with_liars(Liars(profiles, crafted=self.reports == "crafted"))
-        figures = {name: Figure(_worse(name, game.shown, lied), 0.0) for name in _METRICS}
+        figures = {}
+        for name, (metric, side) in _METRICS.items():
+            was, became = game.shown.accuracy.get(metric), lied.accuracy.get(metric)
+            worse = None if was is None or became is None else side * (became - was)
+            figures[name] = Figure(worse, 0.0)
         return Attacked(figures, (f"{number} liars beside {honest.n_users} honest users.",))
-
-
-def _worse(name: str, before: Shown, after: Shown) -> float | None:
-    metric, side = _METRICS[name]
-    was, became = before.accuracy.get(metric), after.accuracy.get(metric)
-    return None if was is None or became is None else side * (became - was)

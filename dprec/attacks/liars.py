@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from dprec.arrays import Bools, Floats, Ints, Uint8s, offsets
+from dprec.attacks.seen import ItemShares
 from dprec.ratings import Ratings
 
 Fillers = Literal["random", "popular", "favourites", "profile-aware", "active", "contrast", "none"]
@@ -30,12 +31,6 @@ Lies = Literal[Fillers, "reversed"]
 """As well ``reversed``: as many as the most active users have rated, each as its raters do not, lowest where
 its mean is above that of all items; of sets, any items.
 """
-
-_CONTRASTS = 1
-"""More ratings at the other end than targets, which are then the farthest from the mean of all."""
-
-_MOST_ACTIVE = 0.95
-"""Quantile of the ratings of honest users that is the number of an active one's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,34 +72,13 @@ def number_of_liars(honest: int, share: float) -> int:
     return max(1, round(honest * share / (1 - share)))
 
 
-@dataclass(frozen=True, eq=False)
-class Background:
-    """What is public of the items, which liars know: who rates how often, and how."""
-
-    scale_levels: int
-    raters: Ints
-    """Users who have rated each item, shape (items,)."""
-    shares: Floats
-    """Of the levels among the ratings of each item, and a prior of one rating; shape (items, levels)."""
-    counts: Ints
-    """Ratings of each honest user, shape (users,)."""
-
-    @classmethod
-    def of(cls, honest: Ratings) -> "Background":
-        """Count the ratings of honest users."""
-        n_items, levels = honest.n_items, honest.scale.levels
-        cells = honest.items.astype(np.int64) * levels + honest.levels - 1
-        counted = np.bincount(cells, minlength=n_items * levels).reshape(n_items, levels)
-        prior = (counted.sum(axis=0) + 1) / (counted.sum() + levels)
-        shares = (counted + prior) / (counted.sum(axis=1, keepdims=True) + 1)
-        return cls(levels, counted.sum(axis=1), shares, honest.counts)
-
-    def targets(self, number: int, generator: np.random.Generator) -> Ints:
-        """Draw items that about as many users have rated as the median item that anybody has."""
-        rated = np.flatnonzero(self.raters)
-        distance = np.abs(self.raters[rated] - np.median(self.raters[rated]))
-        near = rated[distance <= np.sort(distance)[min(_CANDIDATES, rated.size) - 1]]
-        return np.sort(generator.choice(near, min(number, near.size), replace=False)).astype(np.int64)
+def targets_among(honest: Ratings, number: int, generator: np.random.Generator) -> Ints:
+    """Draw items that about as many honest users have rated as the median item that anybody has."""
+    raters = np.bincount(honest.items, minlength=honest.n_items)
+    rated = np.flatnonzero(raters)
+    distance = np.abs(raters[rated] - np.median(raters[rated]))
+    near = rated[distance <= np.sort(distance)[min(_CANDIDATES, rated.size) - 1]]
+    return np.sort(generator.choice(near, min(number, near.size), replace=False)).astype(np.int64)
 
 
 _CANDIDATES = 20
@@ -115,15 +89,16 @@ _CANDIDATES = 20
 class FakeProfiles:
     """How fake profiles are made up."""
 
-    background: Background
+    honest: Ratings
+    """Of whom liars know what is public: who rates how often, and how items are rated."""
     targets: Ints
     level: int
     """That at which liars rate the targets."""
     fillers: Lies
 
-    def made(self, honest: Ratings, liars: int, generator: np.random.Generator) -> Ratings:
+    def made(self, liars: int, generator: np.random.Generator) -> Ratings:
         """Make up the profiles of so many liars."""
-        weights, n_items = self._weights(), self.background.raters.size
+        weights, n_items = self._weights(), self.honest.n_items
         sizes = np.minimum(self._sizes(liars, generator), np.count_nonzero(weights))
         with np.errstate(divide="ignore"):
             keys = np.log(weights) + generator.gumbel(size=(liars, n_items))
@@ -132,53 +107,56 @@ class FakeProfiles:
         np.put_along_axis(chosen, order, np.arange(n_items) < sizes[:, None], axis=1)
         levels = self._levels(chosen, generator)
         levels[:, self.targets] = self.level
-        return profiles_of(honest, levels)
+        return profiles_of(self.honest, levels)
 
     def _sizes(self, liars: int, generator: np.random.Generator) -> Ints:
         """Return how many fillers each has, shape (liars,)."""
         if self.fillers == "none":
             return np.zeros(liars, dtype=np.int64)
-        counts = self.background.counts[self.background.counts > 0]
+        counts = self.honest.counts[self.honest.counts > 0]
         if self.fillers == "profile-aware":
             sizes = counts[generator.integers(counts.size, size=liars)]
         elif self.fillers in ("active", "reversed"):
-            sizes = np.full(liars, round(float(np.quantile(counts, _MOST_ACTIVE))))
+            sizes = np.full(liars, round(float(np.quantile(counts, 0.95))))
         elif self.fillers == "contrast":
-            return np.full(liars, _CONTRASTS + self.targets.size)
+            # One more at the other end than targets, which are then the farthest from the mean of all.
+            return np.full(liars, 1 + self.targets.size)
         else:
             sizes = np.full(liars, self._usual)
         return np.maximum(1, sizes - self.targets.size)
 
     @property
-    def _usual(self) -> int:
-        """How many ratings the median user has."""
-        return round(float(np.median(self.background.counts[self.background.counts > 0])))
+    def _raters(self) -> Ints:
+        """How many users have rated each item, shape (items,)."""
+        return np.bincount(self.honest.items, minlength=self.honest.n_items)
 
     @property
-    def _of_sets(self) -> bool:
-        return self.background.scale_levels == 1
+    def _shares(self) -> Floats:
+        """Of the levels among the ratings of each item, shape (items, levels)."""
+        return ItemShares.of(self.honest).shares
+
+    @property
+    def _usual(self) -> int:
+        """How many ratings the median user has."""
+        return round(float(np.median(self.honest.counts[self.honest.counts > 0])))
 
     def _weights(self) -> Floats:
         """Return how likely each item is a filler; 0 for the targets; shape (items,)."""
-        raters = self.background.raters
-        any_items = self.fillers == "random" or (self.fillers == "reversed" and self._of_sets)
+        raters, levels = self._raters, np.arange(self.honest.scale.levels)
+        any_items = self.fillers == "random" or (self.fillers == "reversed" and levels.size == 1)
         weights = np.ones(raters.size) if any_items else raters.astype(np.float64)
         if self.fillers in ("popular", "favourites"):
-            by = raters if self.fillers == "popular" else self._liked
+            by: Floats = raters.astype(np.float64)
+            if self.fillers == "favourites" and levels.size > 1:
+                # How high each item is rated, less twice its standard error.
+                shares = self._shares
+                means = shares @ levels
+                variances = shares @ levels**2 - means**2
+                by = means - 2 * np.sqrt(variances / np.maximum(raters, 1))
             first = np.argsort(-by, kind="stable")[: self._usual + self.targets.size]
             weights = np.isin(np.arange(raters.size), first).astype(np.float64)
         weights[self.targets] = 0.0
         return weights
-
-    @property
-    def _liked(self) -> Floats:
-        """How high each item is rated, less twice its standard error; of sets, how often it is chosen."""
-        if self._of_sets:
-            return self.background.raters.astype(np.float64)
-        shares, levels = self.background.shares, np.arange(self.background.scale_levels)
-        means = shares @ levels
-        variances = shares @ levels**2 - means**2
-        return means - 2 * np.sqrt(variances / np.maximum(self.background.raters, 1))
 
     def _levels(self, chosen: Bools, generator: np.random.Generator) -> Uint8s:
         """Return levels of the fillers, and 0 elsewhere, shape (liars, items)."""
@@ -188,13 +166,13 @@ class FakeProfiles:
             levels[chosen] = self.level
             return levels
         if self.fillers == "contrast":
-            levels[chosen] = self.background.scale_levels + 1 - self.level
+            levels[chosen] = self.honest.scale.levels + 1 - self.level
             return levels
-        shares = self.background.shares
+        shares = self._shares
         if self.fillers == "reversed":
-            means = shares @ np.arange(self.background.scale_levels)
-            above = means > np.average(means, weights=self.background.raters)
-            levels[users, items] = np.where(above, 1, self.background.scale_levels)[items]
+            means = shares @ np.arange(self.honest.scale.levels)
+            above = means > np.average(means, weights=self._raters)
+            levels[users, items] = np.where(above, 1, self.honest.scale.levels)[items]
             return levels
         if self.fillers == "random":
             shares = np.tile(shares.mean(axis=0), (shares.shape[0], 1))

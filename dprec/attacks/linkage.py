@@ -5,7 +5,6 @@ An attacker that knows k ratings of a person looks for the report they fit best 
 share of users whom k items single out is their unicity (de Montjoye et al. [demontjoye2013]).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -117,14 +116,17 @@ class Linkage(Attack):
         parts = {f"linkage_top1_at_{number}": looked_for[number] for number in self.known}
         sizes = {name: part.people.size for name, part in parts.items() if part.people.size}
         curve = between_users(game) if seen is None or seen.hides_items else None
+        if seen is None and game.transcript.vectors is not None:
+            note = "Linkage is not tried with messages that are not about single ratings."
+            return Attacked({}, (note,))
         if seen is None:
-            return self._blind(game, sizes, curve)
+            # A guess is right with a probability that is known, so nothing is measured.
+            guess = Figure(1 / users, 1 / users, None if curve is None else curve.found_among(users))
+            return Attacked(self._with_headline(dict.fromkeys(sizes, guess)))
         found = zip(parts, _found(seen, list(parts.values())), strict=True)
-        allowed = (
-            {}
-            if curve is None
-            else {name: allowed_to_find(curve, users, size) for name, size in sizes.items()}
-        )
+        allowed = {}
+        if curve is not None:
+            allowed = {name: allowed_to_find(curve, users, size) for name, size in sizes.items()}
         figures = {
             name: Figure(share, 1 / users, allowed[name][1] if name in allowed else None)
             for name, share in found
@@ -136,18 +138,6 @@ class Linkage(Attack):
             if not seen.hides_items and looked_for[number].people.size
         }
         return Attacked(self._with_headline(figures), on_bounds(allowed))
-
-    def _blind(self, game: Game, names: Iterable[str], curve: Roc | None) -> Attacked:
-        """Guess, where no message that can be linked with anybody is about single ratings.
-
-        That guess is right with a probability that is known, so nothing is measured.
-        """
-        if game.transcript.vectors is not None:
-            note = "Linkage is not tried with messages that are not about single ratings."
-            return Attacked({}, (note,))
-        users = game.truth.n_users
-        bound = None if curve is None else curve.found_among(users)
-        return Attacked(self._with_headline({name: Figure(1 / users, 1 / users, bound) for name in names}))
 
     def _with_headline(self, figures: dict[str, Figure]) -> dict[str, Figure]:
         middle = sorted(self.known)[len(self.known) // 2]

@@ -26,7 +26,7 @@ from typing import Literal, Self
 import numpy as np
 from scipy.special import expit, logit, softmax
 
-from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s, blocks, rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Ints, blocks, rows_of
 from dprec.attacks.background import Background
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import FAILURE, Roc, above_by_chance, mean_above, on_bounds
@@ -92,26 +92,6 @@ class Popularity:
         return logit(np.clip(rated / whole, 1e-15, 1 - 1e-15))
 
 
-class _Ranking:
-    """Scores of cells in fine classes, of those that are rated and of all others."""
-
-    def __init__(self) -> None:
-        self._counts = np.zeros((2, 2 * round(_LARGEST / _FINEST) + 1))
-
-    def add(self, scores: Floats, rated: Bools) -> None:
-        """Count the cells of some users."""
-        places = np.rint((np.clip(scores, -_LARGEST, _LARGEST) + _LARGEST) / _FINEST).astype(np.int64)
-        for row, side in enumerate((~rated, rated)):
-            self._counts[row] += np.bincount(places[side], minlength=self._counts.shape[1])
-
-    @property
-    def classes(self) -> tuple[Floats, Floats, Floats]:
-        """The scores that occur, and how many cells with each are rated, and are not."""
-        occur = np.flatnonzero(self._counts.any(axis=0))
-        others, rated = self._counts[:, occur]
-        return (occur * _FINEST - _LARGEST).astype(np.float64), rated, others
-
-
 @dataclass(frozen=True, kw_only=True)
 class Membership(Attack):
     """Which items a user rated, from reports that hide it, and from lists."""
@@ -135,26 +115,32 @@ class Membership(Attack):
         if not 0 < asked < users * truth.n_items:
             return Attacked(figures, ("Nothing is rated, or everything.",))
         seen = Seen.of(game.transcript, truth)
-        public, both, alone = rankings = [_Ranking() for _ in range(3)]
+        # Of three rankings, how many cells are not rated and are, by classes of their scores.
+        counts = np.zeros((3, 2, 2 * round(_LARGEST / _FINEST) + 1))
         for rated, odds in _weighed(seen, truth, users):
-            for ranking, own in zip(rankings, odds, strict=True):
-                ranking.add(own, rated)
+            places = np.rint((np.clip(odds, -_LARGEST, _LARGEST) + _LARGEST) / _FINEST).astype(np.int64)
+            for ranking, own in zip(counts, places, strict=True):
+                for row, side in enumerate((~rated, rated)):
+                    ranking[row] += np.bincount(own[side], minlength=counts.shape[2])
+        curves = []
+        for others, members in counts:
+            occur = np.flatnonzero(others + members)
+            curves.append(Roc.of_scores(occur.astype(np.float64), members[occur], others[occur]))
+        start, reached, alone = curves
         allowed: dict[str, tuple[float, float]] = {}
         if seen is not None and seen.hides_items and seen.of_everybody:
             # The loss of a cell, where everybody reports all cells through one channel with a loss.
             losses = game.accountant.get_epsilon(0.0, "rating")
             if (losses == losses[:1]).all() and math.isfinite(losses[0]):
                 allowed = allowed_by_reports(float(losses[0]), asked, users * truth.n_items - asked)
-        reached, start = Roc.of_scores(*both.classes), Roc.of_scores(*public.classes)
         for end, of in _ENDS.items():
             name, bound = f"membership_{end}", allowed.get(f"membership_{end}", (0.0, None))[1]
-            figures[name] = Figure(of(Roc.of_scores(*alone.classes)), of(_INDIFFERENT), bound)
+            figures[name] = Figure(of(alone), of(Roc.allowed(0.0)), bound)
             figures[f"membership_posterior_{end}"] = Figure(of(reached), of(start))
         notes = () if users == truth.n_users else (f"Asked of the first {users} users.",)
         return Attacked(figures, (*notes, *on_bounds(allowed)))
 
 
-_INDIFFERENT = Roc.allowed(0.0)
 _ENDS: dict[str, Callable[[Roc], float]] = {
     "auc": lambda roc: roc.auc,
     "tpr": lambda roc: float(roc.at(_FALSE_POSITIVES)),
@@ -180,7 +166,7 @@ def _weighed(seen: Seen | None, truth: Ratings, n_users: int) -> Iterator[tuple[
     what is said of the cell, whatever its item and user. What is public leaves the user's own ratings out.
     """
     popularity = Popularity.of(truth)
-    mixing = _Mixing(Background.of(truth), truth.histogram()) if truth.scale.levels > 1 else None
+    background = Background.of(truth) if truth.scale.levels > 1 else None
     for users in blocks(np.full(n_users, truth.n_items), _CELLS_AT_ONCE):
         own = slice(int(truth.indptr[users.start]), int(truth.indptr[users.stop]))
         cells = rows_of(truth.counts[users]), truth.items[own].astype(np.int64)
@@ -191,34 +177,20 @@ def _weighed(seen: Seen | None, truth: Ratings, n_users: int) -> Iterator[tuple[
         odds = np.stack([before, before, np.zeros_like(before)])
         if seen is not None:
             logs = seen.log_likelihoods(users)
-            of_items, alone = mixing.given_rated(logs, truth.levels[own], cells) if mixing else logs[[1, 1]]
+            of_items, alone = logs[[1, 1]]
+            if background is not None:
+                # As the levels of their items are mixed, but for their own, and as those of all ratings are.
+                mixed = logs[1:] + np.log(background.of_items).T[:, None, :]
+                others = np.log(background.of_ratings(cells[1], truth.levels[own]))
+                mixed[:, cells[0], cells[1]] = logs[1:, cells[0], cells[1]] + others.T
+                with np.errstate(divide="ignore"):
+                    overall = logs[1:] + np.log(truth.histogram())[:, None, None]
+                of_items, alone = (np.logaddexp.reduce(each, axis=0) for each in (mixed, overall))
             ratio, odds[2] = (
                 np.clip(each, *_RANGE) - np.clip(logs[0], *_RANGE) for each in (of_items, alone)
             )
             odds[1] = popularity.given_others(before, ratio) + ratio
         yield rated.ravel(), odds.reshape(3, -1)
-
-
-@dataclass(frozen=True, eq=False)
-class _Mixing:
-    """What levels ratings have, if there are any."""
-
-    background: Background
-    overall: Floats
-    """Shares of the levels among all ratings; shape (levels,)."""
-
-    def given_rated(self, logs: Floats, levels: Uint8s, cells: tuple[Ints, Ints]) -> tuple[Floats, Floats]:
-        """Return the log likelihoods of cells if they are rated: as their items are, and as all items are.
-
-        ``logs``, shape (1 + levels, users, items); ``levels``, ``cells``: of ratings, which are left out of
-        what is known of their items.
-        """
-        of_items = logs[1:] + np.log(self.background.of_items).T[:, None, :]
-        own = np.log(self.background.of_ratings(cells[1], levels))
-        of_items[:, cells[0], cells[1]] = logs[1:, cells[0], cells[1]] + own.T
-        with np.errstate(divide="ignore"):
-            alone = logs[1:] + np.log(self.overall)[:, None, None]
-        return np.logaddexp.reduce(of_items, axis=0), np.logaddexp.reduce(alone, axis=0)
 
 
 def omission(lists: Ints | None, truth: Ratings) -> Figure:

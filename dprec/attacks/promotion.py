@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from dprec.arrays import Bools, Floats, Ints, Uint64s
+from dprec.arrays import Floats, Ints
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
-from dprec.attacks.liars import Background, FakeProfiles, Fillers, Liars, number_of_liars
+from dprec.attacks.liars import FakeProfiles, Fillers, Liars, number_of_liars, targets_among
 from dprec.components import as_tuple, option
 from dprec.predictions import Predict, PredictRows, Unrated, words_of_ties
 from dprec.randomness import generator
@@ -28,6 +28,8 @@ _FEW, _MANY = 100, 500
 """Honest users by whom fillers are compared, and by whom targets are judged at the end, at most."""
 
 _LISTED = 10
+
+_FIGURES = ("target_hit_rate_at_10", "target_rank", "target_prediction")
 
 Shares = Annotated[tuple[Annotated[float, Field(ge=1e-4, lt=0.5)], ...], BeforeValidator(as_tuple)]
 
@@ -60,7 +62,7 @@ class Promotion(Attack):
     def figures(self) -> tuple[str, ...]:
         """Return the share of lists with a target, its rank, its prediction, and the first two by share."""
         by_share = (name for share in self._course for name in _by_share(share))
-        return "target_hit_rate_at_10", "target_rank", "target_prediction", *dict.fromkeys(by_share)
+        return *_FIGURES, *dict.fromkeys(by_share)
 
     @property
     def _course(self) -> list[float]:
@@ -69,32 +71,27 @@ class Promotion(Attack):
 
     def perform(self, game: Game) -> Attacked:
         """Run the protocol once more, with the liars, and compare what honest users are shown."""
-        honest, background = game.truth, Background.of(game.truth)
-        targets = background.targets(self.targets, generator(game.seed, "targets"))
+        honest = game.truth
+        targets = targets_among(honest, self.targets, generator(game.seed, "targets"))
         ways = self._ways(honest)
-        moved = {way: self._lied(game, background, targets, way, self.share) for way in ways}
+        moved = {way: self._lied(game, targets, way, self.share) for way in ways}
         few = np.linspace(0, honest.n_users - 1, min(_FEW, honest.n_users)).astype(np.int64)
         ranks = {way: seen_of(targets, honest, shown, few).rank for way, shown in moved.items()}
         best = (min if self.goal == "promote" else max)(moved, key=lambda way: ranks[way])
         many = np.linspace(0, honest.n_users - 1, min(_MANY, honest.n_users)).astype(np.int64)
         before, after = (seen_of(targets, honest, shown, many) for shown in (game.shown, moved[best]))
         number = number_of_liars(honest.n_users, self.share)
-        raters = ", ".join(map(str, background.raters[targets].tolist()))
+        raters = ", ".join(str(np.count_nonzero(honest.items == target)) for target in targets)
         notes = (
             f"{number} liars beside {honest.n_users} honest users; the targets have {raters} raters.",
             f"Of {len(moved)} ways: {best.fillers} fillers, {('honest', 'crafted')[best.crafted]} reports.",
         )
-        figures = {
-            "target_hit_rate_at_10": Figure(after.hit_rate, before.hit_rate),
-            "target_rank": Figure(after.rank, before.rank),
-            "target_prediction": Figure(after.prediction, before.prediction),
-        }
+        figures = dict(zip(_FIGURES, map(Figure, after, before), strict=True))
         for share in self._course:
             again = share != self.share
-            shown = self._lied(game, background, targets, best, share) if again else moved[best]
+            shown = self._lied(game, targets, best, share) if again else moved[best]
             reached = seen_of(targets, honest, shown, many)
-            held = Figure(reached.hit_rate, before.hit_rate), Figure(reached.rank, before.rank)
-            figures |= zip(_by_share(share), held, strict=True)
+            figures |= zip(_by_share(share), map(Figure, reached, before), strict=False)
         return Attacked(figures, notes)
 
     def _ways(self, honest: Ratings) -> "tuple[Way, ...]":
@@ -106,12 +103,12 @@ class Promotion(Attack):
         drawn = own or ("contrast",)
         return (*(Way(each, True) for each in fillers), *(Way(each, False) for each in drawn))
 
-    def _lied(self, game: Game, background: Background, targets: Ints, way: "Way", share: float) -> Shown:
+    def _lied(self, game: Game, targets: Ints, way: "Way", share: float) -> Shown:
         """Return what honest users are shown beside liars who lie in some way."""
         honest = game.truth
         level = honest.scale.levels if self.goal == "promote" else 1
         number, draws = number_of_liars(honest.n_users, share), generator(game.seed, "fake profiles")
-        profiles = FakeProfiles(background, targets, level, way.fillers).made(honest, number, draws)
+        profiles = FakeProfiles(honest, targets, level, way.fillers).made(number, draws)
         return game.with_liars(Liars(profiles, way.crafted, tuple(targets.tolist())))
 
 
@@ -128,8 +125,7 @@ class Way(NamedTuple):
     crafted: bool
 
 
-@dataclass(frozen=True)
-class Seen:
+class Standing(NamedTuple):
     """How honest users who have not rated targets see them: means over the targets; NaN if there are none."""
 
     hit_rate: float
@@ -140,7 +136,7 @@ class Seen:
     """Mean prediction."""
 
 
-def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Seen:
+def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Standing:
     """Return how some honest users see targets."""
     step, unrated, ties = max(1, _CELLS // honest.n_items), Unrated(honest), words_of_ties(honest.n_items)
     ranks, predictions = [np.zeros((0, targets.size), dtype=np.int64)], [np.zeros((0, targets.size))]
@@ -150,15 +146,18 @@ def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Seen:
         predicted = _rows(shown.predict, shown.predict_rows, asked, honest.n_items)
         scores = predicted if shown.scores is None else _rows(shown.scores, None, asked, honest.n_items)
         scores = np.where(candidates, scores, -np.inf)
-        ranks.append(np.stack([_ranks(scores, int(target), ties) for target in targets], axis=1))
+        # Before a target is what has a higher score, or the same and an earlier word.
+        reached = scores[:, targets, None]
+        earlier = (scores[:, None] == reached) & (ties < ties[targets, None])
+        ranks.append(1 + ((scores[:, None] > reached) | earlier).sum(axis=2))
         predictions.append(np.where(candidates, predicted, np.nan)[:, targets])
     places, predicted = np.concatenate(ranks), np.concatenate(predictions)
     judged = ~np.isnan(predicted)
     own = [(places[by, place], predicted[by, place]) for place, by in enumerate(judged.T) if by.any()]
     if not own:
-        return Seen(np.nan, np.nan, np.nan)
+        return Standing(np.nan, np.nan, np.nan)
     figures = [((place <= _LISTED).mean(), np.median(place), each.mean()) for place, each in own]
-    return Seen(*np.mean(figures, axis=0).tolist())
+    return Standing(*np.mean(figures, axis=0).tolist())
 
 
 def _rows(predict: Predict, predict_rows: PredictRows | None, users: Ints, n_items: int) -> Floats:
@@ -166,10 +165,3 @@ def _rows(predict: Predict, predict_rows: PredictRows | None, users: Ints, n_ite
         return predict_rows(users, n_items)
     cells = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
     return predict(*cells).reshape(users.size, n_items)
-
-
-def _ranks(scores: Floats, target: int, ties: Uint64s) -> Ints:
-    """Return the rank of a target for each user, shape (users,)."""
-    own = scores[:, target, None]
-    before: Bools = (scores > own) | ((scores == own) & (ties < ties[target]))
-    return 1 + before.sum(axis=1)

@@ -18,10 +18,9 @@ from dprec.arrays import Bools, Floats, Ints, find
 from dprec.attacks.background import Background, parts_by_user
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.seen import answers_of
-from dprec.attacks.transcript import Transcript
 from dprec.components import option
 from dprec.observations import Evidence, Observations, ResidualReports, SymbolReports
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Ratings
 
 _IMPOSSIBLE = -700.0
 """Log likelihood of what cannot be."""
@@ -49,15 +48,6 @@ class Reading:
             [np.bincount(own, level[kinds], part.stop - part.start) for level in self.table.T], axis=1
         )
         return np.exp(logs - logs.max(axis=1, keepdims=True))
-
-
-def readings(transcript: Transcript, truth: Ratings) -> list[Reading]:
-    """Return what the reports of all rounds say of the ratings; whatever else they say is left out."""
-    parts: list[Reading] = []
-    for observed in transcript.reports:
-        if observed.shape == (truth.n_users, truth.n_items):
-            parts += _read(observed.evidence, observed, truth)
-    return parts
 
 
 def places_among(observed: Observations, truth: Ratings) -> tuple[Ints, Bools]:
@@ -109,13 +99,9 @@ def _of_sides(reports: ResidualReports, observed: Observations, truth: Ratings) 
     chosen = present[reports.cells]
     lies = reports.lies[chosen][:, None]
     yes = lies + (1 - 2 * lies) * above
-    table = _logs(np.where(reports.above[chosen][:, None], yes, 1 - yes))
-    yield Reading(kept[answered], np.arange(answered.size), table)
-
-
-def _logs(likelihoods: Floats) -> Floats:
     with np.errstate(divide="ignore"):
-        return np.maximum(np.log(likelihoods), _IMPOSSIBLE)
+        table = np.log(np.where(reports.above[chosen][:, None], yes, 1 - yes))
+    yield Reading(kept[answered], np.arange(answered.size), np.maximum(table, _IMPOSSIBLE))
 
 
 TRUSTED = "The server is given the ratings as they are."
@@ -143,7 +129,7 @@ class Reconstruction(Attack):
         if truth.scale.levels < 2 or not truth.count:
             nothing = "There are no levels to recover."
             return Attacked({name: Figure(None) for name in self.figures()}, (nothing,))
-        sides = above_the_middle(truth.scale)
+        sides = truth.scale.values > (truth.scale.low + truth.scale.high) / 2
         # What adds up the shares of levels, of each by itself and of both sides.
         merging = np.eye(sides.size), np.stack([~sides, sides], axis=1).astype(np.float64)
         tally = np.zeros((2, 2))
@@ -151,7 +137,8 @@ class Reconstruction(Attack):
             levels = truth.levels[part].astype(np.int64) - 1
             for place, merged in enumerate(merging):
                 right, after = merged.argmax(axis=1)[levels], (known * likelihoods) @ merged
-                tally[:, place] += _right(before @ merged, right), _right(after, right)
+                guesses = (shares.argmax(axis=1) for shares in (before @ merged, after))
+                tally[:, place] += [np.count_nonzero(guess == right) for guess in guesses]
         baselines, reached = tally / truth.count
         figures = {
             name: Figure(1.0 if trusted else float(reached[place]), float(baselines[place]))
@@ -164,7 +151,11 @@ class Reconstruction(Attack):
 
         The shares are those before anything is received, and given what is not about the rating itself.
         """
-        truth, told = game.truth, readings(game.transcript, game.truth)
+        truth = game.truth
+        told: list[Reading] = []
+        for observed in game.transcript.reports:
+            if observed.shape == (truth.n_users, truth.n_items):
+                told += _read(observed.evidence, observed, truth)
         background = Background.of(truth)
         for users, part in parts_by_user(truth):
             before = background.of_ratings(truth.items[part], truth.levels[part])
@@ -175,13 +166,3 @@ class Reconstruction(Attack):
             if told and self.background == "users":
                 known = background.given_others(before, likelihoods, truth.counts[users])
             yield part, before, known, likelihoods
-
-
-def _right(shares: Floats, truth: Ints) -> int:
-    """Return how many inputs are guessed right."""
-    return int((shares.argmax(axis=1) == truth).sum())
-
-
-def above_the_middle(scale: RatingScale) -> Bools:
-    """Return which levels are above the middle of the scale, shape (levels,)."""
-    return scale.values > (scale.low + scale.high) / 2

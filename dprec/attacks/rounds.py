@@ -13,9 +13,8 @@ about (`pairs_of`).
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from scipy.stats import rankdata
@@ -53,7 +52,7 @@ class Rounds(Attack):
 
     def figures(self) -> tuple[str, ...]:
         """Return the names of what is recovered after all rounds, after half of them, and after the first."""
-        recovered = (f"rounds_{what}{when}" for what in ("level", "sign") for when in ("", *_EARLIER))
+        recovered = (f"rounds_{what}{when}" for what in ("level", "sign") for when in ("", "_half", "_first"))
         return (*recovered, "rounds_membership_auc", "rounds_membership_auc_first")
 
     def perform(self, game: Game) -> Attacked:
@@ -85,7 +84,8 @@ class Rounds(Attack):
             attacked = Reconstruction(background="items").perform(cast(Game, _Earlier(game, seen, answered)))
             for what in ("level", "sign"):
                 figures[f"rounds_{what}{when}"] = attacked.figures[f"recovered_{what}"]
-        notes.append(_REPORTS.format(times.mean() if times.size else 0.0))
+        each = times.mean() if times.size else 0.0
+        notes.append(f"Of ratings with a report there are {each:.3g} reports each, in all rounds.")
         return figures
 
     def _memberships(self, game: Game, notes: list[str]) -> dict[str, Figure]:
@@ -104,16 +104,13 @@ class Rounds(Attack):
             reached = Figure(within_items(evidence, rated), 0.5, bound)
             figures.setdefault("rounds_membership_auc_first", reached)
             figures["rounds_membership_auc"] = reached
-        notes.append(_ANSWERS.format(100 * np.count_nonzero(evidence) / max(evidence.size, 1)))
+        told = 100 * np.count_nonzero(evidence) / max(evidence.size, 1)
+        notes.append(
+            f"Uploads tell something of {told:.3g} % of all pairs of a user and an item; others rank alike."
+        )
         if curve is not None and bound is not None:
             notes += on_bounds({"rounds_membership_auc": (curve.auc, bound)})
         return figures
-
-
-_EARLIER = ("_half", "_first")
-
-_ANSWERS = "Uploads tell something of {:.3g} % of all pairs of a user and an item; others rank alike."
-_REPORTS = "Of ratings with a report there are {:.3g} reports each, in all rounds."
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,57 +137,39 @@ def profiles_like(ratings: Ratings, count: int, random: np.random.Generator) -> 
     return Profiles(offsets(had.sum(axis=1)), items.astype(np.int32), values, ratings.n_items)
 
 
-@dataclass(frozen=True, eq=False)
-class _Moments:
-    """Mean and variance of the numbers of devices: first of those without an item, then of those with it.
+def _moments(upload: Upload, made_up: Profiles) -> tuple[Floats, Floats]:
+    """Return mean and variance of the numbers of made-up devices: of those without an item, and with it.
 
-    Of numbers that are each about one item, shape (2, numbers); else (2, numbers, items).
+    Few with an item are joined by those of all items. Of numbers that are each about one item, shape (2,
+    numbers); else (2, numbers, items).
     """
-
-    means: Floats
-    variances: Floats
-
-    @classmethod
-    def of(cls, upload: Upload, made_up: Profiles) -> Self:
-        """Return those of made-up devices; few with an item are joined by those of all items."""
-        devices, n_items = made_up.n_users, made_up.n_items
-        whole, sums = np.zeros((2, upload.n_numbers)), []
-        for block in _blocks(made_up, upload.n_numbers):
-            numbers = upload.compute(block)
-            whole += numbers.sum(axis=0), (numbers**2).sum(axis=0)
-            sums.append(_sums_with(block, numbers, upload.per_item))
-        of_raters = np.sum(sums, axis=0)
-        raters = np.bincount(made_up.items, minlength=n_items).astype(np.float64)
-        usual = of_raters.sum(axis=2, keepdims=True) / max(raters.sum(), 1)
-        with_item = (of_raters + _FEW * usual) / (raters + _FEW)
-        of_all = whole.reshape(2, 1 if upload.per_item is None else n_items, -1).swapaxes(1, 2)
-        without = (of_all - of_raters) / np.maximum(devices - raters, 1)
-        both = np.stack([without, with_item])
-        if upload.per_item is not None:
-            both = both.swapaxes(2, 3).reshape(2, 2, -1)
-        means, squares = both[:, 0], both[:, 1]
-        return cls(means, np.maximum(squares - means**2, _LEAST))
-
-
-def _sums_with(block: Profiles, numbers: Floats, per_item: int | None) -> Floats:
-    """Return sums, over devices with an item, of numbers and of their squares.
-
-    Shape (2, numbers of an item, items), or of all (2, numbers, items).
-    """
-    if per_item is None:
-        sets = block.to_sets().T
-        return np.stack([(sets @ powers).T for powers in (numbers, numbers**2)])
-    own = numbers.reshape(block.n_users, block.n_items, per_item)[block.users, block.items]
-    columns = [*own.T, *(own.T**2)]
-    sums = [np.bincount(block.items, column, block.n_items) for column in columns]
-    return np.reshape(sums, (2, per_item, block.n_items))
-
-
-def _blocks(profiles: Profiles, numbers: int) -> Iterator[Profiles]:
-    """Yield the profiles of consecutive users, whose numbers take little memory."""
-    step = max(1, _AT_ONCE // numbers)
-    for start in range(0, profiles.n_users, step):
-        yield profiles.of_users(np.arange(start, min(start + step, profiles.n_users)))
+    devices, n_items, per_item = made_up.n_users, made_up.n_items, upload.per_item
+    whole, sums = np.zeros((2, upload.n_numbers)), []
+    step = max(1, _AT_ONCE // upload.n_numbers)
+    for start in range(0, devices, step):
+        block = made_up.of_users(np.arange(start, min(start + step, devices)))
+        numbers = upload.compute(block)
+        whole += numbers.sum(axis=0), (numbers**2).sum(axis=0)
+        # Over devices with an item: shape (2, numbers of an item, items), or of all (2, numbers, items).
+        if per_item is None:
+            sets = block.to_sets().T
+            sums.append(np.stack([(sets @ powers).T for powers in (numbers, numbers**2)]))
+        else:
+            own = numbers.reshape(block.n_users, n_items, per_item)[block.users, block.items]
+            columns = [*own.T, *(own.T**2)]
+            added = [np.bincount(block.items, column, n_items) for column in columns]
+            sums.append(np.reshape(added, (2, per_item, n_items)))
+    of_raters = np.sum(sums, axis=0)
+    raters = np.bincount(made_up.items, minlength=n_items).astype(np.float64)
+    usual = of_raters.sum(axis=2, keepdims=True) / max(raters.sum(), 1)
+    with_item = (of_raters + _FEW * usual) / (raters + _FEW)
+    of_all = whole.reshape(2, 1 if per_item is None else n_items, -1).swapaxes(1, 2)
+    without = (of_all - of_raters) / np.maximum(devices - raters, 1)
+    both = np.stack([without, with_item])
+    if per_item is not None:
+        both = both.swapaxes(2, 3).reshape(2, 2, -1)
+    means, squares = both[:, 0], both[:, 1]
+    return means, np.maximum(squares - means**2, _LEAST)
 
 
 def evidence_of(upload: Upload, users: Ints, made_up: Profiles) -> Floats:
@@ -201,7 +180,7 @@ def evidence_of(upload: Upload, users: Ints, made_up: Profiles) -> Floats:
     n_items = made_up.n_items
     evidence, place = np.zeros((users.size, n_items)), np.full(upload.n_users, -1)
     place[users] = np.arange(users.size)
-    moments = None if upload.shows_items else _Moments.of(upload, made_up)
+    moments = None if upload.shows_items else _moments(upload, made_up)
     for part in upload.read():
         kept = place[part.users] >= 0
         own, numbers, answers = place[part.users[kept]], part.numbers[kept], part.answers[kept]
@@ -214,13 +193,13 @@ def evidence_of(upload: Upload, users: Ints, made_up: Profiles) -> Floats:
     return evidence
 
 
-def _told(upload: Upload, moments: _Moments | None, numbers: Ints, answers: Floats) -> Floats:
+def _told(upload: Upload, moments: tuple[Floats, Floats] | None, numbers: Ints, answers: Floats) -> Floats:
     """Return how much likelier answers are with an item than without; 1 if that there are any says it."""
     if moments is None:
         return np.ones_like(answers)
     without, with_item = (
         upload.likelihood(answers, means[numbers], variances[numbers])
-        for means, variances in zip(moments.means, moments.variances, strict=True)
+        for means, variances in zip(*moments, strict=True)
     )
     return with_item - without
 

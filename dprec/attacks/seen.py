@@ -208,35 +208,34 @@ class Seen:
         return self.parts[0].silent.size
 
     def weighed(self) -> Iterator[Weighed]:
-        """Yield the cells of all users, in blocks of users."""
+        """Yield the cells of all users, in blocks of users.
+
+        What is seen is held against what the items, and how active each user seems, let expect. The odds of a
+        cell are those of the item times the user's, whose logarithm is normal among users; it is estimated by
+        its mean given what is seen of the user.
+        """
         levels, n_items = self.background.shares.shape[1], self.background.popularity.size
+        odds, shares = logit(self.background.popularity), _logs(self.background.shares.T)[:, None, :]
         for users in blocks(np.full(self.n_users, n_items * (1 + levels)), _CELLS_AT_ONCE):
-            yield self._weigh(users, self.log_likelihoods(users))
+            logs = self.log_likelihoods(users)
+            given = np.logaddexp.reduce(logs[1:] + shares, axis=0)
+            most = np.maximum(given, logs[0])
+            # Rounds that contradict each other, some with an item and some without it, say nothing of it.
+            logs, given, most = (np.where(np.isneginf(most), 0.0, each) for each in (logs, given, most))
+            if_not, if_rated = np.exp(logs[0] - most), np.exp(given - most)
+            further = if_rated - if_not
+            fits = [np.log(if_not + expit(odds + shift) * further).sum(axis=1) for shift in _SHIFTS]
+            fitted = np.stack(fits) - (_SHIFTS[:, None] / _SPREAD) ** 2 / 2
+            weights = np.exp(fitted - fitted.max(axis=0))
+            shifts = _SHIFTS @ weights / weights.sum(axis=0)
+            before = expit(odds + shifts[:, None])
+            expected = if_not + before * further
+            yield Weighed(users, logs - most - np.log(expected), before * if_rated / expected)
 
     def log_likelihoods(self, users: slice) -> Floats:
         """Return those of what is seen of the cells of some users, shape (1 + levels, users, items)."""
         n_items = self.background.popularity.size
         return np.sum([part.of_users(users, n_items) for part in self.parts], axis=0)
-
-    def _weigh(self, users: slice, logs: Floats) -> Weighed:
-        """Hold what is seen against what the items, and how active each user seems, let expect.
-
-        The odds of a cell are those of the item times the user's, whose logarithm is normal among users; it
-        is estimated by its mean given what is seen of the user.
-        """
-        given = np.logaddexp.reduce(logs[1:] + _logs(self.background.shares.T)[:, None, :], axis=0)
-        most = np.maximum(given, logs[0])
-        # Rounds that contradict each other, some with an item and some without it, say nothing of it.
-        logs, given, most = (np.where(np.isneginf(most), 0.0, each) for each in (logs, given, most))
-        if_not, if_rated = np.exp(logs[0] - most), np.exp(given - most)
-        odds, further = logit(self.background.popularity), if_rated - if_not
-        fits = np.stack([np.log(if_not + expit(odds + shift) * further).sum(axis=1) for shift in _SHIFTS])
-        fits -= (_SHIFTS[:, None] / _SPREAD) ** 2 / 2
-        weights = np.exp(fits - fits.max(axis=0))
-        shifts = _SHIFTS @ weights / weights.sum(axis=0)
-        before = expit(odds + shifts[:, None])
-        expected = if_not + before * further
-        return Weighed(users, logs - most - np.log(expected), before * if_rated / expected)
 
 
 def _of_users(seen: Observations, n_users: int) -> Answers | None:

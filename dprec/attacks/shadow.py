@@ -38,11 +38,6 @@ _RIDGE = 1e-3
 _FEWEST = 20
 """Users from which on no run is likely to be without any: 20 coins fall alike in one of 500,000 throws."""
 
-_NOTHING = "Nothing that depends on other users is sent to everybody."
-_SETS_SEEN = (
-    "No epsilon covers who took part: the server is shown item sets, and what is released rests on them."
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ShadowModels(Attack):
@@ -62,7 +57,7 @@ class ShadowModels(Attack):
         targets = Targets.drawn(game.truth, self.users, game.seed)
         nothing = {name: Figure(None) for name in self.figures()}
         if game.transcript.of_items is None and not game.transcript.parted_sums:
-            return Attacked(nothing, (_NOTHING,))
+            return Attacked(nothing, ("Nothing that depends on other users is sent to everybody.",))
         if np.count_nonzero(game.truth.counts) < _FEWEST:
             return Attacked(nothing, (f"With fewer than {_FEWEST} users, half of them may be nobody.",))
         present = halves(game.truth.n_users, self.pairs, game.seed)
@@ -77,8 +72,11 @@ class ShadowModels(Attack):
             estimates[name] = Estimate.of_true_positives(reached, share, *sides)
             figures[name] = Figure(estimates[name].measured, share)
         measured = ", ".join(each.in_words(name) for name, each in estimates.items())
-        notes = f"{measured}. {on_confidence(own.size)}", *(() if game.hides_item_sets else (_SETS_SEEN,))
-        return Attacked(figures, notes)
+        notes = [f"{measured}. {on_confidence(own.size)}"]
+        if not game.hides_item_sets:
+            seen = "the server is shown item sets, and what is released rests on them."
+            notes.append(f"No epsilon covers who took part: {seen}")
+        return Attacked(figures, tuple(notes))
 
 
 def halves(users: int, pairs: int, seed: int) -> Bools:

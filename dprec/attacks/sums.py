@@ -82,18 +82,14 @@ class SumsMembership(Attack):
             "sums_membership_auc": Figure(area.measured, 0.5),
             "sums_membership_tpr": Figure(true.measured, FALSE_POSITIVES),
         }
+        best, most = best_with(apart), float(apart.max(initial=0.0))
+        note = (
+            f"One item moves the sums by {float(np.median(apart)):.4g} deviations of their noise in the "
+            f"middle, and by {most:.4g} at most. Normal noise leaves an AUC of {best.auc:.4f}, and "
+            f"{float(best.at(FALSE_POSITIVES)):.4f} true positives, to who knows all else."
+        )
         measured = f"{area.in_words('sums_membership_auc')}, {true.in_words('sums_membership_tpr')}"
-        return Attacked(figures, (f"{measured}. {on_confidence(there.size)}", _note(apart)))
-
-
-def _note(apart: Floats) -> str:
-    """Say what the noise leaves to anybody."""
-    best, middle, most = best_with(apart), float(np.median(apart)), float(apart.max(initial=0.0))
-    return (
-        f"One item moves the sums by {middle:.4g} deviations of their noise in the middle, and by {most:.4g} "
-        f"at most. Normal noise leaves an AUC of {best.auc:.4f}, and {float(best.at(FALSE_POSITIVES)):.4f} "
-        "true positives, to who knows all else."
-    )
+        return Attacked(figures, (f"{measured}. {on_confidence(there.size)}", note))
 
 
 def best_with(apart: Floats) -> Roc:
@@ -136,7 +132,14 @@ class Cases:
 
 def evidence_of(sums: Sequence[ReleasedSum], cases: Cases, truth: Ratings) -> tuple[Floats, Floats]:
     """Return the log likelihood ratio of each case, and how many deviations one item moves the sums."""
-    noise = [each.released - _total(each, truth) for each in sums]
+    noise = []
+    for summed in sums:
+        assert summed.added is not None
+        total = np.zeros(summed.released.size)
+        for some in blocks(truth.counts**2, _CELLS_AT_ONCE):
+            users = np.arange(some.start, some.stop)
+            total += summed.added(held(truth.of_users(users, users))).sum(axis=0)
+        noise.append(summed.released - total)
     evidence, squared = np.zeros((2, cases.users.size))
     for some, with_item, without in cases.profiles(truth):
         for each, left in zip(sums, noise, strict=True):
@@ -148,13 +151,3 @@ def evidence_of(sums: Sequence[ReleasedSum], cases: Cases, truth: Ratings) -> tu
             evidence[some] += precision * (moved @ left) + side * lengths
             squared[some] += lengths
     return evidence, np.sqrt(squared)
-
-
-def _total(summed: ReleasedSum, truth: Ratings) -> Floats:
-    """Return what all users add to a sum, shape (entries,)."""
-    assert summed.added is not None
-    total = np.zeros(summed.released.size)
-    for some in blocks(truth.counts**2, _CELLS_AT_ONCE):
-        users = np.arange(some.start, some.stop)
-        total += summed.added(held(truth.of_users(users, users))).sum(axis=0)
-    return total

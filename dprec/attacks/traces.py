@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, cg
 
 from dprec.arrays import Bools, Floats, Ints
-from dprec.attacks.transcript import ReleasedSum, Transcript
+from dprec.attacks.transcript import Transcript
 from dprec.completion import Profiles
 from dprec.randomness import generator
 from dprec.ratings import Ratings
@@ -64,33 +64,27 @@ class Targets:
 
     def traces(self, transcript: Transcript) -> Floats:
         """Return the statistics of one run that need no other, shape (statistics, users)."""
-        found, said = [], transcript.of_items
+        found, said, sets = [], transcript.of_items, self.profiles.to_sets()
         if transcript.parted_sums:
-            found.append(np.sum([self._along(each) for each in transcript.parted_sums], axis=0))
-        if said is not None:
-            found += [self._drawn_together(each) for each in said.embeddings if each.size]
-            found += [self._weighed(each) for each in said.weights]
+            # What sums say of who contributed to them, of whom half are expected.
+            of_sums, profiles = [], held(self.profiles)
+            for summed in transcript.parted_sums:
+                assert summed.added is not None
+                moves = summed.added(profiles) / 2
+                expected = moves.sum(axis=0) / self.share
+                variances = np.full(expected.size, max(summed.deviation, _NOTHING) ** 2)
+                of_sums.append(self._likely(moves, summed.released - expected, variances))
+            found.append(np.sum(of_sums, axis=0))
+        for embeddings in () if said is None else said.embeddings:
+            if embeddings.size:
+                # How close the items of each user are, in dimensions of equal spread over the ratings.
+                spreads = np.sqrt(self.raters @ embeddings**2 / max(int(self.raters.sum()), 1))
+                even = embeddings / np.where(spreads > _NOTHING, spreads, np.inf)
+                found.append(((sets @ even) ** 2).sum(axis=1) - sets @ (even**2).sum(axis=1))
+        for weights in () if said is None else said.weights:
+            # What the items of each user say of each other.
+            found.append(sets.multiply(sets @ weights).sum(axis=1) - sets @ np.diag(weights))
         return np.array(found).reshape(-1, self.users.size)
-
-    def _drawn_together(self, embeddings: Floats) -> Floats:
-        """Return how close the items of each user are, in dimensions of equal spread over the ratings."""
-        spreads = np.sqrt(self.raters @ embeddings**2 / max(int(self.raters.sum()), 1))
-        even = embeddings / np.where(spreads > _NOTHING, spreads, np.inf)
-        of_user, alone = self._sets @ even, self._sets @ (even**2).sum(axis=1)
-        return (of_user**2).sum(axis=1) - alone
-
-    def _weighed(self, weights: Floats) -> Floats:
-        """Return what the items of each user say of each other."""
-        said = self._sets.multiply(self._sets @ weights).sum(axis=1)
-        return said - self._sets @ np.diag(weights)
-
-    def _along(self, summed: ReleasedSum) -> Floats:
-        """Return what a sum says of who contributed to it, of whom half are expected."""
-        assert summed.added is not None
-        moves = summed.added(self._held) / 2
-        expected = moves.sum(axis=0) / self.share
-        variances = np.full(expected.size, max(summed.deviation, _NOTHING) ** 2)
-        return self._likely(moves, summed.released - expected, variances)
 
     def _likely(self, moves: sp.csr_array, numbers: Floats, variances: Floats) -> Floats:
         """Return the best linear guess at who is present, as 1, and who is not, as -1; shape (users,).
@@ -108,15 +102,6 @@ class Targets:
         )
         return cg(system, scaled @ numbers, rtol=_LEAST_CHANGE, maxiter=_STEPS)[0]
 
-    @cached_property
-    def _sets(self) -> sp.csr_array:
-        """Ones at the items of each user, shape (users, items)."""
-        return self.profiles.to_sets()
-
-    @cached_property
-    def _held(self) -> Profiles:
-        return held(self.profiles)
-
     def of_columns(self, numbers: Floats, present: Bools) -> Floats:
         """Return the statistic of one number of each item, shape (runs, users).
 
@@ -127,21 +112,21 @@ class Targets:
         spreads = numbers.std(axis=0)
         units = np.where(spreads > _NOTHING, spreads, np.inf)
         standard, own = (numbers - numbers.mean(axis=0)) / units, self.profiles
-        sides = np.where(present, 1.0, -1.0)
+        sides, alike = np.where(present, 1.0, -1.0), np.maximum(np.bincount(self._kinds), 1)
         correlations = [
-            np.bincount(self._kinds, standard[run, own.items] * sides[run, own.users], self._rated_alike.size)
+            np.bincount(self._kinds, standard[run, own.items] * sides[run, own.users], alike.size)
             for run in range(len(numbers))
         ]
-        of_pairs = np.array(correlations).reshape(-1, 2, self._rated_alike.size).sum(axis=1)
-        others = (of_pairs.sum(axis=0) - of_pairs) / (self._rated_alike * max(len(numbers) - 2, 1))
-        return np.array([self._said(each, others[run // 2]) for run, each in enumerate(standard)])
-
-    def _said(self, standard: Floats, correlations: Floats) -> Floats:
-        """Return what standardised numbers of items say, given what correlates with ratings of each kind."""
-        own, shape = self.profiles, (self.users.size, standard.size)
-        moves = sp.csr_array((correlations[self._kinds], own.items, own.indptr), shape=shape)
-        explained = moves.power(2).sum(axis=0)
-        return self._likely(moves, standard, np.maximum(1 - explained / self.share, _LEAST_REST))
+        of_pairs = np.array(correlations).reshape(-1, 2, alike.size).sum(axis=1)
+        others = (of_pairs.sum(axis=0) - of_pairs) / (alike * max(len(numbers) - 2, 1))
+        said, shape = [], (self.users.size, standard.shape[1])
+        for run, numbers_of_run in enumerate(standard):
+            # What standardised numbers of items say, given what correlates with ratings of each kind.
+            data = others[run // 2][self._kinds]
+            moves = sp.csr_array((data, own.items, own.indptr), shape=shape)
+            rest = np.maximum(1 - moves.power(2).sum(axis=0) / self.share, _LEAST_REST)
+            said.append(self._likely(moves, numbers_of_run, rest))
+        return np.array(said)
 
     @cached_property
     def _kinds(self) -> Ints:
@@ -149,8 +134,3 @@ class Targets:
         doublings = np.floor(np.log2(np.maximum(self.raters, 1))).astype(np.int64)
         levels = self.profiles.levels.astype(np.int64)
         return levels * (doublings.max(initial=0) + 1) + doublings[self.profiles.items]
-
-    @cached_property
-    def _rated_alike(self) -> Ints:
-        """How many ratings there are of each kind, at least 1."""
-        return np.maximum(np.bincount(self._kinds), 1)

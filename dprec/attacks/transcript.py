@@ -141,11 +141,6 @@ class ReleasedSum:
     """
 
 
-def _each_by_itself(joined: Observations) -> Observations:
-    """Return reports that are independent given the ratings."""
-    return joined
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Transcript:
     """What the server of a run has seen, and what all users were sent.
@@ -162,9 +157,9 @@ class Transcript:
     """What the server reads in the reports of each round, of users it can tell apart, with symbols and their
     channels (`dprec.observations.SymbolReports`, `RowReports`) where reports have them.
     """
-    read_together: Callable[[Observations], Observations] = _each_by_itself
+    read_together: Callable[[Observations], Observations] = lambda joined: joined
     """From reports of several rounds, joined, to what they say together: cells whose reports depend on each
-    other, such as on one permanent answer, are one.
+    other, such as on one permanent answer, are one. By default, they are independent given the ratings.
     """
     uploads: tuple[Upload, ...] = ()
     """What users whom the server can tell apart sent in each round about numbers that follow from a model."""

@@ -1,15 +1,13 @@
 """Plain factors, r_ui = u_u . v_i without biases, and the steps that descend their gradient.
 
-The model of Neera et al. [neera2023], Eq. (1), whose factors carry the level of the ratings as well.
+They are the model of Neera et al. [neera2023], Eq. (1), whose factors carry the level of the ratings as well;
+no rank, step size or epochs are given.
 
 The decoder of ISGD (Berlioz et al. [berlioz2015], as compared by Neera et al. [neera2023], Section 5.3.4):
-for one rating after the other, u_u and v_i take a step down the gradient of
-(r_ui - u_u . v_i)^2 + lambda (|u_u|^2 + |v_i|^2), the factor 2 left to the step size.
-
-Every epoch lays a random Latin square over the cells and visits its symbols in turn: an order drawn from two
-permutations, of users and of items, rather than one that is uniform over all orders of the ratings.
-
-Neera et al. [neera2023] solve their Eq. (1), without biases; they give no rank, step size or epochs.
+for one rating after the other, u_u and v_i take a step down the gradient of (r_ui - u_u . v_i)^2 + lambda
+(|u_u|^2 + |v_i|^2), the factor 2 left to the step size. Every epoch lays a random Latin square over the cells
+and visits its symbols in turn: an order drawn from two permutations, of users and of items, rather than one
+that is uniform over all orders of the ratings.
 """
 
 from __future__ import annotations

@@ -168,8 +168,13 @@ class Options:
 
 
 def _written(settings: Options, info: SerializationInfo) -> dict[str, Any]:
-    values = settings.entries().items()
-    return {key: as_values(value) for key, value in values if value is not None or not info.exclude_none}
+    return {
+        key: _written(value, info)
+        if isinstance(value, Options) and not hasattr(value, "kind")
+        else as_values(value)
+        for key, value in settings.entries().items()
+        if value is not None or not info.exclude_none
+    }
 
 
 def schema_of(options: type[Options]) -> DefinitionsSchema:

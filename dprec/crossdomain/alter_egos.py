@@ -4,10 +4,9 @@ A row holds the candidates for one source item. A message to a device packs the 
 it rated: a byte for the width of the rows' lengths, the item set, the lengths, the items' means if they
 are needed, and the rows.
 
-Private replacement selection (PRS): which target item replaces a source item.
-
-X-Sim values are sent as integers of steps, and the probabilities of the exponential mechanism are
-held as integer weights out of 2**60: the device compares a random word with their cumulative sum, and
+Which target item replaces a source item is drawn on the device (private replacement selection, PRS). X-Sim
+values are sent as integers of steps, and the probabilities of the exponential mechanism are held as integer
+weights out of 2**60: the device compares a random word with their cumulative sum, and
 `ReplacementDraws.channel_beside` derives the exact privacy loss from the same integers.
 """
 

@@ -1,6 +1,6 @@
 """Ratings of items from two domains by overlapping users, in one matrix."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -65,13 +65,7 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
     in_target = np.char.startswith(whole.item_ids, names[1] + SEPARATOR)
     start = int(np.argmax(in_target))
     return CrossDomainRatings(
-        indptr=whole.indptr,
-        items=whole.items,
-        levels=whole.levels,
-        scale=whole.scale,
-        user_ids=whole.user_ids,
-        item_ids=whole.item_ids,
-        exact=whole.exact,
+        **{column.name: getattr(whole, column.name) for column in fields(Ratings)},
         source=names[0],
         target=names[1],
         target_start=start,

@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 
-def nearest_neighbors(similarities: Floats, k: int) -> Ints:
-    """Return the k most similar candidates of each row, ties to the earlier; shape (rows, at most k)."""
-    return np.argsort(-similarities, axis=1, kind="stable")[:, :k]
-
-
 def item_based(bases: Floats, weights: Floats, deviations: Floats, shrinkage: Floats | float = 0.0) -> Floats:
     """Predict ratings from neighbours.
 
@@ -58,8 +53,6 @@ def limited_width(width: Floats, nearest: Floats, lowest: float) -> Floats:
 
 
 _TINY = 1e-300
-_LEAST_SENSITIVITY = 2.0**-16
-"""Smaller sensitivities count as this one, so that a similarity is a number of steps below 2**52."""
 
 
 def truncated_similarities(
@@ -133,8 +126,9 @@ class SimilarityNoise:
 
     def added(self, similarities: Floats, sensitivity: Floats, noise: Ints) -> Floats:
         """Round similarities to their items' grids, but those no user can move, and add noise."""
-        # Rounded upwards, so that SS is never more steps than the noise covers.
-        steps = np.nextafter(np.maximum(sensitivity, _LEAST_SENSITIVITY) * self.unit.step, np.inf)[:, None]
+        # Rounded upwards, so that SS is never more steps than the noise covers; the least sensitivity keeps a
+        # similarity a number of steps below 2**52.
+        steps = np.nextafter(np.maximum(sensitivity, 2.0**-16) * self.unit.step, np.inf)[:, None]
         whole = np.rint(similarities / steps).astype(np.int64) + noise
         return np.where(sensitivity[:, None] > 0, whole * steps, similarities)
 
@@ -201,11 +195,6 @@ class ItemBasedRecommender:
     seed: int
     """Seed of the draws, each of which belongs to a user, an item and a neighbour."""
 
-    @property
-    def _most(self) -> int:
-        """Most neighbours that any prediction can have."""
-        return min(self.options.neighbors, self.items.n_items)
-
     @cached_property
     def sensitivities(self) -> Floats:
         """SS of every item, shape (target items,)."""
@@ -230,7 +219,7 @@ class ItemBasedRecommender:
         similarities = similarity.dense_similarities(self.items, wanted, rated)
         shrinkage = np.full(wanted.size, options.shrinkage)
         if options.epsilon is None:
-            chosen = nearest_neighbors(similarities, k)
+            chosen = np.argsort(-similarities, axis=1, kind="stable")[:, :k]  # ties to the earlier
             weights = np.take_along_axis(similarities, chosen, axis=1)
         else:
             moved = self.sensitivities[wanted]
@@ -249,24 +238,17 @@ class ItemBasedRecommender:
         """
         options, k = self.options, min(self.options.neighbors, similarities.shape[1])
         assert options.epsilon is not None, "neighbours without a budget"
-        draws, lowest = self._selection_draws(user, wanted), similarity.LOWEST[self.kind]
+        # Of the draws of all neighbours that any prediction can have, shape (cells, neighbours).
+        most, lowest = min(options.neighbors, self.items.n_items), similarity.LOWEST[self.kind]
+        cells = user * self.items.n_items + wanted.astype(np.int64)
+        indices = cells[:, None] * most + np.arange(most)
+        start = int(indices.min())
+        drawn = words(self.seed, "neighbours", start, int(indices.max()) - start + 1)
+        draws = uniforms(drawn)[indices - start]
         chosen = select_neighbors(
             similarities, k, sensitivities, options.epsilon, options.failure, lowest, draws
         )
         near = np.take_along_axis(similarities, chosen, axis=1)
-        noise, indices = SimilarityNoise.of(options.epsilon), self._indices(user, wanted)[:, :k]
+        noise, indices = SimilarityNoise.of(options.epsilon), indices[:, :k]
         steps = noise.unit.noise(self.seed, "similarities", indices.ravel()).reshape(indices.shape)
         return chosen, noise.added(near, sensitivities, steps)
-
-    def _indices(self, user: int, wanted: AnyInts) -> Ints:
-        """Return the global indices of the draws of a user's predictions, shape (cells, neighbours)."""
-        cells = user * self.items.n_items + wanted.astype(np.int64)
-        return cells[:, None] * self._most + np.arange(self._most)
-
-    def _selection_draws(self, user: int, wanted: AnyInts) -> Floats:
-        """Return the draws of a user's neighbours, uniform on [0, 1), shape (cells, neighbours)."""
-        indices = self._indices(user, wanted)
-        start = int(indices.min())
-        return uniforms(words(self.seed, "neighbours", start, int(indices.max()) - start + 1))[
-            indices - start
-        ]

@@ -1,20 +1,19 @@
-"""How similar two items are (adjusted cosine, significance, mutuality), and how far one user can move that.
+"""How similar items are (adjusted cosine, mutuality, X-Sim), and how far one user can move that.
 
 Every quantity of a block is a product of two sparse users x items matrices; a pair exists where at
-least one user rated both items.
-
-It depends on the ratings (a local sensitivity): noise calibrated to it follows the publication, but
-its size reveals something about the ratings, so it does not make a mechanism differentially private.
+least one user rated both items. How far one user can move a similarity depends on the ratings (a local
+sensitivity): noise calibrated to it follows the publication, but its size reveals something about the
+ratings, so it does not make a mechanism differentially private.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,7 +108,22 @@ class RatedItems:
 
 
 @dataclass(frozen=True, eq=False)
-class Edges:
+class _Columns:
+    """Base of what is arrays of one length."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return all rows of some parts, in their order."""
+        names = [column.name for column in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def select(self, which: Bools | Ints | slice) -> Self:
+        """Return some of the rows."""
+        return type(self)(*(getattr(self, column.name)[which] for column in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class Edges(_Columns):
     """Similar pairs of items, one from each of two sets."""
 
     left: Ints
@@ -126,16 +140,6 @@ class Edges:
     def count(self) -> int:
         """Number of edges."""
         return self.left.size
-
-    def select(self, which: Bools | Ints) -> Edges:
-        """Return some of the edges."""
-        return Edges(
-            self.left[which],
-            self.right[which],
-            self.similarity[which],
-            self.mutuality[which],
-            self.confidence[which],
-        )
 
     def strongest(self, k: int) -> Edges:
         """Return the edges among the k most similar of either end; ties go to lower items."""
@@ -173,13 +177,7 @@ def edges_between(items: RatedItems, left: Ints, right: Ints, significance: int)
     if not parts:
         nothing = np.zeros(0)
         return Edges(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing, nothing)
-    return Edges(
-        np.concatenate([part.left for part in parts]),
-        np.concatenate([part.right for part in parts]),
-        np.concatenate([part.similarity for part in parts]),
-        np.concatenate([part.mutuality for part in parts]),
-        np.concatenate([part.confidence for part in parts]),
-    )
+    return Edges.joined(parts)
 
 
 def _edges_of_rows(items: RatedItems, left: Ints, right: Ints, significance: int) -> Edges:
@@ -423,7 +421,7 @@ _PATHS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class _Paths:
+class _Paths(_Columns):
     """Paths from their first to their last items, ascending by the first.
 
     `weighted` is the sum of S s and `weight` that of S over the edges; `certainty` is the product of
@@ -437,25 +435,10 @@ class _Paths:
     certainty: Floats
 
     @classmethod
-    def staying(cls, items: Ints) -> _Paths:
-        """Return the paths without an edge."""
-        zeros = np.zeros(items.size)
-        return cls(items, items, zeros, zeros, np.ones(items.size))
-
-    @classmethod
     def along(cls, edges: Edges) -> _Paths:
         """Return the paths of one edge, left to right, except edges without mutual opinions."""
         used = edges.select(edges.mutuality > 0)
         return cls(used.left, used.right, used.mutuality * used.similarity, used.mutuality, used.confidence)
-
-    def select(self, which: Bools | Ints | slice) -> _Paths:
-        return _Paths(
-            self.first[which],
-            self.last[which],
-            self.weighted[which],
-            self.weight[which],
-            self.certainty[which],
-        )
 
     def reversed(self) -> _Paths:
         order = np.argsort(self.last, kind="stable")
@@ -497,7 +480,13 @@ def x_sim(graph: LayeredGraph) -> sp.csr_array:
     inward, outward = _to_bridges(graph, target=False), _to_bridges(graph, target=True).reversed()
     crossing = _Paths.along(graph.cross)
     sums = sp.csr_array((size, size), dtype=np.complex128)
-    for paths in _whole_paths(inward, crossing, outward):
+    onward = crossing.then(outward)
+    ends = np.cumsum(inward.continuations(onward))
+    total = int(ends[-1]) if ends.size else 0
+    # In batches that bound the memory.
+    inner = np.searchsorted(ends, np.arange(_PATHS_AT_ONCE, total, _PATHS_AT_ONCE))
+    for start, stop in pairwise(np.unique([0, *inner, ends.size]).tolist()):
+        paths = inward.select(slice(start, stop)).then(onward)
         # Both sums at once: the real part is positive, so an entry with a numerator of 0 is kept.
         values = paths.certainty * (1 + 1j * paths.weighted / paths.weight)
         sums = sums + sp.coo_array((values, (paths.first, paths.last)), shape=(size, size)).tocsr()
@@ -512,22 +501,7 @@ def _to_bridges(graph: LayeredGraph, *, target: bool) -> _Paths:
     bridges = np.flatnonzero((graph.layers == BRIDGE) & (graph.in_target == target))
     near = _Paths.along(graph.to_bridge[side])
     far = _Paths.along(graph.from_far[side]).then(near)
-    parts = (_Paths.staying(bridges), near, far)
-    joint = _Paths(
-        np.concatenate([part.first for part in parts]),
-        np.concatenate([part.last for part in parts]),
-        np.concatenate([part.weighted for part in parts]),
-        np.concatenate([part.weight for part in parts]),
-        np.concatenate([part.certainty for part in parts]),
-    )
+    zeros = np.zeros(bridges.size)
+    without_edges = _Paths(bridges, bridges, zeros, zeros, np.ones(bridges.size))
+    joint = _Paths.joined([without_edges, near, far])
     return joint.select(np.argsort(joint.first, kind="stable"))
-
-
-def _whole_paths(inward: _Paths, crossing: _Paths, outward: _Paths) -> Iterator[_Paths]:
-    """Yield all paths from source to target, in batches that bound the memory."""
-    onward = crossing.then(outward)
-    ends = np.cumsum(inward.continuations(onward))
-    total = int(ends[-1]) if ends.size else 0
-    inner = np.searchsorted(ends, np.arange(_PATHS_AT_ONCE, total, _PATHS_AT_ONCE))
-    for start, stop in pairwise(np.unique([0, *inner, ends.size]).tolist()):
-        yield inward.select(slice(start, stop)).then(onward)

@@ -7,7 +7,6 @@ from dprec.datasets.cross_domain import DelimitedDomains, MovieLensGenres, Synth
 from dprec.datasets.held import HeldRatings, InMemory, ratings_from
 from dprec.datasets.published import *
 from dprec.datasets.selection import copied, selected
-from dprec.datasets.sets import LightGCN, MsWeb
 from dprec.datasets.synthetic import OneBitSynthetic, Synthetic
 from dprec.datasets.table import DelimitedTable, holds_pairs
 

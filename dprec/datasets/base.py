@@ -67,6 +67,8 @@ class Dataset(Options):
     distribution: ClassVar[Source | None] = None
     folds: ClassVar[tuple[str, ...]] = ()
     own: ClassVar[bool] = False
+    documented: ClassVar[RatingScale | None] = None
+    """The scale of every such data set, if it has one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,7 +113,7 @@ class Dataset(Options):
 
     def known_scale(self) -> RatingScale | None:
         """Return the rating scale if it is known without the ratings."""
-        return None
+        return self.documented
 
     def read_off(self) -> tuple[str, ...]:
         """Return the settings of the rating scale that are not given, so that the ratings decide them."""
@@ -236,15 +238,12 @@ def locate(path: str, *names: str) -> Path:
     return found
 
 
-_RULE = re.compile(r"\s*(>=?)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
-
-
 def threshold_of(rule: str) -> tuple[float, bool]:
     """Return the threshold of a rule such as ">= 4", and whether it passes itself.
 
     Raises SettingError under "positive".
     """
-    parsed = _RULE.fullmatch(rule)
+    parsed = re.fullmatch(r"\s*(>=?)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*", rule)
     if parsed is None or not math.isfinite(float(parsed[2])):
         raise SettingError("positive", shown(repr(rule)), "such as '>= 4' or '> 0'")
     return float(parsed[2]), parsed[1] == ">="
@@ -319,12 +318,9 @@ def _united(
 WHITESPACE = "whitespace"
 """The separator that means any run of blanks and tabs."""
 
-_TAB = ("tab", "\\t")
-"""Other names of the tab, which some shells and editors do not let through."""
-
 
 @dataclass(frozen=True)
-class Layout:
+class TextLayout:
     """How the lines of a file are laid out."""
 
     separator: str = ","
@@ -343,7 +339,8 @@ class Layout:
     """The column of the time at which a rating was made."""
 
     def __post_init__(self) -> None:
-        if self.separator in _TAB:
+        # Some shells and editors do not let a tab through.
+        if self.separator in ("tab", "\\t"):
             object.__setattr__(self, "separator", "\t")
         if self.separator != WHITESPACE and not re.fullmatch(r'[^"\n\r\w.+-]+', self.separator):
             raise InputError(

@@ -17,9 +17,6 @@ from dprec.datasets.base import WHITESPACE, as_typed
 from dprec.errors import InputError, SettingError
 from dprec.ratings import MAX_LEVELS, POSITIVE, RatingScale
 
-_SEPARATORS = ("::", "\t", ";", "|", ",", WHITESPACE)
-"""The likelier first, where several divide every line alike."""
-
 
 def found_separator(lines: Sequence[str]) -> str:
     """Return what separates the columns of a file.
@@ -29,7 +26,8 @@ def found_separator(lines: Sequence[str]) -> str:
     """
     filled = [line for line in lines if line.strip()]
     best, most = "", 1
-    for separator in _SEPARATORS:
+    # The likelier first, where several divide every line alike.
+    for separator in ("::", "\t", ";", "|", ",", WHITESPACE):
         rows = [split_line(line, separator) for line in filled]
         widths = {len(row) for row in rows}
         # Two tabs between columns are blanks, not an empty column.
@@ -70,16 +68,8 @@ _RESHAPED = (
 )
 """What to do with a matrix in a file."""
 
-_WIDE = 10
-"""Columns from which a table may be a matrix."""
-
 _FEW = 30
 """Different values that ratings in the first lines of a matrix may have; identifiers of items are more."""
-
-_UNGIVEN = {"", "nan", "na", "null", "none", "?"}
-_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
-_EARLIEST, _LATEST = 1e8, 1e14
-"""Seconds or milliseconds since 1970, from 1973 on; no scale of ratings is as large."""
 
 
 def check_layout(rows: Sequence[Sequence[str]], separator: str, source: str) -> None:
@@ -93,8 +83,8 @@ def check_layout(rows: Sequence[Sequence[str]], separator: str, source: str) -> 
         kind = f"--set 'dataset={{kind: lightgcn, path: {source}}}', if each is a user and its items"
         raise InputError(source, "lines of integers, of different lengths", f"{kind}; or columns")
     cells = {cell.strip() for row in rows[1:] for cell in row[1:]}
-    given = {cell for cell in cells if cell.lower() not in _UNGIVEN}
-    if min(widths) >= _WIDE and 0 < len(given) <= _FEW and all(map(is_number, given)):
+    given = {cell for cell in cells if cell.lower() not in {"", "nan", "na", "null", "none", "?"}}
+    if min(widths) >= 10 and 0 < len(given) <= _FEW and all(map(is_number, given)):
         found = f"{len(rows[0])} columns of few different numbers, as of a column per item"
         believed = "or, if a line is a rating, --set dataset.user_column=1"
         raise InputError(source, found, f"{_RESHAPED}; {believed}")
@@ -112,7 +102,9 @@ def check_layout(rows: Sequence[Sequence[str]], separator: str, source: str) -> 
 
 def _is_time(cell: str) -> bool:
     text = cell.strip()
-    return bool(_DATE.fullmatch(text)) or (is_number(text) and _EARLIEST <= float(text) < _LATEST)
+    dated = re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?", text) is not None
+    # Seconds or milliseconds since 1970, from 1973 on; no scale of ratings is as large.
+    return dated or (is_number(text) and 1e8 <= float(text) < 1e14)
 
 
 Role = Literal["user", "item", "rating", "timestamp"]
@@ -172,12 +164,7 @@ def _listed(names: Iterable[str]) -> str:
     return textwrap.shorten(", ".join(names), 190, placeholder=" ...")
 
 
-_SMALL_SHARE = 0.001
-"""Share of the ratings below which they may not widen the scale."""
-
 _LISTED = 5
-_LEVELS_OF_A_SCALE = 4
-"""Different ratings that make a scale; with fewer, any of them may be far from the others."""
 
 
 def _even_step(levels: Floats) -> float | None:
@@ -223,7 +210,7 @@ def _check_bulk(
 
 def _without_few(values: Floats, counts: Ints, low: float | None, high: float | None) -> slice:
     """Return the narrowest stretch that holds all but a few of the ratings, if it is narrow enough."""
-    budget = math.ceil(_SMALL_SHARE * counts.sum()) - 1
+    budget = math.ceil(0.001 * counts.sum()) - 1
     below = np.concatenate([[0], np.cumsum(counts)])
     above = np.concatenate([[0], np.cumsum(counts[::-1])])
     starts = np.arange(1 if low is not None else np.searchsorted(below, budget, "right"))
@@ -241,7 +228,8 @@ def _without_few(values: Floats, counts: Ints, low: float | None, high: float | 
 
 def _without_sentinel(values: Floats, low: float | None, high: float | None) -> slice:
     """Return all values but one at an end that stands alone."""
-    reach, enough = values[-1] - values[0], values.size > _LEVELS_OF_A_SCALE
+    # With fewer different ratings, any of them may be far from the others.
+    reach, enough = values[-1] - values[0], values.size > 4
     if low is None and values.size > 2:
         negative = values[0] < 0 <= values[1] and values[1] - values[0] > np.diff(values[1:]).min() + 1e-9
         if negative or (enough and 2 * (values[-1] - values[1]) < reach):
@@ -257,7 +245,6 @@ def scale_of_counts(values: Floats) -> RatingScale:
     return RatingScale(np.array([low, max(high, low + 1)]), continuous=True)
 
 
-_CONTINUOUS_STEPS = 40
 _LARGEST = 1e15
 """Greatest absolute rating: beyond it, floating point is too coarse to distinguish levels."""
 
@@ -390,7 +377,7 @@ class RatingColumns(Options):
             found = f"ratings from {low:g} to {high:g} that are as little as {apart:g} apart"
             plays = "; or positive: '>= 1', if they are counts" if low >= 0 and apart == 1 else ""
             raise SettingError("low", f"{source}: {found}", f"{self._with_ends(low, high)}{plays}")
-        even = (high - low) / _CONTINUOUS_STEPS if step is None else step
+        even = (high - low) / 40 if step is None else step
         return RatingScale.evenly(low, high, even, continuous=step is None)
 
     def _with_ends(self, low: float, high: float, step: float | None = None) -> str:

@@ -15,7 +15,7 @@ from dprec.datasets.synthetic import Synthetic
 from dprec.datasets.table import DelimitedColumns
 from dprec.errors import InputError
 from dprec.randomness import generator
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import Ratings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +27,8 @@ class MovieLensGenres(FileDataset):
     """
 
     kind: Literal["movielens-genres"] = "movielens-genres"
+    documented = MovieLens100K.documented
     target: Literal["A", "B"] = option("The target domain; the other one is the source.", "B")
-
-    def known_scale(self) -> RatingScale | None:
-        """Return 1 to 5 stars."""
-        return MovieLens100K(path=self.path).known_scale()
 
     def load(self) -> Ratings:
         """Return the ratings of both domains; InputError names the file and line at fault."""
@@ -87,15 +84,12 @@ class SyntheticDomains(Dataset):
     """Made from a seed: synthetic ratings of items in two domains, some users rating in both."""
 
     kind: Literal["synthetic-domains"] = "synthetic-domains"
+    documented = Synthetic.documented
     users: int = option("Number of users.", 943, ge=1, le=2**31 - 1)
     items: int = option("Number of items; every second one is in the target domain.", 1682, ge=2)
     ratings: int = option("Number of ratings before users are limited to one domain.", 100_000, ge=1)
     straddling: float = option("Share of the users who rate in both domains.", 0.5, gt=0, le=1)
     seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
-
-    def known_scale(self) -> RatingScale | None:
-        """Return 1 to 5 stars."""
-        return Synthetic().known_scale()
 
     def load(self) -> CrossDomainRatings:
         """Return the ratings; InputError when there are more than users x items."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.arrays import AnyArray, Floats
-from dprec.datasets.base import WHITESPACE, Layout, times_of
+from dprec.datasets.base import WHITESPACE, TextLayout, times_of
 from dprec.datasets.columns import column_place, split_line
 from dprec.datasets.held import texts_of
 from dprec.errors import InputError, shown
@@ -49,7 +49,6 @@ _WITHOUT_TEXTS = (
 
 MOST_COLUMNS = 10_000
 _CELL_BYTES = 255
-_BLANKS = " \t\r"
 _WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?$"
 """An integer in its shortest form, perhaps with decimals of zero."""
 
@@ -155,7 +154,7 @@ def first_cells(path: Path, separator: str) -> list[str]:
     return split_line(lines[0], separator)
 
 
-def read_rows(path: Path, layout: Layout, *, timed: bool = False) -> RatingRows:
+def read_rows(path: Path, layout: TextLayout, *, timed: bool = False) -> RatingRows:
     """Read the users, items, ratings and perhaps times of a file; pairs without ratings have NaN.
 
     Raises InputError when a line has too few or too many columns, an empty cell, an identifier that is not
@@ -174,7 +173,7 @@ def read_rows(path: Path, layout: Layout, *, timed: bool = False) -> RatingRows:
     )
 
 
-def read_columns(path: Path, layout: Layout, wanted: Sequence[tuple[str | int, Cells]]) -> list[AnyArray]:
+def read_columns(path: Path, layout: TextLayout, wanted: Sequence[tuple[str | int, Cells]]) -> list[AnyArray]:
     """Read columns of a file, by name or position from 1, shape (rows,).
 
     As float64 for times and for numbers, NaN for nothing; str for text; int64 for identifiers that are all
@@ -186,7 +185,12 @@ def read_columns(path: Path, layout: Layout, wanted: Sequence[tuple[str | int, C
         raise _unseparated(first[0], path, layout)
     if width > MOST_COLUMNS:
         raise InputError(f"{path}, line 1", f"{width} columns", f"at most {MOST_COLUMNS}, one row per line")
-    places = [_position(column, first, width, layout.header, str(path)) for column, _ in wanted]
+    names = first if layout.header else [""] * width
+    for column, _ in wanted:
+        if isinstance(column, str) and not layout.header:
+            accepted = "a position counted from 1, as the file has no header"
+            raise InputError("column", repr(column), accepted)
+    places = [column_place(column, names, f"{path}, line 1") for column, _ in wanted]
     with readable(path):
         table = _cells(path, layout, width).select(map(str, sorted(set(places)))).collect()
     if table.is_empty():
@@ -198,13 +202,7 @@ def read_columns(path: Path, layout: Layout, wanted: Sequence[tuple[str | int, C
     return columns
 
 
-def _position(column: str | int, first: list[str], width: int, header: bool, source: str) -> int:
-    if isinstance(column, str) and not header:
-        raise InputError("column", repr(column), "a position counted from 1, as the file has no header")
-    return column_place(column, first if header else [""] * width, f"{source}, line 1")
-
-
-def _unseparated(line: str, path: Path, layout: Layout) -> InputError:
+def _unseparated(line: str, path: Path, layout: TextLayout) -> InputError:
     """Return the error for a first line of only one column, with the separator that it seems to have."""
     likeliest = max((",", ";", "\t", "::", "|", " "), key=line.count)
     name = {" ": repr(WHITESPACE), "\t": "'tab'"}.get(likeliest, repr(likeliest))
@@ -213,7 +211,7 @@ def _unseparated(line: str, path: Path, layout: Layout) -> InputError:
     return InputError(f"{path}, line 1", "1 column", accepted)
 
 
-def _cells(path: Path, layout: Layout, width: int) -> pl.LazyFrame:
+def _cells(path: Path, layout: TextLayout, width: int) -> pl.LazyFrame:
     """Return the cells below the header, once every line is known to have as many as it should."""
     import polars as pl
 
@@ -254,7 +252,7 @@ def _usually_quoted(line: pl.Expr, mark: str) -> pl.Expr:
     return doubled.str.replace_all(rf'(^|{re.escape(mark)})[ \t]+"', '${1}"')
 
 
-def _checked(path: Path, layout: Layout, lines: pl.LazyFrame, widths: pl.Expr, width: int) -> int:
+def _checked(path: Path, layout: TextLayout, lines: pl.LazyFrame, widths: pl.Expr, width: int) -> int:
     """Return the number of rows, without empty lines at the end; refuse the first line of another width.
 
     Parameters
@@ -269,9 +267,9 @@ def _checked(path: Path, layout: Layout, lines: pl.LazyFrame, widths: pl.Expr, w
     total = int(lines.select(pl.len()).collect().item())
     if faults.is_empty():
         return total
-    row, text, zero, found = faults.row(0)
+    row, text, _, found = faults.row(0)
     empty = faults["line"].str.strip_chars() == ""
-    if faults.height == total - row and empty.all() and zero is None:
+    if faults.height == total - row and empty.all() and not faults["zero"].count():
         return int(row)
     columns = f"{found} column{'s' if found != 1 else ''}" if text.strip() else "an empty line"
     accepted = f"{width} columns separated by {layout.described_separator}"
@@ -301,7 +299,7 @@ class _Column:
 
     def _trimmed(self) -> pl.Series:
         """Return the cells without blanks around them; raises InputError where one may not be empty."""
-        cells = self._cells.fill_null("").str.strip_chars(_BLANKS)
+        cells = self._cells.fill_null("").str.strip_chars(" \t\r")
         empty = (cells == "").arg_true()
         if empty.len() and not self._kind.endswith("nothing"):
             raise self._error(int(empty[0]), "nothing", "a value in every line")

@@ -19,7 +19,6 @@ from dprec.errors import InputError, RunError, listed
 from dprec.progress import Progress, silent
 
 _CHUNK_BYTES = 1 << 20
-_TIMEOUT_SECONDS = 60
 _MOST_DOWNLOADED = 1 << 30
 _MOST_UNPACKED = 4 << 30
 
@@ -60,7 +59,11 @@ def _fill(place: Path, source: Source, url: str, progress: Progress) -> None:
     with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as scratch:
         archive, unpacked = Path(scratch, "archive"), Path(scratch, "unpacked")
         _download(url, archive, progress)
-        _verify(url, archive, source)
+        with archive.open("rb") as file:
+            # The distributor publishes MD5; it reveals a damaged or outdated file, not an attacker's.
+            md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+        if source.md5 not in (None, md5):
+            raise RunError(f"{url}: MD5 {md5}, but the distributor publishes {source.md5}")
         _unpack(url, archive, unpacked)
         _folder(unpacked, source, url)
         try:
@@ -75,7 +78,7 @@ def _download(url: str, archive: Path, progress: Progress) -> None:
     received = 0
     with archive.open("wb") as file:
         try:
-            with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as reply:
+            with urllib.request.urlopen(url, timeout=60) as reply:
                 length = reply.headers.get("Content-Length", "")
                 total = int(length) if length.isdigit() else None
                 while chunk := reply.read(_CHUNK_BYTES):
@@ -88,16 +91,6 @@ def _download(url: str, archive: Path, progress: Progress) -> None:
             raise RunError(f"{url}: could not be downloaded ({error})") from error
     if total is not None and received != total:
         raise RunError(f"{url}: the connection ended after {received} of {total} bytes")
-
-
-def _verify(url: str, archive: Path, source: Source) -> None:
-    if source.md5 is None:
-        return
-    with archive.open("rb") as file:
-        # The distributor publishes MD5; it reveals a damaged or outdated file, not an attacker's.
-        md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if md5 != source.md5:
-        raise RunError(f"{url}: MD5 {md5}, but the distributor publishes {source.md5}")
 
 
 def _unpack(url: str, archive: Path, folder: Path) -> None:

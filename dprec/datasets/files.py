@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 from dprec.arrays import AnyArray
 from dprec.catalogue import UserRows, UsersTable
 from dprec.components import Options, as_tuple, option
-from dprec.datasets.base import Dataset, Layout, locate
+from dprec.datasets.base import Dataset, TextLayout, locate
 from dprec.datasets.columns import column_place, find_column, found_separator, is_number
 from dprec.datasets.delimited import Cells, first_cells, first_lines, read_columns, read_rows
 from dprec.errors import InputError, SettingError, within
@@ -48,11 +48,17 @@ class UserColumns(Options):
         """Read the file; raises InputError for a line that cannot be, or a column that is not there."""
         path = locate(self.path)
         separator = self.separator or found_separator(first_lines(path))
-        layout = Layout(separator=separator, header=self.has_header)
+        layout = TextLayout(separator=separator, header=self.has_header)
         first = first_cells(path, layout.separator)
         names = [name.strip() if self.has_header else str(n) for n, name in enumerate(first, 1)]
         source = f"{path}, line 1"
-        user = self._users_place(names, source)
+        if self.user_column is not None:
+            user = column_place(self.user_column, names, source)
+        elif (place := find_column("user", names) if self.has_header else 0) is None:
+            found = f"{source}: no column of users' identifiers by its name"
+            raise SettingError("user_column", found, "the name of a column, or its position from 1")
+        else:
+            user = place
         if self.columns:
             chosen = [column_place(column, names, source) for column in self.columns]
         else:
@@ -66,18 +72,8 @@ class UserColumns(Options):
             raise InputError(source, f"{len(chosen)} columns", accepted)
         return users_of(path, layout, user + 1, {names[place]: place + 1 for place in chosen})
 
-    def _users_place(self, names: list[str], source: str) -> int:
-        """Return the position of the users' column, from 0."""
-        if self.user_column is not None:
-            return column_place(self.user_column, names, source)
-        place = find_column("user", names) if self.has_header else 0
-        if place is None:
-            found = f"{source}: no column of users' identifiers by its name"
-            raise SettingError("user_column", found, "the name of a column, or its position from 1")
-        return place
 
-
-def users_of(path: Path, layout: Layout, user: int, columns: dict[str, int]) -> UserRows:
+def users_of(path: Path, layout: TextLayout, user: int, columns: dict[str, int]) -> UserRows:
     """Read columns of a file about users, by names of ours and positions from 1."""
     wanted: list[tuple[str | int, Cells]] = [(user, "identifier")]
     wanted += [(place, "text or nothing") for place in columns.values()]
@@ -127,12 +123,8 @@ class DelimitedDataset(FileDataset):
     """Base of the data sets that are one text file in a fixed layout."""
 
     file: ClassVar[str]
-    layout: ClassVar[Layout]
-    scale: ClassVar[RatingScale]
-
-    def known_scale(self) -> RatingScale:
-        """Return the scale that the distributor documents."""
-        return self.scale
+    layout: ClassVar[TextLayout]
+    documented: ClassVar[RatingScale]
 
     def load(self) -> Ratings:
         """Return all ratings; an InputError names the file and line of what cannot be read."""
@@ -144,4 +136,4 @@ class DelimitedDataset(FileDataset):
 
     def _loaded(self, *, timed: bool) -> Ratings:
         rows = read_rows(locate(self.path, self.file), self.layout, timed=timed)
-        return Ratings.from_rows(rows, self.scale, duplicates=self.duplicates)
+        return Ratings.from_rows(rows, self.documented, duplicates=self.duplicates)

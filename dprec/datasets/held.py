@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -24,21 +24,12 @@ from dprec.errors import InputError
 from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
 
 if TYPE_CHECKING:
+    import pandas as pd
     import polars as pl
     import scipy.sparse as sp
 
 
-class Frame(Protocol):
-    """A data frame of pandas or polars."""
-
-    @property
-    def columns(self) -> Any:
-        """The names of the columns."""
-
-    def __getitem__(self, column: Any, /) -> Any:
-        """Return a column."""
-
-
+Frame: TypeAlias = "pd.DataFrame | pl.DataFrame | pl.LazyFrame"
 HeldRatings: TypeAlias = "Ratings | Frame | sp.sparray | sp.spmatrix | Sequence[ArrayLike] | AnyArray"
 """What people hold their ratings in."""
 
@@ -120,9 +111,10 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
         return _Table(rows, (ratings.user_ids, ratings.item_ids), ratings.scale)
     spaces = None
     triples: Sequence[ArrayLike | None]
-    if hasattr(held, "collect_schema") and hasattr(held, "collect"):
+    lazy: Any = held
+    if hasattr(lazy, "collect_schema") and hasattr(lazy, "collect"):
         try:
-            held = held.collect()  # a lazy frame of polars
+            held = lazy.collect()  # of polars
         except Exception as error:  # Its steps can raise anything of polars.
             raise InputError(source, f"a lazy frame that raised {error}", _ACCEPTED) from None
     if sp.issparse(held):
@@ -170,7 +162,7 @@ def _filled(ratings: Ratings, source: str) -> Ratings:
     return ratings
 
 
-def _columns(frame: Frame, settings: RatingColumns, source: str) -> list[AnyArray | None]:
+def _columns(frame: Any, settings: RatingColumns, source: str) -> list[AnyArray | None]:
     names = list(frame.columns)
     header = list(map(str, names))
     timed = settings.timestamp_column is not None or find_column("timestamp", header) is not None

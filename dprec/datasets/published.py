@@ -1,13 +1,15 @@
-"""Published data sets of few files.
+"""Published data sets of few files, with ratings or of pairs without.
 
 MovieLens (Harper and Konstan [harper2015]), Jester (Goldberg et al. [goldberg2001]), libimseti.cz (Brozovsky
-and Petricek [brozovsky2007]), the restaurants and consumers of UCI (Vargas-Govea et al. [vargas2011]), and
-books and music on douban.com.
+and Petricek [brozovsky2007]), the restaurants and consumers of UCI (Vargas-Govea et al. [vargas2011]), books
+and music on douban.com, visits to microsoft.com (Breese, Heckerman and Kadie [breese1998]), and the files in
+which those who compare models of implicit data pass them on (He et al. [he2020]).
 """
 
+import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -18,14 +20,14 @@ from dprec.arrays import AnyArray, Bools, Floats, Ints
 from dprec.catalogue import Catalogue, ItemRows, UserRows
 from dprec.components import option
 from dprec.crossdomain import joined
-from dprec.datasets.base import WHITESPACE, Layout, Source, locate, read_fold, united
+from dprec.datasets.base import GIVEN, WHITESPACE, Dataset, Source, TextLayout, locate, read_fold, united
 from dprec.datasets.columns import split_line
-from dprec.datasets.delimited import first_cells, read_columns, read_rows
+from dprec.datasets.delimited import first_cells, opened_lines, read_columns, read_rows
 from dprec.datasets.files import DelimitedDataset, FileDataset, users_of
 from dprec.datasets.held import digest_of
 from dprec.datasets.table import categories_of
 from dprec.errors import InputError, SettingError
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import POSITIVE, RatingRows, Ratings, RatingScale
 
 GENRES = (
     *("unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama"),
@@ -33,9 +35,6 @@ GENRES = (
     "Western",
 )
 """The genres of MovieLens 100K, in the order of the columns of u.item."""
-
-_FIRST_GENRE = 5
-"""Number of columns of u.item before the genres."""
 
 _NO_GENRES = ("unknown", "(no genres listed)")
 
@@ -73,7 +72,7 @@ def _films(path: Path) -> list[_Film]:
         text = data.decode("latin-1")
     for place, line in enumerate(text.replace("\r\n", "\n").rstrip().split("\n")[header:], start=header + 1):
         cells = split_line(line, separator)
-        flags = [cell.strip() for cell in cells[_FIRST_GENRE:]]
+        flags = [cell.strip() for cell in cells[5:]]
         if accepted == _FLAGS and len(flags) == len(GENRES) and {"0", "1"}.issuperset(flags):
             genres = [genre for genre, flag in zip(GENRES, flags, strict=True) if flag == "1"]
             dated = f"{cells[2]} {cells[1]}"
@@ -89,21 +88,6 @@ def _films(path: Path) -> list[_Film]:
     return films
 
 
-def _film_rows(path: Path) -> ItemRows:
-    """Return the films of a file: years as numbers, genres as categories."""
-    films = _films(path)
-    stated = ([genre for genre in film.genres if genre not in _NO_GENRES] for film in films)
-    categories, names = categories_of(stated, "genre", str(path))
-    numbers, years = np.array([film.number for film in films]), np.array([[film.year] for film in films])
-    first_line = _FORMATS[path.name][1] + 1
-    return ItemRows(numbers, years, categories, ("year",), names, str(path), first_line)
-
-
-def film_titles(path: Path) -> dict[int, str]:
-    """Return the titles of the films of u.item, movies.dat or movies.csv, by identifier."""
-    return {film.number: film.title for film in _films(path)}
-
-
 def film_genres(path: Path) -> tuple[Ints, Bools]:
     """Return the films of u.item, and which of all 19 genres each has, shape (films, 19)."""
     films = _films(path)
@@ -113,8 +97,8 @@ def film_genres(path: Path) -> tuple[Ints, Bools]:
 
 _WHOLE_STARS = RatingScale.evenly(1, 5, 1)
 _HALF_STARS = RatingScale.evenly(0.5, 5, 0.5)
-_COLONS = Layout(separator="::", width=4, timestamp=4)
-_CSV = Layout(header=True, user="userId", item="movieId", rating="rating", timestamp="timestamp")
+_COLONS = TextLayout(separator="::", width=4, timestamp=4)
+_CSV = TextLayout(header=True, user="userId", item="movieId", rating="rating", timestamp="timestamp")
 
 
 def _at_grouplens(name: str, holds: str, md5: str) -> Source:
@@ -127,9 +111,9 @@ class MovieLens(DelimitedDataset):
 
     films: ClassVar[str] = "movies.csv"
     file: ClassVar[str] = "ratings.csv"
-    layout: ClassVar[Layout] = _CSV
-    scale: ClassVar[RatingScale] = _HALF_STARS
-    people: ClassVar[tuple[str, Layout, tuple[str, ...]] | None] = None
+    layout: ClassVar[TextLayout] = _CSV
+    documented: ClassVar[RatingScale] = _HALF_STARS
+    people: ClassVar[tuple[str, TextLayout, tuple[str, ...]] | None] = None
     """The file of users, its layout, and what its columns are after the first, that of identifiers."""
     items: bool = option("Whether years and genres of the films are read, as public data about them.", False)
 
@@ -145,8 +129,14 @@ class MovieLens(DelimitedDataset):
         """Return year and genres if they are asked for; see `Dataset.catalogue`."""
         if not self.items:
             return None
-        folder = locate(self.path, self.file).parent
-        return _film_rows(locate(str(folder), self.films)).catalogue(item_ids)
+        path = locate(str(locate(self.path, self.file).parent), self.films)
+        films, source = _films(path), str(path)
+        stated = ([genre for genre in film.genres if genre not in _NO_GENRES] for film in films)
+        categories, names = categories_of(stated, "genre", source)
+        numbers, years = np.array([film.number for film in films]), np.array([[film.year] for film in films])
+        first_line = _FORMATS[path.name][1] + 1
+        rows = ItemRows(numbers, years, categories, ("year",), names, source, first_line)
+        return rows.catalogue(item_ids)
 
     @property
     def public_items(self) -> str:
@@ -156,10 +146,10 @@ class MovieLens(DelimitedDataset):
     def item_names(self) -> dict[str, str]:
         """Return the titles of the films; empty if their file is not there or is damaged."""
         try:
-            films = film_titles(locate(self.path, self.file).with_name(self.films))
+            films = _films(locate(self.path, self.file).with_name(self.films))
         except (InputError, OSError):
             return {}
-        return {str(film): title for film, title in films.items()}
+        return {str(film.number): film.title for film in films}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,13 +160,13 @@ class MovieLens100K(MovieLens):
     distribution = _at_grouplens("ml-100k", "u.data", "0e33842e24a9c977be4e0107933c0723")
     file: ClassVar[str] = "u.data"
     films: ClassVar[str] = "u.item"
-    layout: ClassVar[Layout] = Layout(separator="\t", width=4, timestamp=4)
-    people: ClassVar[tuple[str, Layout, tuple[str, ...]] | None] = (
+    layout: ClassVar[TextLayout] = TextLayout(separator="\t", width=4, timestamp=4)
+    people: ClassVar[tuple[str, TextLayout, tuple[str, ...]] | None] = (
         "u.user",
-        Layout(separator="|", width=5),
+        TextLayout(separator="|", width=5),
         ("age", "gender", "occupation", "zip code"),
     )
-    scale: ClassVar[RatingScale] = _WHOLE_STARS
+    documented: ClassVar[RatingScale] = _WHOLE_STARS
     folds: ClassVar[tuple[str, ...]] = ("u1", "u2", "u3", "u4", "u5", "ua", "ub")
 
     def _loaded(self, *, timed: bool) -> Ratings:
@@ -196,7 +186,7 @@ class MovieLens100K(MovieLens):
         train, test = (
             read_rows(locate(str(folder), f"{fold}.{part}"), self.layout) for part in ("base", "test")
         )
-        parts = read_fold(train, test, self.scale, self.duplicates)
+        parts = read_fold(train, test, self.documented, self.duplicates)
         whole = self.load() if (folder / self.file).is_file() else None
         if whole is not None and digest_of([united(*parts)]) != digest_of([whole]):
             found = f"{sum(part.count for part in parts)} ratings that are not the {whole.count} of u.data"
@@ -212,13 +202,13 @@ class MovieLens1M(MovieLens):
     distribution = _at_grouplens("ml-1m", "ratings.dat", "c4d9eecfca2ab87c1945afe126590906")
     file: ClassVar[str] = "ratings.dat"
     films: ClassVar[str] = "movies.dat"
-    layout: ClassVar[Layout] = _COLONS
-    people: ClassVar[tuple[str, Layout, tuple[str, ...]] | None] = (
+    layout: ClassVar[TextLayout] = _COLONS
+    people: ClassVar[tuple[str, TextLayout, tuple[str, ...]] | None] = (
         "users.dat",
-        Layout(separator="::", width=5),
+        TextLayout(separator="::", width=5),
         ("gender", "age", "occupation", "zip code"),
     )
-    scale: ClassVar[RatingScale] = _WHOLE_STARS
+    documented: ClassVar[RatingScale] = _WHOLE_STARS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,7 +219,7 @@ class MovieLens10M(MovieLens):
     distribution = _at_grouplens("ml-10m", "ratings.dat", "ce571fd55effeba0271552578f2648bd")
     file: ClassVar[str] = "ratings.dat"
     films: ClassVar[str] = "movies.dat"
-    layout: ClassVar[Layout] = _COLONS
+    layout: ClassVar[TextLayout] = _COLONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,13 +248,10 @@ class Douban(FileDataset):
     """Douban: ratings of books, of music or of both, 1 to 5, by users who rate in both domains."""
 
     kind: Literal["douban"] = "douban"
+    documented = _WHOLE_STARS
     domain: Domain = option("What is rated, if the path is the folder: 'book' or 'music'.", "book")
     source: Domain | None = option("The source domain, for recommendation across domains.", None)
     target: Domain | None = option("The target domain; with a source domain, both are loaded.", None)
-
-    def known_scale(self) -> RatingScale:
-        """Return 1 to 5 stars."""
-        return _WHOLE_STARS
 
     def load(self) -> Ratings:
         """Return all ratings, of both domains if a source and a target are named."""
@@ -279,7 +266,7 @@ class Douban(FileDataset):
     def _read(self, domain: Domain, setting: str) -> Ratings:
         if domain not in _DOMAINS:
             raise SettingError(setting, repr(domain), ", ".join(_DOMAINS))
-        rows = read_rows(locate(self.path, f"{domain}.dat"), Layout(separator="\t", width=3))
+        rows = read_rows(locate(self.path, f"{domain}.dat"), TextLayout(separator="\t", width=3))
         return Ratings.from_rows(rows, _WHOLE_STARS, duplicates=self.duplicates)
 
 
@@ -292,8 +279,8 @@ class Libimseti(DelimitedDataset):
         "http://www.occamslab.com/petricek/data/libimseti-complete.zip", "ratings.dat"
     )
     file: ClassVar[str] = "ratings.dat"
-    layout: ClassVar[Layout] = Layout(width=3)
-    scale: ClassVar[RatingScale] = RatingScale.evenly(1, 10, 1)
+    layout: ClassVar[TextLayout] = TextLayout(width=3)
+    documented: ClassVar[RatingScale] = RatingScale.evenly(1, 10, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,12 +292,11 @@ class RestaurantConsumer(DelimitedDataset):
         "https://archive.ics.uci.edu/ml/machine-learning-databases/00232/RCdata.zip", "rating_final.csv"
     )
     file: ClassVar[str] = "rating_final.csv"
-    layout: ClassVar[Layout] = Layout(header=True, user="userID", item="placeID", rating="rating")
-    scale: ClassVar[RatingScale] = RatingScale.evenly(0, 2, 1)
+    layout: ClassVar[TextLayout] = TextLayout(header=True, user="userID", item="placeID", rating="rating")
+    documented: ClassVar[RatingScale] = RatingScale.evenly(0, 2, 1)
 
 
 _NOT_RATED = 99.0
-_FILES = ("jester-data-1.xls", "jester-data-1.xlsx", "jester-data-1.csv", "jester_ratings.dat")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,17 +324,18 @@ class Jester(FileDataset):
     def load(self) -> Ratings:
         """Return all ratings; InputError names the file and line of what cannot be read."""
         scale = self.known_scale()
-        path = locate(self.path, *_FILES)
+        sheets = ("jester-data-1.xls", "jester-data-1.xlsx", "jester-data-1.csv")
+        path = locate(self.path, *sheets, "jester_ratings.dat")
         if path.suffix.lower() in (".xls", ".xlsx"):
             return _from_wide(_sheet(path), scale, str(path))
         start = "".join(first_cells(path, WHITESPACE))
         separator = next((mark for mark in ",;" if mark in start), WHITESPACE)
         width = len(first_cells(path, separator))
         if width == 3:
-            rows = read_rows(path, Layout(separator=separator, width=3))
+            rows = read_rows(path, TextLayout(separator=separator, width=3))
             return Ratings.from_rows(rows, scale, duplicates=self.duplicates)
         columns = read_columns(
-            path, Layout(separator=separator), [(position + 1, "number") for position in range(width)]
+            path, TextLayout(separator=separator), [(position + 1, "number") for position in range(width)]
         )
         return _from_wide(np.column_stack(columns), scale, str(path))
 
@@ -411,3 +398,110 @@ def _sheet(path: Path) -> Floats:
             defect = f"{wrong[0]!r}" if wrong else f"{len(row)} columns"
             raise InputError(f"{path}, line {line}", defect, f"{len(rows[0])} numbers")
     return np.array(rows, dtype=np.float64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetsDataset(Dataset):
+    """Base of the data sets that are read from files without ratings."""
+
+    path: str = option("The folder of the data set, or its file.")
+    documented = POSITIVE
+
+
+@dataclass(frozen=True, kw_only=True)
+class MsWeb(SetsDataset):
+    """Anonymous visits: 98,654 pairs of 32,711 users and 285 areas of microsoft.com, in a week of 1998."""
+
+    kind: Literal["msweb"] = "msweb"
+    distribution: ClassVar[Source | None] = Source(
+        "https://archive.ics.uci.edu/static/public/4/anonymous+microsoft+web+data.zip", "anonymous-msweb.data"
+    )
+
+    def load(self) -> Ratings:
+        """Return who visited what; InputError names the file and line of what cannot be read."""
+        file, users, items = self._file(), list[int](), list[int]()
+        user: int | None = None
+        for place, (kind, *cells) in _msweb_lines(file):
+            if kind not in ("C", "V"):
+                continue
+            where, number = f"{file}, line {place}", cells[1 if kind == "C" else 0 :][:1]
+            if not (number and _is_identifier(number[0].strip())):
+                raise InputError(where, repr(",".join(number)[:40]), "an integer")
+            if kind == "C":
+                user = int(number[0])
+            elif user is None:
+                raise InputError(where, "a visit of nobody", "a line C before it")
+            else:
+                users.append(user)
+                items.append(int(number[0]))
+        if not users:
+            raise InputError(str(file), "no visits", "lines such as V,1000,1")
+        return Ratings.from_pairs(users, items, source=str(file))
+
+    def item_names(self) -> dict[str, str]:
+        """Return the titles of the areas; empty if the file is not there or is damaged."""
+        try:
+            lines = [cells for _, cells in _msweb_lines(self._file()) if cells[0] == "A"]
+        except (InputError, OSError):
+            return {}
+        return {cells[1]: cells[3] for cells in lines if len(cells) > 3}
+
+    def _file(self) -> Path:
+        return locate(self.path, "anonymous-msweb.data")
+
+
+def _msweb_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the numbers of lines, and their cells."""
+    for place, line in enumerate(opened_lines(file), start=1):
+        if line.strip():
+            yield place, next(csv.reader([line]))
+
+
+def _is_identifier(cell: str) -> bool:
+    return cell.isascii() and cell.isdigit() and len(cell) < 19
+
+
+@dataclass(frozen=True, kw_only=True)
+class LightGCN(SetsDataset):
+    """Lines of a user and its items, blanks between them: train.txt and test.txt, or one such file."""
+
+    kind: Literal["lightgcn"] = "lightgcn"
+    own: ClassVar[bool] = True
+
+    def fold_names(self) -> tuple[str, ...]:
+        """Return the one division that is given, if both parts are there."""
+        return (GIVEN,) if self._parts() else ()
+
+    def load(self) -> Ratings:
+        """Return all pairs, of both parts; InputError names the file and line of what cannot be read."""
+        if self._parts():
+            return united(*self.load_fold(GIVEN))
+        rows = _listed_rows(locate(self.path, "train.txt"))
+        return Ratings.from_rows(rows, POSITIVE, duplicates="last")
+
+    def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
+        """Return the pairs of train.txt and of test.txt; see `Dataset.load_fold`."""
+        self.check_fold(fold)
+        train, test = map(_listed_rows, self._parts())
+        return read_fold(train, test, POSITIVE, "last")
+
+    def _parts(self) -> tuple[Path, ...]:
+        folder = Path(self.path).expanduser()
+        parts = folder / "train.txt", folder / "test.txt"
+        return parts if all(part.is_file() for part in parts) else ()
+
+
+def _listed_rows(file: Path) -> RatingRows:
+    """Return a row for each user and item of a file; a user without items has none."""
+    users, items = list[str](), list[str]()
+    for place, line in enumerate(opened_lines(file), start=1):
+        cells = line.split()
+        odd = [cell for cell in cells if not _is_identifier(cell)]
+        if odd:
+            raise InputError(f"{file}, line {place}", repr(odd[0][:40]), "a user and its items, integers")
+        users += cells[:1] * (len(cells) - 1)
+        items += cells[1:]
+    if not items:
+        raise InputError(str(file), "no pairs", "lines of a user and its items")
+    of_users, of_items = (np.array(column).astype(np.int64) for column in (users, items))
+    return RatingRows(of_users, of_items, np.full(len(items), np.nan), str(file))

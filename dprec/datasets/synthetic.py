@@ -2,7 +2,8 @@
 
 The activity of users and the popularity of items follow gamma distributions fitted to MovieLens 100K. A
 rating is a latent opinion (the sum of a user bias, an item bias, an inner product of factors, and
-noise) cut into stars so that the histogram matches that of MovieLens 100K.
+noise) cut into stars so that the histogram matches that of MovieLens 100K. Populations may move: users join
+and leave, items appear, and ratings have times.
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ from typing import Literal, Self
 
 import numpy as np
 
-from dprec.arrays import Bools, Floats, Int32s, Ints, offsets, rows_of
+from dprec.arrays import Floats, Int32s, Ints, offsets, rows_of
 from dprec.binarization import binary_scale
 from dprec.completion import LinkKind, link_of
-from dprec.components import option
-from dprec.datasets.arrivals import Arrivals, Presence
+from dprec.components import Options, option
 from dprec.datasets.base import Dataset
 from dprec.errors import SettingError
 from dprec.randomness import categories, generator
@@ -24,12 +24,65 @@ from dprec.ratings import Ratings, RatingScale
 
 _STARS = np.array([6110, 11370, 27145, 34174, 21201])  # Ratings of 1 to 5 stars in MovieLens 100K.
 _SCALE = RatingScale.evenly(1, 5, 1)
-_LEAST_PER_USER = 20
 # Quartiles of MovieLens 100K: 33, 65, 148 ratings per user; 6, 27, 80 ratings per item.
 _ACTIVITY_SHAPE, _POPULARITY_SHAPE = 0.7, 0.5
 # Standard deviations of the parts of an opinion, in stars.
 _USER_BIAS, _ITEM_BIAS, _FACTORS = 0.45, 0.5, 0.4
 _CHUNK = 1 << 20
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrivals(Options):
+    """Users who join at a rate and stay for a time, and items that appear; by default as in MovieLens 100K.
+
+    There, 68 % of the users rate on a single day, the others stay for 72 days on average, and a fifth of the
+    items have no rating in the first 60 of 215 days.
+    """
+
+    days: float = option("Days that the ratings span.", 215.0, gt=0, le=36_500)
+    returning: float = option("Share of the users who stay; the others rate within a day.", 0.32, ge=0, le=1)
+    stay: float = option("Mean of the days for which these stay, exponential.", 72.0, gt=0, le=36_500)
+    new_items: float = option("Share of the items that are not there from the first day on.", 0.2, ge=0, lt=1)
+    rated_again: float = option(
+        "Probability that a user rates an item once more, of the same opinion and with other noise.",
+        0.0,
+        ge=0,
+        le=1,
+    )
+
+    def drawn(self, users: int, items: int, seed: int) -> Presence:
+        """Return who and what is there when."""
+        random, span = generator(seed, "synthetic arrivals"), self.days * _DAY
+        # The arrivals of a Poisson process, given how many there are, are independent and uniform.
+        joined = span * random.random(users)
+        stays = random.random(users) < self.returning
+        left = joined + _DAY * np.where(stays, random.exponential(self.stay, users), 1.0)
+        new = int(self.new_items * items)
+        appeared = np.zeros(items)
+        appeared[items - new :] = np.sort(span * random.random(new))
+        return Presence(joined, np.minimum(left, span), appeared)
+
+
+@dataclass(frozen=True, eq=False)
+class Presence:
+    """When users and items are there, in seconds since the first day."""
+
+    joined: Floats
+    left: Floats
+    """Shape (users,)."""
+    appeared: Floats
+    """Ascending; shape (items,)."""
+
+    @property
+    def available(self) -> Ints:
+        """How many items, the first of all, appear before a user leaves; shape (users,)."""
+        return np.searchsorted(self.appeared, self.left)
+
+    def until_left(self, users: Int32s, since: Floats, random: np.random.Generator) -> Floats:
+        """Return a time for each rating, between another one and that at which its user leaves."""
+        times: Floats = np.floor(since + random.random(since.size) * (self.left[users] - since))
+        return times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +90,7 @@ class Synthetic(Dataset):
     """Made from a seed, low-rank: by default with the size, stars and skew of MovieLens 100K."""
 
     kind: Literal["synthetic"] = "synthetic"
+    documented = _SCALE
     users: int = option("Number of users.", 943, ge=1, le=2**31 - 1)
     items: int = option("Number of items.", 1682, ge=1, le=2**31 - 1)
     ratings: int = option("Number of ratings, at most users x items.", 100_000, ge=1)
@@ -53,10 +107,6 @@ class Synthetic(Dataset):
         if self.ratings > most:
             raise SettingError("ratings", str(self.ratings), f"at most users x items = {most}")
         return self.users, self.items, self.ratings
-
-    def known_scale(self) -> RatingScale:
-        """Return 1 to 5 stars."""
-        return _SCALE
 
     def load(self) -> Ratings:
         """Return the ratings; see `known_size`."""
@@ -124,7 +174,7 @@ class Synthetic(Dataset):
     def _activity(self, available: Ints) -> Ints:
         """Return the number of ratings of each user: a minimum for everybody, the rest in skewed shares."""
         weights = generator(self.seed, "synthetic activity").standard_gamma(_ACTIVITY_SHAPE, self.users)
-        least = min(_LEAST_PER_USER, self.ratings // self.users, int(available.min()))
+        least = min(20, self.ratings // self.users, int(available.min()))
         return least + _apportioned(self.ratings - least * self.users, weights, available - least)
 
     def _profiles(self, counts: Ints, available: Ints) -> Ints:
@@ -159,9 +209,11 @@ class Synthetic(Dataset):
                 part += np.minimum(categories(thresholds, thresholds[last] * random.random(part.size)), last)
             cells = np.concatenate([cells[~finished], first_cells])
             cells.sort()
-            cells = cells[_first_of_equals(cells)]
+            cells = cells[np.diff(cells, prepend=-1) != 0]
         log_weights = np.log(weights)
-        for users in _stretches(np.flatnonzero(heavy), max(1, _CHUNK // self.items)):
+        many, length = np.flatnonzero(heavy), max(1, _CHUNK // self.items)
+        for start in range(0, many.size, length):
+            users = many[start : start + length]
             keys = log_weights + random.gumbel(size=(users.size, self.items))
             keys[np.arange(self.items) >= available[users, None]] = -np.inf
             ranked = np.argsort(-keys, axis=1)
@@ -217,17 +269,6 @@ def _per_level(ratings: int) -> Ints:
     return _apportioned(ratings, _STARS, np.full(_STARS.size, ratings))
 
 
-def _first_of_equals(ascending: Ints) -> Bools:
-    """Return which values differ from the one before."""
-    first = np.ones(ascending.size, dtype=np.bool_)
-    np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
-    return first
-
-
-def _stretches(values: Ints, length: int) -> list[Ints]:
-    return [values[start : start + length] for start in range(0, values.size, length)]
-
-
 def _apportioned(total: int, weights: Floats, most: Ints) -> Ints:
     """Divide an integer in proportion to weights by largest remainders, no share above its `most`."""
     full = np.zeros(weights.size, dtype=np.bool_)
@@ -251,6 +292,7 @@ class OneBitSynthetic(Dataset):
     """Signs of a noisy low-rank matrix, with a rating in every cell (Li et al. [li2021], section 5.1)."""
 
     kind: Literal["one-bit-synthetic"] = "one-bit-synthetic"
+    documented = binary_scale()
     users: int = option("Number of users.", 100, ge=1)
     items: int = option("Number of items.", 100, ge=1)
     rank: int = option("Rank of the hidden matrix.", 1, ge=1)
@@ -258,10 +300,6 @@ class OneBitSynthetic(Dataset):
     link: LinkKind = option("How an entry makes a +1 likely: logistic, or gaussian.", "logistic")
     sigma: float = option("Standard deviation of the Gaussian link's noise.", 1.0, gt=0)
     seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
-
-    def known_scale(self) -> RatingScale:
-        """Return the two signs."""
-        return binary_scale()
 
     def load(self) -> Ratings:
         """Return the sign of every cell, of which a split observes some; raises SettingError for too many."""

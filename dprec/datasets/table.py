@@ -2,18 +2,18 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from dprec.arrays import AnyArray, Bools, Floats
 from dprec.catalogue import Catalogue, ItemRows
 from dprec.components import Options, as_values, option
-from dprec.datasets.base import GIVEN, Layout, locate, read_fold, typed, united
+from dprec.datasets.base import GIVEN, TextLayout, locate, read_fold, united
 from dprec.datasets.columns import (
     ROLES,
     RatingColumns,
@@ -74,7 +74,7 @@ class ItemColumns(Options):
         if not self.numbers and not self.categories:
             raise SettingError("numbers", "no columns", "columns here, under categories, or both")
         path = locate(self.path)
-        layout = Layout(separator=self.separator, header=self.has_header)
+        layout = TextLayout(separator=self.separator, header=self.has_header)
         wanted: list[tuple[str | int, Cells]] = [(self.item_column, "identifier")]
         wanted += [(column, "number or nothing") for column in self.numbers]
         wanted += [(column, "text or nothing") for column in self.categories]
@@ -149,9 +149,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
             if isinstance(column, str) and self.has_header is False:
                 raise SettingError(name, repr(column), "a position counted from 1, as there is no header")
 
-    def written(self, settings: Mapping[str, Any]) -> str:
-        """Return settings as they are typed on the command line."""
-        return typed(settings)
+    written = FileDataset.written
 
     def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
         """Return the positions of columns; see `RatingColumns.places`. An InputError names the file first."""
@@ -197,10 +195,10 @@ class DelimitedColumns(RatingColumns, FileDataset):
         with readable(file):
             return not self.has_ratings(list(pl.read_parquet_schema(file)))
 
-    def _layout(self, file: Path, timed: bool) -> Layout:
+    def _layout(self, file: Path, timed: bool) -> TextLayout:
         """Return where a text has what, by its first lines; the place of times only if they are asked for."""
         lines, start = first_lines(file), f"{file}, line 1"
-        layout = Layout(separator=self.separator or found_separator(lines))
+        layout = TextLayout(separator=self.separator or found_separator(lines))
         rows = [split_line(line, layout.separator) for line in lines if line.strip()]
         if rows and re.fullmatch(r"\d+:", lines[0]):
             raise InputError(start, f"{lines[0]!r}, with the ratings of a film below it", _LISTED)

@@ -1,12 +1,9 @@
 """What devices are given, asked and answer: their setups, messages, and added reports."""
 
-from dprec.exchange.computing import COMPUTES
-from dprec.exchange.groups import group_of, is_run_key, new_run_key, run_key_in
 from dprec.exchange.messages import *
 from dprec.exchange.setups import *
 
 __all__ = [
-    "COMPUTES",
     "COUNT",
     "COUNT_ROUND",
     "DELIVER",
@@ -64,13 +61,9 @@ __all__ = [
     "bitmap_of",
     "drawn_as",
     "from_json",
-    "group_of",
     "is_integer",
-    "is_run_key",
-    "new_run_key",
     "refusing_malformed",
     "round_of",
-    "run_key_in",
     "to_json",
     "words_of",
 ]

@@ -2,15 +2,13 @@
 
 Both ends build and read records with these classes, so every key is written once and every value is
 checked once. Neither end trusts the other: these classes ensure the right types, and the reader checks
-whether the values fit its own state.
-
-What went wrong in detail can say something about the profile or the budget of the user, so it is for the
-owner of the device only.
+whether the values fit its own state. A refusal tells the server a code alone, since what went wrong in detail
+can say something about the profile or the budget of the user; the reason is for the device's owner.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any, Self, TypeGuard
 
@@ -77,7 +75,26 @@ def action_of(message_type: str) -> str:
 
 
 @dataclass(frozen=True)
-class GradientRequest:
+class Request:
+    """Base of the requests: each field is an entry of its record, but one that is None."""
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """Read the request; raises ValueError when it is malformed."""
+        return cls(*(_READERS[field.type](record, _key(field.name)) for field in fields(cls)))
+
+    def entries(self) -> Entries:
+        """Return the entries of the request's record."""
+        values = {_key(field.name): getattr(self, field.name) for field in fields(self)}
+        return {key: value for key, value in values.items() if value is not None}
+
+
+def _key(name: str) -> str:
+    return "round" if name == "round_index" else name
+
+
+@dataclass(frozen=True)
+class GradientRequest(Request):
     """Take part in a round of an iterative protocol."""
 
     round_index: int
@@ -90,105 +107,49 @@ class GradientRequest:
     shares: bytes | None = None
     """What neighbours in a secure sum have encrypted for the device, in the order of the graph."""
 
-    @classmethod
-    def of(cls, record: Record) -> Self:
-        """Read the request; raises ValueError when it is malformed."""
-        shares = None if record.get("shares") is None else _bytes(record, "shares")
-        return cls(round_of(record), _bytes(record, "factors"), _bitmap(record), shares)
-
-    def entries(self) -> Entries:
-        """Return the entries of the request's record."""
-        entries = {"round": self.round_index, "factors": self.factors}
-        return _with_asked(entries if self.shares is None else {**entries, "shares": self.shares}, self.asked)
-
 
 @dataclass(frozen=True)
-class SecureSumRequest:
+class SecureSumRequest(Request):
     """Take a step in the secure sum of a round: `KEYS`, `SHARES` or `UNMASK`."""
 
     round_index: int
     told: bytes = b""
     """What neighbours have said before, in the order of the graph; see `dprec.secure_aggregation.masking`."""
 
-    @classmethod
-    def of(cls, record: Record) -> Self:
-        """Read the request; raises ValueError when it is malformed."""
-        return cls(round_of(record), _bytes(record, "told"))
-
-    def entries(self) -> Entries:
-        """Return the entries of the request's record."""
-        return {"round": self.round_index, "told": self.told}
-
 
 @dataclass(frozen=True)
-class FinalFactors:
+class FinalFactors(Request):
     """Take the final item factors, from which a device makes its own predictions."""
 
     factors: bytes
 
-    @classmethod
-    def of(cls, record: Record) -> Self:
-        """Read the request; raises ValueError when it is malformed."""
-        return cls(_bytes(record, "factors"))
-
-    def entries(self) -> Entries:
-        """Return the entries of the request's record."""
-        return {"factors": self.factors}
-
 
 @dataclass(frozen=True)
-class Personalization:
+class Personalization(Request):
     """Take what is known of the items, from which a device makes its own predictions."""
 
     table: bytes
     """See `dprec.wire.downlink`; the same for everybody."""
 
-    @classmethod
-    def of(cls, record: Record) -> Self:
-        """Read the request; raises ValueError when it is malformed."""
-        return cls(_bytes(record, "table"))
-
-    def entries(self) -> Entries:
-        """Return the entries of the request's record."""
-        return {"table": self.table}
-
 
 @dataclass(frozen=True)
-class Recommendations:
+class Recommendations(Request):
     """Take the best items for the user, with their predicted ratings."""
 
     lists: list[bytes]
     """One per user of the partition; see `dprec.wire.downlink`."""
 
-    @classmethod
-    def of(cls, record: Record) -> Self:
-        """Read the request; raises ValueError when it is malformed."""
-        return cls(_list_of_bytes(record, "lists"))
-
-    def entries(self) -> Entries:
-        """Return the entries of the request's record."""
-        return {"lists": self.lists}
-
 
 @dataclass(frozen=True)
-class ReportRequest:
+class ReportRequest(Request):
     """Report, where only some users of a partition are asked; a request to all of them has no record."""
 
     asked: bytes | None = None
     """See `bitmap_of`."""
 
-    @classmethod
-    def of(cls, record: Record) -> Self:
-        """Read the request; raises ValueError when it is malformed."""
-        return cls(_bitmap(record))
-
-    def entries(self) -> Entries:
-        """Return the entries of the request's record."""
-        return _with_asked({}, self.asked)
-
 
 @dataclass(frozen=True)
-class CountRequest:
+class CountRequest(Request):
     """Count the ratings that the report left out, by groups of items."""
 
     groups: bytes
@@ -196,36 +157,18 @@ class CountRequest:
     asked: bytes | None = None
     """See `bitmap_of`."""
 
-    @classmethod
-    def of(cls, record: Record) -> Self:
-        """Read the request; raises ValueError when it is malformed."""
-        return cls(_bytes(record, "groups"), _bitmap(record))
-
-    def entries(self) -> Entries:
-        """Return the entries of the request's record."""
-        return _with_asked({"groups": self.groups}, self.asked)
-
 
 @dataclass(frozen=True)
-class SlopesRequest:
+class SlopesRequest(Request):
     """Take part in a round of gradient perturbation."""
 
     round_index: int
     rows: list[bytes]
     """One per user of the partition: the entries at its rated items, empty if these are not known."""
 
-    @classmethod
-    def of(cls, record: Record) -> Self:
-        """Read the request; raises ValueError when it is malformed."""
-        return cls(round_of(record), _list_of_bytes(record, "rows"))
-
-    def entries(self) -> Entries:
-        """Return the entries of the request's record."""
-        return {"round": self.round_index, "rows": self.rows}
-
 
 @dataclass(frozen=True)
-class ReplacementRequest:
+class ReplacementRequest(Request):
     """Replace what was rated outside the target domain."""
 
     round_index: int
@@ -237,31 +180,17 @@ class ReplacementRequest:
     asked: bytes | None = None
     """See `bitmap_of`."""
 
-    @classmethod
-    def of(cls, record: Record) -> Self:
-        """Read the request; raises ValueError when it is malformed."""
-        start, stop = record.get("start"), record.get("stop")
-        if not (is_integer(start) and is_integer(stop) and 0 <= start < stop):
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.stop:
             raise ValueError("a request without a target domain")
-        return cls(round_of(record), start, stop, _bytes(record, "rows"), _bitmap(record))
-
-    def entries(self) -> Entries:
-        """Return the entries of the request's record."""
-        entries = {"round": self.round_index, "start": self.start, "stop": self.stop, "rows": self.rows}
-        return _with_asked(entries, self.asked)
 
 
-Request = (
-    GradientRequest
-    | FinalFactors
-    | Personalization
-    | Recommendations
-    | ReportRequest
-    | CountRequest
-    | SecureSumRequest
-    | SlopesRequest
-    | ReplacementRequest
-)
+@dataclass(frozen=True)
+class Identity(Request):
+    """The answer to `IDENTIFY`."""
+
+    partition: int
+    """Which partition the node hosts."""
 
 
 def bitmap_of(asked: Bools) -> bytes | None:
@@ -278,16 +207,20 @@ def asked_users(bitmap: bytes | None, users: int) -> Bools:
     return np.unpackbits(np.frombuffer(bitmap, dtype=np.uint8), count=users).astype(np.bool_)
 
 
-def _with_asked(entries: Entries, asked: bytes | None) -> Entries:
-    return entries if asked is None else {**entries, "asked": asked}
-
-
 def round_of(record: Record) -> int:
     """Return the round that a request is for; raises ValueError when it names none."""
-    round_index = record.get("round")
-    if not is_integer(round_index):
-        raise ValueError(f"asked for round {round_index!r}")
-    return round_index
+    return _integer(record, "round")
+
+
+_WITHOUT = {"partition": "a node without a partition"}
+_WITHOUT |= dict.fromkeys(("start", "stop"), "a request without a target domain")
+
+
+def _integer(record: Record, key: str) -> int:
+    value = record.get(key)
+    if not is_integer(value):
+        raise ValueError(_WITHOUT.get(key, f"asked for {key} {value!r}"))
+    return value
 
 
 def _bytes(record: Record, key: str) -> bytes:
@@ -304,8 +237,13 @@ def _list_of_bytes(record: Record, key: str) -> list[bytes]:
     return value
 
 
-def _bitmap(record: Record) -> bytes | None:
-    return None if record.get("asked") is None else _bytes(record, "asked")
+_READERS: dict[Any, Callable[[Record, str], Any]] = {
+    int: _integer,
+    bytes: _bytes,
+    bytes | None: lambda record, key: None if record.get(key) is None else _bytes(record, key),
+    list[bytes]: _list_of_bytes,
+}
+"""What reads an entry, by the type of its field."""
 
 
 def is_integer(value: object) -> TypeGuard[int]:
@@ -354,26 +292,6 @@ class Reports:
         }
 
 
-@dataclass(frozen=True)
-class Identity:
-    """The answer to `IDENTIFY`."""
-
-    partition: int
-    """Which partition the node hosts."""
-
-    @classmethod
-    def of(cls, record: Record) -> Self:
-        """Read the answer; raises ValueError when it is malformed."""
-        partition = record.get("partition")
-        if not is_integer(partition):
-            raise ValueError("a node without a partition")
-        return cls(partition)
-
-    def entries(self) -> Entries:
-        """Return the entries of the answer's record."""
-        return {"partition": self.partition}
-
-
 def _places(record: Record, key: str, reports: int) -> tuple[int, ...]:
     places = record.get(key, [])
     if not isinstance(places, list) or not all(
@@ -413,16 +331,12 @@ class RefusalCode(IntEnum):
         return self.name.lower().replace("_", "-")
 
 
-OTHER_FAILURE = "other-failure"
-"""What files call an error whose code is none of these."""
-
-
 def words_of(code: int) -> str:
     """Return what files call the error of a device, whose code may be anything."""
     try:
         return RefusalCode(code).words
     except ValueError:
-        return OTHER_FAILURE
+        return "other-failure"
 
 
 class Refusal(ValueError):  # noqa: N818 (nothing went wrong)
@@ -449,8 +363,6 @@ def refusing_malformed() -> Iterator[None]:
 
 _PLACE = np.dtype("<u4")
 _NUMBER = np.dtype("<i8")
-_LARGEST_REPORT = 1 << 31
-"""Bytes that no message can hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -525,9 +437,7 @@ def _sparse(record: Record, name: str, size: int) -> Ints:
 def _sizes(record: Record, asked: int) -> Ints:
     """Read the sizes that occur, and which of them is each user's."""
     sizes = record.get("sizes")
-    if not isinstance(sizes, list) or not all(
-        is_integer(size) and 0 <= size < _LARGEST_REPORT for size in sizes
-    ):
+    if not isinstance(sizes, list) or not all(is_integer(size) and 0 <= size < 1 << 31 for size in sizes):
         raise ValueError("reports without sizes")
     if len(sizes) == 1:
         return np.full(asked, sizes[0], dtype=np.int64)

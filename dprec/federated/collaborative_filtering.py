@@ -97,8 +97,5 @@ class _Adam:
         self._square = model.second_moment * self._square + (1 - model.second_moment) * upward**2
         mean = self._mean / (1 - model.first_moment**self._taken)
         square = self._square / (1 - model.second_moment**self._taken)
-        return (items + model.step_size * mean / (np.sqrt(square) + _LEAST),)
-
-
-_LEAST = 1e-8
-"""Keeps a step finite where every gradient is 0."""
+        # The least divisor keeps a step finite where every gradient is 0.
+        return (items + model.step_size * mean / (np.sqrt(square) + 1e-8),)

@@ -30,14 +30,9 @@ STEPS = 1 << 14
 
 _NUMBER = np.dtype("<f4")
 _PLAIN, _NOISY = np.dtype("<i2"), np.dtype("<i4")
-_WITHIN = 1 - 1e-9
-"""Updates are scaled in floating point, which must not make one longer than a clip."""
 
 _HALVES = 6
 """Half deviations on either side of 0 that an audit tells apart."""
-
-_LARGEST_DEVIATE = 12.5
-"""No deviate of `fine_deviates` is larger."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +100,8 @@ class UpdateCode:
 
     @property
     def _largest(self) -> int:
-        return STEPS + math.ceil(_LARGEST_DEVIATE * self.deviation * STEPS)
+        # No deviate of `fine_deviates` is larger than 12.5.
+        return STEPS + math.ceil(12.5 * self.deviation * STEPS)
 
     def pack(self, parameters: Parameters) -> bytes:
         """Return parameters as they are broadcast, in single precision."""
@@ -144,8 +140,8 @@ class UpdateCode:
         return rows * (unit / longest)[:, None]
 
     def _steps(self, updates: Parameters) -> Floats:
-        # Rounded towards 0, no update becomes longer.
-        return np.trunc(self.scaled(updates, _WITHIN * STEPS))
+        # Rounded towards 0, no update becomes longer; nor by scaling in floating point.
+        return np.trunc(self.scaled(updates, (1 - 1e-9) * STEPS))
 
     def decode(self, reports: Sequence[bytes]) -> tuple[Bools, Aggregate]:
         """Validate and add up reports; see `dprec.gradients.GradientReport.decode`."""

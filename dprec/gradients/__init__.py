@@ -1,7 +1,14 @@
 """Gradient reports that devices send in rounds, protected or not."""
 
 from dprec.components import Registry
-from dprec.gradients.base import Aggregate, FullGradient, GradientAnswers, GradientReport, RoundDraws
+from dprec.gradients.base import (
+    Aggregate,
+    FittedProfiles,
+    FullGradient,
+    GradientAnswers,
+    GradientReport,
+    RoundDraws,
+)
 from dprec.gradients.one_bit import OneBitGradient, ReducedOneBitGradient, SampledSigns, SampledSignsOfSets
 
 GRADIENTS: Registry[GradientReport] = Registry(
@@ -13,6 +20,7 @@ GRADIENTS: Registry[GradientReport] = Registry(
 __all__ = [
     "GRADIENTS",
     "Aggregate",
+    "FittedProfiles",
     "FullGradient",
     "GradientAnswers",
     "GradientReport",

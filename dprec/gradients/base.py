@@ -9,7 +9,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,16 @@ class RoundDraws:
     def words(self, index: int) -> Uint64s:
         """Return one random word for each user, shape (users,); every index has words of its own."""
         return self.devices.per_user(index, self.round_index)
+
+
+class FittedProfiles(NamedTuple):
+    """Ratings of a partition, and what gradients are taken at."""
+
+    profiles: Profiles
+    user_factors: Floats
+    """Shape (users, rank)."""
+    item_factors: Floats
+    """Shape (items, rank)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,37 +112,18 @@ class GradientReport(Options):
         return ()
 
     @abstractmethod
-    def encode(
-        self,
-        profiles: Profiles,
-        user_factors: Floats,
-        item_factors: Floats,
-        epsilon: float,
-        draws: RoundDraws,
-    ) -> Sequence[bytes]:
+    def encode(self, fitted: FittedProfiles, epsilon: float, draws: RoundDraws) -> Sequence[bytes]:
         """Return every user's report.
 
-        Parameters
-        ----------
-        user_factors : ndarray of float64, shape (users, rank)
-        item_factors : ndarray of float64, shape (items, rank)
-        epsilon : float
-            Budget of this report; infinite if nothing is protected.
+        ``epsilon``: its budget; infinite if nothing is protected.
         """
 
-    def crafted(
-        self,
-        profiles: Profiles,
-        user_factors: Floats,
-        item_factors: Floats,
-        draws: RoundDraws,
-        targets: Ints,
-    ) -> Sequence[bytes]:
+    def crafted(self, fitted: FittedProfiles, draws: RoundDraws, targets: Ints) -> Sequence[bytes]:
         """Return the reports that say most about some items that liars have rated; see `encode`.
 
         Nobody can tell by its form that one was not drawn. By default, there is no noise in them.
         """
-        return self.encode(profiles, user_factors, item_factors, math.inf, draws)
+        return self.encode(fitted, math.inf, draws)
 
     @abstractmethod
     def decode(self, reports: Sequence[bytes], shape: tuple[int, int]) -> tuple[Bools, Aggregate]:
@@ -220,9 +211,7 @@ class GradientReport(Options):
         """Return what valid reports say, answer by answer; by default, what nobody knows to read."""
         return None
 
-    def numbers(
-        self, profiles: Profiles, user_factors: Floats, item_factors: Floats, public_seed: int
-    ) -> Floats:
+    def numbers(self, fitted: FittedProfiles, public_seed: int) -> Floats:
         """Return what devices answer about, before any noise: by default, the gradient.
 
         Returns
@@ -230,6 +219,7 @@ class GradientReport(Options):
         ndarray of float64, shape (users, coordinates)
             The coordinates of an item are in a row, unless they are of something else than items.
         """
+        profiles, user_factors, item_factors = fitted
         errors = profiles.residuals(user_factors, item_factors)
         gradients = np.zeros((profiles.n_users, *item_factors.shape))
         gradients[profiles.users, profiles.items] = -2.0 * user_factors[profiles.users] * errors[:, None]
@@ -253,15 +243,9 @@ class FullGradient(GradientReport):
     private: ClassVar[bool] = False
     hides_rated_items: ClassVar[bool] = False
 
-    def encode(
-        self,
-        profiles: Profiles,
-        user_factors: Floats,
-        item_factors: Floats,
-        epsilon: float,
-        draws: RoundDraws,
-    ) -> list[bytes]:
+    def encode(self, fitted: FittedProfiles, epsilon: float, draws: RoundDraws) -> list[bytes]:
         """Send the set of rated items, padded to a byte, and one row of numbers for each of them."""
+        profiles, user_factors, item_factors = fitted
         errors = profiles.residuals(user_factors, item_factors)
         rows = (-2.0 * user_factors[profiles.users] * errors[:, None]).astype(_FLOAT)
         sets = encode_item_sets(profiles.indptr, profiles.items, profiles.n_items)

@@ -1,9 +1,9 @@
-"""Whether a rating reaches a threshold, by randomised response; also over "not rated".
+"""Bits about ratings, by randomised response: whether each reaches a threshold, or more than a user's mean.
 
-Mechanisms with a budget per user: bits about a few residuals, and answers about the whole profile.
-
-A bit compares a rating with the whole profile, so only a promise per user is possible. Each answer gets an
-even share of the user's budget; which ratings bits are about is drawn whatever their values.
+A bit may also say that an item is not rated. With a budget per user, bits are about a few residuals, or
+answers about the whole profile. A bit that compares a rating with the whole profile allows only a promise per
+user. Each answer gets an even share of the user's budget; which ratings bits are about is drawn whatever
+their values.
 """
 
 import math

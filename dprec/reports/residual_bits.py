@@ -152,10 +152,7 @@ class ResidualBitFamily(UnansweredFamily):
 
 def sides_of_the_mean(counts: Ints, levels: Uint8s, scale: RatingScale) -> Uint8s:
     """Return the highest level for ratings above the mean of their user's, the lowest for the others."""
-    ratings, users = scale.values[levels - 1], np.repeat(np.arange(counts.size), counts)
-    sums = np.bincount(users, weights=ratings, minlength=counts.size)
-    above = ratings * counts[users] > sums[users]
-    return np.where(above, scale.levels, 1).astype(np.uint8)
+    return np.where(residuals(counts, levels, scale) > 0, scale.levels, 1).astype(np.uint8)
 
 
 def drawn_ratings(counts: Ints, most: int, random_words: Uint64s) -> Bools:

@@ -30,24 +30,19 @@ from dprec.gradients import GradientReport
 from dprec.mechanisms import Mechanism
 
 # Before the contracts are imported: a failing assertion then shows its values, as in a test file.
-pytest.register_assert_rewrite(
-    *(f"{__name__}.{module}" for module in ("completions", "datasets", "models", "reports"))
-)
+pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in ("completions", "models", "reports")))
 
 from dprec.testing.completions import CompletionContract, GradientContract  # noqa: E402
-from dprec.testing.datasets import DatasetContract, FileDatasetContract, Sample  # noqa: E402
-from dprec.testing.models import ModelContract  # noqa: E402
+from dprec.testing.models import DatasetContract, ModelContract  # noqa: E402
 from dprec.testing.reports import FamilyContract, MechanismContract  # noqa: E402
 
 __all__ = [
     "CompletionContract",
     "DatasetContract",
     "FamilyContract",
-    "FileDatasetContract",
     "GradientContract",
     "MechanismContract",
     "ModelContract",
-    "Sample",
     "contract",
 ]
 

@@ -14,7 +14,7 @@ from dprec.binarization import binary_scale
 from dprec.completion import Completion, Profiles, solve_user_factors
 from dprec.datasets import Synthetic
 from dprec.errors import InputError, RunError
-from dprec.gradients import Aggregate, GradientReport, RoundDraws
+from dprec.gradients import Aggregate, FittedProfiles, GradientReport, RoundDraws
 from dprec.observations import Observations
 from dprec.randomness import DeviceDraws, generator
 from dprec.ratings import RatingScale
@@ -236,7 +236,7 @@ class GradientContract:
         factors = self.item_factors()
         own = gradient.user_factors(profiles, factors, 1.0)
         draws = self.draws(profiles, first, round_index)
-        return list(gradient.encode(profiles, own, factors, epsilon, draws))
+        return list(gradient.encode(FittedProfiles(profiles, own, factors), epsilon, draws))
 
     def draws(self, profiles: Profiles, first: int = 0, round_index: int = 1) -> RoundDraws:
         """Return the draws of a partition in a round."""
@@ -312,7 +312,8 @@ class GradientContract:
             np.where(np.arange(self.items)[:, None] == 3, magnitude, usual),
         ):
             own = solve_user_factors(profiles, factors, 1.0)
-            reports = gradient.encode(profiles, own, factors, 2.0, self.draws(profiles))
+            fitted = FittedProfiles(profiles, own, factors)
+            reports = gradient.encode(fitted, 2.0, self.draws(profiles))
             assert len(reports) == self.users
             if gradient.private:
                 assert gradient.decode(reports, self.shape)[0].all()

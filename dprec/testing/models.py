@@ -1,14 +1,18 @@
-"""What every federated model must do, of made-up users."""
+"""What every federated model must do, of made-up users, and every data set."""
 
+import dataclasses
 from collections.abc import Iterator
 from itertools import combinations
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from dprec.arrays import Ints
 from dprec.completion import Profiles
+from dprec.components import summary_of
+from dprec.datasets import Dataset
+from dprec.errors import InputError
 from dprec.federated import (
     FederatedModel,
     Parameters,
@@ -96,3 +100,28 @@ class ModelContract:
         for one, other in zip(*runs, strict=True):
             for mine, again in zip(one, other, strict=True):
                 np.testing.assert_array_equal(mine, again)
+
+
+class DatasetContract:
+    """Tests of a data set's class, given by the fixture `dataset`, with `settings` as in a configuration."""
+
+    @pytest.fixture
+    def dataset(self) -> type[Dataset]:
+        """Return the class that is tested."""
+        raise NotImplementedError("a subclass gives the class of the data set")
+
+    def settings(self, dataset: type[Dataset]) -> dict[str, Any]:
+        """Return the settings without which the data set cannot be created."""
+        return {}
+
+    def test_describes_itself(self, dataset: type[Dataset]) -> None:
+        """In a sentence, and each setting has a description."""
+        assert summary_of(dataset).endswith(".")
+        assert dataclasses.fields(dataset)[0].name == "kind"
+        for field in dataclasses.fields(dataset)[1:]:
+            assert field.metadata["description"]
+
+    def test_refuses_a_fold_it_does_not_have(self, dataset: type[Dataset]) -> None:
+        """Whether or not it comes with folds."""
+        with pytest.raises(InputError, match=r"fold: 'u9'.*accepted: "):
+            dataset(**self.settings(dataset)).load_fold("u9")

@@ -1,6 +1,5 @@
 """What every mechanism and every family of reports must do, on a tiny catalogue."""
 
-import functools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ from pydantic import TypeAdapter
 from scipy import stats
 
 from dprec.accounting import PrivacyBudget, PrivacyUnit
-from dprec.arrays import Floats, Ints, Uint64s, offsets, rows_of
+from dprec.arrays import Floats, Ints, offsets, rows_of
 from dprec.binarization import binary_scale
 from dprec.channel import Channel
 from dprec.components import as_values, one_of, packed, unpacked
@@ -25,8 +24,6 @@ from dprec.ratings import RatingScale
 from dprec.reports import Profiles, ReportFamily, Wanted
 
 _SAMPLES = 1_000_000
-_FALSE_ALARM = 1e-7
-"""Probability that the test fails for a correct channel, over all of its inputs."""
 
 
 class MechanismContract:
@@ -73,7 +70,8 @@ class MechanismContract:
 
     def test_a_configuration_names_it(self, mechanism: Mechanism) -> None:
         """What a file would hold, and what travels to other processes, is the same mechanism."""
-        assert _reader().validate_json(json.dumps(as_values(mechanism))) == mechanism
+        reader: TypeAdapter[Any] = TypeAdapter(one_of(MECHANISMS))
+        assert reader.validate_json(json.dumps(as_values(mechanism))) == mechanism
         assert unpacked(packed(mechanism, mechanism.kind), "here") == mechanism
 
     def test_the_exact_loss_is_the_budget(self, mechanism: Mechanism) -> None:
@@ -112,7 +110,7 @@ class MechanismContract:
             levels = np.full(_SAMPLES, level, dtype=np.uint8)
             noise = words(11, f"chi-square {mechanism.kind}", level * _SAMPLES, _SAMPLES)
             counts = np.bincount(channel.sample(levels, noise), minlength=channel.symbols)
-            assert _p_value(counts, probabilities * _SAMPLES) > _FALSE_ALARM / len(channel.inputs), level
+            assert _p_value(counts, probabilities * _SAMPLES) > 1e-7 / len(channel.inputs), level
 
     def test_bias_and_variance_are_those_of_the_samples(self, mechanism: Mechanism) -> None:
         """Means within six standard errors (false alarm 2e-9 each), variances within a twentieth.
@@ -132,11 +130,6 @@ class MechanismContract:
             assert values.var() == pytest.approx(channel.variance()[row], rel=0.05, abs=1e-12), level
 
 
-@functools.cache
-def _reader() -> TypeAdapter[Any]:
-    return TypeAdapter(one_of(MECHANISMS))
-
-
 def _p_value(counts: Ints, expected: Floats) -> float:
     """Return the p-value of a chi-square test of counts; rare symbols are pooled."""
     rare = expected < 10
@@ -151,13 +144,8 @@ def _p_value(counts: Ints, expected: Floats) -> float:
     return float(stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue)
 
 
-_STRONGEST_FIRST: tuple[PrivacyUnit, ...] = ("cell", "rating", "user")
-_MASTER = bytes(range(16))
 _HONEST = 4000
 """Users whose mean evidence is looked at."""
-
-_PADDING = 8
-"""Bits to which a report is padded at most."""
 
 
 class FamilyContract:
@@ -183,7 +171,8 @@ class FamilyContract:
     @pytest.fixture
     def family(self, mechanism: Mechanism) -> ReportFamily:
         """Return its family."""
-        unit = next(unit for unit in _STRONGEST_FIRST if unit in mechanism.report_family.units)
+        strongest_first: tuple[PrivacyUnit, ...] = ("cell", "rating", "user")
+        unit = next(unit for unit in strongest_first if unit in mechanism.report_family.units)
         budget = PrivacyBudget(epsilon=self.epsilon, per=unit) if mechanism.private else None
         family = mechanism.family(budget, self.scale, self.n_items)
         family.check()
@@ -200,7 +189,7 @@ class FamilyContract:
     def draws(self, people: Profiles, first: int = 0) -> Callable[[str], Draws]:
         """Return the random words of users whose first has some number."""
         values, indptr = self.scale.values[people.levels - 1], offsets(people.counts)
-        return partial(DeviceDraws.of, _MASTER, first, indptr, people.items, values)
+        return partial(DeviceDraws.of, bytes(range(16)), first, indptr, people.items, values)
 
     def part(self, people: Profiles, start: int, stop: int) -> Profiles:
         """Return consecutive users."""
@@ -255,7 +244,17 @@ class FamilyContract:
         counts = np.arange(self.n_items + 1)
         released = family.draws_about(counts)
         per_rating, per_user = family.losses(counts)
-        of_draw = [_brute_force(channel.weights) for channel in released.channels]
+        # In integers, whatever the accountant does.
+        of_draw = [
+            max(
+                math.log(one / other) if other else math.inf
+                for column in channel.weights.T.tolist()
+                for one in column
+                for other in column
+                if one
+            )
+            for channel in released.channels
+        ]
         summed = np.array(of_draw)[released.channel] * released.draws
         np.testing.assert_allclose(per_user, np.where(released.draws > 0, summed, 0.0), rtol=1e-9)
         protected = family.protects(counts)
@@ -276,7 +275,8 @@ class FamilyContract:
         levels = random.integers(1, self.scale.levels + 1, users * ratings).astype(np.uint8)
         people = Profiles(np.full(users, ratings), items.ravel().astype(np.int32), levels)
         sizes = 8 * np.array([len(report) for report in family.encode(people, self.draws(people))])
-        assert abs(sizes.mean() - family.size(ratings).bits) <= _PADDING + 0.1 * family.size(ratings).bits
+        padding = 8
+        assert abs(sizes.mean() - family.size(ratings).bits) <= padding + 0.1 * family.size(ratings).bits
 
     def test_the_parts_of_a_report_are_all_of_it(self, family: ReportFamily) -> None:
         """What a page names as the parts of a report fills it, but for padding."""
@@ -312,38 +312,32 @@ class FamilyContract:
         budgets of their own, the mean is that of all, and who claims the largest one is not loudest by value.
         """
         said = family.evidence_of_one(np.full(_HONEST, 2), of_values=True)
-        shown = family.encode(self.people(2), self.draws(self.people(2)))
-        if said is None or not family.evidence.has_values or not self._reads_values(family, shown):
+        reader = family.reader(2, Wanted())
+        reader.take(np.arange(2), family.encode(self.people(2), self.draws(self.people(2))))
+        if (
+            said is None
+            or not family.evidence.has_values
+            or not np.isfinite(reader.observations().values).all()
+        ):
             return
         most, mean = said
-        honest = self._on_two_items(_HONEST)
+        ends = np.array([self.scale.levels, 1], dtype=np.uint8)
+        # The first item is rated highest, and the second lowest.
+        items = np.tile(np.arange(2, dtype=np.int32), _HONEST)
+        honest = Profiles(np.full(_HONEST, 2), items, np.tile(ends, _HONEST))
         drawn = self._about_the_first(family, family.encode(honest, self.draws(honest)), _HONEST)
-        loud = [
-            self._about_the_first(family, family.crafted(lie, self.draws(lie)), 2)
-            for lie in (self._rating_the_first(length) for length in range(1, self.n_items + 1))
-        ]
+        loud = []
+        for length in range(1, self.n_items + 1):
+            # The first is rated highest by one liar, lowest by the other, and all others the other way.
+            levels = np.repeat(ends[::-1, None], length, axis=1)
+            levels[:, 0] = ends
+            items = np.tile(np.arange(length, dtype=np.int32), 2)
+            lie = Profiles(np.full(2, length), items, levels.ravel())
+            loud.append(self._about_the_first(family, family.crafted(lie, self.draws(lie)), 2))
         assert max(np.abs(loud).max(), np.abs(drawn).max()) <= most * (1 + 1e-9)
         if family.budget is None or not family.budget.own:
             assert abs(drawn.mean() - mean) <= 6 * drawn.std() / np.sqrt(_HONEST) + 1e-9
             assert np.abs(loud).max() == pytest.approx(most, rel=1e-6)
-
-    def _rating_the_first(self, length: int) -> Profiles:
-        """Return profiles of so many items: the first is rated highest by one, lowest by the other."""
-        ends = np.array([self.scale.levels, 1], dtype=np.uint8)
-        levels = np.repeat(ends[::-1, None], length, axis=1)
-        levels[:, 0] = ends
-        items = np.tile(np.arange(length, dtype=np.int32), 2)
-        return Profiles(np.full(2, length), items, levels.ravel())
-
-    def _reads_values(self, family: ReportFamily, reports: Sequence[bytes]) -> bool:
-        reader = family.reader(len(reports), Wanted())
-        reader.take(np.arange(len(reports)), reports)
-        return bool(np.isfinite(reader.observations().values).all())
-
-    def _on_two_items(self, users: int) -> Profiles:
-        """Return users who have rated the first item highest, and the second lowest."""
-        items, levels = np.tile([0, 1], users), np.tile([self.scale.levels, 1], users)
-        return Profiles(np.full(users, 2), items.astype(np.int32), levels.astype(np.uint8))
 
     def _about_the_first(self, family: ReportFamily, reports: Sequence[bytes], users: int) -> Floats:
         """Return what the values in each user's report say of the first item, shape (users,)."""
@@ -373,9 +367,3 @@ class FamilyContract:
         on_devices = on_devices + follow_up.losses(people, asking.question, draws)
         np.testing.assert_allclose(on_devices, family.losses(people.counts, asking.asked)[1], rtol=1e-9)
         assert on_devices.max() <= family.most_losses()[1] * (1 + 1e-9)
-
-
-def _brute_force(weights: Uint64s) -> float:
-    """Return the largest log ratio of two rows, in integers."""
-    pairs = [(int(one), int(other)) for column in weights.T for one in column for other in column]
-    return max(math.log(one / other) if other else math.inf for one, other in pairs if one)

@@ -1,15 +1,9 @@
 """Bytes that cross the network for every user: payloads, messages, and what a network adds.
 
 Flower's deployment engine moves a message as objects (an envelope, its contents, its record), each in a
-request of its own with some 800 bytes of headers, a key and a signature among them. Devices ask, the server
-answers: a device polls for a message, pulls its objects and confirms it, then pushes the envelope of its
-reply and the objects. All of this costs bytes in both directions, whichever way the message goes.
-
-Bytes are those of TCP's payload; the headers of TCP and IP are not counted.
-
-A layer holds an ephemeral public key of X25519, the next layer encrypted with the key that follows from it,
-and the tag of ChaCha20-Poly1305. Every message enters with the same size and loses a layer with each
-shuffler, so that none can be told from another by its size. All take the same route, which adds no bytes.
+request of its own with some 800 bytes of headers, a key and a signature among them. A device polls for a
+message, pulls its objects and confirms it, then pushes the envelope of its reply and the objects, so that
+each message costs bytes in both directions. They are those of TCP's payload, without headers of TCP and IP.
 """
 
 import math
@@ -37,13 +31,6 @@ class Exchanged:
     """Of all of them."""
     example: bytes = b""
     """The payload of the first; empty where a simulation does not make it."""
-
-    def add(self, payload: int, message: int, example: bytes) -> None:
-        """Add one message."""
-        self.messages += 1
-        self.payload_bytes += payload
-        self.message_bytes += message
-        self.example = self.example or example
 
     def include(self, other: "Exchanged") -> None:
         """Add other messages of the kind."""
@@ -157,7 +144,7 @@ class TrafficLedger:
             concerned = users.size > 0 and bool(users[0] if users.dtype == np.bool_ else users[0] == 0)
         if concerned:
             own = int(np.ravel(payload)[0]), int(np.ravel(message)[0])
-            self.first_user.setdefault((kind, up), Exchanged()).add(*own, example)
+            self.first_user.setdefault((kind, up), Exchanged()).include(Exchanged(1, *own, example))
 
 
 class Octets(NamedTuple):
@@ -271,7 +258,12 @@ def record_bytes(n_items: int, symbols: int) -> int:
 
 
 def onion_bytes(content: int, hops: int) -> int:
-    """Return the size of a message as it leaves the device, on its way through so many shufflers."""
+    """Return the size of a message as it leaves the device, on its way through so many shufflers.
+
+    A layer holds an ephemeral public key of X25519, the next layer encrypted with the key that follows from
+    it, and the tag of ChaCha20-Poly1305. Every message enters with the same size, takes the same route and
+    loses a layer with each shuffler, so that none can be told from another by its size.
+    """
     return content + (hops + 1) * (KEY_BYTES + TAG_BYTES)
 
 

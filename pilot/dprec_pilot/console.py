@@ -61,12 +61,6 @@ _ADMIT = "  dprec-pilot admit {server} -"
 _JOIN = "and where the devices are, with {server}/invitation.json: dprec-pilot join (docs/joining.md)"
 
 
-def _next_steps(*, devices: bool, **where: object) -> str:
-    enrol = [_ENROL] if devices else [_INVITE, _ADMIT, _ENROL]
-    text = _NEXT.replace("{enrol}", "\n".join(enrol)) + (_SERVE if devices else _JOIN)
-    return text.format(**where)
-
-
 _Server = Annotated[Path, _argument("SERVER", "The server's folder: DIR/server.")]
 _Control = Annotated[str, _option("HOST:PORT", "Where the SuperLink is.")]
 
@@ -75,25 +69,15 @@ _Control = Annotated[str, _option("HOST:PORT", "Where the SuperLink is.")]
 def prepare(
     config: ConfigPath,
     folder: Annotated[Path, _argument("DIR", "A new directory.")],
-    devices: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", parser=integer, help="Devices; by default one for every user; 0 where all join."
-        ),
-    ] = None,
+    devices: Annotated[int | None, _option("N", "By default one each; 0: all join.", parser=integer)] = None,
     host: Annotated[str, _option("H", "Name or address under which devices reach the server.")] = "localhost",
     port: Annotated[int, _option("P", "Port of the SuperLink.")] = 8000,
     days: Annotated[int, _option("D", "How long the server's certificate is valid.")] = 365,
     authority_days: Annotated[int, _option("D", "How long its authority is, which devices trust.")] = 3650,
     runs: Annotated[int, _option("R", "Runs that a device pays for, ever.")] = 1,
     deadline: Annotated[float, _option("S", "Seconds after which a round ends.")] = 600.0,
-    quorum: Annotated[
-        float,
-        _option("Q", "Share, or number, of devices with which a round may end before."),
-    ] = 1.0,
-    seeded: Annotated[
-        bool, _flag("--seeded", "Devices and server draw from the seed: for tests alone.")
-    ] = False,
+    quorum: Annotated[float, _option("Q", "Share or number of devices with which a round may end.")] = 1.0,
+    seeded: Annotated[bool, _flag("--seeded", "Devices and server draw from the seed: for tests.")] = False,
     set_: Overrides = None,
     quiet: Quiet = False,
 ) -> None:
@@ -114,7 +98,9 @@ def prepare(
         # An address of version 6 stands in brackets where a port follows.
         named = f"[{host}]" if ":" in host else host
         where = {"server": server.path.absolute(), "folder": folder.absolute(), "host": named, "port": port}
-        typer.echo(_next_steps(devices=devices != 0, **where, seeded=" --seeded" if seeded else ""))
+        enrol, then = ([_INVITE, _ADMIT, _ENROL], _JOIN) if devices == 0 else ([_ENROL], _SERVE)
+        text = _NEXT.replace("{enrol}", "\n".join(enrol)) + then
+        typer.echo(text.format(**where, seeded=" --seeded" if seeded else ""))
 
 
 @app.command("app", cls=PlainHelp)
@@ -126,11 +112,7 @@ def write_app(folder: Annotated[Path, _argument("DIR", "A new directory.")]) -> 
 
 
 @app.command(cls=PlainHelp)
-def enrol(
-    server: _Server,
-    superlink: _Control,
-    quiet: Quiet = False,
-) -> None:
+def enrol(server: _Server, superlink: _Control, quiet: Quiet = False) -> None:
     """Register the devices of a pilot with its SuperLink; run it where the control API can be reached."""
     from dprec_pilot.server import enrolling
     from dprec_pilot.server.server_folder import ServerFolder
@@ -140,6 +122,7 @@ def enrol(
         typer.echo(f"{enrolled} {'device is' if enrolled == 1 else 'devices are'} enrolled")
 
 
+_Page = Annotated[bool, _flag("--no-page", "Do not draw report.html.")]
 _App = Annotated[Path | None, _option("APP", "The app to send; by default the one of this dprec.")]
 _SuperLink = Annotated[str | None, _option("HOST:PORT", "Where the SuperLink is; by default as prepared.")]
 
@@ -147,13 +130,10 @@ _SuperLink = Annotated[str | None, _option("HOST:PORT", "Where the SuperLink is;
 @app.command(cls=PlainHelp)
 def run(
     server: _Server,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="DIR", help="A new directory; by default in SERVER/runs."),
-    ] = None,
+    output: Annotated[Path | None, _option("DIR", "By default in SERVER/runs.", "-o", "--output")] = None,
     app: _App = None,
     superlink: _SuperLink = None,
-    no_page: Annotated[bool, _flag("--no-page", "Do not draw report.html.")] = False,
+    no_page: _Page = False,
     quiet: Quiet = False,
 ) -> None:
     """Start a run of a pilot, on its SuperLink; the log in its directory says how it goes."""
@@ -168,26 +148,24 @@ def run(
 def resume(
     server: _Server,
     output: Annotated[Path, _argument("OUTPUT", "The directory of the run.")],
-    forget: Annotated[
-        bool,
-        _flag("--forget", "Delete what a complete run has for devices that were away instead."),
-    ] = False,
+    forget: Annotated[bool, _flag("--forget", "Delete what a run has for devices that were away.")] = False,
     app: _App = None,
     superlink: _SuperLink = None,
-    no_page: Annotated[bool, _flag("--no-page", "Do not draw report.html.")] = False,
+    no_page: _Page = False,
     quiet: Quiet = False,
 ) -> None:
     """Go on with a run that was cut off: nobody who has answered is asked again, and nobody pays twice.
 
     A run that is complete delivers its lists or its table to devices that were away.
     """
-    from dprec_pilot.server import superlink as asked
+    from dprec_pilot.server import journal
+    from dprec_pilot.server.superlink import resume_run
 
     if forget:
-        said = f"deleted what there was for {asked.forget(output)} devices"
+        said = f"deleted what there was for {journal.forget(output)} devices"
     else:
         complete = (output / "summary.json").exists()
-        number = asked.resume_run(server, output, app=app, superlink=superlink, page=not no_page)
+        number = resume_run(server, output, app=app, superlink=superlink, page=not no_page)
         said = f"{'delivers' if complete else 'goes on'} as run {number}: {output}"
     if not quiet:
         typer.echo(said)
@@ -196,15 +174,9 @@ def resume(
 @app.command(cls=PlainHelp)
 def renew(
     server: _Server,
-    host: Annotated[
-        list[str] | None,
-        _option("H", "Name or address of the server, each time one; by default as before."),
-    ] = None,
+    host: Annotated[list[str] | None, _option("H", "Names or addresses; by default as before.")] = None,
     days: Annotated[int, _option("D", "How long the new certificate is valid.")] = 365,
-    authority: Annotated[
-        Path | None,
-        _option("DIR", "The folder with ca.key; by default authority/ beside SERVER."),
-    ] = None,
+    authority: Annotated[Path | None, _option("DIR", "With ca.key; by default beside SERVER.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Give the server a new key and certificate; devices keep ca.crt, and notice nothing."""
@@ -220,13 +192,8 @@ def renew(
 @app.command(cls=PlainHelp)
 def status(
     server: _Server,
-    superlink: Annotated[
-        str | None, _option("HOST:PORT", "The SuperLink, to see which devices are online.")
-    ] = None,
-    run: Annotated[
-        list[Path] | None,
-        _option("DIR", "A run that is not in SERVER/runs; as often as there are some."),
-    ] = None,
+    superlink: Annotated[str | None, _option("HOST:PORT", "Where to see which devices are online.")] = None,
+    run: Annotated[list[Path] | None, _option("DIR", "A run that is not in SERVER/runs, each time.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show whose devices are enrolled and online, and who answered in which run, and who did not, and why."""
@@ -244,14 +211,7 @@ def status(
 def clean(
     server: _Server,
     superlink: _Control,
-    every: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S",
-            min=0.1,
-            help="Go on, with a look every S seconds, until the caller ends: superlink.sh.",
-        ),
-    ] = None,
+    every: Annotated[float | None, _option("S", "Look every S seconds, as superlink.sh.", min=0.1)] = None,
 ) -> None:
     """Have the SuperLink forget the messages of runs that have ended; superlink.sh does it by itself."""
     from dprec_pilot.server import retention
@@ -291,28 +251,25 @@ def invite(
 @app.command(cls=PlainHelp)
 def admit(
     server: _Server,
-    line: Annotated[
-        str,
-        _argument("LINE", "What dprec-pilot join or rotate printed; - reads such lines."),
-    ],
+    line: Annotated[str, _argument("LINE", "What dprec-pilot join or rotate printed; - reads such lines.")],
     quiet: Quiet = False,
 ) -> None:
     """Take in the public key of a device whose user was invited, or its next one; then enrol."""
     from dprec_pilot.server import enrolling
     from dprec_pilot.server.server_folder import ServerFolder
 
-    lines = [("LINE", line)] if line != "-" else _typed()
+    lines = [("LINE", line)]
+    if line == "-":
+        try:
+            typed = sys.stdin.read().splitlines()
+        except UnicodeDecodeError:
+            raise InputError("standard input", "no UTF-8", "lines of dprec-pilot join") from None
+        lines = [
+            (f"standard input, line {place}", text) for place, text in enumerate(typed, 1) if text.strip()
+        ]
     for name in enrolling.admit(ServerFolder(server), lines):
         if not quiet:
             typer.echo(f"admitted {name}")
-
-
-def _typed() -> list[tuple[str, str]]:
-    try:
-        lines = sys.stdin.read().splitlines()
-    except UnicodeDecodeError:
-        raise InputError("standard input", "no UTF-8", "lines of dprec-pilot join") from None
-    return [(f"standard input, line {place}", text) for place, text in enumerate(lines, 1) if text.strip()]
 
 
 @app.command(cls=PlainHelp)
@@ -337,13 +294,9 @@ def device(
     superlink: Annotated[str, _option("HOST:PORT", "The server.")],
     ca: Annotated[Path, _option("FILE", "Certificate of the server's authority, as PEM.")],
     interval: Annotated[float, _option("S", "Seconds from one visit to the next.")] = 30.0,
-    answer_after: Annotated[
-        float | None, _option("S", "Seconds from a question to its answer, always.")
-    ] = None,
+    answer_after: Annotated[float | None, _option("S", "Seconds from any question to its answer.")] = None,
     once: Annotated[bool, _flag("--once", "Answer what waits, and leave.")] = False,
-    seeded: Annotated[
-        bool, _flag("--seeded", "For tests: noise that follows from the seed in seeded.json.")
-    ] = False,
+    seeded: Annotated[bool, _flag("--seeded", "For tests: noise that follows from seeded.json.")] = False,
 ) -> None:
     """Serve one device or many: answer the server within each user's limits, and fetch predictions."""
     from dprec_pilot.device.service import serve
@@ -357,27 +310,11 @@ _MOST_USERS = 2**31 - 1
 @app.command(cls=PlainHelp)
 def join(
     invitation: Annotated[Path, _argument("INVITATION", "invitation.json, from whoever runs the server.")],
-    ratings: Annotated[
-        Path,
-        _argument("RATINGS", "A table of one's own ratings, whose first line names its columns."),
-    ],
+    ratings: Annotated[Path, _argument("RATINGS", "One's own ratings: a table with named columns.")],
     folder: Annotated[Path, _argument("DIR", "The folder of the device.")],
-    user: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=_MOST_USERS,
-            help="The number that the server's operator gave with the invitation.",
-        ),
-    ],
+    user: Annotated[int, _option("N", "The number that came with the invitation.", min=0, max=_MOST_USERS)],
     classes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--class",
-            metavar="M:C",
-            help="A user-defined class that the protocol may name, as module:Class; no other is imported.",
-        ),
+        list[str] | None, _option("M:C", "A class that the protocol may import: module:Class.", "--class")
     ] = None,
 ) -> None:
     """Make the folder of a device from an invitation and one's ratings; print its line, for the server."""
@@ -391,9 +328,7 @@ def join(
 
 
 @app.command(cls=PlainHelp)
-def rotate(
-    folder: Annotated[Path, _argument("DIR", "The folder of the device.")],
-) -> None:
+def rotate(folder: Annotated[Path, _argument("DIR", "The folder of the device.")]) -> None:
     """Make the next key by which the server is to know a device; print what the server is told."""
     from dprec_pilot.device import joining
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
@@ -22,7 +23,7 @@ _LAST_RUNS = 3
 def print_status(status: PilotStatus, *, as_json: bool) -> None:
     """Print how a pilot is doing: the runs, a line each, and a table of the users."""
     if as_json:
-        print_json(status.values())
+        print_json(asdict(status))
         return
     print_lines([_pilot(status), *map(_run, status.runs)])
     typer.echo()
@@ -33,7 +34,7 @@ def print_status(status: PilotStatus, *, as_json: bool) -> None:
     columns = [
         text_column("user", lambda each: each.user),
         text_column("device", _device, rank=1),
-        text_column("last seen", _last_seen, rank=3),
+        text_column("last seen", lambda each: each.last_seen and f"{each.last_seen:%Y-%m-%d %X}", rank=3),
         *map(of, status.runs[-_LAST_RUNS:]),
     ]
     print_table(columns, status.users)
@@ -56,13 +57,8 @@ def _run(run: RunStatus) -> str:
 
 
 def _device(user: UserStatus) -> str:
-    if not user.has_key:
-        return "no key"
-    return user.device or ("not registered" if user.node_id is None else "registered")
-
-
-def _last_seen(user: UserStatus) -> str | None:
-    return None if user.last_seen is None else f"{user.last_seen:%Y-%m-%d %H:%M:%S}"
+    registered = user.device or ("not registered" if user.node_id is None else "registered")
+    return registered if user.has_key else "no key"
 
 
 def _in_run(did: InRun | None) -> str | None:

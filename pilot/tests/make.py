@@ -3,6 +3,7 @@
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import Agreement, DeviceFolder, write_device
 from dprec_pilot.device.ledger import Limits
 from dprec_pilot.server.preparing import PilotOptions, prepare
-from dprec_pilot.server.server_folder import ServerFolder, with_nodes, write_enrolment
+from dprec_pilot.server.server_folder import ServerFolder, write_enrolment
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.grids import LocalGrid
 from tests.make import small_run, synthetic
@@ -225,5 +226,6 @@ def grid_of(server: ServerFolder) -> DeviceGrid:
     enrolled = server.enrolled()
     keys = [each.public_key or "" for each in enrolled]
     nodes = dict(zip(keys, grid.get_node_ids(), strict=True))
-    write_enrolment(server.enrolment_file, with_nodes(enrolled, nodes))
+    known = [replace(each, node_id=nodes.get(each.public_key or "", each.node_id)) for each in enrolled]
+    write_enrolment(server.enrolment_file, known)
     return grid

@@ -13,6 +13,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from simulation.analysis.protocol_results import ProtocolResult, by_accuracy, by_protocol
 from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, number
@@ -145,18 +146,14 @@ def held_against(
 
     Beside it stands the baseline that knows nothing of the items, for results that do not either.
     """
-    strongest_form, plain = nothing_sent(results), plain_nothing_sent(results)
+    plain = plain_nothing_sent(results)
 
-    def gained(result: ProtocolResult) -> Gain | None:
-        own = strongest_form is None or result.name == strongest_form.name
-        return None if own or strongest_form is None else gain(result, strongest_form, metric)
+    def gained(base: ProtocolResult, result: ProtocolResult) -> Gain | None:
+        knows = base is plain and (result.baseline == NOTHING_SENT or result.has(PUBLIC))
+        return None if result.name == base.name or knows else gain(result, base, metric)
 
-    def gained_over_plain(result: ProtocolResult) -> Gain | None:
-        own = plain is None or result.baseline == NOTHING_SENT or result.has(PUBLIC)
-        return None if own or plain is None else gain(result, plain, metric)
-
-    pairs = [(strongest_form, gained), (plain, gained_over_plain)]
-    return [(base, gained) for base, gained in pairs if base is not None]
+    bases = nothing_sent(results), plain
+    return [(base, partial(gained, base)) for base in bases if base is not None]
 
 
 def gain_columns(metric: Metric) -> tuple[str, str, str]:
@@ -197,15 +194,13 @@ def _over_users(
     result: ProtocolResult, baseline: ProtocolResult, metric: Metric
 ) -> tuple[float, float] | tuple[None, None]:
     """Return the interval that the table holds against the same baseline, the same in all lines."""
-    triples = [(AGAINST, *gain_columns(metric)[1:])]
-    if result.evaluation is not None and result.evaluation.metric.column == metric.column:
-        triples.append((PLAIN[0], *PLAIN[2:]))
-    for columns in triples:
-        cells = {tuple(row.get(column) for column in columns) for row in result.rows}
-        against, low, high = cells.pop()
-        if not cells and against == baseline.name:
-            return _interval(low, high)
-    return None, None
+    columns = (AGAINST, *gain_columns(metric)[1:])
+    if result.rows[0].get(PLAIN[0]) == baseline.name:
+        main = result.evaluation
+        columns = (PLAIN[0], *PLAIN[2:]) if main and main.metric.column == metric.column else columns
+    cells = {tuple(row.get(column) for column in columns) for row in result.rows}
+    against, low, high = cells.pop()
+    return (None, None) if cells or against != baseline.name else _interval(low, high)
 
 
 def _interval(low: object, high: object) -> tuple[float, float] | tuple[None, None]:

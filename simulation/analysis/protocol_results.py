@@ -471,7 +471,8 @@ class ComparisonFiles:
     @property
     def waiting(self) -> str | None:
         """Why there is no answer yet: a protocol has no run. None once each has one."""
-        names = {str(cell["name"]) for cell in self._part("cells").values()}
+        cells = self._part("cells").values()
+        names = {str(cell["name"]) for cell in cells if isinstance(cell, dict) and "name" in cell}
         return no_answer_yet(names, {result.name for result in (*self.results, *self.populations)})
 
     @property

@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
 from dprec.attacks import Liars, Shown, Transcript
 from dprec.attacks.base import PlayedOnceError
 from dprec.catalogue import UsersTable
-from dprec.predictions import Predict
-from dprec.progress import silent
+from dprec.progress import silent, unheard
+from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from simulation.attacking.lying import outcome_with_liars
 from simulation.engine.installing import Installer, run_protocol
-from simulation.evaluation import Evaluator, Judged
+from simulation.evaluation import Evaluator, Judged, unmeasured
 from simulation.protocols import Outcome
 from simulation.scheduled import KeysOf
-from strategies.participation import RoundRecord
-
-
-def _unmeasured(predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
-    """Measure nothing."""
-    return {}
-
-
-def _shown(outcome: Outcome, measured: dict[str, Any]) -> Shown:
-    return Shown(outcome.predict, outcome.predict_rows, measured, outcome.scores)
-
-
-def _unheard(record: RoundRecord) -> None:
-    """Ignore a round."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +46,8 @@ class Laboratory:
     @property
     def shown(self) -> Shown:
         """What its users are shown."""
-        return _shown(self.outcome, self.judged.measured)
+        outcome = self.outcome
+        return Shown(outcome.predict, outcome.predict_rows, self.judged.measured, outcome.scores)
 
     def with_liars(self, liars: Liars) -> Shown:
         """Return what they are shown when liars take part after them, with the same draws.
@@ -72,8 +57,9 @@ class Laboratory:
         self._check_runs_again()
         keys = self.keys(self.installer.config.protocol.identity)
         outcome = outcome_with_liars(self._quiet, self.evaluator, keys, liars)
-        of_predictions = outcome.predict, outcome.predict_rows, outcome.hidden
-        return _shown(outcome, self.evaluator.judged(*of_predictions, scores=outcome.scores)[2])
+        predict, rows, scores = outcome.predict, outcome.predict_rows, outcome.scores
+        accuracy = self.evaluator.judged(predict, rows, outcome.hidden, scores=scores)[2]
+        return Shown(predict, rows, accuracy, scores)
 
     @property
     def transcript(self) -> Transcript:
@@ -110,22 +96,17 @@ class Laboratory:
         Raises PlayedOnceError under a schedule.
         """
         self._check_runs_again()
-        identity = f"{self.installer.config.protocol.identity} attacked {number}"
-        silent_too = not self.hides_item_sets
         train = self.truth.select(present[self.truth.users])
-        return self._said(self._run(train, identity, ~present if silent_too else None))
+        identity = f"{self.installer.config.protocol.identity} attacked {number}"
+        return self._said(self._run(train, identity, None if self.hides_item_sets else ~present))
 
-    def _check_runs_again(self) -> None:
-        if self.installer.config.schedule is not None:
-            raise PlayedOnceError("Runs of several collections over time are not run again for this attack.")
-
-    def _run(self, train: Ratings, identity: str, absent: Bools | None = None) -> Outcome:
+    def _run(self, train: Ratings, identity: str, absent: Bools | None) -> Outcome:
         """Run the protocol on some ratings; what is drawn follows from the text of its identity."""
         config = self.installer.config
         task = self._quiet.task(
             train,
             train,
-            _unmeasured,
+            unmeasured,
             self.keys(identity),
             held=config.protocol.held_ratings(train, config.seed),
             setup=config.protocol.setup(),
@@ -133,13 +114,37 @@ class Laboratory:
         )
         return run_protocol(self._quiet.session, config.protocol, task)
 
+    def _check_runs_again(self) -> None:
+        if self.installer.config.schedule is not None:
+            raise PlayedOnceError("Runs of several collections over time are not run again for this attack.")
+
     @cached_property
     def _quiet(self) -> Installer:
         # The folder of a population that lasts holds the ratings of the run itself.
         session = replace(self.installer.session, shards=None)
-        return replace(self.installer, session=session, progress=silent, ended=_unheard)
+        return replace(self.installer, session=session, progress=silent, ended=unheard)
 
     def _said(self, outcome: Outcome) -> Transcript:
         truth, trusted = self.truth, outcome.guarantee.trusts_server
         nothing = Transcript(n_users=truth.n_users, n_items=truth.n_items, scale=truth.scale, trusted=trusted)
         return outcome.transcript or nothing
+
+
+def outcome_with_liars(installer: Installer, evaluator: Evaluator, keys: RunKeys, liars: Liars) -> Outcome:
+    """Run a protocol that liars take part in, after all honest users, whose reports stay what they are.
+
+    ``evaluator``, ``keys``: of the run without them.
+    """
+    honest, config = evaluator.train, installer.config
+    train = liars.joining(honest)
+    protocol = config.protocol.resized(train.n_users, train.n_items)
+    task = installer.task(
+        train,
+        train if evaluator.held is honest else evaluator.held,
+        evaluator,
+        keys,
+        held=protocol.held_ratings(train, config.seed),
+        setup=protocol.setup(),
+        liars=liars,
+    )
+    return run_protocol(installer.session, protocol, replace(task, attacked=False))

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from dprec.attacks import ATTACKS, Attack, Attacked, Figure, Game
 from dprec.attacks.base import PlayedOnceError
@@ -17,12 +18,7 @@ from simulation.configuration.models import RunConfig
 from simulation.storage.attacked import AttackSummary, Performed, Reached
 from simulation.storage.columns import COLUMNS
 
-_NOTHING = Figure(None)
-
 _PERFORMS = "a class that performs an attack"
-
-_TAKEN = frozenset({"attacks", "epsilon_per_user", "schema"})
-"""Keys of attack.json that are no columns."""
 
 
 def asking_for(kinds: Sequence[str]) -> str:
@@ -46,7 +42,11 @@ def check_attacks(config: RunConfig) -> None:
             raise SettingError("attacks", f"two that say {name}", "each kind, and each number in it, once")
         known = COLUMNS.get(name)
         taken = known is not None and not (known.key or "").startswith("attacks.")
-        if taken or name in _TAKEN or not re.fullmatch(r"[a-z][a-z0-9_]*(?<!_baseline)(?<!_bound)", name):
+        if (
+            taken
+            or name in ("attacks", "epsilon_per_user", "schema")
+            or not re.fullmatch(r"[a-z][a-z0-9_]*(?<!_baseline)(?<!_bound)", name)
+        ):
             accepted = (
                 "small letters, digits and _, no other column's name, and no end in _baseline or _bound"
             )
@@ -79,23 +79,18 @@ def perform(attacks: Sequence[Attack], game: Game, progress: Progress) -> Attack
     for place, attack in enumerate(attacks):
         progress(f"attack {attack.kind}", place, len(attacks))
         with within(f"attacks[{place}]"), naming(attack, _PERFORMS):
-            names, attacked = attack.figures(), _attacked(attack, game)
-            figures |= {name: _reached(attacked.figures.get(name, _NOTHING)) for name in names}
+            names = attack.figures()
+            try:
+                attacked = attack.perform(game)
+            except PlayedOnceError as once:
+                # One that the run cannot be run again for has no figures.
+                attacked = Attacked({}, (str(once),))
+            for name in names:
+                reached = asdict(attacked.figures.get(name, Figure(None)))
+                numbers = {
+                    key: None if number is None or not math.isfinite(number) else float(number)
+                    for key, number in reached.items()
+                }
+                figures[name] = Reached(**numbers)
             performed.append(Performed(settings=as_values(attack), figures=names, notes=attacked.notes))
     return AttackSummary.of(figures, tuple(performed))
-
-
-def _attacked(attack: Attack, game: Game) -> Attacked:
-    """Perform an attack; one that the run cannot be run again for has no figures."""
-    try:
-        return attack.perform(game)
-    except PlayedOnceError as once:
-        return Attacked({}, (str(once),))
-
-
-def _reached(figure: Figure) -> Reached:
-    numbers = figure.value, figure.baseline, figure.bound
-    value, baseline, bound = (
-        None if each is None or not math.isfinite(each) else float(each) for each in numbers
-    )
-    return Reached(value=value, baseline=baseline, bound=bound)

@@ -23,7 +23,7 @@ from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from dprec.sent_symbols import SentSymbols
 from simulation.auditing import experiments, listening
-from simulation.auditing.experiments import Audit, Experiment, Profile, Question
+from simulation.auditing.experiments import Audit, Experiment
 from simulation.auditing.outputs import output_findings, release_findings
 from simulation.auditing.sums import sum_findings
 from simulation.configuration.loading import load
@@ -207,8 +207,11 @@ class _Tests:
         runs = len(planned) + 1
         tests = sum(len(each.questions) for each in planned) + _SUSPICIONS
         failure = self._failure / tests
-        if not promise.delta:
-            yield from self._exact()
+        # An exact loss that a class from outside declares is computed from nothing.
+        if not promise.delta and not declaring(self._protocol):
+            for test, entries, loss in self._protocol.setup().exact_losses(self._held):
+                promised, unit = promise.loss(entries), promise.unit_of(entries)
+                yield Finding(test, unit, promised, loss, None, exact=True, power=1.0)
         for done, experiment in enumerate(planned):
             self.progress("auditing", done, runs)
             people = self._people(experiment, self.auditor.trials)
@@ -218,25 +221,21 @@ class _Tests:
                 pairs = [(sent[one], sent[other]) for one, other in question.pairs]
                 result = measured(pairs, failure, promise.delta)
                 promised = promise.loss(question.entries)
+                # The ledger's sums are no bound on composed budgets.
+                unit = "rating" if question.entries == 1 else "user"
                 yield Finding(
                     test=question.test,
                     unit=promise.unit_of(question.entries),
                     promised=promised,
                     at_least=result.at_least,
-                    charged=self._charged(overheard, question),
+                    charged=None if promise.delta else overheard.charged[unit],
                     exact=False,
                     power=result.power(promised),
                 )
         self.progress("auditing", runs - 1, runs)
         # With other parameters to start from, another run asks other questions.
         alike = not self._protocol.learns_parameters
-        symbols = self._symbols
-        drawn = symbols is not None and symbols.drawn
-        linked = symbols is not None and symbols.linked
-        once = symbols is not None and symbols.once
-        suspected = listening.suspicions(
-            *self._same_people(), alike=alike, drawn=drawn, linked=linked, once=once
-        )
+        suspected = listening.suspicions(*self._same_people(), self._symbols, alike=alike)
         yield from (suspicion.finding(failure) for suspicion in suspected)
         yield from listening.findings_of_questions(self._config, promise, self._people(planned[1], 1))
         self.progress("auditing", runs, runs)
@@ -266,34 +265,16 @@ class _Tests:
     def _symbols(self) -> SentSymbols | None:
         return self._protocol.setup().sent_symbols(self._held)
 
-    def _exact(self) -> Iterator[Finding]:
-        """Yield the exact losses; one that a class from outside declares is computed from nothing."""
-        if declaring(self._protocol):
-            return
-        promise = self.auditor.promise
-        for test, entries, loss in self._protocol.setup().exact_losses(self._held):
-            promised, unit = promise.loss(entries), promise.unit_of(entries)
-            yield Finding(test, unit, promised, loss, None, exact=True, power=1.0)
-
-    def _charged(self, overheard: listening.Overheard, question: Question) -> float | None:
-        """Return what the ledger charges for a difference; its sums are no bound on composed budgets."""
-        if self.auditor.promise.delta:
-            return None
-        return overheard.charged["rating" if question.entries == 1 else "user"]
-
     def _experiments(self) -> list[Experiment]:
         levels, hides = self.auditor.scale.levels, self.auditor.promise.hides_rated_items
         if self._protocol.learns_parameters:
             return [experiments.of_factors(1, levels), experiments.of_canaries(1, levels)]
-        planned = [
-            experiments.of_one_rating(levels, self._worst_levels(1), hides=hides),
-            experiments.of_profiles(self._worst_levels(3)),
-        ]
+        symbols = self._symbols
+        of_one, of_three = (
+            (1, levels) if symbols is None else symbols.worst_levels(levels, entries) for entries in (1, 3)
+        )
+        planned = [experiments.of_one_rating(levels, of_one, hides=hides), experiments.of_profiles(of_three)]
         return [*planned, experiments.of_item_sets(levels)] if hides else planned
-
-    def _worst_levels(self, entries: int) -> tuple[int, int]:
-        levels, symbols = self.auditor.scale.levels, self._symbols
-        return (1, levels) if symbols is None else symbols.worst_levels(levels, entries)
 
     def _people(self, experiment: Experiment, people: int) -> Ratings:
         return experiment.population(people, self.auditor.scale, self.auditor.fewest_items)
@@ -301,25 +282,23 @@ class _Tests:
     def _same_people(self) -> tuple[list[listening.Overheard], dict[str, listening.Overheard]]:
         """Run people who all have one profile: with several seeds, another budget, and another rating."""
         config, levels = self._config, self.auditor.scale.levels
+        privacy = self._protocol.privacy
+        assert privacy is not None, "a protocol without a budget"
+        protocol = replace(self._protocol, privacy=privacy.scaled(_LESS))
+        less = config.model_copy(update={"protocol": protocol})
         own = (levels, 1) if self._protocol.learns_parameters else (levels, levels, 1)
         # Of implicit data there is one level: an item is there or not.
         profile, changed = own, (*own[:-1], levels if levels > 1 else 0)
         people, others = (
-            self._people(Experiment((Profile(each),), ()), max(8, self.auditor.trials // listening.RUNS))
+            self._people(Experiment((each,), ()), max(8, self.auditor.trials // listening.RUNS))
             for each in (profile, changed)
         )
         seeds = [config.model_copy(update={"seed": config.seed + run}) for run in range(listening.RUNS)]
         variants = {
-            "noise at two budgets": listening.overhear(self._at_less_budget(), people),
+            "noise at two budgets": listening.overhear(less, people),
             "noise before and after a changed rating": listening.overhear(config, others),
         }
         return [listening.overhear(each, people) for each in seeds], variants
-
-    def _at_less_budget(self) -> RunConfig:
-        protocol = self._protocol
-        assert protocol.privacy is not None, "a protocol without a budget"
-        less = protocol.privacy.scaled(_LESS)
-        return self._config.model_copy(update={"protocol": replace(protocol, privacy=less)})
 
 
 TRIALS = 20_000
@@ -363,7 +342,21 @@ def audit_presets(
     results = []
     for done, name in enumerate(names):
         progress("presets", done, len(names))
-        results.append(_audited(name, known, trials, seed, confidence))
+        started, config = time.perf_counter(), load(name)
+        if seed is not None:
+            config = config.model_copy(update={"seed": seed})
+        try:
+            auditor = Auditor.of(config, trials, confidence)
+        except InputError as error:
+            results.append(PresetAudit(name, None, reason=str(error)))
+            continue
+        before = known.get(auditor.key)
+        if before is not None and before.audit is not None:
+            results.append(PresetAudit(name, replace(before.audit, name=name), same_as=before.name))
+            continue
+        found = audit_of(config, auditor, silent)
+        known[auditor.key] = PresetAudit(name, found, seconds=time.perf_counter() - started)
+        results.append(known[auditor.key])
     progress("presets", len(names), len(names))
     return tuple(results)
 
@@ -380,23 +373,3 @@ def audit_all(folder: Path, *, trials: int | None = None, **options: Any) -> tup
     record = json.dumps({**formats.STAMP, "presets": values}, indent=2) + "\n"
     write_files(folder, {AUDIT: record, REPORT: presets_page(values)})
     return results
-
-
-def _audited(
-    name: str, known: dict[str, PresetAudit], trials: int, seed: int | None, confidence: float
-) -> PresetAudit:
-    """Audit a preset, or return the audit of one that sends the same."""
-    started = time.perf_counter()
-    config = load(name)
-    if seed is not None:
-        config = config.model_copy(update={"seed": seed})
-    try:
-        auditor = Auditor.of(config, trials, confidence)
-    except InputError as error:
-        return PresetAudit(name, None, reason=str(error))
-    before = known.get(auditor.key)
-    if before is not None and before.audit is not None:
-        return PresetAudit(name, replace(before.audit, name=name), same_as=before.name)
-    result = PresetAudit(name, audit_of(config, auditor, silent), seconds=time.perf_counter() - started)
-    known[auditor.key] = result
-    return result

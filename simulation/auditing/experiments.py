@@ -9,19 +9,12 @@ from typing import Any
 import numpy as np
 
 from dprec import formats
-from dprec.arrays import Uint8s, offsets
+from dprec.arrays import offsets
 from dprec.ratings import Ratings, RatingScale
 from simulation.protocols.base import Finding
 
-_MOST_LEVELS = 8
-
-
-@dataclass(frozen=True)
-class Profile:
-    """What one person rated."""
-
-    levels: tuple[int, ...]
-    """Level of each item of the catalogue; 0 is "not rated"."""
+Profile = tuple[int, ...]
+"""What one person rated: the level of each item of the catalogue; 0 is "not rated"."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +43,16 @@ class Experiment:
 
     def population(self, people: int, scale: RatingScale, fewest_items: int = 1) -> Ratings:
         """Return so many people of each profile; the profiles take turns."""
-        levels = np.array([profile.levels for profile in self.profiles], dtype=np.uint8)
-        return _population(np.tile(levels, (people, 1)), scale, fewest_items)
-
-
-def _population(levels: Uint8s, scale: RatingScale, fewest_items: int) -> Ratings:
-    rated = levels > 0
-    return Ratings(
-        indptr=offsets(rated.sum(axis=1, dtype=np.int64)),
-        items=np.nonzero(rated)[1].astype(np.int32),
-        levels=levels[rated],
-        scale=scale,
-        user_ids=np.arange(len(levels)),
-        item_ids=np.arange(max(levels.shape[1], fewest_items)),
-    )
+        levels = np.tile(np.array(self.profiles, dtype=np.uint8), (people, 1))
+        rated = levels > 0
+        return Ratings(
+            indptr=offsets(rated.sum(axis=1, dtype=np.int64)),
+            items=np.nonzero(rated)[1].astype(np.int32),
+            levels=levels[rated],
+            scale=scale,
+            user_ids=np.arange(len(levels)),
+            item_ids=np.arange(max(levels.shape[1], fewest_items)),
+        )
 
 
 def of_one_rating(levels: int, worst: tuple[int, int], *, hides: bool) -> Experiment:
@@ -71,7 +60,7 @@ def of_one_rating(levels: int, worst: tuple[int, int], *, hides: bool) -> Experi
 
     Of many levels, a few are compared, with the pair that the mechanism's matrix separates most.
     """
-    spread = np.linspace(1, levels, min(levels, _MOST_LEVELS)).round().astype(int).tolist()
+    spread = np.linspace(1, levels, min(levels, 8)).round().astype(int).tolist()
     rated = sorted({*spread, *(level for level in worst if level)})
     pairs = tuple(combinations(range(len(rated)), 2))
     questions = [Question("value of one rating", 1, pairs)] if pairs else []
@@ -79,13 +68,13 @@ def of_one_rating(levels: int, worst: tuple[int, int], *, hides: bool) -> Experi
         with_none = tuple((place, len(rated)) for place in range(len(rated)))
         questions.append(Question("one item rated or not", 1, with_none))
         rated.append(0)
-    return Experiment(tuple(Profile((level,)) for level in rated), tuple(questions))
+    return Experiment(tuple((level,) for level in rated), tuple(questions))
 
 
 def of_profiles(worst: tuple[int, int]) -> Experiment:
     """Compare profiles of three ratings that differ in one of them, and in all, by two levels."""
     low, high = worst
-    profiles = (Profile((low, high, low)), Profile((high, high, low)), Profile((high, low, high)))
+    profiles = ((low, high, low), (high, high, low), (high, low, high))
     questions = (
         Question("one of three ratings", 1, ((0, 1),)),
         Question("all of three ratings", 3, ((0, 2),)),
@@ -96,7 +85,7 @@ def of_profiles(worst: tuple[int, int]) -> Experiment:
 def of_item_sets(level: int) -> Experiment:
     """Compare sets of rated items: none with one, and two with two others of a catalogue of four."""
     sets: Iterable[tuple[int, ...]] = ((), (0,), (0, 1), (2, 3))
-    profiles = tuple(Profile(tuple(level * (item in chosen) for item in range(4))) for chosen in sets)
+    profiles = tuple(tuple(level * (item in chosen) for item in range(4)) for chosen in sets)
     questions = (
         Question("one rated item more, of four", 1, ((0, 1),)),
         Question("two rated items or the two others, of four", 4, ((2, 3),)),
@@ -112,7 +101,7 @@ def of_factors(low: int, high: int) -> Experiment:
         Question("one item rated or not", 1, ((0, 2), (1, 2))),
         Question("all ratings, through all rounds", 2, ((3, 4), (5, 6), (2, 5))),
     )
-    return Experiment(tuple(map(Profile, profiles)), questions, separating=True)
+    return Experiment(profiles, questions, separating=True)
 
 
 def of_canaries(low: int, high: int) -> Experiment:
@@ -123,10 +112,7 @@ def of_canaries(low: int, high: int) -> Experiment:
         (0, 0, 0, high, low, high),
     )
     questions = (Question("three ratings of six items, through all rounds", 6, ((0, 1), (0, 2))),)
-    return Experiment(tuple(map(Profile, profiles)), questions)
-
-
-_LEAST = 1e-9
+    return Experiment(profiles, questions)
 
 
 @dataclass(frozen=True)
@@ -155,7 +141,7 @@ class Audit:
         eligible = [each for each in self.findings if not each.holds] or [
             each for each in self.findings if each.promised and not each.exact
         ]
-        return max(eligible, key=lambda each: each.at_least / max(each.promised, _LEAST))
+        return max(eligible, key=lambda each: each.at_least / max(each.promised, 1e-9))
 
     @property
     def promised(self) -> float:
@@ -191,18 +177,12 @@ class Audit:
         ]
         for each in findings:
             del each["covers"]  # its strength has it
-        own = {**asdict(self), "findings": findings}
-        return {**formats.STAMP, **own, **self._conclusion()}
-
-    def _conclusion(self) -> dict[str, Any]:
-        return {
-            "holds": self.holds,
-            "promised": self.promised,
-            "lower_bound": self.lower_bound,
-            "power": self.power,
-            "verdict": self.verdict,
-        }
+        conclusion = {name: getattr(self, name) for name in _CONCLUSION}
+        return {**formats.STAMP, **asdict(self), "findings": findings, **conclusion}
 
     def to_json(self) -> str:
         """Return audit.json."""
         return json.dumps(self.values(), indent=2) + "\n"
+
+
+_CONCLUSION = ("holds", "promised", "lower_bound", "power", "verdict")

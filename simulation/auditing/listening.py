@@ -1,16 +1,15 @@
 """Runs protocols on the people of experiments: what devices send, charge themselves, and answer besides.
 
-Whether noise is used again: across users, items, rounds, runs and budgets.
-
-Everybody has the same profile, so reports may agree by chance alone. Pairs of reports that could share
-noise are compared with pairs that cannot: if an event distinguishes the two kinds, noise is shared. No
-report belongs to two pairs of a kind, so that pairs count as independent.
+Whether noise is used again, across users, items, rounds, runs and budgets, shows in reports of people who all
+have the same profile. These may agree by chance alone, so pairs of reports that could share noise are
+compared with pairs that cannot: if an event distinguishes the two kinds, noise is shared. No report belongs
+to two pairs of a kind, so that pairs count as independent.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise, starmap
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -25,14 +24,13 @@ from dprec.auditing import Sent, class_edges, detection, learning, measured
 from dprec.datasets import Synthetic
 from dprec.exchange import REQUEST, Record
 from dprec.ratings import Ratings
+from dprec.sent_symbols import SentSymbols
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.engine.session import Overhearing, open_overheard_session
 from simulation.execution import run_in
-from simulation.protocols.base import Finding, Promise, Protocol
+from simulation.protocols.base import Finding, Promise
 from simulation.storage.run_files import RunRecord
 from strategies.roster import arrivals_of
-
-_MOST_FEATURES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +44,9 @@ class Overheard:
     charged: dict[ComparableUnit, float | None]
     """Largest loss in the ledger, by unit; None if it has no bound, and one is claimed."""
 
-    def symbols_of(self, item: int) -> list[Ints]:
-        """Return the symbols of one item, by round."""
-        return [symbols[:, item] for symbols in self.symbols]
-
     def by_profile(self, profiles: int) -> list[Sent]:
         """Return what people of each profile sent, if the profiles take turns."""
-        share = _MOST_FEATURES // max(1, len(self.reports))
+        share = 64 // max(1, len(self.reports))
         features = [_byte_features(reports, share) for reports in self.reports]
         columns = [column for symbols in self.symbols for column in symbols.T]
         whole = np.column_stack([*features, *columns]).astype(np.float32)
@@ -91,11 +85,9 @@ def overhear(config: RunConfig, people: Ratings, *, separating: bool = False) ->
         result = run_in(heard.session, config, people, tested)
     arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in heard.replies)
     rounds = [arrived.reports for arrived in arrivals if arrived is not None]
-    return Overheard(
-        rounds,
-        _decoded(rounds, protocol, protocol.held_ratings(people, config.seed)),
-        _charged(result),
-    )
+    symbols = protocol.setup().sent_symbols(protocol.held_ratings(people, config.seed))
+    decoded = [] if symbols is None else [symbols.decode(*each) for each in enumerate(rounds)]
+    return Overheard(rounds, decoded, _charged(result))
 
 
 def _charged(record: RunRecord) -> dict[ComparableUnit, float | None]:
@@ -107,13 +99,6 @@ def _charged(record: RunRecord) -> dict[ComparableUnit, float | None]:
         declared = {"rating": privacy.epsilon_claimed.per_rating, "user": privacy.epsilon_claimed.per_user}
         return {unit: math.inf if (loss := declared[unit]) is None else loss for unit in COMPARABLE_UNITS}
     return {unit: float(np.nanmax(record.traffic[f"epsilon_per_{unit}"])) for unit in COMPARABLE_UNITS}
-
-
-def _decoded(rounds: Sequence[Sequence[bytes]], protocol: Protocol, people: Ratings) -> list[Ints]:
-    symbols = protocol.setup().sent_symbols(people)
-    return (
-        [] if symbols is None else [symbols.decode(number, reports) for number, reports in enumerate(rounds)]
-    )
 
 
 def numbered(reports: Sequence[bytes], numbers: dict[bytes, int]) -> Ints:
@@ -137,9 +122,6 @@ def _byte_features(reports: Sequence[bytes], most: int) -> NDArray[np.float32]:
 _PLACES, _BITS = 6, 8
 """Bytes of a question of which a bit is changed, one after the other, and the bits of each."""
 
-_NO_QUESTION = frozenset({"asked"})
-"""Entries of a request that say who is asked."""
-
 
 def findings_of_questions(config: RunConfig, promise: Promise, people: Ratings) -> Iterator[Finding]:
     """Yield what a few people's devices charge in a reduced run, and what they answer besides."""
@@ -152,23 +134,24 @@ def findings_of_questions(config: RunConfig, promise: Promise, people: Ratings) 
             ledger = result.traffic[f"epsilon_per_{unit}"]
             # Where nothing is proved, the run's ledger has no bound to compare with.
             if np.isfinite(ledger).any():
-                yield _of_ledgers(unit, np.nan_to_num(ledger), devices[unit])
+                charged, own = np.nan_to_num(ledger), devices[unit]
+                # The person whose device charges least or most, beside what the run's ledger charges.
+                worst = int(np.argmax(np.abs(charged - own)))
+                loss, test = float(charged[worst]), f"what devices charge, per {unit}"
+                yield Finding(test, unit, loss, loss, float(own[worst]), exact=True, power=1)
         last = {each.metadata.message_type: each for each in asked}
         others = [other for request in last.values() for other in _other_questions(request)]
         if others:
-            with _refusals_expected():
+            # Reasons of refusals are for a device's owner.
+            before, LOG.disabled = LOG.disabled, True
+            try:
                 further = any(heard.ask(other).has_content() for other in others)
-            yield _of_further_answers(promise, len(asked), further=further)
-
-
-@contextmanager
-def _refusals_expected() -> Iterator[None]:
-    """Keep the reasons of refusals, which are for a device's owner, from the log."""
-    before, LOG.disabled = LOG.disabled, True
-    try:
-        yield
-    finally:
-        LOG.disabled = before
+            finally:
+                LOG.disabled = before
+            # The loss of all rounds, and of one more answer if there was any.
+            loss = promise.epsilon * (1 + 1 / len(asked) if further else 1)
+            test = "another question in a round that was answered"
+            yield Finding(test, promise.unit, promise.epsilon, loss, None, exact=True, power=1)
 
 
 def _charged_by_devices(heard: Overhearing, asked: list[Message], users: int) -> dict[ComparableUnit, Floats]:
@@ -186,22 +169,6 @@ def _charged_by_devices(heard: Overhearing, asked: list[Message], users: int) ->
     return {"rating": rating, "user": whole}
 
 
-def _of_ledgers(unit: ComparableUnit, ledger: Floats, own: Floats) -> Finding:
-    """Return the person whose device charges least or most, beside what the run's ledger charges."""
-    worst = int(np.argmax(np.abs(ledger - own)))
-    loss = float(ledger[worst])
-    return Finding(
-        f"what devices charge, per {unit}", unit, loss, loss, float(own[worst]), exact=True, power=1
-    )
-
-
-def _of_further_answers(promise: Promise, rounds: int, *, further: bool) -> Finding:
-    """Return the loss of all rounds, and of one more answer if there was any."""
-    loss = promise.epsilon * (1 + 1 / rounds if further else 1)
-    test = "another question in a round that was answered"
-    return Finding(test, promise.unit, promise.epsilon, loss, None, exact=True, power=1)
-
-
 def _record(request: Message) -> Record:
     record = request.content.get(REQUEST) if request.has_content() else None
     return record if isinstance(record, ConfigRecord) else ConfigRecord()
@@ -211,8 +178,8 @@ def _other_questions(request: Message) -> Iterator[Message]:
     """Yield the request with what it asks changed at one place each time."""
     entries: Mapping[str, object] = {**_record(request)}
     for name, value in entries.items():
-        if name in _NO_QUESTION:
-            continue
+        if name == "asked":
+            continue  # it says of whom, and not what
         for changed in _changed(value):
             content = RecordDict({REQUEST: ConfigRecord({**entries, name: changed})})  # type: ignore[dict-item]
             about = request.metadata
@@ -233,8 +200,6 @@ def _changed(value: object) -> Iterator[object]:
 RUNS = 4
 """Runs with seeds of their own, an even number."""
 
-_DISTANCES = (1, 2, 3, 5, 8)
-"""Distances between users whose reports are compared."""
 
 _CLASSES = 6
 
@@ -278,42 +243,48 @@ def _views(close: Pairs, apart: Pairs) -> Iterator[tuple[Sent, Sent]]:
 def suspicions(
     runs: Sequence[Overheard],
     variants: Mapping[str, Overheard],
+    symbols: SentSymbols | None,
     *,
     alike: bool,
-    drawn: bool = False,
-    linked: bool = False,
-    once: bool = False,
 ) -> Iterator[Suspicion]:
     """Yield where noise could be used again.
 
     ``runs``: runs with different seeds, of people who all have the same profile; `RUNS` of them.
     ``variants``: the first run with something else changed than the seed, by what is suspected of it.
-    ``alike``: whether a first report has the same distribution in all runs. ``drawn``: whether devices draw
-    which items they answer about, so that only answers about both can be compared. ``linked``: whether what
-    is sent in a round depends on the round before for other reasons than noise. ``once``: whether all symbols
-    of a user follow from one draw, in a round that it draws for good.
+    ``symbols``: what devices send about items, and how it depends on what they sent before.
+    ``alike``: whether a first report has the same distribution in all runs.
     """
+    drawn, linked, once = (
+        (symbols.drawn, symbols.linked, symbols.once) if symbols is not None else (False, False, False)
+    )
     heard = [*runs, *variants.values()]
     # By run, then by round: the symbols of the first item, or numbers that stand for whole reports.
-    columns = [each.symbols_of(0) for each in heard] if runs[0].symbols else _numbered(heard)
+    numbers: dict[bytes, int] = {}
+    columns = [[numbered(reports, numbers) for reports in each.reports] for each in heard]
+    if runs[0].symbols:
+        columns = [[symbols_of_round[:, 0] for symbols_of_round in each.symbols] for each in heard]
     own = columns[:RUNS]
-    yield Suspicion("noise of two users", tuple(_of_users(own, by, alike=alike) for by in _DISTANCES))
-    if len(own[0]) > 1 and not linked:
-        yield Suspicion("noise of two rounds", tuple(_of_rounds(own, at) for at in range(len(own[0]) - 1)))
+    rounds = range(len(own[0]))
+    yield Suspicion("noise of two users", tuple(_of_users(own, by, alike=alike) for by in (1, 2, 3, 5, 8)))
+    if len(rounds) > 1 and not linked:
+        whole = [np.concatenate([columns[at] for columns in own]) for at in rounds]
+        yield Suspicion("noise of two rounds", tuple(starmap(of_one_origin, pairwise(whole))))
     if runs[0].symbols and runs[0].symbols[0].shape[1] > 1 and not once:
-        pairs = _of_items(runs, drawn=drawn)
-        if pairs[0][0].size:
-            yield Suspicion("noise of two items", (pairs,))
-    yield Suspicion("noise of two runs", tuple(_of_runs(own, at) for at in range(len(own[0]))))
-    for test, other in zip(variants, columns[RUNS:], strict=True):
-        rounds = (_said(pair) if once else pair for pair in zip(own[0], other, strict=True))
-        yield Suspicion(test, tuple(of_one_origin(one, varied) for one, varied in rounds))
-
-
-def _said(pair: Pairs) -> Pairs:
-    """Return what both say something in."""
-    one, other = pair
-    return one[(one > 0) & (other > 0)], other[(one > 0) & (other > 0)]
+        one, other = (np.concatenate([each.symbols[0][:, item] for each in runs]) for item in (0, 1))
+        # Only answers about both can be compared where devices draw which items they answer about.
+        compared = (one > 0) & (other > 0) if drawn else np.ones(one.size, dtype=np.bool_)
+        if compared.any():
+            yield Suspicion("noise of two items", (of_one_origin(one[compared], other[compared]),))
+    halves = (
+        [np.concatenate([columns[at] for columns in own[start::2]]) for start in (0, 1)] for at in rounds
+    )
+    yield Suspicion("noise of two runs", tuple(starmap(of_one_origin, halves)))
+    for test, other_run in zip(variants, columns[RUNS:], strict=True):
+        pairs = []
+        for one, other in zip(own[0], other_run, strict=True):
+            said = (one > 0) & (other > 0) if once else np.ones(one.size, dtype=np.bool_)
+            pairs.append(of_one_origin(one[said], other[said]))
+        yield Suspicion(test, tuple(pairs))
 
 
 def of_one_origin(one: Column, other: Column) -> tuple[Pairs, Pairs]:
@@ -339,25 +310,3 @@ def _of_users(runs: Sequence[Sequence[Column]], distance: int, *, alike: bool) -
     other = [column[places + distance] for column in firsts]
     far = [*other[1:], other[0]] if alike else [np.roll(column, column.size // 2) for column in other]
     return (one, np.concatenate(other)), (one, np.concatenate(far))
-
-
-def _of_rounds(runs: Sequence[Sequence[Column]], at: int) -> tuple[Pairs, Pairs]:
-    one, other = (np.concatenate([columns[place] for columns in runs]) for place in (at, at + 1))
-    return of_one_origin(one, other)
-
-
-def _of_items(runs: Sequence[Overheard], *, drawn: bool) -> tuple[Pairs, Pairs]:
-    one, other = (np.concatenate([each.symbols_of(item)[0] for each in runs]) for item in (0, 1))
-    compared = (one > 0) & (other > 0) if drawn else np.ones(one.size, dtype=np.bool_)
-    return of_one_origin(one[compared], other[compared])
-
-
-def _of_runs(runs: Sequence[Sequence[Column]], at: int) -> tuple[Pairs, Pairs]:
-    one, other = (np.concatenate([columns[at] for columns in runs[start::2]]) for start in (0, 1))
-    return of_one_origin(one, other)
-
-
-def _numbered(heard: Sequence[Overheard]) -> list[list[Column]]:
-    """Return one number per report of every run and round, equal for equal bytes."""
-    numbers: dict[bytes, int] = {}
-    return [[numbered(reports, numbers) for reports in each.reports] for each in heard]

@@ -16,7 +16,7 @@ from dprec.completion import Observations
 from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
-from simulation.auditing.experiments import Experiment, Profile
+from simulation.auditing.experiments import Experiment
 from simulation.auditing.listening import Column, Suspicion, numbered, of_neighbors, of_one_origin
 from simulation.engine.session import open_overheard_session
 from simulation.protocols.base import Complete, CrossDomainOutputs, Finding, Promise
@@ -31,8 +31,6 @@ _BINS, _PER_SCALE = 60, 4
 
 _SENSITIVITY, _MIDDLE = 0.1, 0.4
 """How far a user moves a similarity, and what it is without that user."""
-
-_BEFORE, _AFTER, _OTHER_RUN = range(3)
 
 
 def output_findings(
@@ -56,7 +54,14 @@ def _of_replacements(
     """Yield the loss of a replacement: of the table, and of what devices send for two tables."""
     setup, epsilon = given.setup.replacement, given.replacement.epsilon
     assert epsilon is not None, "private replacement without a budget"
-    tables = [_table(given, first=first) for first in (0, 1)]
+    low = -crossdomain.STEPS if crossdomain.LOWEST[given.similarity] < 0 else 0
+    tables, targets = [], np.arange(_TARGETS, dtype=np.int64)
+    # X-Sim of one source item: a target as high as can be, the others as low, or the reverse. From one to the
+    # other, every value moves as far as one user can move it.
+    for first, others in ((crossdomain.STEPS, low), (low, crossdomain.STEPS)):
+        steps = np.where(targets == 0, first, others)
+        indptr = np.array([0, _TARGETS])
+        tables.append(crossdomain.Candidates(np.zeros(1, dtype=np.int64), indptr, targets, steps))
     draws = [
         crossdomain.ReplacementDraws.prepare(
             table, epsilon, setup.sensitivity, _TARGETS, whole_catalogue=setup.whole_catalogue
@@ -66,27 +71,14 @@ def _of_replacements(
     loss = draws[0].channel_beside(draws[1], 0).epsilon
     test = "replacement of an item, from the table"
     yield Finding(test, "rating", epsilon, loss, None, exact=True, power=1.0)
-    sent = _replaced(given, scale, [*tables, tables[0]], trials, seed)
+    before, after, again = _replaced(given, scale, [*tables, tables[0]], trials, seed)
     suspected = [
-        Suspicion("replacements of two users", (of_neighbors(sent[_BEFORE]),)),
-        Suspicion("replacements of two runs", (of_one_origin(sent[_BEFORE], sent[_OTHER_RUN]),)),
+        Suspicion("replacements of two users", (of_neighbors(before),)),
+        Suspicion("replacements of two runs", (of_one_origin(before, again),)),
     ]
     failure /= 1 + len(suspected)
-    pair = Sent.of_rounds([sent[_BEFORE]]), Sent.of_rounds([sent[_AFTER]])
-    yield _sampled("replacement of an item", pair, epsilon, failure)
+    yield _sampled("replacement of an item", before, after, epsilon, failure)
     yield from (suspicion.finding(failure) for suspicion in suspected)
-
-
-def _table(given: CrossDomainOutputs, *, first: int) -> crossdomain.Candidates:
-    """Return X-Sim of one source item: a target as high as can be, the others as low, or the reverse.
-
-    From one table to the other, every value moves as far as one user can move it.
-    """
-    low = -crossdomain.STEPS if crossdomain.LOWEST[given.similarity] < 0 else 0
-    steps = np.full(_TARGETS, low if first == 0 else crossdomain.STEPS, dtype=np.int64)
-    steps[0] = crossdomain.STEPS if first == 0 else low
-    targets = np.arange(_TARGETS, dtype=np.int64)
-    return crossdomain.Candidates(np.zeros(1, dtype=np.int64), np.array([0, _TARGETS]), targets, steps)
 
 
 def _replaced(
@@ -96,7 +88,7 @@ def _replaced(
     people: int,
     seed: int,
 ) -> list[Column]:
-    profile = Profile((scale.levels, *[0] * _TARGETS))
+    profile = (scale.levels, *[0] * _TARGETS)
     population = Experiment((profile,), ()).population(people, scale)
     codec = crossdomain.RowCodec(
         1 + _TARGETS, _TARGETS, with_steps=True, with_means=given.replacement.deviations
@@ -124,23 +116,23 @@ def _replaced(
 
 def _of_neighbors(given: CrossDomainOutputs, trials: int, seed: int, failure: float) -> Iterator[Finding]:
     """Yield the loss of the neighbours of a prediction, of a similarity, and of a neighbour with its own."""
-    server = _Server.of(given, trials, seed)
+    server, again = (_Server.of(given, trials, each) for each in (seed, seed + 1))
     epsilon = server.epsilon
     up, down = _MIDDLE + _SENSITIVITY, _MIDDLE - _SENSITIVITY
     alike = (_MIDDLE,) * 3
     suspected = [
         Suspicion("noise of two users", (of_one_origin(server.weight(0), server.weight(1)),)),
         Suspicion("noise of two items", (of_neighbors(server.weight(0)),)),
-        Suspicion("noise of two runs", (of_one_origin(server.weight(0), server.in_another_run().weight(0)),)),
+        Suspicion("noise of two runs", (of_one_origin(server.weight(0), again.weight(0)),)),
     ]
     failure /= 3 + len(suspected)
     two_of_three = server.seen(2, alike)[0], server.seen(2, (up, down, down))[0]
-    yield _sampled("neighbours of a prediction", _as_sent(two_of_three), epsilon / 2, failure)
+    yield _sampled("neighbours of a prediction", *two_of_three, epsilon / 2, failure)
     similarity = server.seen(1, (_MIDDLE,))[1], server.seen(1, (up,))[1]
-    yield _sampled("a similarity of a prediction", _as_sent(similarity), epsilon / 2, failure)
+    yield _sampled("a similarity of a prediction", *similarity, epsilon / 2, failure)
     joint = server.seen(1, alike[:2]), server.seen(1, (up, down))
     both = [chosen * (_BINS + 1) + weight for chosen, weight in joint]
-    yield _sampled("a neighbour and its similarity", _as_sent((both[0], both[1])), epsilon, failure)
+    yield _sampled("a neighbour and its similarity", both[0], both[1], epsilon, failure)
     yield from (suspicion.finding(failure) for suspicion in suspected)
 
 
@@ -162,9 +154,6 @@ class _Server:
         )
         return cls(recommender, options.epsilon)
 
-    def in_another_run(self) -> Self:
-        return replace(self, recommender=replace(self.recommender, seed=self.recommender.seed + 1))
-
     def seen(self, neighbors: int, similarities: tuple[float, ...], user: int = 0) -> tuple[Column, Column]:
         """Return of each item the neighbours, as a number, and the similarity of the first."""
         recommender = replace(
@@ -185,12 +174,8 @@ class _Server:
         return self.seen(1, (_MIDDLE,), user)[1]
 
 
-def _as_sent(sides: tuple[Column, Column]) -> tuple[Sent, Sent]:
-    return Sent.of_rounds([sides[0]]), Sent.of_rounds([sides[1]])
-
-
-def _sampled(test: str, pair: tuple[Sent, Sent], promised: float, failure: float) -> Finding:
-    result = measured([pair], failure)
+def _sampled(test: str, one: Column, other: Column, promised: float, failure: float) -> Finding:
+    result = measured([(Sent.of_rounds([one]), Sent.of_rounds([other]))], failure)
     power = result.power(promised)
     return Finding(test, "rating", promised, result.at_least, None, exact=False, power=power)
 
@@ -219,7 +204,14 @@ def release_findings(
     for place, (test, entries, signs) in enumerate(_PROBES, start=1):
         seeds = range(seed + place, seed + place + sets * count, sets)
         other = _released(complete, signs, scale, seeds)
-        result = measured([_in_classes(base, other)], failure / len(_PROBES))
+        # As numbers, and in a few classes of each entry, the same for both data sets.
+        edges = class_edges(np.concatenate([learning(base), learning(other)]), _CLASSES)
+        sides = []
+        for released in (base, other):
+            classes = tuple(np.searchsorted(*each) for each in zip(edges.T, released.T, strict=True))
+            nothing = np.zeros(len(released), dtype=np.int64)
+            sides.append(Sent((nothing,), classes, released.astype(np.float32)))
+        result = measured([(sides[0], sides[1])], failure / len(_PROBES))
         promised, unit = promise.loss(entries), promise.unit_of(entries)
         yield Finding(test, unit, promised, result.at_least, None, exact=False, power=result.power(promised))
 
@@ -229,14 +221,3 @@ def _released(complete: Complete, signs: tuple[float, ...], scale: RatingScale, 
     users, items = np.divmod(np.arange(len(signs), dtype=np.int32), np.int32(_SHAPE[1]))
     observed = Observations.of(users, items, np.array(signs), _SHAPE, scale)
     return np.array([complete(observed, seed) for seed in seeds])
-
-
-def _in_classes(one: Floats, other: Floats) -> tuple[Sent, Sent]:
-    """Return releases as numbers, and in a few classes of each entry, the same for both data sets."""
-    edges = class_edges(np.concatenate([learning(one), learning(other)]), _CLASSES)
-
-    def sent(released: Floats) -> Sent:
-        classes = tuple(np.searchsorted(*each) for each in zip(edges.T, released.T, strict=True))
-        return Sent((np.zeros(len(released), dtype=np.int64),), classes, released.astype(np.float32))
-
-    return sent(one), sent(other)

@@ -1,12 +1,12 @@
 """Audits sums with noise: what a server that colludes with some devices reads, or a trusted one releases."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import DeviceDraws, ReleaseDraws, words
 from dprec.secure_aggregation import honest_shares
-from dprec.sums import UNIT, Aggregation, Contributions, SecureAggregation, ShuffledAggregation
+from dprec.sums import UNIT, Aggregation, SecureAggregation, ShuffledAggregation
 from simulation.auditing.listening import Column, Suspicion, of_neighbors, of_one_origin
 from simulation.protocols.base import Finding, NoisySums, Promise
 
@@ -26,13 +26,14 @@ _LARGER_DELTA = 0.01
 """A probability at which fewer trials show more."""
 
 _MESSAGES_AT_ONCE = 1 << 12
+_FEW = (8, 16, 32, 64, 128, 256)
 
 _FROM_HERE_A_TAIL, _TO_HERE = 2.5, 6.0
 """Deviations of the noise between which its tails are looked at closely."""
 
 Numbers = Floats
 
-_OfDevicesT = TypeVar("_OfDevicesT", SecureAggregation, ShuffledAggregation)
+AggregationT = TypeVar("AggregationT", bound=Aggregation)
 
 
 def sum_findings(
@@ -71,11 +72,8 @@ class _Sums(ABC):
     aggregation: Aggregation
     multipliers: tuple[float, ...]
     """Noise of each release."""
-
-    @property
-    @abstractmethod
-    def test(self) -> str:
-        """What is compared, in words."""
+    test: str
+    """What is compared, in words."""
 
     def epsilon(self, released: NoisySums, delta: float) -> float:
         """Return what is promised of what is compared."""
@@ -148,11 +146,6 @@ class _OfDevices(_Noise):
 
     aggregation: SecureAggregation
 
-    @property
-    def test(self) -> str:
-        colluders = self.aggregation.colluders
-        return f"a whole profile, in the total less the noise of {colluders} colluding devices"
-
     def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
         aggregation = self.aggregation
         assert aggregation.users is not None
@@ -169,10 +162,6 @@ class _OfCounts(_Sums):
     """
 
     aggregation: ShuffledAggregation
-
-    @property
-    def test(self) -> str:
-        return "a message, in the counts of all, among the fakes of honest devices"
 
     def epsilon(self, released: NoisySums, delta: float) -> float:
         mechanism = self.aggregation.cost(self.multipliers[0], released.sensitivity).mechanism
@@ -210,10 +199,6 @@ def _keys(seed: int, users: int) -> Uint64s:
 
 class _OfServer(_Noise):
     """Sums to which a trusted server adds the noise, in all rounds."""
-
-    @property
-    def test(self) -> str:
-        return "a whole profile, in the sums of all rounds"
 
     def releases(self, items: int, seed: int, total: int = 0) -> list[Numbers]:
         layout = _layout(items)
@@ -253,21 +238,19 @@ def _sums_of(released: NoisySums, delta: float) -> _Sums:
         single = replace(cast(ShuffledAggregation, aggregation), messages=1, null_fakes=1)
         epsilon = released.epsilon(delta)
         spent = accounting.PrivacyBudget(epsilon=epsilon, per="user", composition="pld", delta=delta)
-        return _OfCounts(_for_fewest(single), single.multipliers(spent, (1.0,), released.sensitivity))
+        test = "a message, in the counts of all, among the fakes of honest devices"
+        return _OfCounts(
+            _among(single, (*_FEW, 4 * single.colluders)),
+            single.multipliers(spent, (1.0,), released.sensitivity),
+            test,
+        )
     if aggregation.devices_add_noise:
         composed = float(sum(each**-2 for each in multipliers) ** -0.5)
         # Noise is added after both, and is the same.
         plain = replace(cast(SecureAggregation, aggregation), sketch=None, rotation=False)
-        return _OfDevices(_for_fewest(plain), (composed,))
-    return _OfServer(aggregation, multipliers)
-
-
-def _for_fewest(aggregation: _OfDevicesT) -> _OfDevicesT:
-    """Return the aggregation for about as few devices as it accepts, so that totals are quickly made."""
-    for users in (8, 16, 32, 64, 128, 256):
-        with suppress(SettingError):
-            return aggregation.among(users)
-    return aggregation.among(4 * aggregation.colluders)
+        test = f"a whole profile, in the total less the noise of {plain.colluders} colluding devices"
+        return _OfDevices(_among(plain, (*_FEW, 4 * plain.colluders)), (composed,), test)
+    return _OfServer(aggregation, multipliers, "a whole profile, in the sums of all rounds")
 
 
 def _layout(items: int) -> private_als.StatisticsLayout:
@@ -282,37 +265,25 @@ def _tail(numbers: Numbers, multiplier: float, step: float) -> Column:
     return np.where(steps > 0, 2 * steps - (numbers > 0), 0)
 
 
-_USERS = (64, 128, 256)
-
-
 def _extents(released: NoisySums, seed: int) -> tuple[float, float]:
     """Return how long the longest contribution is, and how far two are apart, in what is allowed."""
-    method, aggregation = released.method, _for_some(released.aggregation)
-    found = [
-        _extents_of(aggregation, contributions, layout, seed) for layout, contributions in method.probes(seed)
-    ]
-    longest, apart = np.max(found, axis=0).tolist()
+    method, aggregation = released.method, _among(released.aggregation, (64, 128, 256, 1024))
+    longest, apart = 0.0, 0.0
+    for layout, contributions in method.probes(seed):
+        keys = words(seed, "devices that contribute", 0, 2 * contributions.n_users)
+        draws = RoundDraws(DeviceDraws(keys.reshape(2, contributions.n_users)), 1, 0)
+        reports = aggregation.encode(contributions, layout, 0.0, draws)
+        sums = [aggregation.decode([report], layout, 0.0)[1] for report in reports]
+        differences = [replace(one, total=one.total - other.total) for one, other in combinations(sums, 2)]
+        longest = max([longest, *(aggregation.length(each, layout, 0.0) for each in sums)])
+        apart = max([apart, *(aggregation.length(each, layout, 0.0) for each in differences)])
     return longest, apart / aggregation.farthest(method.farthest)
 
 
-def _extents_of(
-    aggregation: Aggregation, contributions: Contributions[Any], layout: Any, seed: int
-) -> tuple[float, float]:
-    keys = words(seed, "devices that contribute", 0, 2 * contributions.n_users)
-    draws = RoundDraws(DeviceDraws(keys.reshape(2, contributions.n_users)), 1, 0)
-    reports = aggregation.encode(contributions, layout, 0.0, draws)
-    sums = [aggregation.decode([report], layout, 0.0)[1] for report in reports]
-    differences = [replace(one, total=one.total - other.total) for one, other in combinations(sums, 2)]
-    longest, apart = (
-        max((aggregation.length(each, layout, 0.0) for each in some), default=0.0)
-        for some in (sums, differences)
-    )
-    return longest, apart
-
-
-def _for_some(aggregation: Aggregation) -> Aggregation:
-    """Return the aggregation of so few users as it accepts."""
-    for users in _USERS:
+def _among(aggregation: AggregationT, sizes: Iterable[int]) -> AggregationT:
+    """Return the aggregation for about as few devices as it accepts, so that totals are quickly made."""
+    *tried, most = sizes
+    for users in tried:
         with suppress(SettingError):
             return aggregation.among(users)
-    return aggregation.among(4 * _USERS[-1])
+    return aggregation.among(most)

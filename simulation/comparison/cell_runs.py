@@ -193,14 +193,9 @@ class SharedRatings:
         train, test = prepared_ratings(dataset, split, binarization, seed)
         return cls(packed(dataset, "dataset"), train, test, SideData.of(dataset, train, users=users))
 
-    def joined(self, config: RunConfig) -> RunConfig:
-        """Return a configuration with the data set that `_without_dataset` took from it."""
-        return config.model_copy(update={"dataset": unpacked(self.dataset, "dataset")})
 
-
-def _without_dataset(config: RunConfig) -> RunConfig:
-    """Return a configuration without its data set, which may hold ratings; see `SharedRatings.joined`."""
-    return config.model_copy(update={"dataset": None})
+_WITHOUT_DATASET = {"dataset": None}
+"""What a configuration travels with in place of its data set, which may hold ratings."""
 
 
 def packed_config(config: RunConfig) -> bytes:
@@ -209,7 +204,7 @@ def packed_config(config: RunConfig) -> bytes:
     Raises InputError when a user-defined component cannot travel.
     """
     own = [reference_of(component) for component in config.user_defined_classes()]
-    return packed(_without_dataset(config), " and ".join(own) or config.name)
+    return packed(config.model_copy(update=_WITHOUT_DATASET), " and ".join(own) or config.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,8 +233,13 @@ def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
     directory = RunDirectory(path) if (path / CONFIG).exists() else None
     failure, record = None, None
     try:
-        joined = _one_process(shared.joined(unpacked(config, place)), path.name)
-        record = run_prepared(joined, shared.train, shared.test, directory, side=shared.side)
+        own: RunConfig = unpacked(config, place)
+        # The cells of a comparison hold different ratings.
+        population = own.simulation.population_dir and f"{own.simulation.population_dir}/{path.name}"
+        options = replace(own.simulation, backend="local", population_dir=population)
+        dataset = unpacked(shared.dataset, "dataset")
+        own = own.model_copy(update={"simulation": options, "dataset": dataset})
+        record = run_prepared(own, shared.train, shared.test, directory, side=shared.side)
     except (InputError, RunError) as error:
         failure = str(error)
     except Exception as error:  # a defect in one cell must not end the others
@@ -247,15 +247,8 @@ def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
     seconds = perf_counter() - started
     if record is None or directory is not None:
         return CellEnd(failure, seconds)
-    return CellEnd(None, seconds, replace(record, config=_without_dataset(record.config)))
-
-
-def _one_process(config: RunConfig, key: str) -> RunConfig:
-    """Return a configuration for one process; the cells of a comparison hold different ratings."""
-    place = config.simulation.population_dir
-    own = None if place is None else f"{place}/{key}"
-    options = replace(config.simulation, backend="local", population_dir=own)
-    return config.model_copy(update={"simulation": options})
+    without = record.config.model_copy(update=_WITHOUT_DATASET)
+    return CellEnd(None, seconds, replace(record, config=without))
 
 
 _ATTEMPTS = 3
@@ -271,12 +264,6 @@ class CellWorker:
     def run(self, shared: SharedRatings, config: bytes, place: str) -> CellEnd:
         """Run a cell; see `run_cell`."""
         return run_cell(shared, config, place)
-
-
-def _run_on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
-    """Run cells on the processors of Ray, and yield each as it ends."""
-    with connected_to_ray(jobs) as usable:
-        yield from _Pool(cells, folder.absolute()).run(min(usable, len(cells)))
 
 
 class _Pool:
@@ -387,11 +374,8 @@ def run_cells(
             waiting.append(cell)
     if not waiting:
         return
-    if backend == "local":
-        ended = _in_this_process(waiting, folder)
-    else:
-        ended = _run_on_ray(waiting, folder, jobs or processors(len(waiting)))
-    for cell, end in ended:
+    run = _in_this_process if backend == "local" else _on_ray
+    for cell, end in run(waiting, folder.absolute(), jobs or processors(len(waiting))):
         yield cell, _stored(cell, end, RunDirectory(folder / cell.key))
 
 
@@ -405,7 +389,12 @@ def processors(cells: int) -> int:
     return os.cpu_count() or 1 if cluster_address() is None else cells
 
 
-def _in_this_process(cells: Sequence[Cell], folder: Path) -> Iterator[tuple[Cell, CellEnd]]:
+def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
+    with connected_to_ray(jobs) as usable:
+        yield from _Pool(cells, folder).run(min(usable, len(cells)))
+
+
+def _in_this_process(cells: Sequence[Cell], folder: Path, _jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
     schedule = Schedule(cells)
     load = lru_cache(maxsize=2)(SharedRatings.load)
     while schedule:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -164,18 +164,18 @@ def _compared_results(results: Sequence[ProtocolResult], main: Metric) -> Iterat
             if base is None or own is base or knows:
                 continue
             if plain and main.column in METRICS_OF_USERS:
-                yield _Pairing.of(own, base, main, PLAIN[0], PLAIN[1:])
+                yield _Pairing(own, base, main, PLAIN[0], PLAIN[1:])
             elif not plain:
                 has = [
                     each for each in METRICS if each.column in METRICS_OF_USERS and own.average(each.column)
                 ]
                 metrics: Sequence[Metric | None] = has or [None]
                 for metric in metrics:
-                    yield _Pairing.of(own, base, metric, AGAINST, gain_columns(metric) if metric else ())
+                    yield _Pairing(own, base, metric, AGAINST, gain_columns(metric) if metric else ())
     if main.column in METRICS_OF_USERS:
         for best, others in rivals(results, main):
             for own in others:
-                yield _Pairing.of(own, best, main, BEST, BEHIND)
+                yield _Pairing(own, best, main, BEST, BEHIND)
 
 
 def _key(row: Row) -> str:
@@ -226,23 +226,16 @@ class _Pairing:
 
     result: ProtocolResult
     other: ProtocolResult
-    pairs: Pairs
     metric: Metric | None
     """None where nothing follows from sums over users."""
     base: str
     names: Sequence[str]
     """Columns of the other's name, and of the difference and the ends of its interval."""
 
-    @classmethod
-    def of(
-        cls,
-        result: ProtocolResult,
-        other: ProtocolResult,
-        metric: Metric | None,
-        base: str,
-        names: Sequence[str],
-    ) -> _Pairing:
-        return cls(result, other, paired_rows(result, other), metric, base, names)
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Their lines on the same ratings, by fold."""
+        return paired_rows(self.result, self.other)
 
     @property
     def both(self) -> list[tuple[Row, Row]]:

@@ -14,7 +14,7 @@ from dprec.catalogue import Catalogue
 from dprec.components import naming, reference_of
 from dprec.errors import InputError, within
 from dprec.exchange import Setup
-from dprec.predictions import checked, checked_rows
+from dprec.predictions import checked
 from dprec.progress import Progress
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
@@ -57,20 +57,13 @@ class Installer:
 
         ``held``: what devices hold; ``present``: who is asked; ``absent``: who is silent; ``liars``: last.
         """
-        users, represents = train.n_users, self.config.dataset.represented(train.n_users)
+        represents = self.config.dataset.represented(train.n_users)
         lying = 0 if liars is None else liars.users
-        setup = setup if represents is None else setup.represented()
-        group = self.session.install(
-            held,
-            users_per_node=self._users_per_node(users),
-            keys=keys.installed,
-            faults=self.config.simulation.faults,
-            setup=setup.chosen_by(train, self.config.seed, lying),
-            absent=absent,
-            attendance=self.attendance,
-            individual_reports=bool(self.config.attacks),
-            crafting=liars if liars is not None and liars.crafted else None,
+        setup = (setup if represents is None else setup.represented()).chosen_by(
+            train, self.config.seed, lying
         )
+        hosted = self._users_per_node(train.n_users)
+        group = self._install(held, hosted, setup, keys, absent, liars)
         return Task(
             train=train,
             judged=judged,
@@ -81,7 +74,7 @@ class Installer:
             server_seed=keys.server,
             public_seed=keys.installed.public_seed,
             group=group,
-            roster=replace(self.session.roster(users, self._users_per_node(users)), present=present),
+            roster=replace(self.session.roster(train.n_users, hosted), present=present),
             progress=self.progress,
             metric=metric,
             checkpoints=checkpoints,
@@ -91,6 +84,28 @@ class Installer:
             attacked=bool(self.config.attacks),
             liars=lying,
             never_asked=None if self.attendance is None else self.attendance.never_asked,
+        )
+
+    def _install(
+        self,
+        held: Ratings,
+        users_per_node: int,
+        setup: Setup,
+        keys: RunKeys,
+        absent: Bools | None,
+        liars: Liars | None,
+    ) -> str:
+        """Give the devices what they hold, and return the run key; see `task`."""
+        return self.session.install(
+            held,
+            users_per_node=users_per_node,
+            keys=keys.installed,
+            faults=self.config.simulation.faults,
+            setup=setup,
+            absent=absent,
+            attendance=self.attendance,
+            individual_reports=bool(self.config.attacks),
+            crafting=liars if liars is not None and liars.crafted else None,
         )
 
     def _users_per_node(self, users: int) -> int:
@@ -115,6 +130,6 @@ def run_protocol(session: Session, protocol: Protocol, task: Task) -> Outcome:
         outcome,
         seconds=time.perf_counter() - started,
         predict=checked(outcome.predict, name),
-        predict_rows=None if rows is None else checked_rows(rows, name),
+        predict_rows=None if rows is None else checked(rows, name),
         scores=None if outcome.scores is None else checked(outcome.scores, name),
     )

@@ -64,18 +64,15 @@ def _audit_sentence(values: _Values) -> str:
         return f"The promise is broken. {'; '.join(found)}."
     figures = values["promised"], values["lower_bound"]
     nearest = next(each for each in values["findings"] if (each["promised"], each["at_least"]) == figures)
+    # Of these, the exact loss is not that of all cases.
+    partly = [each for each in values["findings"] if each["exact"] and each["strength"] != "exact"]
     power = values["power"]
     return (
         f"No evidence against the promise of {_promise(nearest)}: what devices sent proves a loss of at "
         f"least {loss(nearest['at_least'])} ({nearest['test']}). The audit is {_word(power)}: it would see "
         f"a leak of twice the promise with probability {_probability(power)}."
-        + "".join(f" {each['test']}: {each['strength']}." for each in _partly_exact(values))
+        + "".join(f" {each['test']}: {each['strength']}." for each in partly)
     )
-
-
-def _partly_exact(values: _Values) -> list[_Values]:
-    """Return the findings whose exact loss is not that of all cases."""
-    return [each for each in values["findings"] if each["exact"] and each["strength"] != "exact"]
 
 
 def _presets_sentence(audits: Sequence[_Values], presets: int) -> str:

@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby, product
 from operator import attrgetter
 from typing import Any
@@ -194,76 +194,53 @@ _KEYS: Mapping[tuple[ComparableUnit, bool], str] = {
 }
 """What epsilon is for in the address, by its unit and whether the item set is hidden."""
 
-_NOT_BETTER = "not better than nothing sent"
+
+def _obstacle(each: Candidate, limits: Limits, hides: bool) -> str:
+    """Say what keeps a protocol from being taken; empty if nothing does."""
+    result = each.result
+    units: Iterable[ComparableUnit] = ("rating", "user")
+    if all(math.isinf(replace(limits, unit=unit).loss(result)) for unit in units):
+        return "no ε is proved"
+    if result.hides != hides:
+        return "hides the item set, too" if result.hides else "reveals the item set"
+    if not limits.allow(result):
+        return "needs more trust"
+    if not limits.keep(result):
+        proved = math.isfinite(limits.loss(result))
+        return _loss(result, limits) if proved else "no such ε is proved"
+    if not limits.carry(each.run):
+        return "more bytes"
+    return "" if each.better else "not better than nothing sent"
 
 
-@dataclass(frozen=True, eq=False)
-class _Question:
-    """What a reader of one evaluation asks."""
+def _verdict(
+    part: EvaluationPart, best: Candidate | None, limits: Limits, asked: float | None
+) -> tuple[str, str, str]:
+    """Return what goes before a name, the name, and what goes after it.
 
-    part: EvaluationPart
-    every: Sequence[Candidate]
-    """All that compete, as they do with so many users."""
-    users: float | None
-    """None for those of the comparison."""
-    limits: Limits
-    hides: bool
-    """Whether the item set is to be hidden, too."""
-
-    def obstacle(self, each: Candidate) -> str:
-        """Say what keeps a protocol from being taken; empty if nothing does."""
-        result, limits = each.result, self.limits
-        units: Iterable[ComparableUnit] = ("rating", "user")
-        if all(math.isinf(replace(limits, unit=unit).loss(result)) for unit in units):
-            return "no ε is proved"
-        if result.hides != self.hides:
-            return "hides the item set, too" if result.hides else "reveals the item set"
-        if math.isinf(limits.loss(result)):
-            return "no such ε is proved"
-        if not limits.allow(result):
-            return "needs more trust"
-        if not limits.keep(result):
-            return _loss(result, limits)
-        return "" if limits.carry(each.run) else "more bytes"
-
-    def answer(self, marked: Collection[str]) -> dict[str, Any]:
-        """Return the verdict, the row of what is taken, and why others that are marked are not."""
-        able = [each for each in self.every if each.result.hides == self.hides]
-        best = next(iter(decide(able, self.limits)), None)
-        reasons = {
-            self._row(each): self.obstacle(each) or ("" if each.better else _NOT_BETTER)
-            for each in self.every
-            if self._row(each) in marked
-        }
-        return {
-            "verdict": self._verdict(best),
-            "row": self._row(best) if best and best.better else None,
-            "out": {row: reason for row, reason in reasons.items() if reason},
-        }
-
-    def _row(self, each: Candidate) -> str:
-        return self.part.anchors[each.result.name, each.result.budget]
-
-    def _verdict(self, best: Candidate | None) -> tuple[str, str, str]:
-        """Return what goes before a name, the name, and what goes after it."""
-        if best is None:
-            return "", "No protocol", " here is proved to keep these limits."
-        metric, course = self.part.metric, course_of(self.part.courses, best.result)
-        against, measured = best.against, best.run is not best.result
-        held = f"against {against.base}: {against.written}" if against else "nothing sent was not run"
-        reached = f"{_reached(metric, best.accuracy)} ({held}) for {price(best.run)} a user"
-        other = best.run.data[0] != best.result.data[0]
-        users = best.run.mean(REPRESENTS) or best.run.mean(USERS)
-        counted = f"{users or 0:,.0f} users{f' ({best.run.data[0]})' if other else ''}"
-        needed = f" To beat {course.base} takes {course.users_needed} users." if course else ""
-        apart = self.users is not None and self.users != users
-        needs = (f" Measured with {counted}." if apart or (measured and other) else "") + needed
-        if best.better:
-            return "Take ", best.result.name, f" at {_loss(best.result, self.limits)}: {reached}.{needs}"
-        nearest = f": the nearest, {best.result.name}, reaches {reached}."
-        if self.users is not None and users is not None and self.users > users:
-            return f"With {counted}, ", "send nothing", f"{nearest} It was not run with more.{needed}"
-        return "", "Send nothing", f"{'' if measured else _base(self.part)}{nearest}{needs}"
+    ``asked``: for how many users; None for those of the comparison.
+    """
+    if best is None:
+        return "", "No protocol", " here is proved to keep these limits."
+    course, against, measured = (
+        course_of(part.courses, best.result),
+        best.against,
+        best.run is not best.result,
+    )
+    held = f"against {against.base}: {against.written}" if against else "nothing sent was not run"
+    reached = f"{_reached(part.metric, best.accuracy)} ({held}) for {price(best.run)} a user"
+    other = best.run.data[0] != best.result.data[0]
+    users = best.run.mean(REPRESENTS) or best.run.mean(USERS) or 0.0
+    counted = f"{users:,.0f} users{f' ({best.run.data[0]})' if other else ''}"
+    needed = f" To beat {course.base} takes {course.users_needed} users." if course else ""
+    apart = asked not in (None, users) or (measured and other)
+    needs = (f" Measured with {counted}." if apart else "") + needed
+    if best.better:
+        return "Take ", best.result.name, f" at {_loss(best.result, limits)}: {reached}.{needs}"
+    nearest = f": the nearest, {best.result.name}, reaches {reached}."
+    if asked is not None and asked > users:
+        return f"With {counted}, ", "send nothing", f"{nearest} It was not run with more.{needed}"
+    return "", "Send nothing", f"{'' if measured else _base(part)}{nearest}{needs}"
 
 
 def _loss(result: ProtocolResult, limits: Limits) -> str:
@@ -301,15 +278,14 @@ def decision(part: EvaluationPart) -> Markup:
     trusts = [trust for trust in LEAST_TRUST_FIRST if any(own.trust == trust for own in proved)]
     epsilons, bounds = _epsilons(part, [loss for key in keys for loss in losses[key]]), _bounds(proved)
     every = _by_users(part, competing)
-    marked = {part.anchors[own.name, own.budget] for own in headline_rows(part.results, part.metric)[0]}
     answers: dict[str, int] = {}
-    places = []
-    for trust, (unit, hides), epsilon, users, (most, network) in product(
-        trusts, keys, epsilons, every, bounds.values()
-    ):
-        limits = Limits(epsilon, unit, most, trust, delta=delta, max_network_bytes=network)
-        answer = json.dumps(_Question(part, every[users], users, limits, hides).answer(marked))
-        places.append(answers.setdefault(answer, len(answers)))
+    asked = product(trusts, keys, epsilons, every)
+    limits = (
+        (Limits(epsilon, unit, trust=trust, delta=delta), hides, users)
+        for trust, (unit, hides), epsilon, users in asked
+    )
+    found = _answers(part, every, limits, list(bounds.values()))
+    places = [answers.setdefault(answer, len(answers)) for answer in found]
     questions = {
         "trust": ("You trust", {trust: _TRUSTED[trust] for trust in trusts}),
         "protect": ("You protect", {_KEYS[key]: PROTECTED[key[0]][key[1]] for key in keys}),
@@ -320,6 +296,35 @@ def decision(part: EvaluationPart) -> Markup:
     start = _start(part, [_KEYS[key] for key in keys])
     table_of_answers = {"answers": [*map(json.loads, answers)], "places": places}
     return render_template("decision.html", questions=questions, start=start, **table_of_answers)
+
+
+def _answers(
+    part: EvaluationPart,
+    every: Mapping[float | None, Sequence[Candidate]],
+    asked: Iterable[tuple[Limits, bool, float | None]],
+    bounds: Sequence[tuple[float, float]],
+) -> Iterator[str]:
+    """Yield the answers to questions, each with every bound of bytes, as JSON.
+
+    An answer is the verdict, the row of what is taken, and why the others of the headline are not.
+
+    ``asked``: limits, whether the item set is to be hidden, and for how many users.
+    """
+    rows = {id(own): part.anchors[own.name, own.budget] for own in part.results}
+    marked = {id(own) for own in headline_rows(part.results, part.metric)[0]}
+    verdicts: dict[tuple[object, ...], tuple[str, str, str]] = {}
+    for limits, hides, users in asked:
+        able = decide([each for each in every[users] if each.result.hides == hides], limits)
+        shown = [each for each in every[users] if id(each.result) in marked]
+        for most, network in bounds:
+            within = replace(limits, max_bytes=most, max_network_bytes=network)
+            best = next(iter(decide(able, within)), None)
+            if (key := (id(best), limits.unit, users)) not in verdicts:
+                verdicts[key] = _verdict(part, best, limits, users)
+            reasons = {rows[id(each.result)]: _obstacle(each, within, hides) for each in shown}
+            row = rows[id(best.result)] if best and best.better else None
+            out = {name: reason for name, reason in reasons.items() if reason}
+            yield json.dumps({"verdict": verdicts[key], "row": row, "out": out})
 
 
 def _by_users(part: EvaluationPart, every: Sequence[Candidate]) -> dict[float | None, list[Candidate]]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
 
 Panel = Callable[["Axes"], None]
 """Draws a part of a figure, which a page shows beside others if there is room."""
@@ -121,11 +121,11 @@ def to_figure(plot: Plot) -> Figure:
     return figure
 
 
-def _height(plot: Plot, parts: Iterable[Figure | SubFigure]) -> float:
+def _height(plot: Plot, parts: Iterable[Any]) -> float:
     """Return how high panels are with their legends, in inches; those that say words alone are lower."""
     heights = []
     for part in parts:
-        rows = sum(math.ceil(len(each.get_texts()) / each._ncols) for each in part.legends)  # type: ignore[attr-defined]
+        rows = sum(math.ceil(len(each.get_texts()) / each._ncols) for each in part.legends)
         heights.append(plot.height + _ROW * rows if any(ax.axison for ax in part.axes) else _WORDS)
     return max(heights) / 72
 
@@ -256,7 +256,8 @@ def curve(
 def titled(ax: Axes, title: str, *notes: str, x: str = "", y: str = "") -> None:
     """Write a title above a panel, notes below it, and what its axes count."""
     lines = (line for note in notes for line in textwrap.wrap(note, _LETTERS, break_on_hyphens=False))
-    ax.set_title("\n".join(map(printable, [title, *lines])), loc="left")
+    words = (printable(line.replace("\N{NO-BREAK SPACE}", " ")) for line in (title, *lines))
+    ax.set_title("\n".join(words), loc="left")
     ax.set(xlabel=printable(x), ylabel=y)
 
 

@@ -56,7 +56,7 @@ class EvaluationPart:
         """Its main metric."""
         return self.evaluation.metric
 
-    @property
+    @cached_property
     def answer(self) -> Answer:
         """What is said of it first."""
         files = self.files

@@ -134,11 +134,13 @@ def _bound(proved: float | None, claimed: float | None, word: str) -> str:
 
 def _tiles(summary: Summary) -> Markup:
     result, accuracy = result_of(summary), summary.accuracy.metrics()
-    tiles = [
-        (_headed(metric, summary), f"{value:.{metric.digits}f}", _beside(metric, summary))
-        for metric in headlines(metrics_of([result]))
-        if (value := accuracy.get(metric.column)) is not None
-    ]
+    tiles = []
+    for metric in headlines(metrics_of([result])):
+        if (value := accuracy.get(metric.column)) is not None:
+            baseline, at = _against(summary, metric), f" at {summary.accuracy.k}"
+            known = "" if baseline is None else f"; {number(baseline, metric.digits)} with nothing sent"
+            named = metric.label + at * metric.column.endswith("_at_k")
+            tiles.append((named, f"{value:.{metric.digits}f}", metric.direction + known))
     tiles.append((STATUS.title, result.status, vocabulary.TRUST_IN_WORDS[result.trust]))
     tiles += _loss_tiles(result)
     tiles.append((SERVER_SEES.title, result.server_sees, plural(summary.traffic.rounds, "round")))
@@ -167,16 +169,6 @@ def _tile(column: ResultColumn, result: ProtocolResult) -> tuple[str, str, str]:
     figure, _, qualified = column.text(result).partition(", ")
     detail = NONE_PROVED if figure == DASH else ", ".join(filter(None, (qualified, column.unit)))
     return column.title, figure, detail
-
-
-def _beside(metric: Metric, summary: Summary) -> str:
-    baseline = _against(summary, metric)
-    words = "" if baseline is None else f"; {number(baseline, metric.digits)} with nothing sent"
-    return metric.direction + words
-
-
-def _headed(metric: Metric, summary: Summary) -> str:
-    return f"{metric.label} at {summary.accuracy.k}" if metric.column.endswith("_at_k") else metric.label
 
 
 def summary_plot(run: RunFiles) -> Plot:

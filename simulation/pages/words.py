@@ -96,15 +96,12 @@ def data_in_words(files: ComparisonFiles) -> str:
     """Describe the ratings of a comparison, and what its protocols were given."""
     first = [own[0].rows[0] for own in by_evaluation(files.results).values()]
     populations = dict.fromkeys(
-        _population({**row, "kind": row.get("dataset")}, lists=_is_of_lists(row)) for row in first
+        _population({**row, "kind": row.get("dataset")}, lists=row.get("ndcg_at_10") not in (None, ""))
+        for row in first
     )
     return " ".join(
         [*populations, f"Every protocol with a budget was given the same ε per {files.matched_unit}."]
     )
-
-
-def _is_of_lists(row: Mapping[str, Any]) -> bool:
-    return row.get("ndcg_at_10") not in (None, "")
 
 
 def _population(dataset: Mapping[str, Any], *, lists: bool) -> str:

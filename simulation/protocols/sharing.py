@@ -14,7 +14,7 @@ from dprec.completion import Completed
 from dprec.components import Options, option
 from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
-from dprec.predictions import checked, checked_rows
+from dprec.predictions import checked
 from dprec.ratings import RatingScale
 from dprec.reports import ReportFamily
 from simulation.protocols.task import Grid, ServerTask
@@ -161,7 +161,7 @@ class TopN(Options):
             Seen.nothing(shape) if seen is None else Seen.of(*seen, shape),
             task.scale,
             checked(completed.predict, f"completion {name}"),
-            checked_rows(completed.predict_rows, f"completion {name}"),
+            checked(completed.predict_rows, f"completion {name}"),
             None if guarded is None else guarded.predict_rows,
         )
 

@@ -15,7 +15,7 @@ from dprec.attacks import Transcript
 from dprec.attacks.transcript import Answered, Upload, of_normal_noise, of_signs
 from dprec.completion import Completed, Profiles
 from dprec.federated import FederatedModel, UpdateCode, of_holders
-from dprec.gradients import GradientReport
+from dprec.gradients import FittedProfiles, GradientReport
 from dprec.observations import Observations
 from dprec.predictions import Predict
 from dprec.randomness import words
@@ -99,7 +99,8 @@ class GradientRounds:
 
     def _compute(self, item_factors: Floats, largest: float, profiles: Profiles) -> Floats:
         own = self.gradient.user_factors(profiles, item_factors, self.ridge)
-        numbers = self.gradient.numbers(profiles, own, item_factors, self.public_seed)
+        fitted = FittedProfiles(profiles, own, item_factors)
+        numbers = self.gradient.numbers(fitted, self.public_seed)
         return np.clip(numbers, -largest, largest)
 
 

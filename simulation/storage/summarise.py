@@ -1,4 +1,4 @@
-"""Turns the outcome of a protocol into the summary of the run, simulated or deployed."""
+"""Turns the outcome of a protocol into the summary of the run."""
 
 import math
 import platform
@@ -57,7 +57,7 @@ def summarise(
     """
     dataset, measured = _dataset(config, train, test), Accuracy.model_validate(accuracy)
     notes, seconds = tuple(_notes(config, train, test)), (startup_seconds, total_seconds)
-    summary = _summary(config, dataset, measured, outcome, composed, notes, seconds)
+    summary = summary_of(config, dataset, measured, outcome, composed, notes, seconds)
     influence = {"influence_of_one": config.protocol.influence_of_one(train)}
     added: dict[str, Any] = {"privacy": summary.privacy.model_copy(update=influence)}
     added |= {"nothing_sent": nothing_sent, "item_names": dict(item_names or {})}
@@ -67,7 +67,7 @@ def summarise(
     return summary.model_copy(update=added)
 
 
-def _summary(
+def summary_of(
     config: RunConfig,
     dataset: DatasetSummary,
     accuracy: Accuracy,
@@ -133,14 +133,14 @@ def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary
         items=train.n_items,
         train_ratings=train.count,
         test_ratings=test.count,
-        **_of_scale(train.scale),
+        **values_of_scale(train.scale),
         scale_read_off=() if train.scale.implicit else config.dataset.read_off(),
         users_only_in_test=int(only_tested.sum()),
         items_only_in_test=int((wanted & ~known).sum()),
     )
 
 
-def _of_scale(scale: RatingScale) -> dict[str, Any]:
+def values_of_scale(scale: RatingScale) -> dict[str, Any]:
     """Return what a summary says of the scale; nothing of implicit data."""
     if scale.implicit:
         return {"scale": None, "levels": None, "binarized_above": None}
@@ -246,7 +246,7 @@ def _notes(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
             f"{test.given.count:,} items that are given. Bytes and losses are those of the users who took "
             "part."
         )
-    yield from _notes_on_composition(config, train.n_users)
+    yield from notes_on_composition(config, train.n_users)
     if config.binarization is not None:
         signs = f"A rating above {train.scale.cut:.6g} ({{}}) counts as +1, any other as -1"
         if config.binarization.kind == "mean":
@@ -272,7 +272,7 @@ _FROM_SEED = (
 )
 
 
-def _notes_on_composition(config: RunConfig, users: int) -> tuple[str, ...]:
+def notes_on_composition(config: RunConfig, users: int) -> tuple[str, ...]:
     """Note where what is asked for per user holds by composition, and whether its delta is too large."""
     privacy = config.protocol.privacy
     if privacy is None or not config.protocol.promise().delta:
@@ -359,47 +359,3 @@ def _note_on_scale(dataset: Dataset, scale: RatingScale) -> str:
         f"Scale: {words}, read off the private ratings ({', '.join(found)}). No epsilon covers that: a "
         f"single rating can change the scale, which everybody sees. Given, it is public: {public}"
     )
-
-
-_DEPLOYED = {
-    True: "A test: devices and server drew from the seed of the configuration. All noise can be computed "
-    "again, so it protects nobody.",
-    False: "Every device drew its noise from a secret of its own, and the server from its key, which prepare "
-    "took from the operating system: whoever has deployment.json can compute what the server drew.",
-}
-"""What is said of the noise of a deployed run, by whether devices and server drew from a seed."""
-
-
-def summarise_deployed(
-    config: RunConfig,
-    scale: RatingScale,
-    n_items: int,
-    outcome: ServerOutcome,
-    composed: NDArray[np.float64],
-    *,
-    seeded: bool,
-    total_seconds: float,
-) -> Summary:
-    """Return the summary of a deployed run that is not stored yet.
-
-    ``composed``, shape (users,): the users' losses by composition.
-    ``seeded``: whether devices and server drew from a seed.
-    """
-    dataset = DatasetSummary(
-        kind="deployed",
-        users=composed.size,
-        items=n_items,
-        train_ratings=None,
-        test_ratings=None,
-        **_of_scale(scale),
-        users_only_in_test=None,
-        items_only_in_test=None,
-    )
-    ledgers = (
-        "Deployed: losses are those that follow from what the server was sent. What a device has spent is in "
-        "its own ledger, with answers that came to nothing."
-    )
-    notes = ledgers, _DEPLOYED[seeded], *_notes_on_composition(config, composed.size)
-    accuracy, seconds = Accuracy.model_validate({"rmse": None, "mae": None}), (0.0, total_seconds)
-    summary = _summary(config, dataset, accuracy, outcome, composed, notes, seconds)
-    return summary.model_copy(update={"devices": "deployed"})

@@ -8,7 +8,7 @@ import pytest
 from flwr.app import Context, RecordDict
 from scipy.stats import binomtest
 
-from clients.one_shot import installed_on, slope_reports
+from clients.one_shot import codes_of_slopes, slope_reports
 from clients.population import Partition, open_population
 from clients.shards import ShardedRatings, write_shards
 from dprec.binarization import binary_scale
@@ -60,14 +60,14 @@ KNOWN = [row(0.5, -1.0, 2.0), row(0.1), b"", row(0.0, 3.0)]
 
 def test_a_first_report_tells_the_items_and_a_later_one_does_not(tmp_path: Path) -> None:
     partition = partition_at(tmp_path)
-    installed = installed_on(partition.population)
+    _, first_codec, later_codec = codes_of_slopes(partition.population)
     first = ask(partition, 1, [b""] * 4)
-    decoded = installed.first.decode(first)
+    decoded = first_codec.decode(first)
     assert decoded.valid.all()
     assert decoded.items.tolist() == [0, 2, 4, 1, 0, 3]
     assert first[2] == b""
     later = ask(partition, 2, KNOWN, asked_before(partition))
-    valid, symbols = installed.later.decode(later, partition.counts)
+    valid, symbols = later_codec.decode(later, partition.counts)
     assert valid.all()
     assert symbols.size == 6
 
@@ -122,7 +122,7 @@ def test_slopes_have_the_odds_of_a_rounds_share_and_noise_of_their_own_in_every_
     positive = []
     for round_index in (1, 2):
         reports = ask(partition, round_index, [b""] * (2 * each), context)
-        symbols = installed_on(population).first.decode(reports).symbols
+        symbols = codes_of_slopes(population)[1].decode(reports).symbols
         positive.append(channel.values[symbols] > 0)
     # A rating of -1, the lower level, has the slope +1/2.
     for own, level in ((slice(0, each), -1), (slice(each, None), 0)):

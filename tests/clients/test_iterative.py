@@ -16,7 +16,6 @@ from clients.population import HeldFactors, Partition, open_population, write_he
 from clients.shards import ShardedRatings, write_shards
 from dprec.exchange import GradientRequest, IterativeSetup, RefusalCode
 from dprec.gradients import OneBitGradient
-from dprec.gradients.one_bit import unpack_answers
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions, encode_broadcast
 from tests.builders import OneNode, populated
@@ -160,8 +159,9 @@ def test_answers_have_the_odds_of_a_rounds_share_and_are_drawn_anew_in_every_rou
     for round_index in (1, 2):
         request = GradientRequest(round_index, broadcast)
         reports, _ = gradient_reports(Partition(population, 0, 2 * each), request, context)
-        _, coordinates, answers = unpack_answers(reports, ITEMS * RANK)
-        yes.append(answers)
+        said = OneBitGradient().answers(reports, (ITEMS, RANK), 1.0)
+        coordinates = said.coordinates
+        yes.append(said.answers > 0)
     for own, share in ((slice(0, each), 1 / (1 + math.exp(0.4))), (slice(each, None), 0.5)):
         for answers, expected in (
             (yes[0], share),

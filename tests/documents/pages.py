@@ -56,11 +56,6 @@ def commands(code: str) -> list[list[str]]:
     return [words for line in lines if (words := shlex.split(line, comments=True))]
 
 
-def code_of(page: str, language: str) -> list[str]:
-    """Return the code of a page in a language."""
-    return [block.code for block in blocks(page) if block.language == language]
-
-
 def write_files(page: str, folder: Path) -> None:
     """Write the files that a page shows."""
     for block in blocks(page):

@@ -19,7 +19,6 @@ from dprec.predictions import (
     best_items,
     checked,
     checked_predictions,
-    checked_rows,
     recommended,
     words_of_ties,
 )
@@ -51,10 +50,10 @@ def test_what_is_no_prediction_is_refused(made: Any, found: str) -> None:
 def test_predictions_pass_as_they_are() -> None:
     made = np.array([1.5, -2.0, 9.0])
     assert checked_predictions(made, (3,), "my:Own") is made
-    rows = checked_rows(lambda users, n_items: np.ones((users.size, n_items)), "my:Own")
+    rows = checked(lambda users, n_items: np.ones((users.size, n_items)), "my:Own")
     assert rows(USERS, 4).shape == (3, 4)
     with pytest.raises(InputError, match=r"^my:Own: predictions of shape \(3, 4\); .*, shape \(3, 5\)$"):
-        checked_rows(lambda users, n_items: np.ones((3, 4)), "my:Own")(USERS, 5)
+        checked(lambda users, n_items: np.ones((3, 4)), "my:Own")(USERS, 5)
 
 
 LIST_USERS, LIST_ITEMS = 9, 12

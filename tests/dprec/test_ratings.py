@@ -48,15 +48,9 @@ def assert_same(one: Ratings, other: Ratings) -> None:
 @given(rating_matrices())
 def test_round_trip_through_pandas(ratings: Ratings) -> None:
     pytest.importorskip("pandas")
-    assert_same(Ratings.from_pandas(ratings.to_pandas(), ratings.scale), ratings)
-
-
-@given(rating_matrices())
-def test_round_trip_through_a_sparse_matrix(ratings: Ratings) -> None:
-    again = Ratings.from_sparse(ratings.to_sparse(), ratings.scale)
-    assert (again.n_users, again.n_items) == (ratings.n_users, ratings.n_items)
-    np.testing.assert_array_equal(again.items, ratings.items)
-    np.testing.assert_array_equal(again.values, ratings.values)
+    frame = ratings.to_pandas()
+    again = Ratings.from_triples(frame["user"], frame["item"], frame["rating"], ratings.scale)
+    assert_same(again, ratings)
 
 
 @given(ratings=rating_matrices())
@@ -157,22 +151,6 @@ def test_identifiers_outside_the_given_space() -> None:
     for space in (np.array([1, 2]), np.array([], dtype=np.int64)):
         with pytest.raises(InputError, match="ratings: user: unknown identifier 5"):
             Ratings.from_triples([5], [1], [2], STARS, user_ids=space)
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"user": [1], "rating": [2]}, "data frame: no column 'item'"),
-        ({"user": [1, 2], "item": [1, 2], "rating": [1, None]}, "data frame, line 2: nothing in 'rating'"),
-        ({"user": ["a", None], "item": [1, 2], "rating": [1, 2]}, "data frame, line 2: nothing in 'user'"),
-        ({"user": [1, float("nan")], "item": [1, 2], "rating": [1, 2]}, "line 2: nothing in 'user'"),
-        ({"user": [1], "item": [1], "rating": ["x"]}, "data frame: could not convert"),
-    ],
-)
-def test_data_frames_that_are_refused(columns: dict[str, Any], message: str) -> None:
-    pandas = pytest.importorskip("pandas")
-    with pytest.raises(InputError, match=message):
-        Ratings.from_pandas(pandas.DataFrame(columns), STARS)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 16.0])

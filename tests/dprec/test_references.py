@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCES = {
     path.relative_to(ROOT): path.read_text(encoding="utf-8")
-    for package in ("dprec", "clients", "strategies", "simulation")
+    for package in ("dprec", "clients", "strategies", "simulation", "pilot")
     for path in (ROOT / package).rglob("*.py")
 }
 REFERENCES = (ROOT / "docs" / "references.bib").read_text(encoding="utf-8")

@@ -7,13 +7,12 @@ import pytest
 from numpy.typing import NDArray
 
 from clients import delivery as on_device
-from clients.delivery import ReceivedLists
 from dprec.datasets import Synthetic
 from dprec.exchange import RECOMMEND, OneShotSetup
 from dprec.mechanisms.randomized_response import Raw
 from dprec.predictions import NO_ITEM
 from dprec.ratings import Ratings
-from dprec.wire import TrafficLedger
+from dprec.wire import ItemListCodec, TrafficLedger
 from strategies import delivery
 from strategies.delivery import Lists, Seen, deliver_lists
 from strategies.roster import Roster, identify
@@ -74,21 +73,20 @@ def test_the_same_is_charged_for_any_cohorts_whether_lists_are_made_or_not(
 def test_devices_receive_the_best_unseen_items_and_clipped_ratings(
     tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    received: dict[int, ReceivedLists] = {}
-    receive = on_device.receive_lists
+    received: dict[int, list[bytes]] = {}
 
     def keep(partition, sent):  # type: ignore[no-untyped-def]
-        received[partition.start] = receive(partition, sent)
+        received[partition.start] = sent.lists
 
     monkeypatch.setattr(on_device, "receive_lists", keep)
     delivered(tmp_path, ratings, USERS)
-    lists = received[0]
+    items, listed = ItemListCodec(ITEMS).decode(received[0])
     cells = np.indices((USERS, ITEMS)).reshape(2, -1)
     scores = predict(*cells).reshape(USERS, ITEMS)
     for user in range(USERS):
         rated = ratings.items[ratings.users == user]
         best = [item for item in np.argsort(-scores[user], kind="stable") if item not in rated][:LONGEST]
-        sent = lists.items[user]
+        sent = items[user]
         assert sent[sent != NO_ITEM].tolist() == best
         clipped = np.clip(scores[user, best], ratings.scale.low, ratings.scale.high).astype(np.float32)
-        np.testing.assert_array_equal(lists.ratings[user, : len(best)], clipped)
+        np.testing.assert_array_equal(listed[user, : len(best)], clipped)

@@ -15,6 +15,7 @@ round that was answered, and draw the same noise for the same one. So one charge
 and round covers every answer that can leave.
 """
 
+import hashlib
 import logging
 import math
 import time
@@ -27,52 +28,34 @@ from flwr.app import ConfigRecord, Context, Error, Message, Metadata, RecordDict
 
 from clients.app import Answer, answering
 from clients.faults import FaultOptions
-from clients.memory import deliver_once
 from clients.population import Partition, Population, Received, device_draws
 from clients.prices import PRICES, Price
+from dprec import exchange
 from dprec.accounting import Loss
 from dprec.arrays import Uint64s
 from dprec.errors import InputError
-from dprec.exchange import (
-    COMPUTES,
-    IDENTIFY,
-    REPLACE,
-    REPORT,
-    REQUEST,
-    MemoisedSetup,
-    Record,
-    Refusal,
-    RefusalCode,
-    action_of,
-    run_key_in,
-)
+from dprec.exchange import Refusal, RefusalCode
 from dprec.randomness import Keys
 from dprec.reports import REPORT_ROUND
+from dprec_pilot import computing
+from dprec_pilot.device import ledger
+from dprec_pilot.device import profile as profiles
 from dprec_pilot.device.folder import DeviceFolder, SecretKeys
-from dprec_pilot.device.ledger import (
-    CHARGED_WITH,
-    DELIVERIES,
-    FREE,
-    LEADING_TO,
-    Charge,
-    Ledger,
-    most_lost,
-    price_of,
-)
-from dprec_pilot.device.profile import (
-    Profile,
-    State,
-    emptied,
-    read_state,
-    write_predictions,
-    write_state,
-)
+from dprec_pilot.device.ledger import Charge, Ledger, most_lost, price_of
+from dprec_pilot.device.profile import Profile, State, emptied
 from dprec_pilot.device.repeated import Repetition
+from dprec_pilot.groups import run_key_in
 from dprec_pilot.masks.device import take_part
 from dprec_pilot.records import as_bytes, kept
 
 _LONGEST = 1e7
 """Seconds that a request may live, and from now to when it was made, at most: about four months."""
+
+_DELIVERED = "delivered-"
+"""How the names of records begin that say what was delivered to a device."""
+
+_MOST_RUNS = 64
+"""Runs of which a device remembers what was delivered: a server can begin any number."""
 
 
 def usual_times(request: Metadata) -> bool:
@@ -108,28 +91,25 @@ _ALONE = b"\x80"
 """How a request says that the first of its users is asked, which is all that a device has."""
 
 
-class _Handlers:
-    """Passes a message on to the handler of its type."""
-
-    def __init__(self) -> None:
-        self._handlers: dict[tuple[str, str], Answer] = {}
+class _Handlers(dict[str, Answer]):
+    """The handlers, by the type of the message."""
 
     def query(self, action: str, /) -> Callable[[Answer], Answer]:
         """Register the handler of a query."""
-        return partial(self._register, ("query", action))
+        return partial(self._registered, f"query.{action}")
 
     def train(self, action: str, /) -> Callable[[Answer], Answer]:
         """Register the handler of a question in rounds."""
-        return partial(self._register, ("train", action))
+        return partial(self._registered, f"train.{action}")
 
-    def _register(self, kind: tuple[str, str], handler: Answer) -> Answer:
-        self._handlers[kind] = handler
+    def _registered(self, kind: str, handler: Answer) -> Answer:
+        self[kind] = handler
         return handler
 
     def __call__(self, message: Message, context: Context) -> Message:
         """Answer a message of a type that is registered."""
         kind = message.metadata.message_type
-        return self._handlers[kind.partition(".")[0], action_of(kind)](message, context)
+        return self[f"{kind.partition('.')[0]}.{exchange.action_of(kind)}"](message, context)
 
 
 class Device:
@@ -157,7 +137,7 @@ class Device:
         self._open()
 
     def _open(self) -> None:
-        self._state = read_state(self.folder.state_file)
+        self._state = profiles.read_state(self.folder.state_file)
         last = self._state.last_charge
         self._ledger = Ledger.open(self.folder.ledger_file, self._state.charges, last)
         if (lines := len(self._ledger.charges)) > self._state.charges:
@@ -231,11 +211,11 @@ class Device:
         if len(self._ledger.charges) != self._state.charges:
             # The disk did not take the last line.
             self._open()
-        record = self._checked(message)
-        run = "" if kind == IDENTIFY else run_key_in(request.group_id, self._agreement.fingerprint)
+        record, agreed = self._checked(message), self._agreement.fingerprint
+        run = "" if kind == exchange.IDENTIFY else run_key_in(request.group_id, agreed)
         profile = self._profile_of(run)
         self._check_paid(run, kind)
-        charge, repeats = None, kind == REPORT and self._agreement.memory
+        charge, repeats = None, kind == exchange.REPORT and self._agreement.memory
         if repeats:
             profile, charge = self._repeated(run, profile, record)
         if (run, profile.digest) != (self._partition.population.key, self._profile.digest):
@@ -251,11 +231,11 @@ class Device:
         )
         reply = self._computed(message, context)
         expiring_with(request, reply)
-        if kind in DELIVERIES:
+        if kind in ledger.DELIVERIES:
             deliver_once(context, run, kind, kept(message.content))
         state = replace(self._state, answers=kept(records), reply=as_bytes(reply))
-        if kind in LEADING_TO:
-            self._charge_for(run, LEADING_TO[kind], record)
+        if kind in ledger.LEADING_TO:
+            self._charge_for(run, ledger.LEADING_TO[kind], record)
         if kind in PRICES and not repeats:
             charge = self._charge_for(run, kind, record)
         if charge is not None:
@@ -285,16 +265,16 @@ class Device:
         finally:
             self._partition, self._received = partition, None
 
-    def _checked(self, message: Message) -> Record:
+    def _checked(self, message: Message) -> exchange.Record:
         """Return what a message asks for, after checking that it is for this device; raises a Refusal."""
         kind = message.metadata.message_type
-        if kind not in FREE and kind not in PRICES:
+        if kind not in ledger.FREE and kind not in PRICES:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "an unknown kind of request")
-        if kind == REPLACE:
+        if kind == exchange.REPLACE:
             reason = "replacements carry ratings in the clear, and the server says by what"
             raise Refusal(RefusalCode.NOT_SET_UP, reason)
-        if kind != IDENTIFY and (agreed := self._agreement.computes) != COMPUTES:
-            reason = f"agreed: version {agreed} of what devices compute; the installed dprec has {COMPUTES}"
+        if kind != exchange.IDENTIFY and (agreed := self._agreement.computes) != computing.COMPUTES:
+            reason = f"agreed: version {agreed} of what devices compute; installed: {computing.COMPUTES}"
             raise Refusal(RefusalCode.OTHER_VERSION, reason)
         if not usual_times(message.metadata):
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request of no usual time")
@@ -302,7 +282,7 @@ class Device:
         # Many names of one part would be many copies of it.
         if len(parts) > 1:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a request of {len(parts)} parts")
-        record = parts.get(REQUEST, ConfigRecord())
+        record = parts.get(exchange.REQUEST, ConfigRecord())
         if not isinstance(record, ConfigRecord):
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request without a record")
         if record.get("asked", _ALONE) != _ALONE:
@@ -331,18 +311,18 @@ class Device:
 
     def _check_paid(self, run: str, kind: str) -> None:
         """Refuse an answer of which a part is charged with another one that was not given in this run."""
-        before = CHARGED_WITH.get(kind)
+        before = ledger.CHARGED_WITH.get(kind)
         if before is not None and all(charge.question != before for charge in self._ledger.of_run(run)):
             raise Refusal(RefusalCode.MALFORMED_REQUEST, f"asked for {kind} before {before}")
 
-    def _charge_for(self, run: str, kind: str, record: Record) -> Charge | None:
+    def _charge_for(self, run: str, kind: str, record: exchange.Record) -> Charge | None:
         """Return the charge for an answer; None if it was charged before.
 
         Refuses the answer where any profile could exceed a limit by it.
         """
-        answered = [charge.round for charge in self._ledger.of_run(run) if charge.question == kind]
+        answered = {charge.round for charge in self._ledger.of_run(run) if charge.question == kind}
         price = price_of(kind, self._partition, record, self.name, answered)
-        if self._ledger.find(run, kind, price.round_index) is not None:
+        if price.round_index in answered:
             return None
         charge = Charge.of(run, kind, price, self._agreement.fingerprint, self._profile.digest)
         if (exceeded := self._exceeded(charge)) is not None:
@@ -368,39 +348,40 @@ class Device:
             delta = f", delta {charge.delta:.4g}" if charge.delta else ""
             LOG.info("%s: charged epsilon %.4g per rating, %.4g per user%s", self.name, *costs, delta)
 
-    def _repeated(self, run: str, profile: Profile, record: Record) -> tuple[Profile, Charge | None]:
+    def _repeated(self, run: str, profile: Profile, record: exchange.Record) -> tuple[Profile, Charge | None]:
         """Return a profile as every run is answered from it, and the charge for what is new, if anything is.
 
         The first answer of all is refused where any profile could exceed a limit by it.
         """
         agreement, charges = self._agreement, self._ledger.charges
-        setup = self._partition.population.installed(MemoisedSetup)
+        setup = self._partition.population.installed(exchange.MemoisedSetup)
         repetition = Repetition(agreement, setup, self._options.limits, charges)
 
         def charge(held: Profile, paid: Loss, answered: tuple[tuple[str, int], ...] = ()) -> Charge:
             price, said = Price(1, paid, repetition.most), {"memory": agreement.memory, "answered": answered}
-            return Charge.of(run, REPORT, price, agreement.fingerprint, held.digest, **said)
+            return Charge.of(run, exchange.REPORT, price, agreement.fingerprint, held.digest, **said)
 
         nothing = charge(profile, Loss(0.0, 0.0))
         if (exceeded := self._exceeded(nothing)) is not None:
             if not repetition.begun:
                 raise Refusal(RefusalCode.BUDGET_SPENT, exceeded)
             LOG.warning("%s: what was answered before is repeated, and nothing else: %s", self.name, exceeded)
-        drawn = partial(self._words_of, run)
+
+        def drawn(unanswered: Profile) -> Uint64s:
+            """Return words that choose ratings to be answered about, whatever their values are."""
+            alike = self._partition_of(run, unanswered.with_levels(np.ones_like(unanswered.levels)))
+            words = device_draws(alike, "ratings answered about")
+            return words.per_cell(alike.counts, alike.items, REPORT_ROUND)
+
         answers = repetition.answers(profile, self.folder.item_ids, drawn, room=exceeded is None)
         rises = not repetition.begun or most_lost([*charges, nothing]) != most_lost(charges)
         if not answers.levels and (exceeded is not None or not rises):
             return answers.profile, None
-        paid = price_of(REPORT, self._partition_of(run, answers.new), record, self.name).paid
+        paid = price_of(exchange.REPORT, self._partition_of(run, answers.new), record, self.name).paid
         return answers.profile, charge(answers.profile, paid, answers.levels)
 
-    def _words_of(self, run: str, unanswered: Profile) -> Uint64s:
-        """Return words that choose ratings to be answered about, whatever their values are."""
-        alike = self._partition_of(run, unanswered.with_levels(np.ones_like(unanswered.levels)))
-        return device_draws(alike, "ratings answered about").per_cell(alike.counts, alike.items, REPORT_ROUND)
-
     def _remember(self, state: State) -> None:
-        write_state(self.folder.state_file, state)
+        profiles.write_state(self.folder.state_file, state)
         self._state = state
 
     def _partition_for(self, message: Message, context: Context) -> Partition:
@@ -435,10 +416,28 @@ class Device:
 
         def predict() -> None:
             try:
-                predicted = received.predictions(self._agreement.process)[0]
-                write_predictions(folder.predictions_file, folder.item_ids, predicted, rated)
+                predicted = received(self._agreement.process)[0]
+                profiles.write_predictions(folder.predictions_file, folder.item_ids, predicted, rated)
                 LOG.info("%s: wrote %s", self.name, folder.predictions_file)
             except Exception:  # whatever it is, it concerns the owner alone
                 LOG.exception("%s: no predictions", self.name)
 
         self._work = predict
+
+
+def deliver_once(context: Context, run: str, kind: str, delivery: bytes) -> None:
+    """Record what is delivered to a device for its predictions, once for each run and type of message.
+
+    The same again is taken again, as after a reply that was lost. Raises Refusal when something else was
+    delivered before.
+    """
+    name, digest, state = f"{_DELIVERED}{run}", hashlib.sha256(delivery).digest(), context.state
+    record = state.get(name)
+    known = record if isinstance(record, ConfigRecord) else ConfigRecord()
+    if known.get(kind, digest) != digest:
+        raise Refusal(RefusalCode.CHANGED_REQUEST, f"a second {kind} in the same run")
+    if kind in known:
+        return
+    for other in [each for each in state if each.startswith(_DELIVERED) and each != name][: 1 - _MOST_RUNS]:
+        del state[other]
+    state[name] = ConfigRecord({**known, kind: digest})

@@ -8,11 +8,11 @@ import ssl
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TypeAlias, TypeVar
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -23,20 +23,8 @@ from flwr.common.serde import message_from_proto, message_to_proto
 from flwr.proto import fleet_pb2, message_pb2
 from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
 from flwr.proto.node_pb2 import Node
-from flwr.supercore.constant import (
-    FLEET_HTTP_PUBLIC_KEY_HEADER,
-    FLEET_HTTP_SIGNATURE_HEADER,
-    FLWR_COMPONENT_NAME_METADATA_KEY,
-    FLWR_PACKAGE_NAME_METADATA_KEY,
-    FLWR_PACKAGE_VERSION_METADATA_KEY,
-)
-from flwr.supercore.inflatable.inflatable_object import (
-    get_all_nested_objects,
-    get_object_id,
-    get_object_tree,
-    get_object_type_from_object_content,
-    iterate_object_tree,
-)
+from flwr.supercore import constant
+from flwr.supercore.inflatable import inflatable_object as objects
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes, sign_message
 from flwr.supercore.version import package_name, package_version
@@ -44,7 +32,6 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 
 from dprec.errors import InputError
 from dprec.exchange import Refusal, RefusalCode
-from dprec_pilot.device.node_key import read_node_key
 
 LARGEST_BODY = 64 << 20
 """Bytes of the largest answer that is read."""
@@ -106,6 +93,9 @@ _OBJECTS = frozenset({"Message", "RecordDict", "ConfigRecord"})
 
 AnswerT = TypeVar("AnswerT")
 
+NodeKey: TypeAlias = ec.EllipticCurvePrivateKey
+"""The key by which the server knows a device."""
+
 
 _EXPIRED, _NOT_YET_VALID, _OTHER_HOST, _OTHER_ADDRESS = 10, 9, 62, 64
 """Why OpenSSL does not accept a certificate that the right authority has signed: its X509_V_ERR codes."""
@@ -131,36 +121,10 @@ class _RefusedError(NotAdmittedError):
         self.status = status
 
 
-@dataclass(frozen=True, eq=False)
-class NodeKey:
-    """The key by which the server knows a device."""
-
-    public: bytes
-    """As PEM."""
-    private: ec.EllipticCurvePrivateKey
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read a private key; raises InputError when that cannot be, or it is on no elliptic curve."""
-        key = read_node_key(path)
-        return cls(public_key_to_bytes(key.public_key()), key)
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """What a request made now says of who makes it, as a SuperNode would say it."""
-        now = datetime.now(UTC).isoformat()
-        signature = sign_message(self.private, now.encode())
-        return {
-            FLEET_HTTP_PUBLIC_KEY_HEADER: b64encode(self.public).decode(),
-            TIMESTAMP_HEADER: now,
-            FLEET_HTTP_SIGNATURE_HEADER: b64encode(signature).decode(),
-        }
-
-
 _VERSION: Mapping[str, str] = {
-    FLWR_PACKAGE_NAME_METADATA_KEY: package_name,
-    FLWR_PACKAGE_VERSION_METADATA_KEY: package_version,
-    FLWR_COMPONENT_NAME_METADATA_KEY: "SuperNode",
+    constant.FLWR_PACKAGE_NAME_METADATA_KEY: package_name,
+    constant.FLWR_PACKAGE_VERSION_METADATA_KEY: package_version,
+    constant.FLWR_COMPONENT_NAME_METADATA_KEY: "SuperNode",
 }
 """What a request says of the version of Flower. Flower's own way to do so imports a web server, and ends the
 process if a server asks for it.
@@ -193,9 +157,14 @@ class Fleet:
         )
 
     def _sign(self, request: httpx.Request) -> None:
-        """Say of a request which device makes it: the devices of a process share a connection."""
+        """Say of a request which device makes it, as a SuperNode would: a process has one connection."""
         assert self._key is not None
-        request.headers.update({**_VERSION, **self._key.headers})
+        now = datetime.now(UTC).isoformat()
+        public, signature = public_key_to_bytes(self._key.public_key()), sign_message(self._key, now.encode())
+        request.headers[constant.FLEET_HTTP_PUBLIC_KEY_HEADER] = b64encode(public).decode()
+        request.headers[TIMESTAMP_HEADER] = now
+        request.headers[constant.FLEET_HTTP_SIGNATURE_HEADER] = b64encode(signature).decode()
+        request.headers.update(_VERSION)
 
     def close(self) -> None:
         """Close the connection."""
@@ -206,7 +175,9 @@ class Fleet:
 
         Raises UnknownKeyError when the server knows nobody by its key.
         """
-        request = fleet_pb2.ActivateNodeRequest(public_key=key.public, heartbeat_interval=interval)
+        request = fleet_pb2.ActivateNodeRequest(
+            public_key=public_key_to_bytes(key.public_key()), heartbeat_interval=interval
+        )
         try:
             return int(self._call(key, self._client.ActivateNode, request).node_id)
         except _RefusedError as error:
@@ -254,7 +225,7 @@ class Fleet:
         self, key: NodeKey, node: Node, envelope: Message, tree: message_pb2.ObjectTree, largest: int
     ) -> Message:
         """Return a message from its objects, none of which is read unless all may be."""
-        identifiers = list(dict.fromkeys(part.object_id for part in iterate_object_tree(tree)))
+        identifiers = list(dict.fromkeys(part.object_id for part in objects.iterate_object_tree(tree)))
         contents: dict[str, bytes] = {}
         if len(identifiers) > _MOST_OBJECTS:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a message of {len(identifiers)} objects")
@@ -287,25 +258,25 @@ class Fleet:
         # When it expires stays the same.
         times.created_at, times.ttl = now, times.created_at + times.ttl - now
         reply.metadata.__dict__["_message_id"] = reply.object_id
-        objects = get_all_nested_objects(reply)
+        parts = objects.get_all_nested_objects(reply)
         envelope = remove_content_from_message(reply) if reply.has_content() else reply
         node = Node(node_id=node_id)
         request = fleet_pb2.PushMessagesRequest(
             node=node,
             messages_list=[message_to_proto(envelope)],
-            message_object_trees=[get_object_tree(reply)],
+            message_object_trees=[objects.get_object_tree(reply)],
             clientapp_runtime_list=[0.0],
         )
         answer = self._call(key, self._client.PushMessages, request)
         for identifier in answer.objects_to_push:
-            if identifier not in objects:
+            if identifier not in parts:
                 raise ServerAwayError("an answer that asks for a part of another reply")
             part = message_pb2.PushObjectRequest(
                 node=node,
                 run_id=reply.metadata.run_id,
                 session_id=answer.session_id,
                 object_id=identifier,
-                object_content=objects[identifier].deflate(),
+                object_content=parts[identifier].deflate(),
             )
             self._call(key, self._client.PushObject, part)
 
@@ -333,13 +304,13 @@ class Fleet:
         clock = f"by this clock, it is {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
         host = self.address.rpartition(":")[0]
         reasons = {
-            _EXPIRED: f"its certificate has expired; {clock}",
-            _NOT_YET_VALID: f"its certificate is not valid yet; {clock}",
-            _OTHER_HOST: f"its certificate is not for {host}, but for another name",
-            _OTHER_ADDRESS: f"its certificate is not for {host}, but for another address",
+            _EXPIRED: f"has expired; {clock}",
+            _NOT_YET_VALID: f"is not valid yet; {clock}",
+            _OTHER_HOST: f"is not for {host}, but for another name",
+            _OTHER_ADDRESS: f"is not for {host}, but for another address",
         }
         if (reason := reasons.get(error.verify_code)) is not None:
-            return ServerAwayError(reason)
+            return ServerAwayError(f"its certificate {reason}")
         if self._reached:
             return ServerAwayError("its certificate is now of another authority: somebody else answers")
         found = f"not the authority of {self.address} ({error.verify_message})"
@@ -348,7 +319,10 @@ class Fleet:
     def _refused(self, response: httpx.Response) -> Exception:
         status = response.status_code
         if status == httpx.codes.UNAUTHORIZED:
-            ahead = _server_ahead(response.headers.get("date"))
+            ahead = 0.0  # if the server does not say
+            with suppress(ValueError, TypeError, OverflowError):
+                date = parsedate_to_datetime(response.headers.get("date", ""))
+                ahead = (date - datetime.now(UTC)).total_seconds()
             if not -SYSTEM_TIME_TOLERANCE < ahead < TIMESTAMP_TOLERANCE:
                 direction = "behind" if ahead > 0 else "ahead of"
                 return NotAdmittedError(f"this clock is {abs(ahead):.0f} s {direction} the server's")
@@ -360,10 +334,10 @@ class Fleet:
 
 def _inflated(identifier: str, contents: dict[str, bytes]) -> Message:
     for named, content in contents.items():
-        kind = get_object_type_from_object_content(content)
+        kind = objects.get_object_type_from_object_content(content)
         if kind not in _OBJECTS:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a message with a part of type {kind!r}")
-        if get_object_id(content) != named:
+        if objects.get_object_id(content) != named:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "a message with a part that is another")
     message = inflate_object_from_contents(identifier, contents)
     if not isinstance(message, Message) or not message.has_content():
@@ -376,11 +350,3 @@ def certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationErr
     while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
         error = error.__cause__ or error.__context__
     return error
-
-
-def _server_ahead(date: str | None) -> float:
-    """Return by how many seconds the server's clock is ahead of this one, 0 if it does not say."""
-    try:
-        return (parsedate_to_datetime(date or "") - datetime.now(UTC)).total_seconds()
-    except (ValueError, TypeError, OverflowError):
-        return 0.0

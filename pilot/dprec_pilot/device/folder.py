@@ -20,24 +20,18 @@ import numpy as np
 from dprec import components, formats
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.errors import InputError
-from dprec.exchange import COMPUTES, AnySetup, Setup, from_json, group_of, is_integer, to_json
+from dprec.exchange import AnySetup, Setup, from_json, is_integer, to_json
 from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
 from dprec.ratings import RatingScale
+from dprec_pilot import files
+from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.ledger import DeviceOptions, Limits
 from dprec_pilot.device.node_key import public_line, read_node_key
 from dprec_pilot.device.profile import Profile, State, profile_text, read_profile, write_state
-from dprec_pilot.files import (
-    IGNORED,
-    PART,
-    NamedFile,
-    locked,
-    read_bytes,
-    read_text,
-    sync_folder,
-    write_durably,
-)
+from dprec_pilot.files import NamedFile, read_text, sync_folder, write_durably
+from dprec_pilot.groups import group_of
 from dprec_pilot.masks.directory import Directory, SigningParty
 
 _DEVICE = "a folder of a device, as dprec-pilot prepare makes them"
@@ -155,21 +149,15 @@ def read_agreement(text: str, where: str, classes: tuple[str, ...]) -> Agreement
     """
     try:
         with components.importing_only(classes):
-            agreement = from_json(Agreement, text, where)
+            return from_json(Agreement, text, where)
     except InputError:
         # Another version may have had other settings.
-        check_version(_version_in(text), where)
+        try:
+            version = json.loads(text)["computes"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            version = COMPUTES
+        check_version(version if is_integer(version) else COMPUTES, where)
         raise
-    return agreement
-
-
-def _version_in(text: str) -> int:
-    """Return the version that an agreement names; this one if it names none."""
-    try:
-        version = json.loads(text)["computes"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return COMPUTES
-    return version if is_integer(version) else COMPUTES
 
 
 def check_version(version: int, where: str) -> None:
@@ -221,16 +209,6 @@ class SecretKeys:
 
 def _new_secret() -> bytes:
     return os.urandom(SECRET_BYTES)
-
-
-def _read_secret(path: Path) -> bytes:
-    """Read secret.key; refuse it if others can read it too."""
-    secret, mode = read_bytes(path, _ACCEPTED), stat.S_IMODE(path.stat().st_mode)
-    if mode & 0o077:
-        raise InputError(str(path), f"mode {mode:04o}", _ACCEPTED)
-    if len(secret) != SECRET_BYTES:
-        raise InputError(str(path), f"{len(secret)} bytes", _ACCEPTED)
-    return secret
 
 
 @dataclass(frozen=True)
@@ -314,8 +292,14 @@ class DeviceFolder:
 
     @cached_property
     def secret(self) -> bytes:
-        """The secret."""
-        return _read_secret(self.secret_file)
+        """The secret, which nobody else can read."""
+        path = self.secret_file
+        secret, mode = files.read_bytes(path, _ACCEPTED), stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            raise InputError(str(path), f"mode {mode:04o}", _ACCEPTED)
+        if len(secret) != SECRET_BYTES:
+            raise InputError(str(path), f"{len(secret)} bytes", _ACCEPTED)
+        return secret
 
     @cached_property
     def seeded(self) -> InstalledKeys | None:
@@ -357,8 +341,8 @@ class DeviceFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from using the folder; raises InputError when another one does."""
-        with locked(self.path / "lock", self.path, "a device that no other process serves"):
-            for unfinished in self.path.rglob(f"{PART}*"):
+        with files.locked(self.path / "lock", self.path, "a device that no other process serves"):
+            for unfinished in self.path.rglob(f"{files.PART}*"):
                 unfinished.unlink(missing_ok=True)
             yield
 
@@ -386,8 +370,8 @@ def write_device(
     device, (items, values) = DeviceFolder(folder), profile
     rated = [item_ids[position] for position in items.tolist()]
     options = DeviceOptions(user=user, limits=limits, classes=agreement.classes)
-    name, everything = IGNORED
-    files = {
+    name, everything = files.IGNORED
+    contents = {
         folder / name: everything,
         device.profile_file: profile_text(rated, values, agreement.scale),
         device.protocol_file: agreement.text,
@@ -398,7 +382,17 @@ def write_device(
         device.directory_file: None if directory is None else directory.text,
         device.options_file: formats.stamped(to_json(options)),
     }
-    _write_files(device, {path: contents for path, contents in files.items() if contents is not None})
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise InputError(str(folder), "a folder that is not empty", "a new folder")
+        write_state(device.state_file, State())
+        for path, content in contents.items():
+            if content is not None:
+                write_durably(path, content)
+        sync_folder(folder.parent)
+    except OSError as error:
+        raise InputError(str(folder), str(error.strerror), "a folder that can be written") from None
     return device
 
 
@@ -409,18 +403,3 @@ def check_catalogue(item_ids: Sequence[str], agreement: Agreement, where: str = 
         raise InputError(where, found, f"the {agreement.items} of the agreement")
     if any("\n" in item or "\r" in item for item in item_ids):
         raise InputError(where, "an id of several lines", "ids of one line")
-
-
-def _write_files(device: DeviceFolder, files: Mapping[Path, str | bytes]) -> None:
-    """Write the files of a new device, and a memory of nothing."""
-    folder = device.path
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise InputError(str(folder), "a folder that is not empty", "a new folder")
-        write_state(device.state_file, State())
-        for path, contents in files.items():
-            write_durably(path, contents)
-        sync_folder(folder.parent)
-    except OSError as error:
-        raise InputError(str(folder), str(error.strerror), "a folder that can be written") from None

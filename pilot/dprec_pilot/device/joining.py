@@ -22,7 +22,6 @@ from dprec.exchange import from_json, to_json
 from dprec.ratings import RatingScale
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import (
-    Agreement,
     DeviceFolder,
     check_catalogue,
     check_version,
@@ -35,6 +34,8 @@ from dprec_pilot.device.profile import rating_of
 from dprec_pilot.files import read_text, sync_folder, whole_folder, write_durably
 
 _INVITATION = "an invitation, as dprec-pilot prepare makes it"
+_CLOSED = "devices that know each other by their keys, and mask what they send together"
+
 _NAMED = 5
 """Items that are named of those that the catalogue lacks."""
 
@@ -75,11 +76,21 @@ class Joined:
     @property
     def in_words(self) -> list[str]:
         """What its owner is told of it, as lines."""
-        folder = self.folder
+        folder, named, more = self.folder, self.unknown[:_NAMED], len(self.unknown) - _NAMED
+        known = vars(folder.options.limits).items()
+        limits = ", ".join(f"{name} {limit:g}" for name, limit in known if limit is not None)
+        left_out = f"; left out, as the catalogue lacks them: {', '.join(named)}" if named else ""
+        left_out += f" and {more} more" if more > 0 else ""
+        agreement, setup = folder.agreement, folder.agreement.setup
+        privacy: Any = getattr(setup, "privacy", None) or getattr(setup, "promised", None)
+        epsilon = getattr(privacy, "epsilon", None)
+        budget = f", epsilon {epsilon:g} per {privacy.per}" if isinstance(epsilon, int | float) else ""
+        # Where rounds compose, it holds with a delta alone.
+        budget += f" with delta {privacy.delta:g}" if getattr(privacy, "composition", "sum") != "sum" else ""
         return [
-            _agreed(folder.agreement),
-            f"limits, to be changed in {folder.options_file}: {_limits(folder.options.limits)}",
-            f"{self.ratings} ratings in {folder.profile_file}{_left_out(self.unknown)}",
+            f"protocol {agreement.fingerprint}: {agreement.setup.kind}{budget}; {agreement.items} items",
+            f"limits, to be changed in {folder.options_file}: {limits or 'none'}",
+            f"{self.ratings} ratings in {folder.profile_file}{left_out}",
         ]
 
 
@@ -113,7 +124,11 @@ def join(invitation: Path, ratings: Path, folder: Path, user: int, classes: Sequ
     agreement = read_agreement(invited.protocol, f"{invitation}, protocol", tuple(classes))
     check_version(agreement.computes, f"{invitation}, protocol")
     check_catalogue(invited.items, agreement, f"{invitation}, items")
-    _check_open(agreement, user, f"{invitation}, protocol")
+    numbers = agreement.setup.numbers(user, user + 1)
+    if numbers is not None and numbers.size == 0:
+        raise InputError("--user", str(user), "a number for which the protocol has a budget")
+    if agreement.directory:
+        raise InputError(f"{invitation}, protocol", _CLOSED, "one that more devices can join")
     rated, values = read_ratings(ratings, agreement.scale)
     positions = {item: position for position, item in enumerate(invited.items)}
     known = np.array([item in positions for item in rated], dtype=np.bool_)
@@ -123,43 +138,28 @@ def join(invitation: Path, ratings: Path, folder: Path, user: int, classes: Sequ
         )
     items = np.array([positions[item] for item in rated if item in positions], dtype=np.int32)
     key = new_node_key()
-    made = {
-        "profile": (items, values[known]),
-        "user": user,
-        "limits": invited.limits,
-        "agreement": agreement,
-        "item_ids": invited.items,
-        "node_key": key.private,
-    }
-    device = _built(folder, invited.certificate, made)
-    unknown = tuple(item for item in rated if item not in positions)
-    return Joined(device, PublicLine(user, key.public), len(items), unknown)
-
-
-def _check_open(agreement: Agreement, user: int, where: str) -> None:
-    """Refuse a protocol that has been agreed on by other users, once and for all."""
-    numbers = agreement.setup.numbers(user, user + 1)
-    if numbers is not None and numbers.size == 0:
-        raise InputError("--user", str(user), "a number for which the protocol has a budget")
-    if agreement.directory:
-        found = "devices that know each other by their keys, and mask what they send together"
-        raise InputError(where, found, "one that more devices can join")
-
-
-def _built(folder: Path, certificate: str, made: dict[str, Any]) -> DeviceFolder:
-    """Make a folder beside its place, open it as a device would be, and move it there."""
-    accepted = "a new folder, where one can be written"
     try:
         if folder.exists() and any(folder.iterdir()):
             raise InputError(str(folder), "a folder that is not empty", "a new folder")
+        # Made beside its place, and opened as a device would be, before it is moved there.
         with whole_folder(folder) as building:
-            device = write_device(building, **made)
-            write_durably(building / CERTIFICATE, certificate.encode())
+            device = write_device(
+                building,
+                profile=(items, values[known]),
+                user=user,
+                limits=invited.limits,
+                agreement=agreement,
+                item_ids=invited.items,
+                node_key=key.private,
+            )
+            write_durably(building / CERTIFICATE, invited.certificate)
             Device(device)
         sync_folder(folder.absolute().parent)
     except OSError as error:
+        accepted = "a new folder, where one can be written"
         raise InputError(str(folder), str(error.strerror), accepted) from None
-    return DeviceFolder(folder)
+    unknown = tuple(item for item in rated if item not in positions)
+    return Joined(DeviceFolder(folder), PublicLine(user, key.public), len(items), unknown)
 
 
 def read_ratings(path: Path, scale: RatingScale) -> tuple[list[str], Floats]:
@@ -197,8 +197,7 @@ def rotate(folder: Path) -> PublicLine:
     device = DeviceFolder(folder)
     user = device.options.user
     if device.agreement.directory:
-        found = "devices that know each other by their keys, and mask what they send together"
-        raise InputError(str(device.protocol_file), found, "one in which the server alone knows the key")
+        raise InputError(str(device.protocol_file), _CLOSED, "one in which the server alone knows the key")
     with device.locked():
         before, place = read_node_key(device.node_key_file), device.next_node_key_file
         try:
@@ -207,25 +206,3 @@ def rotate(folder: Path) -> PublicLine:
         except OSError as error:
             raise InputError(str(place), str(error.strerror), "a folder that can be written") from None
         return PublicLine.signed(user, public_line(read_node_key(place).public_key()), before)
-
-
-def _agreed(agreement: Agreement) -> str:
-    setup: Any = agreement.setup
-    privacy: Any = getattr(setup, "privacy", None) or getattr(setup, "promised", None)
-    epsilon = getattr(privacy, "epsilon", None)
-    budget = f", epsilon {epsilon:g} per {privacy.per}" if isinstance(epsilon, int | float) else ""
-    # Where rounds compose, it holds with a delta alone.
-    budget += f" with delta {privacy.delta:g}" if getattr(privacy, "composition", "sum") != "sum" else ""
-    return f"protocol {agreement.fingerprint}: {agreement.setup.kind}{budget}; {agreement.items} items"
-
-
-def _limits(limits_: Limits) -> str:
-    limits = vars(limits_).items()
-    return ", ".join(f"{name} {limit:g}" for name, limit in limits if limit is not None) or "none"
-
-
-def _left_out(unknown: Sequence[str]) -> str:
-    if not unknown:
-        return ""
-    more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
-    return f"; left out, as the catalogue lacks them: {', '.join(unknown[:_NAMED])}{more}"

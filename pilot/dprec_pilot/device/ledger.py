@@ -71,9 +71,7 @@ class DeviceOptions(Options):
 
     user: int = option("Number under which the server has enrolled the device.", ge=0, le=2**31 - 1)
     limits: Limits = option("What the device may spend.")
-    classes: tuple[str, ...] = option(
-        "User-defined classes that the protocol may name, each as module:Class; no others are imported.", ()
-    )
+    classes: tuple[str, ...] = option("User-defined classes that may be imported, as module:Class.", ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,12 +89,8 @@ class Charge(Options):
     delta: float = option("Probability with which more is lost; 0 if these hold without.", 0.0, ge=0, le=1)
     protocol: str = option("Fingerprint of the protocol.")
     profile: str = option("Digest of the ratings.")
-    memory: str = option(
-        "Digest of what the answers are bound to that every run repeats; empty if none are repeated.", ""
-    )
-    answered: tuple[tuple[str, int], ...] = option(
-        "Which of those were given first: the id of each item, and the level that was answered.", ()
-    )
+    memory: str = option("Digest of what repeated answers are bound to; empty if none are.", "")
+    answered: tuple[tuple[str, int], ...] = option("Items and levels that were answered first.", ())
 
     @classmethod
     def of(
@@ -196,12 +190,6 @@ class Ledger:
         assert following is not None, "a line that does not follow"
         self.lines.append(line)
         return following
-
-    def find(self, run: str, question: str, round_index: int) -> Charge | None:
-        """Return the charge for an answer of one run, if there is one."""
-        wanted = question, round_index
-        same = (each for each in self.of_run(run) if (each.question, each.round) == wanted)
-        return next(same, None)
 
     def of_run(self, run: str) -> Sequence[Charge]:
         """Return the charges for what is answered in one run alone: they pay for nothing that is repeated."""

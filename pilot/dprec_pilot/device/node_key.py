@@ -36,10 +36,13 @@ class NodeKeyPair:
 def new_node_key() -> NodeKeyPair:
     """Make the key of a device."""
     key = ec.generate_private_key(ec.SECP384R1())
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return NodeKeyPair(private, public_line(key.public_key()))
+    return NodeKeyPair(as_pem(key), public_line(key.public_key()))
+
+
+def as_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """Return a private key as PEM, without a password."""
+    encoding, kind = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return key.private_bytes(encoding, kind, serialization.NoEncryption())
 
 
 def public_line(key: ec.EllipticCurvePublicKey) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -88,22 +88,16 @@ def read_state(path: Path) -> State:
         own = records_of(contents).config_records[_DEVICE]
         formats.check(own, str(path))
         return State(
-            answers=_bytes(own, "answers"),
+            answers=cast(bytes, own["answers"]),
             charges=int(str(own["charges"])),
-            last_charge=_bytes(own, "last-charge"),
-            reply=_bytes(own, "reply"),
+            last_charge=cast(bytes, own["last-charge"]),
+            reply=cast(bytes, own["reply"]),
             node_id=int(str(own["node"])),
         )
     except InputError:
         raise
     except (DecodeError, KeyError, ValueError):
         raise InputError(str(path), "no memory of a device", accepted) from None
-
-
-def _bytes(record: ConfigRecord, key: str) -> bytes:
-    value = record[key]
-    assert isinstance(value, bytes)
-    return value
 
 
 _COLUMNS = ["item", "rating"]

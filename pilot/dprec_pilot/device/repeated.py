@@ -61,12 +61,7 @@ class Repetition:
         return Loss(per_rating, ratings * per_rating)
 
     def answers(
-        self,
-        profile: Profile,
-        item_ids: Sequence[str],
-        drawn: Callable[[Profile], Uint64s],
-        *,
-        room: bool,
+        self, profile: Profile, item_ids: Sequence[str], drawn: Callable[[Profile], Uint64s], *, room: bool
     ) -> Answers:
         """Return what is answered of a profile.
 
@@ -76,7 +71,9 @@ class Repetition:
         before, most_levels = self._before, self.setup.answers_per_rating if room else 0
         ids, levels = [item_ids[item] for item in profile.items.tolist()], profile.levels
         first = np.flatnonzero([item not in before for item in ids])
-        left = self._left(first.size) if room else 0
+        left = first.size if room else 0
+        if room and self._ratings is not None:
+            left = min(left, max(0, self._ratings - len(before)))
         if left < first.size:
             first = first[np.argsort(drawn(profile.part(first)), kind="stable")[:left]]
         known = np.flatnonzero([item in before for item in ids])
@@ -120,7 +117,3 @@ class Repetition:
             left = int((limit - others.per_user) / cost)
             ratings = left if ratings is None else min(ratings, left)
         return None if ratings is None else min(ratings, self.agreement.items)
-
-    def _left(self, wanted: int) -> int:
-        """Return about how many ratings, of those that are wanted, a first answer may be given."""
-        return wanted if self._ratings is None else min(wanted, max(0, self._ratings - len(self._before)))

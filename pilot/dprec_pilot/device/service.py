@@ -27,6 +27,7 @@ from dprec.exchange import Refusal
 from dprec_pilot.device.device import LOG, Device, error_reply
 from dprec_pilot.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError, UnknownKeyError
 from dprec_pilot.device.folder import DeviceFolder
+from dprec_pilot.device.node_key import read_node_key
 from dprec_pilot.files import check_address
 
 INTERVAL, SHORTEST_INTERVAL, LONGEST_INTERVAL = 30.0, 0.05, 1800.0
@@ -53,6 +54,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 
 _ANSWER_AFTER, _ANSWER_AFTER_EACH = 0.2, 0.05
 """Seconds in which a process answers, and more for each device: several times what it takes on a laptop."""
+
+_FORGOTTEN = "the server no longer knows the key of this device: it was removed, or is to be enrolled anew"
 
 _MOST_VISITS, _ATTEMPTS = 1000, 4
 """Messages that a device that wakes and leaves answers at most, and its attempts to reach the server."""
@@ -130,7 +133,10 @@ class Service:
                     self.stopped.wait(max(0.0, interval - (time.monotonic() - started)))
         finally:
             with suppress(ServerAwayError):
-                self._leave()
+                for one in self.served:
+                    if one.heartbeat_due:
+                        with suppress(NotAdmittedError):
+                            self.fleet.deactivate(one.key, one.device.node_id)
             self._end()
 
     def run_once(self) -> None:
@@ -270,9 +276,21 @@ class Service:
 
     def _go_online(self, one: Served, online: float) -> None:
         if not self._rotated(one, online):
-            known = self._still_known(one, online)
+            # A server that has lost its memory gives a new number to a key that is registered again.
+            known = one.device.node_id != 0
+            try:
+                if known:
+                    self.fleet.heartbeat(one.key, one.device.node_id, online)
+            except NotAdmittedError:
+                known = False
             if not known:
-                one.device.remember_node(self._activated(one, online))
+                # The server does not know it by its number: it has forgotten it, or never knew it.
+                try:
+                    one.device.remember_node(self.fleet.activate(one.key, online))
+                except UnknownKeyError:
+                    if one.device.node_id == 0:
+                        raise
+                    raise UnknownKeyError(_FORGOTTEN) from None
             if not known or not one.heartbeat_due:
                 LOG.info("%s: online", one.device.name)
         one.heartbeat_due = time.monotonic() + _HEARTBEAT_SHARE * online
@@ -290,38 +308,6 @@ class Service:
         one.device.remember_node(node_id)
         LOG.info("%s: online, by its next key", one.device.name)
         return True
-
-    def _still_known(self, one: Served, online: float) -> bool:
-        """Keep a device online, if the server knows it by its number; return whether it does.
-
-        A server that has lost its memory gives a new number to a key that is registered again.
-        """
-        if one.device.node_id == 0:
-            return False
-        try:
-            self.fleet.heartbeat(one.key, one.device.node_id, online)
-        except NotAdmittedError:
-            return False
-        return True
-
-    def _activated(self, one: Served, online: float) -> int:
-        """Take a device online that the server does not know by its number; return its new number."""
-        try:
-            return self.fleet.activate(one.key, online)
-        except UnknownKeyError:
-            if one.device.node_id == 0:
-                raise
-            reason = (
-                "the server no longer knows the key of this device: it was removed, or is to be enrolled anew"
-            )
-            raise UnknownKeyError(reason) from None
-
-    def _leave(self) -> None:
-        """Take the devices offline; raises ServerAwayError when the server cannot be reached."""
-        for one in self.served:
-            if one.heartbeat_due:
-                with suppress(NotAdmittedError):
-                    self.fleet.deactivate(one.key, one.device.node_id)
 
 
 def _give_way() -> None:
@@ -341,8 +327,8 @@ def opened_devices(folders: Sequence[Path], *, seeded: bool) -> Iterator[list[Se
         for path in dict.fromkeys(device.absolute() for folder in folders for device in _devices_in(folder)):
             folder = DeviceFolder(path)
             locks.enter_context(folder.locked())
-            key, later = NodeKey.read(folder.node_key_file), folder.next_node_key_file
-            following = NodeKey.read(later) if later.exists() else None
+            key, later = read_node_key(folder.node_key_file), folder.next_node_key_file
+            following = read_node_key(later) if later.exists() else None
             try:
                 served.append(Served(Device(folder, seeded=seeded), key, following))
             except OSError as error:
@@ -388,9 +374,12 @@ def serve(
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     check_address(superlink)
-    _check_seconds("--interval", interval, SHORTEST_INTERVAL, LONGEST_INTERVAL)
-    if answer_after is not None:
-        _check_seconds("--answer-after", answer_after, SOONEST_ANSWER, LATEST_ANSWER)
+    for option, seconds, (least, most) in (
+        ("--interval", interval, (SHORTEST_INTERVAL, LONGEST_INTERVAL)),
+        ("--answer-after", answer_after, (SOONEST_ANSWER, LATEST_ANSWER)),
+    ):
+        if seconds is not None and not least <= seconds <= most:
+            raise InputError(option, f"{seconds:g}", f"seconds from {least:g} to {most:g}")
     _log_to_standard_error()
     stopped = threading.Event()
     stop_at_termination(stopped)
@@ -403,11 +392,6 @@ def serve(
             service.run_once()
         else:
             service.run(interval)
-
-
-def _check_seconds(option: str, seconds: float, least: float, most: float) -> None:
-    if not least <= seconds <= most:
-        raise InputError(option, f"{seconds:g}", f"seconds from {least:g} to {most:g}")
 
 
 def stop_at_termination(stopped: threading.Event) -> None:

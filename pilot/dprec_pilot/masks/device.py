@@ -20,7 +20,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Self, cast
+from typing import Any, Self, cast
 
 from flwr.app import ConfigRecord, Context, Message
 
@@ -68,26 +68,14 @@ class _Progress:
     def of(cls, run: str, context: Context) -> Self:
         """Return how far a device is; nowhere, if it does not remember the run."""
         record = context.state.get(_RECORD + run)
-        if not isinstance(record, ConfigRecord):
-            return cls()
-        round_index, step = (int(str(record[name])) for name in ("round", "step"))
-        question, public, sealed = (_bytes(record[name]) for name in ("question", "keys", "shares"))
-        return cls(round_index, step, question, public, sealed)
+        return cls(**cast(dict[str, Any], record)) if isinstance(record, ConfigRecord) else cls()
 
     def keep(self, run: str, context: Context) -> None:
         """Remember this, in place of what was remembered of the run."""
         name, state = _RECORD + run, context.state
         for other in [each for each in state if each.startswith(_RECORD) and each != name][: 1 - _MOST_RUNS]:
             del state[other]
-        state[name] = ConfigRecord(
-            {
-                "round": self.round_index,
-                "step": self.step,
-                "question": self.question,
-                "keys": self.keys,
-                "shares": self.shares,
-            }
-        )
+        state[name] = ConfigRecord(dict(vars(self)))
 
     def at(self, round_index: int, step: int, question: bytes) -> Self:
         """Return the progress with a step that is answered now, or once more for the same question.
@@ -107,11 +95,6 @@ class _Progress:
         if step == _KEYS:
             return type(self)(round_index, step, digest)
         return replace(self, step=step, question=digest)
-
-
-def _bytes(value: object) -> bytes:
-    assert isinstance(value, bytes)
-    return value
 
 
 @dataclass(frozen=True)
@@ -173,7 +156,9 @@ class _Participant:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request without shares, in a secure sum")
         progress = self._step(_CONTRIBUTION, hashlib.sha256(request.factors).digest() + request.shares)
         (report,), add_up = iterative.contributions(self.partition, request, self.context)
-        layout, multiplier = iterative.asked_for(self.partition, request)
+        layout = iterative.device_half(request.factors, self.partition).layout(request.round_index)
+        setup = self.partition.population.installed(exchange.SummedSetup)
+        multiplier = setup.multipliers[request.round_index - 1]
         summed = self.aggregation.sum_of(self.party.identity(request.round_index), layout, multiplier)
         with exchange.refusing_malformed():
             vector = unpack_vector(report, summed.size, summed.bits)
@@ -193,15 +178,19 @@ class _Participant:
         """Refuse keys and shares for a round that was answered, or that there is none of."""
         setup = self.partition.population.installed(exchange.SummedSetup)
         memory = Memory.of(self.partition.population, len(setup.multipliers), self.context)
-        memory.check_ahead(self.round_index)
+        memory.check_round(self.round_index)
+        last, _ = memory.last_answer()
+        if self.round_index <= last:
+            reason = f"round {self.round_index}, after {last} was answered"
+            raise Refusal(RefusalCode.ROUND_ANSWERED, reason)
 
     def _step(self, step: int, question: bytes) -> _Progress:
         """Return the progress with a step that is answered now; see `_Progress.at`."""
-        return _Progress.of(self._run, self.context).at(self.round_index, step, question)
+        return _Progress.of(self.partition.population.key, self.context).at(self.round_index, step, question)
 
     def _keep(self, progress: _Progress) -> None:
         """Remember the progress, before the answer leaves."""
-        progress.keep(self._run, self.context)
+        progress.keep(self.partition.population.key, self.context)
 
     def _verified(self, signed: bytes) -> bytes:
         """Return neighbours' keys without their signatures; raises Refusal for any that is not theirs."""
@@ -215,10 +204,6 @@ class _Participant:
                 raise Refusal(RefusalCode.MALFORMED_REQUEST, reason)
             found.append(keys)
         return b"".join(found)
-
-    @property
-    def _run(self) -> str:
-        return self.partition.population.key
 
 
 def take_part(app: Answering, partition_for: PartitionFor, party_of: PartyOf) -> None:

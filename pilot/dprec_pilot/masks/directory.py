@@ -18,19 +18,14 @@ from functools import cached_property
 from typing import Self
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ec import (
-    ECDSA,
-    SECP384R1,
-    EllipticCurvePrivateKey,
-    EllipticCurvePublicKey,
-)
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA384
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 
 from dprec.secure_aggregation.messages import KEYS_BYTES, SIGNATURE_BYTES
 
-_ALGORITHM = ECDSA(SHA384(), deterministic_signing=True)
+_ALGORITHM = ec.ECDSA(SHA384(), deterministic_signing=True)
 _NUMBER_BYTES = SIGNATURE_BYTES // 2
 
 _SUM = "dprec secure sum"
@@ -66,26 +61,18 @@ class Directory:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def has_signed(self, user: int, message: bytes, signature: bytes) -> bool:
-        """Return whether a signature is that of a user's device under a message."""
-        verifying = self._verifying(user)
-        if verifying is None or len(signature) != SIGNATURE_BYTES:
+        """Return whether a signature is that of a user's device, by a key on the curve, under a message."""
+        if len(signature) != SIGNATURE_BYTES:
             return False
         r, s = (int.from_bytes(signature[at:][:_NUMBER_BYTES], "big") for at in (0, _NUMBER_BYTES))
         try:
-            verifying.verify(encode_dss_signature(r, s), message, _ALGORITHM)
-        except InvalidSignature:
+            key = load_ssh_public_key(self.keys[user].encode())
+            if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP384R1):
+                return False
+            key.verify(encode_dss_signature(r, s), message, _ALGORITHM)
+        except (ValueError, UnsupportedAlgorithm, InvalidSignature):
             return False
         return True
-
-    def _verifying(self, user: int) -> EllipticCurvePublicKey | None:
-        """Return the public key of a user's device; None if it has none that signs."""
-        try:
-            key = load_ssh_public_key(self.keys[user].encode())
-        except (ValueError, UnsupportedAlgorithm):
-            return None
-        if isinstance(key, EllipticCurvePublicKey) and isinstance(key.curve, SECP384R1):
-            return key
-        return None
 
 
 @dataclass(frozen=True)
@@ -117,7 +104,7 @@ class SumParties:
 class SigningParty(SumParties):
     """One of the devices that take part."""
 
-    key: EllipticCurvePrivateKey
+    key: ec.EllipticCurvePrivateKey
     """By which the directory knows it."""
 
     def signed(self, keys: bytes, user: int, round_index: int) -> bytes:

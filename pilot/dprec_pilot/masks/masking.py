@@ -79,7 +79,8 @@ def put_together(points: AnyInts, held: Uint64s) -> Uint64s:
         itself = np.arange(x.shape[1]) == other
         above = np.where(itself, above, above * factor % PRIME)
         below = np.where(itself, below, below * difference % PRIME)
-    weights = above * _inverses(below) % PRIME
+    inverses = [pow(number, -1, PRIME) for number in below.ravel().tolist()]
+    weights = above * np.array(inverses, dtype=np.uint64).reshape(below.shape) % PRIME
     # Sums of fewer than 2**33 products, each reduced before it is added.
     whole: Uint64s = (weights[:, :, None] * held % PRIME).sum(axis=1, dtype=np.uint64) % PRIME
     return whole
@@ -98,17 +99,6 @@ def from_bytes(data: bytes) -> Uint64s:
     if (elements >= PRIME).any():
         raise ValueError("a share outside its field")
     return elements
-
-
-def _inverses(values: Uint64s) -> Uint64s:
-    """Return values ** (PRIME - 2), modulo the prime."""
-    result, power, exponent = np.ones_like(values), values, PRIME - 2
-    while exponent:
-        if exponent & 1:
-            result = result * power % PRIME
-        power = power * power % PRIME
-        exponent >>= 1
-    return result
 
 
 def public_key(private: bytes) -> bytes:
@@ -151,14 +141,6 @@ class SharedSecrets:
         elements = field_elements(np.concatenate(words).astype(np.uint64).reshape(shape))
         elements[:, 1, 0, -1] = _hashes(elements[:, 1, 0, :-1])
         return cls(elements[:, 0], elements[:, 1])
-
-    def private_keys(self) -> list[bytes]:
-        """Return the private keys behind the masks with neighbours."""
-        return mask_private_keys(self.mask_keys[:, 0])
-
-    def seeds(self) -> list[bytes]:
-        """Return the seeds of the devices' own masks."""
-        return as_bytes(self.self_seeds[:, 0])
 
 
 def are_seeds(elements: Uint64s) -> Bools:
@@ -318,7 +300,7 @@ class MaskingDevice:
         self._size, self._identity = graph_size, identity
         self._channel = derived_key(key, "channel key")
         self._secrets = SharedSecrets.of([key], graph_size.threshold)
-        self._private = self._secrets.private_keys()[0]
+        (self._private,) = mask_private_keys(self._secrets.mask_keys[:, 0])
 
     def advertise(self) -> bytes:
         """Return the public keys: of its masks, and of its channel."""
@@ -348,7 +330,7 @@ class MaskingDevice:
         keys = pieces(keys_of_neighbours, self._size.degree, KEYS_BYTES)
         sharing = [column for column, shares in enumerate(held) if any(shares)]
         public = [keys[column][:PUBLIC_BYTES] for column in sharing]
-        own = self._private, self._secrets.seeds()[0]
+        own = self._private, as_bytes(self._secrets.self_seeds[:, 0])[0]
         context = SumContext(self._identity, vector.size, bits)
         masked = masked_vector(vector, self._user, own, self._neighbours[sharing], public, context)
         return pack_vector(masked, bits)

@@ -11,6 +11,7 @@ left for a release.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -23,19 +24,10 @@ from dprec.gradients import Aggregate
 from dprec.secure_aggregation import MaskGraph, reduced
 from dprec.secure_aggregation.messages import PUBLIC_BYTES, SEALED_BYTES, SECRET_BYTES, SIGNED_BYTES
 from dprec.sums import Layout, SecureAggregation
+from dprec_pilot.masks import masking as masks
 from dprec_pilot.masks.directory import SumParties
-from dprec_pilot.masks.masking import (
-    ELEMENTS,
-    SpoiledSharesError,
-    first_shares,
-    from_bytes,
-    is_public_key,
-    pack_presence,
-    pieces,
-    unmasked_total,
-)
 from strategies.releases import Release, ReleaseExchange
-from strategies.rounds import RoundAccount, request_content
+from strategies.rounds import request_content
 
 NOT_ASKED = "not-asked"
 """Why devices have not reported that were there, where too few of them were."""
@@ -57,12 +49,32 @@ class MaskedExchange(ReleaseExchange):
         """Return requests for those who have sent keys and shares; for nobody if these are too few."""
         self._graph = self.aggregation.graph(release.round_index, self.public_seed)
         self._keys, self._sealed = {}, {}
-        everybody = range(release.roster.n_users)
-        self._keys = self._valid_keys(release, _said(release, KEYS, dict.fromkeys(everybody, b"")))
+
+        def signed(user: int, answer: bytes) -> bool:
+            """Keep what devices have signed, of keys that agree on a secret with those of others."""
+            keys = self.parties.keys_in(answer, user, release.round_index)
+            both = () if keys is None else (keys[:PUBLIC_BYTES], keys[PUBLIC_BYTES:])
+            return keys is not None and all(map(masks.is_public_key, both))
+
+        def sealed(user: int, answer: bytes) -> bool:
+            """Keep shares for all neighbours with keys, and for no others."""
+            neighbours = self._graph.neighbours[user].tolist()
+            if len(answer) != len(neighbours) * SEALED_BYTES:
+                return False
+            given = [any(block) for block in masks.pieces(answer, len(neighbours), SEALED_BYTES)]
+            return given == [other in self._keys for other in neighbours]
+
+        everybody = dict.fromkeys(range(release.roster.n_users), b"")
+        self._keys = _said(release, KEYS, everybody, signed)
         if not self._enough(release, self._keys):
             return {}
-        asked = {user: self._of_neighbours(user, self._keys, SIGNED_BYTES) for user in self._keys}
-        self._sealed = self._valid_shares(release, _said(release, SHARES, asked))
+        neighbours = {user: self._graph.neighbours[user].tolist() for user in self._keys}
+        nothing = bytes(SIGNED_BYTES)
+        asked = {
+            user: b"".join(self._keys.get(other, nothing) for other in others)
+            for user, others in neighbours.items()
+        }
+        self._sealed = _said(release, SHARES, asked, sealed)
         if not self._enough(release, self._sealed):
             return {}
         shares = {user: self._for_device(user) for user in self._sealed}
@@ -80,54 +92,30 @@ class MaskedExchange(ReleaseExchange):
         """Ask those who have reported for shares, and take off the total the masks that did not cancel."""
         graph, threshold = self._graph, self.aggregation.graph_size.threshold
         questions = {
-            user: pack_presence(present[graph.neighbours[user]]) for user in np.flatnonzero(present).tolist()
+            user: masks.pack_presence(present[graph.neighbours[user]])
+            for user in np.flatnonzero(present).tolist()
         }
-        revealed, known = self._revealed(_said(release, UNMASK, questions).answers)
+        revealed, known = self._revealed(_said(release, UNMASK, questions))
         masking = _flags(self._sealed, present.size)
         if (known[masking].sum(axis=1) < threshold).any():
             return None
-        shares = first_shares(revealed, known, threshold)
+        shares = masks.first_shares(revealed, known, threshold)
         public = [self._keys.get(user, b"")[:PUBLIC_BYTES] for user in range(present.size)]
         context = self.aggregation.sum_of(self.parties.identity(release.round_index), layout, multiplier)
         masked = total.total.astype(np.uint64)
         try:
-            words = unmasked_total(masked, masking, present, shares, graph, public, context)
-        except SpoiledSharesError:
+            words = masks.unmasked_total(masked, masking, present, shares, graph, public, context)
+        except masks.SpoiledSharesError:
             return None
         return Aggregate(reduced(words, context.bits).astype(np.int64), None, total.users)
-
-    def _valid_keys(self, release: Release, said: Said) -> dict[int, bytes]:
-        """Keep what devices have signed, of keys that agree on a secret with those of others."""
-
-        def valid(user: int, signed: bytes) -> bool:
-            keys = self.parties.keys_in(signed, user, release.round_index)
-            return keys is not None and all(map(is_public_key, (keys[:PUBLIC_BYTES], keys[PUBLIC_BYTES:])))
-
-        return said.kept(valid)
-
-    def _valid_shares(self, release: Release, said: Said) -> dict[int, bytes]:
-        """Keep shares for all neighbours with keys, and for no others."""
-
-        def valid(user: int, sealed: bytes) -> bool:
-            neighbours = self._graph.neighbours[user].tolist()
-            if len(sealed) != len(neighbours) * SEALED_BYTES:
-                return False
-            given = [any(block) for block in pieces(sealed, len(neighbours), SEALED_BYTES)]
-            return given == [other in self._keys for other in neighbours]
-
-        return said.kept(valid)
 
     def _enough(self, release: Release, here: Mapping[int, bytes]) -> bool:
         """Return whether a release can succeed with those who are left; else note that they are not asked."""
         present = _flags(here, release.roster.n_users)
         enough = self.aggregation.can_release(present, len(here), release.round_index, self.public_seed)
         if not enough:
-            release.account.note_cause(NOT_ASKED, len(here))
+            release.account.causes[NOT_ASKED] += len(here)
         return enough
-
-    def _of_neighbours(self, user: int, said: Mapping[int, bytes], size: int) -> bytes:
-        """Return what the neighbours of a device have said, zeros of those who have not."""
-        return b"".join(said.get(other, bytes(size)) for other in self._graph.neighbours[user].tolist())
 
     def _for_device(self, user: int) -> bytes:
         """Return what neighbours have encrypted for a device, zeros of those who have not."""
@@ -141,11 +129,11 @@ class MaskedExchange(ReleaseExchange):
     def _revealed(self, answers: Mapping[int, bytes]) -> tuple[Uint64s, Bools]:
         """Return all shares that neighbours reveal, shape (users, degree, elements), and which are known."""
         users, degree = self._graph.neighbours.shape
-        said = np.zeros((users, degree, ELEMENTS), dtype=np.uint64)
+        said = np.zeros((users, degree, masks.ELEMENTS), dtype=np.uint64)
         for user, answer in answers.items():
             if len(answer) == degree * SECRET_BYTES:
                 try:
-                    said[user] = from_bytes(answer)
+                    said[user] = masks.from_bytes(answer)
                 except ValueError:
                     continue
         # What a device says of its neighbour number c is said of that one by its neighbour `reverse[c]`.
@@ -154,24 +142,16 @@ class MaskedExchange(ReleaseExchange):
         return revealed, known
 
 
-@dataclass(frozen=True, eq=False)
-class Said:
-    """What devices have answered to one question of a release, in time."""
+def _said(
+    release: Release,
+    message_type: str,
+    questions: Mapping[int, bytes],
+    valid: Callable[[int, bytes], bool] | None = None,
+) -> dict[int, bytes]:
+    """Ask some users a question each, of equal sizes; return the valid answers that come in time, by user.
 
-    release: Release
-    account: RoundAccount
-    answers: dict[int, bytes]
-    """By user."""
-
-    def kept(self, valid: Callable[[int, bytes], bool]) -> dict[int, bytes]:
-        """Return the valid answers, and note in the account of the round why others failed."""
-        kept = {user: answer for user, answer in self.answers.items() if valid(user, answer)}
-        self.release.account.note_causes(self.account, len(kept))
-        return kept
-
-
-def _said(release: Release, message_type: str, questions: Mapping[int, bytes]) -> Said:
-    """Ask some users a question each, of equal sizes, and return what they answer."""
+    Why others failed is noted in the account of the round, but for the last question.
+    """
     account, roster = release.account.of_further(message_type), release.roster
     contents = {
         user: request_content(SecureSumRequest(release.round_index, told)) for user, told in questions.items()
@@ -184,7 +164,11 @@ def _said(release: Release, message_type: str, questions: Mapping[int, bytes]) -
         for arrivals in roster.arrivals(replies, _flags(contents, roster.n_users)):
             account.charge_reports(arrivals)
             answers |= dict(zip(arrivals.punctual_users.tolist(), arrivals.in_time(), strict=True))
-    return Said(release, account, answers)
+    if valid is None:
+        return answers
+    kept = {user: answer for user, answer in answers.items() if valid(user, answer)}
+    release.account.causes += account.causes + Counter(malformed=account.punctual - len(kept))
+    return kept
 
 
 def _flags(users: Mapping[int, object], n_users: int) -> Bools:

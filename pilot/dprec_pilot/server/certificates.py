@@ -14,14 +14,13 @@ from typing import Self
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from dprec.errors import InputError, SettingError
+from dprec_pilot.device.node_key import as_pem
 from dprec_pilot.files import OPEN, read_bytes, unusable, write_durably
 
 _LABEL = re.compile("(?!-)[A-Za-z0-9-]{1,63}(?<!-)")
@@ -32,7 +31,7 @@ DAYS, MOST_DAYS = 365, 3650
 """How long a server's certificate is valid by default, and at most."""
 
 _KEY = "ca.key of the pilot's authority, as dprec-pilot prepare made it"
-_PEM = serialization.Encoding.PEM
+_PEM = Encoding.PEM
 
 _EARLY = timedelta(hours=1)
 """How long before its making a certificate is valid: the clocks of devices differ."""
@@ -49,14 +48,14 @@ class Issued:
 class Authority:
     """Who signs the certificates of a pilot's server; its own key is needed for nothing else."""
 
-    def __init__(self, certificate: x509.Certificate, key: EllipticCurvePrivateKey) -> None:
+    def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
         self._certificate, self._key = certificate, key
 
     @classmethod
     def new(cls, days: int) -> Self:
         """Make an authority on the curve P-256, whose certificate is valid for some days."""
         key, name = ec.generate_private_key(ec.SECP256R1()), _name("dprec pilot authority")
-        builder = _builder(name, name, key, _in_days(days), signs=True)
+        builder = _builder(name, name, key, datetime.now(UTC) + timedelta(days), signs=True)
         return cls(builder.sign(key, SHA256()), key)
 
     @classmethod
@@ -68,7 +67,7 @@ class Authority:
         except (ValueError, TypeError, UnsupportedAlgorithm):
             raise InputError(str(key), "no key", _KEY) from None
         read = read_certificate(certificate)
-        if not isinstance(signing, EllipticCurvePrivateKey) or signing.public_key() != read.public_key():
+        if not isinstance(signing, ec.EllipticCurvePrivateKey) or signing.public_key() != read.public_key():
             raise InputError(str(key), f"the key of another certificate than {certificate}", _KEY)
         return cls(read, signing)
 
@@ -87,10 +86,11 @@ class Authority:
 
         The first host is the common name.
         """
-        key, ends = ec.generate_private_key(ec.SECP256R1()), min(_in_days(days), self.ends)
-        builder = _builder(_name(hosts[0]), self._certificate.subject, key, ends, signs=False)
+        key, ends = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC) + timedelta(days)
+        builder = _builder(_name(hosts[0]), self._certificate.subject, key, min(ends, self.ends), signs=False)
+        names = [x509.IPAddress(ip_address(at)) if _is_address(at) else x509.DNSName(at) for at in hosts]
         for extension in (
-            x509.SubjectAlternativeName([_general(host) for host in hosts]),
+            x509.SubjectAlternativeName(names),
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
             x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
         ):
@@ -101,10 +101,9 @@ class Authority:
 def read_certificate(path: Path) -> x509.Certificate:
     """Read a certificate; raises InputError when it cannot be read, or is none."""
     accepted = "a certificate, as PEM"
+    pem = read_bytes(path, accepted)
     try:
-        return x509.load_pem_x509_certificate(read_bytes(path, accepted))
-    except InputError:
-        raise
+        return x509.load_pem_x509_certificate(pem)
     except ValueError:
         raise InputError(str(path), "no certificate", accepted) from None
 
@@ -153,16 +152,21 @@ def renew(
 
 def check_host(text: str) -> None:
     """Raise SettingError for what no certificate can name: no address, nor labels of letters and digits."""
+    is_name = len(text) <= _LONGEST_NAME and all(map(_LABEL.fullmatch, text.split(".")))
+    if not is_name and not _is_address(text):
+        raise SettingError("host", repr(text), "a name such as recommend.example, or an address")
+
+
+def _is_address(text: str) -> bool:
     try:
         ip_address(text)
     except ValueError:
-        if len(text) > _LONGEST_NAME or not all(map(_LABEL.fullmatch, text.split("."))):
-            accepted = "a name such as recommend.example, or an address"
-            raise SettingError("host", repr(text), accepted) from None
+        return False
+    return True
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, ends: datetime, *, signs: bool
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, ends: datetime, *, signs: bool
 ) -> x509.CertificateBuilder:
     """Return what makes a certificate; ``signs``: whether its key signs others."""
     usage = x509.KeyUsage(not signs, False, False, False, False, signs, signs, False, False)
@@ -174,21 +178,5 @@ def _builder(
     return builder.add_extension(constraints, critical=True).add_extension(usage, critical=True)
 
 
-def _in_days(days: float) -> datetime:
-    return datetime.now(UTC) + timedelta(days=days)
-
-
-def _general(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
 def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def as_pem(key: EllipticCurvePrivateKey) -> bytes:
-    """Return a private key as PEM, without a password."""
-    return key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

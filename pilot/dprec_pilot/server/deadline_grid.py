@@ -81,11 +81,6 @@ class _Round:
         """Seconds since it began."""
         return time.monotonic() - self.began
 
-    def due(self) -> list[int]:
-        """Return the nodes that are to be asked, if they are online."""
-        now = time.monotonic()
-        return sorted([*self.unasked, *(node for node, owed in self.owed.items() if owed.again <= now)])
-
 
 class DeadlineGrid(WaitingGrid):
     """Another grid, that of a SuperLink, whose rounds end by a quorum or at a deadline.
@@ -157,16 +152,18 @@ class DeadlineGrid(WaitingGrid):
 
     def _ask(self, going: _Round) -> None:
         """Send the questions that are due to nodes that are online."""
-        due = going.due()
-        online = set(self.get_node_ids()) if due else set()
-        if not (here := [node for node in due if node in online]):
+        began = time.monotonic()
+        again = [node for node, owed in going.owed.items() if owed.again <= began]
+        due = {*going.unasked, *again}
+        if not due or not (here := sorted(due & set(self.get_node_ids()))):
             return
         seconds = going.deadline + self._patience.grace - going.passed
         known = [going.owed.get(node) for node in here]
-        questions = [
-            _living(going.unasked[node] if owed is None else owed.question, seconds)
-            for node, owed in zip(here, known, strict=True)
-        ]
+        questions = []
+        for node, owed in zip(here, known, strict=True):
+            asked = going.unasked[node] if owed is None else owed.question
+            kind, group = asked.metadata.message_type, asked.metadata.group_id
+            questions.append(Message(asked.content, node, kind, ttl=seconds, group_id=group))
         self._reached(here)
         now, sent = time.monotonic(), list(self.push_messages(questions))
         for node, owed, key, question in zip(here, known, sent, questions, strict=True):
@@ -181,14 +178,6 @@ class DeadlineGrid(WaitingGrid):
 def _is_lost(reply: Message) -> bool:
     """Return whether a reply is the SuperLink's own, for a device that will not answer."""
     return bool(reply.metadata.src_node_id == SUPERLINK_NODE_ID)
-
-
-def _living(message: Message, seconds: float) -> Message:
-    """Return a message anew, which lives for so long from now on."""
-    given = message.metadata
-    return Message(
-        message.content, given.dst_node_id, given.message_type, ttl=seconds, group_id=given.group_id
-    )
 
 
 def marked_late(reply: Message) -> list[Message]:

@@ -83,7 +83,9 @@ def enrol(folder: ServerFolder, superlink: str) -> int:
     """
     refused: list[str] = []
     with _changing(folder) as enrolled, registry(superlink, folder.certificate) as registered:
-        _refuse_nobody(folder, enrolled)
+        if all(each.public_key is None for each in enrolled):
+            accepted = "a line of a device, by dprec-pilot admit"
+            raise InputError(str(folder.enrolment_file), "no key", accepted)
         for place, each in enumerate(enrolled):
             if each.public_key is None:
                 continue
@@ -121,11 +123,6 @@ def remove(folder: ServerFolder, superlink: str, user: str) -> None:
         for known in {node, enrolled[place].node_id} - {None}:
             registered.unregister(known or 0)
         enrolled[place] = Enrolled(user, None)
-
-
-def _refuse_nobody(folder: ServerFolder, enrolled: list[Enrolled]) -> None:
-    if all(each.public_key is None for each in enrolled):
-        raise InputError(str(folder.enrolment_file), "no key", "a line of a device, by dprec-pilot admit")
 
 
 @contextmanager

@@ -9,11 +9,8 @@ All that a server computes follows from its folder and from what was answered. S
 everything again, and is given the answers that are in the journal in place of asking. It asks nobody again
 who has answered, and what devices are asked from then on is what they would have been asked.
 
-What a run has for devices that were away at its end, kept until they have it.
-
-A list of items, or a table from which a device predicts, costs its user nothing. undelivered.json in the run
-directory, only for its owner to read, holds what has not reached its device; what is delivered is deleted
-from it, and the file when nothing is left. Devices take it as they would have in the run: under its run key.
+undelivered.json beside it has the lists of items and the tables from which devices predict that have not
+reached those who were away at the end of the run, until they have. They cost users nothing.
 """
 
 import hashlib
@@ -30,13 +27,14 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from dprec.errors import InputError
-from dprec.exchange import is_run_key, new_run_key
 from dprec_pilot.device.ledger import DELIVERIES
 from dprec_pilot.files import Chain, locked, read_text, sync_folder, unusable, write_durably
+from dprec_pilot.groups import is_run_key, new_run_key
 from dprec_pilot.records import DecodeError, as_bytes, kept, message_of, records_of
 from dprec_pilot.server.deadline_grid import DeadlineGrid, Patience
 from dprec_pilot.server.server_folder import Enrolled
 from simulation.engine.grids import WaitingGrid
+from simulation.storage.directories import SUMMARY
 
 JOURNAL = "journal.jsonl"
 
@@ -125,11 +123,10 @@ class Journal:
         """The file."""
         return self._lines.path
 
-    def begin_exchange(self, questions: str) -> Exchange:
+    def begin_exchange(self, questions: str) -> None:
         """Note that something is asked."""
         self._append({"asks": questions})
         self.exchanges.append(Exchange(questions))
-        return self.exchanges[-1]
 
     def note_reached(self, nodes: Sequence[int]) -> None:
         """Note which nodes were asked, if that is news."""
@@ -241,7 +238,15 @@ class JournalGrid(WaitingGrid):
     ) -> Iterable[Message]:
         """Return the replies of the journal, and of those who are not in it, until the exchange ends."""
         questions = list(messages)
-        exchange = self._exchange(_digest_of(questions))
+        number, exchanges, digest = self._asked, self._journal.exchanges, _digest_of(questions)
+        self._asked += 1
+        if number == len(exchanges):
+            self._journal.begin_exchange(digest)
+        exchange = exchanges[number]
+        if exchange.questions != digest:
+            found = f"question {number + 1} is not the one that was asked"
+            accepted = "the folder and the version of dprec with which the run began, or another run"
+            raise InputError(str(self._journal.path), found, accepted)
         replies, exchange.replies = exchange.replies, []
         if not exchange.ended:
             known = {reply.metadata.src_node_id for reply in replies}
@@ -255,18 +260,6 @@ class JournalGrid(WaitingGrid):
             if each.metadata.message_type in DELIVERIES and each.metadata.dst_node_id not in heard
         ]
         return replies
-
-    def _exchange(self, questions: str) -> Exchange:
-        """Return the next exchange, from the journal as long as that has one."""
-        number, exchanges = self._asked, self._journal.exchanges
-        self._asked += 1
-        if number == len(exchanges):
-            return self._journal.begin_exchange(questions)
-        if exchanges[number].questions != questions:
-            found = f"question {number + 1} is not the one that was asked"
-            accepted = "the folder and the version of dprec with which the run began, or another run"
-            raise InputError(str(self._journal.path), found, accepted)
-        return exchanges[number]
 
 
 UNDELIVERED = "undelivered.json"
@@ -323,7 +316,9 @@ def _arrived(run: Path, left: list[Delivery], place: int, replies: Sequence[Mess
 
 
 def forget(run: Path) -> int:
-    """Delete what is kept for devices, whatever it is; return for how many."""
+    """Delete what a complete run has for devices, whatever it is; return for how many. Raises InputError."""
+    if not (run / SUMMARY).exists():
+        raise InputError(str(run), "no complete run", "the directory of a run that has ended")
     try:
         missing = _without(_read_deliveries(run))
     except InputError:

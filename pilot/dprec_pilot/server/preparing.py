@@ -2,7 +2,6 @@
 
 import math
 import os
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +28,6 @@ from simulation.configuration.models import RunConfig
 from simulation.execution import SideData, load_ratings
 from simulation.protocols import Protocol
 from simulation.protocols.base import check_suits
-
-_GIT_SECONDS = 20.0
 
 _SUPERLINK = """\
 #!/bin/sh
@@ -64,23 +61,15 @@ class PilotOptions(Options):
     """How a pilot is prepared."""
 
     devices: int | None = option(
-        "Devices, for the first users of the ratings; by default one for each; 0 where all join.",
-        None,
-        ge=0,
+        "Devices, for the first users of the ratings; by default one for each; 0 where all join.", None, ge=0
     )
     host: str = option("Name or address under which the server is reached.", "localhost")
     port: int = option("Port of the SuperLink on its own machine.", 8000, ge=1, le=65535)
     days: int = option("How long the server's certificate is valid.", DAYS, ge=1, le=MOST_DAYS)
-    authority_days: int = option(
-        "How long its authority is, which devices trust; no certificate outlives it.", 3650, ge=1, le=36500
-    )
+    authority_days: int = option("How long its authority is, which devices trust.", 3650, ge=1, le=36500)
     runs: int = option("Runs that a device pays for in its lifetime.", 1, ge=1)
     deadline: float = option("Seconds after which a round ends.", 600.0, gt=0)
-    quorum: float = option(
-        "With how many answers a round may end before: up to 1 a share of those asked, above 1 their number.",
-        1.0,
-        gt=0,
-    )
+    quorum: float = option("With what share of answers a round may end, or above 1 number.", 1.0, gt=0)
     seeded: bool = option("Devices and server draw from the seed, as in simulations: for tests.", False)
 
     def __post_init__(self) -> None:
@@ -89,15 +78,6 @@ class PilotOptions(Options):
         check_quorum(self.quorum)
         if self.seeded and self.devices == 0:
             raise SettingError("seeded", "true, without devices", "devices that are made here")
-
-    def entropy(self, config: RunConfig) -> bytes | None:
-        """Return what the server's secret follows from; None if that is the seed, as everybody's then is."""
-        if not self.seeded:
-            return os.urandom(ENTROPY_BYTES)
-        if config.simulation.seed == "os":
-            found = "'os', where devices and server are to draw from the seed"
-            raise SettingError("simulation.seed", found, "'run' with --seeded, or no --seeded")
-        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +93,6 @@ class _Pilot:
     """One for each user's device; none where users join."""
     directory: Directory | None
     """All of them, where devices mask what they send."""
-
-    @property
-    def enrolled(self) -> list[Enrolled]:
-        """Whose devices are made."""
-        users = self.train.user_ids[: len(self.node_keys)].tolist()
-        return [Enrolled(str(user), key.public) for user, key in zip(users, self.node_keys, strict=True)]
 
     @property
     def items(self) -> list[str]:
@@ -137,12 +111,10 @@ def prepare(
 ) -> server_folder.ServerFolder:
     """Prepare a pilot of a configuration in a new folder, as a whole; return what its server is given.
 
-    Raises InputError when the protocol does not deploy, the ratings cannot be used, or the folder exists, or
-    Git tracks files of it.
+    Raises InputError when the protocol does not deploy, the ratings cannot be used, or the folder exists.
     """
     if folder.exists():
         raise InputError(str(folder), "it exists", "a new directory")
-    check_untracked(folder)
     pilot = _pilot_of(config, options)
     try:
         with whole_folder(folder) as building:
@@ -153,8 +125,16 @@ def prepare(
 
 
 def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
+    if options.seeded and config.simulation.seed == "os":
+        found = "'os', where devices and server are to draw from the seed"
+        raise SettingError("simulation.seed", found, "'run' with --seeded, or no --seeded")
     server_folder.deployable(config)
-    train = _first_users(load_ratings(config)[0], options.devices)
+    train, _ = load_ratings(config)
+    if options.devices and options.devices > train.n_users:
+        accepted = f"at most {train.n_users}, the users of the ratings"
+        raise InputError("devices", str(options.devices), accepted)
+    if options.devices and options.devices < train.n_users:
+        train = train.of_users(np.arange(options.devices), train.user_ids[: options.devices])
     with within("protocol"):
         check_suits(config.protocol, train)
     # What follows from sizes is agreed on and written down: a server sees those who came, later, too.
@@ -164,7 +144,8 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     protocol = server_folder.deployable(config)
     with within("protocol"):
         _check_trust(protocol, train)
-    keys = RunKeys.derive(config.seed, suited.identity, options.entropy(config))
+    entropy = None if options.seeded else os.urandom(ENTROPY_BYTES)
+    keys = RunKeys.derive(config.seed, suited.identity, entropy)
     items = [str(item) for item in train.item_ids.tolist()]
     node_keys = [new_node_key() for _ in range(0 if options.devices == 0 else train.n_users)]
     masks = protocol.setup().masks
@@ -187,14 +168,6 @@ def _check_trust(protocol: Protocol, train: Ratings) -> None:
         found = f"a budget whose trust model is {trust}"
         accepted = "a protocol whose devices protect or mask what they send, or no budget"
         raise SettingError("privacy", found, accepted)
-
-
-def _first_users(train: Ratings, users: int | None) -> Ratings:
-    if not users or users == train.n_users:
-        return train
-    if users > train.n_users:
-        raise InputError("devices", str(users), f"at most {train.n_users}, the users of the ratings")
-    return train.of_users(np.arange(users), train.user_ids[:users])
 
 
 def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> None:
@@ -221,9 +194,18 @@ def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> No
         write_durably(building / path, contents, mode)
     folder = server_folder.ServerFolder(building / "server")
     _write_server(pilot, folder)
-    _write_invitation(pilot, folder)
+    write_durably(folder.protocol_file, pilot.agreement.text, OPEN)
+    if pilot.directory is None:  # or devices know each other by their keys, and nobody joins
+        invitation = Invitation(
+            protocol=pilot.agreement.text,
+            items=tuple(pilot.items),
+            limits=pilot.limits,
+            certificate=authority.certificate.decode(),
+        )
+        write_durably(folder.invitation_file, invitation.text, OPEN)
     _write_devices(pilot, building / "devices", progress)
-    write_enrolment(folder.enrolment_file, pilot.enrolled)
+    made = zip(pilot.train.user_ids.tolist(), pilot.node_keys, strict=False)
+    write_enrolment(folder.enrolment_file, [Enrolled(str(user), key.public) for user, key in made])
 
 
 def _write_server(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
@@ -242,21 +224,6 @@ def _write_server(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
     )
     catalogue = SideData.of(pilot.config.dataset, pilot.train).catalogue
     folder.write(pilot.config, deployment, pilot.items, catalogue, pilot.directory)
-
-
-def _write_invitation(pilot: _Pilot, folder: server_folder.ServerFolder) -> None:
-    """Write what is public, for those who join, unless devices know each other by their keys."""
-    agreed = pilot.agreement.text
-    write_durably(folder.protocol_file, agreed, OPEN)
-    if pilot.directory is not None:
-        return
-    invitation = Invitation(
-        protocol=agreed,
-        items=tuple(pilot.items),
-        limits=pilot.limits,
-        certificate=folder.certificate.decode(),
-    )
-    write_durably(folder.invitation_file, invitation.text, OPEN)
 
 
 def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> None:
@@ -304,26 +271,3 @@ def limits_of(
         delta_lifetime=delta,
         runs=runs,
     )
-
-
-def check_untracked(folder: Path) -> None:
-    """Raise InputError if Git tracks files of a folder, which need not exist: it would add them again.
-
-    Every folder that a pilot consists of has a .gitignore that ignores all in it, wherever it is moved to;
-    what Git tracks already, as of a pilot that was committed and deleted before, it adds all the same.
-    """
-    there = next((parent for parent in folder.absolute().parents if parent.is_dir()), None)
-    if there is None or not any((parent / ".git").exists() for parent in (there, *there.parents)):
-        return
-    command = ["git", "-C", str(there), "ls-files", "-z", "--", str(folder.absolute())]
-    try:
-        listed = subprocess.run(command, capture_output=True, timeout=_GIT_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        # Where Git does not run, it adds nothing.
-        return
-    if tracked := listed.stdout.count(b"\0"):
-        found = f"{tracked} files of it are tracked by Git, which would add them again"
-        accepted = (
-            f"another directory; or git rm -r --cached {folder} first, and a look at what was published"
-        )
-        raise InputError(str(folder), found, accepted)

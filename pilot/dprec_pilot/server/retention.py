@@ -62,8 +62,11 @@ def keep_clean(
     while os.getppid() == keeper:
         time.sleep(every)
         try:
-            if database.exists() and (found := _ended(database)) != cleaned and clean(database, delete):
-                cleaned, said = found, ""
+            if database.exists():
+                with _opened(database) as connection:
+                    found = _count(connection, "SELECT count(*) FROM task WHERE finished_at IS NOT NULL")
+                if found != cleaned and clean(database, delete):
+                    cleaned, said = found, ""
         except RunError as error:
             if said != str(error):
                 said = str(error)
@@ -71,12 +74,6 @@ def keep_clean(
     # Nobody uses it any longer.
     with contextlib.suppress(RunError):
         forget(database)
-
-
-def _ended(database: Path) -> int:
-    """Return how many tasks of a SuperLink have ended."""
-    with _opened(database) as connection:
-        return _count(connection, "SELECT count(*) FROM task WHERE finished_at IS NOT NULL")
 
 
 def _count(connection: sqlite3.Connection, query: str) -> int:

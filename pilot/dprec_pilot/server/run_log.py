@@ -10,7 +10,6 @@ import fcntl
 import json
 import logging
 import os
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -154,21 +153,15 @@ def _written_to(path: Path) -> Iterator[None]:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, OWNER_ONLY)
     except OSError as error:
         raise unusable(path, error) from None
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file, _handled_by(file):
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file, handled_by(file):
         # For `is_written`; the lock ends with the process, however it ends.
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 @contextmanager
-def said_aloud() -> Iterator[None]:
-    """Write what the server logs to standard output, from which Flower takes the log of a run."""
-    with _handled_by(sys.stdout):
-        yield
-
-
-@contextmanager
-def _handled_by(stream: TextIO) -> Iterator[None]:
+def handled_by(stream: TextIO) -> Iterator[None]:
+    """Write what the server logs to a stream; Flower takes the log of a run from standard output."""
     handler, level = logging.StreamHandler(stream), LOG.level
     handler.setFormatter(_OneLine("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%SZ"))
     LOG.addHandler(handler)
@@ -208,10 +201,12 @@ class FollowedGrid(WaitingGrid):
         if self._asked > len(self._log.exchanges):
             LOG.info("%s: asking %d devices", questions[0].metadata.message_type, len(questions))
         replies = list(self._grid.send_and_receive(questions, timeout=timeout))
+        asks, record = questions[0].metadata.message_type, questions[0].content.get(REQUEST)
+        named = record.get("round") if isinstance(record, ConfigRecord) else None
         exchange = Exchange(
             exchange=self._asked,
-            asks=questions[0].metadata.message_type,
-            round=_round_of(questions[0]),
+            asks=asks,
+            round=named if is_integer(named) else _ROUNDS.get(asks),
             began=began.isoformat(timespec="seconds"),
             seconds=time.monotonic() - started,
             **self._sorted_by_fate(questions, replies),
@@ -225,24 +220,13 @@ class FollowedGrid(WaitingGrid):
         fates = {users[node]: "absent" for each in questions if (node := each.metadata.dst_node_id) in users}
         for reply in replies:
             if (user := users.get(reply.metadata.src_node_id)) in fates:
-                fates[user] = _fate_of(reply)
+                record = reply_record(reply)
+                late = record is not None and record.get("late")
+                answered = "late" if late else "answered"
+                fates[user] = words_of(reply.error.code) if reply.has_error() else answered
         by_fate: dict[str, list[str]] = {}
         for user in self._log.everybody:
             if user in fates:
                 by_fate.setdefault(fates[user], []).append(user)
         known = {fate: tuple(by_fate.pop(fate, ())) for fate in ("answered", "late", "absent")}
         return {**known, "refused": {fate: tuple(those) for fate, those in sorted(by_fate.items())}}
-
-
-def _fate_of(reply: Message) -> str:
-    if reply.has_error():
-        return words_of(reply.error.code)
-    record = reply_record(reply)
-    return "late" if record is not None and record.get("late") else "answered"
-
-
-def _round_of(question: Message) -> int | None:
-    """Return the round that a question names; None if it is about none."""
-    record = question.content.get(REQUEST)
-    named = record.get("round") if isinstance(record, ConfigRecord) else None
-    return named if is_integer(named) else _ROUNDS.get(question.metadata.message_type)

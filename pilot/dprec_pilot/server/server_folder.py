@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from zipfile import BadZipFile
@@ -19,7 +19,6 @@ from dprec.errors import InputError, SettingError, one_line, within
 from dprec.exchange import from_json
 from dprec.randomness import Key
 from dprec.ratings import RatingScale
-from dprec.schedules import Schedule
 from dprec_pilot.device.folder import Agreement, check_version
 from dprec_pilot.device.joining import check_authority
 from dprec_pilot.files import OPEN, NamedFile, read_bytes, read_text, write_durably
@@ -86,11 +85,6 @@ def read_enrolment(path: Path) -> list[Enrolled]:
     return enrolled
 
 
-def with_nodes(enrolled: list[Enrolled], nodes: dict[str, int]) -> list[Enrolled]:
-    """Return the list with the node id of every key that has one."""
-    return [replace(each, node_id=nodes.get(each.public_key or "", each.node_id)) for each in enrolled]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Deployment(Options):
     """The contents of deployment.json: what the server knows beside protocol, catalogue and enrolment."""
@@ -105,14 +99,8 @@ class Deployment(Options):
     deadline: float = option("Seconds after which a round ends.", 600.0, gt=0)
     computes: int = option("Version of what devices compute, as dprec-pilot prepare writes it.", ge=1)
     grace: float = option("Seconds for which late answers are counted as such.", 10.0, ge=0)
-    quorum: float = option(
-        "With how many answers a round may end before: up to 1 a share of those asked, above 1 their number.",
-        1.0,
-        gt=0,
-    )
-    ask_again: float = option(
-        "Seconds after which a device that is online and has not answered is asked again.", 90.0, gt=0
-    )
+    quorum: float = option("With what share of answers a round may end, or above 1 number.", 1.0, gt=0)
+    ask_again: float = option("Seconds after which a silent device is asked again.", 90.0, gt=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -279,27 +267,21 @@ def deployable(config: RunConfig) -> Protocol:
     protocol = config.protocol.picked
     with within("protocol"):
         protocol.check_deployed()
-    if config.schedule is not None:
-        _check_schedule(config.schedule, protocol)
+    if (schedule := config.schedule) is not None:
+        from simulation.scheduled import check_kind
+
+        # No device knows of days: whoever starts a run says when devices are asked.
+        if schedule.draws_anew:
+            accepted = (
+                "increments; or no schedule, where --runs says in how many runs devices draw fresh noise"
+            )
+            raise SettingError("schedule.kind", f"{schedule.kind!r}, in a deployment", accepted)
+        check_kind(schedule, protocol)
     return protocol
 
 
-def _check_schedule(schedule: Schedule, protocol: Protocol) -> None:
-    """Refuse what no device knows of: in a deployment, whoever starts a run says when devices are asked."""
-    from simulation.scheduled import check_kind
-
-    if schedule.draws_anew:
-        accepted = "increments; or no schedule, where --runs says in how many runs devices draw fresh noise"
-        raise SettingError("schedule.kind", f"{schedule.kind!r}, in a deployment", accepted)
-    check_kind(schedule, protocol)
-
-
 def agreement_of(
-    config: RunConfig,
-    scale: RatingScale,
-    item_ids: list[str],
-    public: str,
-    directory: Directory | None = None,
+    config: RunConfig, scale: RatingScale, item_ids: list[str], public: str, directory: Directory | None
 ) -> Agreement:
     """Return what devices agree to; ``directory``: who they are, where they mask what they send."""
     protocol, schedule = config.protocol.picked, config.schedule

@@ -1,28 +1,32 @@
 """The server of a deployment: the app that a SuperLink runs, and one run of the protocol of a folder."""
 
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.errors import InputError, within
+from dprec.ratings import RatingScale
 from dprec_pilot.server.journal import JOURNAL, Begun, Journal, JournalGrid, deliver, keep_deliveries
-from dprec_pilot.server.run_log import LOG, FollowedGrid, RunLog, followed, said_aloud
+from dprec_pilot.server.run_log import LOG, FollowedGrid, RunLog, followed, handled_by
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, check_new
+from simulation.configuration.models import RunConfig
 from simulation.protocols.base import with_declared_losses
 from simulation.protocols.task import ServerOutcome, ServerTask
 from simulation.storage.directories import CONFIG, REPORT, SUMMARY
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RANK, RunRecord, traffic_columns
-from simulation.storage.summarise import summarise_deployed
+from simulation.storage.summarise import notes_on_composition, summary_of, values_of_scale
+from simulation.storage.summary import Accuracy, DatasetSummary, Summary
 from strategies.roster import Roster
 
 
@@ -53,8 +57,12 @@ def server_app() -> ServerApp:
         from simulation.pages import report
 
         given = context.run_config
-        folder, output = _places(given, context.run_id)
-        with said_aloud(), bounded_pulls(_CONTENTS_SECONDS):
+        own, named = str(given.get("folder", "")), str(given.get("output", ""))
+        for key, path in (("folder", own), ("output", named or own)):
+            if not Path(path).is_absolute():
+                raise InputError(f"--run-config {key}", repr(path), "an absolute path, on the server")
+        folder, output = ServerFolder(Path(own)), Path(named or f"{own}/runs/{context.run_id}")
+        with handled_by(sys.stdout), bounded_pulls(_CONTENTS_SECONDS):
             if given.get("resume", False):
                 resume(grid, folder, output)
             else:
@@ -63,15 +71,6 @@ def server_app() -> ServerApp:
             report(output)
 
     return app
-
-
-def _places(given: Mapping[str, Any], run_id: int) -> tuple[ServerFolder, Path]:
-    """Return the folder of the server, and that of the run."""
-    folder, output = str(given.get("folder", "")), str(given.get("output", ""))
-    for key, path in (("folder", folder), ("output", output or folder)):
-        if not Path(path).is_absolute():
-            raise InputError(f"--run-config {key}", repr(path), "an absolute path, on the server")
-    return ServerFolder(Path(folder)), Path(output or f"{folder}/runs/{run_id}")
 
 
 def serve(grid: Grid, folder: ServerFolder, output: Path) -> RunRecord:
@@ -174,3 +173,47 @@ def _outcome(grid: JournalGrid, folder: ServerFolder, begun: Begun, log: RunLog)
     schedule = folder.config.schedule
     notes = () if schedule is None else schedule.notes(1)
     return replace(outcome, notes=notes + outcome.notes, seconds=time.perf_counter() - began)
+
+
+_DEPLOYED = {
+    True: "A test: devices and server drew from the seed of the configuration. All noise can be computed "
+    "again, so it protects nobody.",
+    False: "Every device drew its noise from a secret of its own, and the server from its key, which prepare "
+    "took from the operating system: whoever has deployment.json can compute what the server drew.",
+}
+"""What is said of the noise of a deployed run, by whether devices and server drew from a seed."""
+
+
+def summarise_deployed(
+    config: RunConfig,
+    scale: RatingScale,
+    n_items: int,
+    outcome: ServerOutcome,
+    composed: NDArray[np.float64],
+    *,
+    seeded: bool,
+    total_seconds: float,
+) -> Summary:
+    """Return the summary of a deployed run that is not stored yet.
+
+    ``composed``, shape (users,): the users' losses by composition.
+    ``seeded``: whether devices and server drew from a seed.
+    """
+    dataset = DatasetSummary(
+        kind="deployed",
+        users=composed.size,
+        items=n_items,
+        train_ratings=None,
+        test_ratings=None,
+        **values_of_scale(scale),
+        users_only_in_test=None,
+        items_only_in_test=None,
+    )
+    ledgers = (
+        "Deployed: losses are those that follow from what the server was sent. What a device has spent is in "
+        "its own ledger, with answers that came to nothing."
+    )
+    notes = ledgers, _DEPLOYED[seeded], *notes_on_composition(config, composed.size)
+    accuracy, seconds = Accuracy.model_validate({"rmse": None, "mae": None}), (0.0, total_seconds)
+    summary = summary_of(config, dataset, accuracy, outcome, composed, notes, seconds)
+    return summary.model_copy(update={"devices": "deployed"})

@@ -7,10 +7,9 @@ nothing about anybody that the server does not know.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -98,10 +97,6 @@ class PilotStatus:
     runs: tuple[RunStatus, ...]
     """From the oldest to the newest."""
 
-    def values(self) -> dict[str, Any]:
-        """Return the same for JSON."""
-        return asdict(self)
-
 
 def status_of(
     folder: ServerFolder,
@@ -115,14 +110,18 @@ def status_of(
     are not in ``runs/`` of the server's folder. Raises InputError when a file is damaged, or a directory is
     no run's.
     """
+    for path in elsewhere:
+        if not (path / CONFIG).exists():
+            raise InputError(str(path), f"no {CONFIG}", "the directory of a run")
+    inside = [path.parent for path in folder.path.glob(f"runs/*/{CONFIG}")]
+    directories = {path.resolve(): path for path in (*elsewhere, *inside)}.values()
     known, fingerprint = {node.node_id: node for node in nodes}, folder.deployment.fingerprint
     runs, did = list[RunStatus](), dict[str, Mapping[str, InRun]]()
-    for directory in _directories(folder, elsewhere):
+    for directory in sorted(directories, key=lambda path: ((path / CONFIG).stat().st_mtime, path)):
         exchanges = read_exchanges(directory)
-        open_question = waited_for(directory / JOURNAL, fingerprint)
         name = str(directory) if directory.name in did else directory.name
-        runs.append(_run(name, directory, exchanges, open_question))
-        did[runs[-1].name] = _by_user(exchanges, _losses(directory))
+        runs.append(_run(name, directory, exchanges, waited_for(directory / JOURNAL, fingerprint)))
+        did[name] = _by_user(exchanges, directory)
     users = []
     for each in folder.enrolled():
         node = known.get(each.node_id or 0)
@@ -132,26 +131,17 @@ def status_of(
     return PilotStatus(folder.config.name, fingerprint, superlink, tuple(users), tuple(runs))
 
 
-def _directories(folder: ServerFolder, elsewhere: Sequence[Path]) -> list[Path]:
-    """Return the directories of runs, the oldest first."""
-    for path in elsewhere:
-        if not (path / CONFIG).exists():
-            raise InputError(str(path), f"no {CONFIG}", "the directory of a run")
-    inside = [path.parent for path in folder.path.glob(f"runs/*/{CONFIG}")]
-    known = {path.resolve(): path for path in (*elsewhere, *inside)}.values()
-    return sorted(known, key=lambda path: ((path / CONFIG).stat().st_mtime, path))
-
-
 def _run(
     name: str, directory: Path, exchanges: Sequence[Exchange], open_question: tuple[int, int] | None
 ) -> RunStatus:
     asked = [each for each in exchanges if each.round is not None]
     causes = sum((Counter(each.causes) for each in asked), Counter[str]())
+    ended = how_it_ended(directory) or (ENDED if (directory / SUMMARY).exists() else KILLED)
     return RunStatus(
         name=name,
         directory=str(directory),
         began=began_at(directory),
-        state=_state(directory),
+        state=GOES_ON if is_written(directory) else ended,
         questions=len(exchanges),
         rounds=len({each.round for each in asked}),
         answers=sum(len(each.answered) for each in asked),
@@ -160,23 +150,14 @@ def _run(
     )
 
 
-def _state(directory: Path) -> str:
-    if is_written(directory):
-        return GOES_ON
-    return how_it_ended(directory) or (ENDED if (directory / SUMMARY).exists() else KILLED)
-
-
-def _losses(directory: Path) -> Mapping[str, float | None]:
-    """Return what a finished run has cost each user, as far as the server knows and where it is finite."""
-    if not (directory / SUMMARY).exists():
-        return {}
-    traffic = read_columns(directory / TRAFFIC, {"user": np.str_, "epsilon_per_user": np.float64}, FROM_RUN)
-    losses = [loss if math.isfinite(loss) else None for loss in traffic["epsilon_per_user"].tolist()]
-    return dict(zip(map(str, traffic["user"].tolist()), losses, strict=True))
-
-
-def _by_user(exchanges: Sequence[Exchange], losses: Mapping[str, float | None]) -> Mapping[str, InRun]:
-    """Return what became of each user's device in a run."""
+def _by_user(exchanges: Sequence[Exchange], directory: Path) -> Mapping[str, InRun]:
+    """Return what became of each user's device in a run, and of a finished one what is known to be paid."""
+    losses: dict[str, float] = {}
+    if (directory / SUMMARY).exists():
+        paid = {"user": np.str_, "epsilon_per_user": np.float64}
+        traffic = read_columns(directory / TRAFFIC, paid, FROM_RUN)
+        pairs = zip(traffic["user"].tolist(), traffic["epsilon_per_user"].tolist(), strict=True)
+        losses = {str(user): loss for user, loss in pairs if math.isfinite(loss)}
     rounds: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     received = Counter[str]()
     for each in exchanges:

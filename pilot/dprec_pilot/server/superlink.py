@@ -8,7 +8,6 @@ import hashlib
 import os
 import shutil
 import ssl
-import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -33,10 +32,9 @@ from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 
 from dprec.errors import InputError, RunError, one_line
 from dprec_pilot.device.fleet import certificate_error
-from dprec_pilot.files import check_address, read_text, unusable
-from dprec_pilot.server import journal
+from dprec_pilot.files import check_address, read_text, unusable, whole_folder
 from dprec_pilot.server.server_folder import ServerFolder, check_new
-from simulation.storage.directories import CONFIG, SUMMARY
+from simulation.storage.directories import CONFIG
 
 APP = Path(__file__).parents[1] / "app"
 """The folder of the app."""
@@ -107,8 +105,10 @@ class Registry:
             except httpx.HTTPStatusError as error:
                 if error.response.status_code != httpx.codes.PRECONDITION_FAILED:
                     raise
-                reason = f"the SuperLink refuses its key: {_detail(error.response)}"
-                raise NotRegisteredError(reason) from None
+                detail = f"status {error.response.status_code}"
+                with suppress(ValueError, KeyError, TypeError):
+                    detail = str(error.response.json()["detail"])
+                raise NotRegisteredError(f"the SuperLink refuses its key: {detail}") from None
         return self._nodes[public]
 
     def unregister(self, node_id: int) -> None:
@@ -134,11 +134,7 @@ def seen_runs(address: str, certificate: bytes) -> list[int]:
 
 @contextmanager
 def registry(address: str, certificate: bytes) -> Iterator[Registry]:
-    """Open the registry of a SuperLink.
-
-    ``certificate``: of the authority that signed the SuperLink's, as PEM. Raises InputError when the address
-    is none, and RunError when the SuperLink cannot be reached, or refuses.
-    """
+    """Open the registry of a SuperLink; see `connected`."""
     with connected(address, certificate) as client:
         yield Registry(client)
 
@@ -147,9 +143,11 @@ def registry(address: str, certificate: bytes) -> Iterator[Registry]:
 def connected(
     address: str, certificate: bytes, *, where: str = "--superlink", fails: str = "refuses"
 ) -> Iterator[ControlHttpClient]:
-    """Open a connection to a SuperLink's control API; see `registry`.
+    """Open a connection to a SuperLink's control API.
 
-    ``where``: what has named the address; ``fails``: what the SuperLink does when it answers with an error.
+    ``certificate``: of the authority that signed the SuperLink's, as PEM; ``where``: what has named the
+    address; ``fails``: what the SuperLink does when it answers with an error. Raises InputError when the
+    address is none, and RunError when the SuperLink cannot be reached, or refuses.
     """
     check_address(address, where)
     client = ControlHttpClient.from_server_address(
@@ -161,26 +159,16 @@ def connected(
     try:
         yield client
     except httpx.ConnectError as error:
-        raise RunError(f"the SuperLink at {address} cannot be reached: {_unreached(error)}") from None
+        reason = f"{one_line(error)}; started, it takes some seconds until it answers"
+        if isinstance(refused := certificate_error(error), ssl.SSLCertVerificationError):
+            reason = (
+                f"its certificate is refused, {refused.verify_message}; dprec-pilot renew makes another one"
+            )
+        raise RunError(f"the SuperLink at {address} cannot be reached: {reason}") from None
     except (httpx.HTTPError, OSError) as error:
         raise RunError(f"the SuperLink at {address} {fails}: {one_line(error)}") from None
     finally:
         client.close()
-
-
-def _unreached(error: httpx.ConnectError) -> str:
-    """Say why a SuperLink cannot be reached, and what to do."""
-    refused = certificate_error(error)
-    if isinstance(refused, ssl.SSLCertVerificationError):
-        return f"its certificate is refused, {refused.verify_message}; dprec-pilot renew makes another one"
-    return f"{one_line(error)}; started, it takes some seconds until it answers"
-
-
-def _detail(response: httpx.Response) -> str:
-    try:
-        return str(response.json()["detail"])
-    except (ValueError, KeyError, TypeError):
-        return f"status {response.status_code}"
 
 
 def _pem(key: str) -> bytes:
@@ -223,12 +211,7 @@ def start_run(
 
 
 def resume_run(
-    server: Path,
-    output: Path,
-    *,
-    app: Path | None = None,
-    superlink: str | None = None,
-    page: bool = True,
+    server: Path, output: Path, *, app: Path | None = None, superlink: str | None = None, page: bool = True
 ) -> int:
     """Go on with a run that was cut off, or deliver what one that is complete has for devices.
 
@@ -241,24 +224,25 @@ def resume_run(
     return _started(folder, settings, app, superlink)
 
 
-def forget(output: Path) -> int:
-    """Delete what a complete run has for devices that were away; return for how many that was.
-
-    Raises InputError when the run is not complete.
-    """
-    if not (output / SUMMARY).exists():
-        raise InputError(str(output), "no complete run", "the directory of a run that has ended")
-    return journal.forget(output)
-
-
 def _started(folder: ServerFolder, settings: Settings, app: Path | None, superlink: str | None) -> int:
     """Start a run of the app, and return its number."""
-    bundle, connection = _bundle(app or APP), folder.path / "flwr" / "config.toml"
-    address = superlink or _address(connection)
+    source, connection, address = app or APP, folder.path / "flwr" / "config.toml", superlink
+    accepted = "a folder with the app, as dprec-pilot app writes it"
+    if not (source / "pyproject.toml").is_file():
+        raise InputError(str(source), "no pyproject.toml", accepted)
+    try:
+        content = build_fab_from_disk(source.absolute())
+    except (click.ClickException, OSError, ValueError) as error:
+        raise InputError(str(source), one_line(error), accepted) from None
+    if address is None:
+        try:
+            known = tomllib.loads(read_text(connection, _CONNECTION))
+            address = str(known["superlink"]["pilot"]["address"])
+        except (tomllib.TOMLDecodeError, KeyError, TypeError):
+            raise InputError(str(connection), "no superlink.pilot.address", _CONNECTION) from None
     where = "--superlink" if superlink else str(connection)
-    request = control.StartRunRequest(
-        fab=fab_to_proto(bundle), override_config=user_config_to_proto(settings)
-    )
+    fab = fab_to_proto(Fab(hashlib.sha256(content).hexdigest(), content, {}))
+    request = control.StartRunRequest(fab=fab, override_config=user_config_to_proto(settings))
     with connected(address, folder.certificate, where=where, fails="starts no run") as client:
         started = answer_of(client.StartRun, request)
     if not started.HasField("run_id"):
@@ -266,35 +250,12 @@ def _started(folder: ServerFolder, settings: Settings, app: Path | None, superli
     return int(started.run_id)
 
 
-def _bundle(app: Path) -> Fab:
-    """Return an app as Flower sends it."""
-    accepted = "a folder with the app, as dprec-pilot app writes it"
-    if not (app / "pyproject.toml").is_file():
-        raise InputError(str(app), "no pyproject.toml", accepted)
-    try:
-        content = build_fab_from_disk(app.absolute())
-    except (click.ClickException, OSError, ValueError) as error:
-        raise InputError(str(app), one_line(error), accepted) from None
-    return Fab(hashlib.sha256(content).hexdigest(), content, {})
-
-
-def _address(path: Path) -> str:
-    """Return where the SuperLink of a pilot is, as Flower's own commands are told."""
-    try:
-        return str(tomllib.loads(read_text(path, _CONNECTION))["superlink"]["pilot"]["address"])
-    except (tomllib.TOMLDecodeError, KeyError, TypeError):
-        raise InputError(str(path), "no superlink.pilot.address", _CONNECTION) from None
-
-
 def write_app(folder: Path) -> None:
     """Write the app to a new folder, as a whole; raises InputError when that exists or cannot be written."""
     if os.path.lexists(folder):
         raise InputError(str(folder), "it exists", "a new directory")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as building:
-            whole = Path(building) / "app"
-            shutil.copytree(APP, whole, ignore=shutil.ignore_patterns("__pycache__"))
-            os.rename(whole, folder)
+        with whole_folder(folder) as building:
+            shutil.copytree(APP, building, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     except OSError as error:
         raise unusable(folder, error) from None

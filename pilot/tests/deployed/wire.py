@@ -70,7 +70,7 @@ class Wire:
         """Give Flower a command as an operator does, in this process; return what it prints."""
         from flwr.cli.app import app
 
-        # Flower takes a name that is a folder here for an app.
+        # Elsewhere than in a checkout, whose folder `pilot` Flower would take for an app.
         with chdir(self.folder):
             result = CliRunner(env={"FLWR_HOME": str(self.folder / "server" / "flwr")}).invoke(app, command)
         assert result.exit_code == 0, result.output

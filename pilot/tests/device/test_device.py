@@ -9,10 +9,11 @@ import pytest
 from flwr.app import Message
 
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import COMPUTES, COUNT, DELIVER, REPORT, TRAIN, OneShotSetup, RefusalCode
+from dprec.exchange import COUNT, DELIVER, REPORT, TRAIN, OneShotSetup, RefusalCode
 from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace
 from dprec.wire import FixedFields
+from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.ledger import Limits
 from pilot.tests.make import (
@@ -173,7 +174,7 @@ def test_what_another_version_computes_is_not_answered(
         device.folder.protocol_file.write_text(other.text)
         question = request(TRAIN, other.group(key_of(1)), round=1, factors=factors())
     else:
-        monkeypatch.setattr("dprec_pilot.device.device.COMPUTES", COMPUTES + 1)
+        monkeypatch.setattr("dprec_pilot.computing.COMPUTES", COMPUTES + 1)
     assert refused(again(device), question) == "OTHER_VERSION"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dprec_pilot.device.fleet import Fleet, NodeKey, NotAdmittedError, ServerAwayError
-from dprec_pilot.device.node_key import new_node_key
+from dprec_pilot.device.node_key import new_node_key, read_node_key
 from dprec_pilot.server import certificates
 from dprec_pilot.server.certificates import Authority, Issued
 from tests.refusals import refused_at
@@ -88,7 +88,7 @@ def authority(tmp_path: Path) -> Authority:
 @pytest.fixture
 def key(tmp_path: Path) -> NodeKey:
     (tmp_path / "node.key").write_bytes(new_node_key().private)
-    return NodeKey.read(tmp_path / "node.key")
+    return read_node_key(tmp_path / "node.key")
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
-from dprec.exchange import COMPUTES, OneShotSetup
+from dprec.exchange import OneShotSetup
 from dprec.mechanisms import BoundedLaplace
 from dprec.personalization import OrdinalProcess
 from dprec_pilot import files as durable
+from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.profile import read_state

@@ -11,9 +11,10 @@ from flwr.app import Message
 from clients import one_shot
 from clients.population import open_population
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import COMPUTES, REPORT, MemoisedSetup, OneShotSetup, Setup
+from dprec.exchange import REPORT, MemoisedSetup, OneShotSetup, Setup
 from dprec.mechanisms import ThresholdBit
 from dprec.mechanisms.randomized_response import RandomizedResponse
+from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import Agreement, DeviceFolder
 from dprec_pilot.device.ledger import Limits
@@ -256,8 +257,8 @@ def test_another_version_is_agreed_on_as_another_memory_with_other_noise(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = symbols(device, 1)
-    for module in ("folder", "device"):
-        monkeypatch.setattr(f"dprec_pilot.device.{module}.COMPUTES", COMPUTES + 1)
+    for module in ("dprec_pilot.device.folder", "dprec_pilot.computing"):
+        monkeypatch.setattr(f"{module}.COMPUTES", COMPUTES + 1)
     device.folder.protocol_file.write_text(agreement_on(KEEP).text)
     after = symbols(again(device), 2)
     assert after.keys() == before.keys()

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.proto.message_pb2 import ObjectTree
+from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
 from dprec.errors import RunError
 from dprec_pilot.device import fleet, service
 from dprec_pilot.device.device import LOG, Device
-from dprec_pilot.device.fleet import BoundedTransport, Fleet, NodeKey, TooLargeError
+from dprec_pilot.device.fleet import BoundedTransport, Fleet, TooLargeError
 from dprec_pilot.device.folder import DeviceFolder
-from dprec_pilot.device.node_key import new_node_key
+from dprec_pilot.device.node_key import new_node_key, read_node_key
 from dprec_pilot.device.service import LONGEST_ONLINE, Served, Service, opened_devices
 from pilot.tests.device.fake_superlink import NODE, FakeSuperLink
 from pilot.tests.make import ROUNDS_SETUP, again, install, report_in, train
@@ -28,6 +29,10 @@ SMALL = 1 << 20
 
 
 KEY = new_node_key().private
+
+
+def public_key(node_key_file: Path) -> bytes:
+    return public_key_to_bytes(read_node_key(node_key_file).public_key())
 
 
 @pytest.fixture
@@ -49,7 +54,7 @@ def device(tmp_path: Path) -> Device:
 
 
 def serving(device: Device) -> Service:
-    key = NodeKey.read(device.folder.node_key_file)
+    key = read_node_key(device.folder.node_key_file)
     return Service(Fleet(ADDRESS, Path("ca.crt")), [Served(device, key)], threading.Event())
 
 
@@ -109,12 +114,12 @@ def test_the_next_key_takes_its_place_once_the_server_knows_it(
     device.remember_node(3)
     later = new_node_key().private
     folder.next_node_key_file.write_bytes(later)
-    superlink.known, superlink.node = {NodeKey.read(folder.node_key_file).public}, 3
+    superlink.known, superlink.node = {public_key(folder.node_key_file)}, 3
     with opened_devices([folder.path], seeded=False) as served:
         Service(Fleet(ADDRESS, Path("ca.crt")), served, threading.Event()).run_once()
     assert superlink.paths == ["activate-node", "send-node-heartbeat", "pull-messages"]
     assert folder.next_node_key_file.exists()
-    superlink.known, superlink.node = {NodeKey.read(folder.next_node_key_file).public}, NODE
+    superlink.known, superlink.node = {public_key(folder.next_node_key_file)}, NODE
     superlink.paths.clear()
     superlink.put(train(1))
     with (

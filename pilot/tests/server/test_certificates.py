@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dprec_pilot.server.certificates import Authority, Issued, as_pem, hosts_of, renew
+from dprec_pilot.device.node_key import as_pem
+from dprec_pilot.server.certificates import Authority, Issued, hosts_of, renew
 from tests.refusals import refused_at
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dprec.arrays import AnyInts, Floats
 from dprec.attacks import Damage, Liars, Promotion, Shown
-from dprec.attacks.liars import Background, FakeProfiles
+from dprec.attacks.liars import FakeProfiles
 from dprec.attacks.promotion import seen_of
 from dprec.completion import Averages
 from dprec.randomness import generator
@@ -50,8 +50,8 @@ def honest() -> Ratings:
 
 
 def made(honest: Ratings, fillers: Any, level: int = 5, liars: int = 9) -> Ratings:
-    profiles = FakeProfiles(Background.of(honest), TARGETS, level, fillers)
-    return profiles.made(honest, liars, generator(1, "fake profiles of a test"))
+    profiles = FakeProfiles(honest, TARGETS, level, fillers)
+    return profiles.made(liars, generator(1, "fake profiles of a test"))
 
 
 def test_fillers_are_what_they_are_called(honest: Ratings) -> None:

@@ -31,10 +31,10 @@ from dprec.components import (
 )
 from dprec.components.options import ELSEWHERE
 from dprec.datasets import DATASETS
-from dprec.errors import InputError, SettingError
+from dprec.errors import SettingError
 from dprec.federated import MODELS
 from dprec.gradients import GRADIENTS
-from dprec.mechanisms import MECHANISMS, Mechanism
+from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import Raw
 from dprec.schedules import SCHEDULES
@@ -67,11 +67,9 @@ class Whole(Options):
         (Example, {"size": 0}, "size: 0; accepted: at least 1"),
         (Example, {"share": math.nan}, "share: nan; accepted: a finite number"),
         (Example, {"size": 10**400}, f"size: 1{'0' * 79}...; accepted: at most 10"),
-        (Example, {"size": True}, "size: True; accepted: an integer"),
         (Example, {"unit": "planet"}, "unit: 'planet'; accepted: 'user' or 'item'"),
         (Raw, {"kind": "laplace"}, "kind: 'laplace'; accepted: 'none'"),
         (Example, {"every": 0}, "every: 0; accepted: at least 1, or 'auto'"),
-        (Whole, {"part": {"size": 2}}, "part: {'size': 2}; accepted: an instance of Example"),
         (Whole, {"table": [1]}, "table: [1]; accepted: an instance of ndarray"),
     ],
 )
@@ -84,56 +82,13 @@ def test_bounds_types_and_words_hold_in_plain_python(
     assert caught.value.key == line.partition(":")[0]
 
 
-def test_a_changed_copy_is_checked_too() -> None:
-    with refused_at("size"):
-        replace(Example(), size="large")
-
-
-def test_an_integer_becomes_a_number_where_one_is_wanted() -> None:
-    budget = PrivacyBudget(epsilon=2)
-    assert (budget.epsilon, type(budget.epsilon)) == (2.0, float)
-    assert type(PrivacyBudget(epsilon=np.float64(0.5)).epsilon) is float
-
-
 def test_numbers_of_numpy_are_numbers() -> None:
     example = Example(size=np.int64(4), share=np.float32(0.25), every=np.uint8(3), exact=np.True_)
-    assert [type(value) for value in (example.size, example.share, example.every, example.exact)] == [
-        int,
-        float,
-        int,
-        bool,
-    ]
-    with refused_at("size"):
-        Example(size=np.int64(11))
-    with refused_at("size"):
-        Example(size=np.float64(4))
-
-
-def test_a_subclass_of_a_part_is_such_a_part() -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Finer(Example):
-        grain: int = option("How fine.", 1, ge=1)
-
-    assert Whole(part=Finer()).part == Finer()
-    with refused_at("grain"):
-        Finer(grain=0)
-
-
-def test_a_type_that_the_module_does_not_know_is_a_mistake_of_the_programmer() -> None:
-    class Hidden:
-        pass
-
-    @dataclass(frozen=True, kw_only=True)
-    class Local(Options):
-        part: "Hidden" = option("A part.")
-
-    with pytest.raises(TypeError, match=r"Local: name 'Hidden' is not defined; the types of its fields must"):
-        Local(part=Hidden())
-
-
-def test_a_bound_of_an_unknown_kind_is_a_mistake_of_the_programmer() -> None:
-    with pytest.raises(TypeError, match="minimum"):
-        option("Something.", 1, minimum=0)
+    kinds = [type(value) for value in (example.size, example.share, example.every, example.exact)]
+    assert kinds == [int, float, int, bool]
+    for size in (np.int64(11), np.float64(4)):
+        with refused_at("size"):
+            replace(example, size=size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,27 +97,15 @@ class WholeSettings(Options):
     split: KFold | None = option("A part.", None)
 
 
-def test_settings_are_read() -> None:
-    assert parse_json(PrivacyBudget, '{"epsilon": 2, "per": "user"}') == PrivacyBudget(epsilon=2, per="user")
-    assert parse_json(WholeSettings, b'{"gradient": {"kind": "full"}}').gradient == GRADIENTS["full"]()
-
-
 @pytest.mark.parametrize(
     ("group", "text", "key", "line"),
     [
         (PrivacyBudget, "{}", "epsilon", "missing; accepted: Privacy loss, in natural logarithms."),
-        (PrivacyBudget, '{"epsilon": null}', "epsilon", "null; accepted: a number"),
-        (
-            PrivacyBudget,
-            '{"epsilon": 1, "pre": 1}',
-            "pre",
-            "an unknown key; accepted: epsilon, per, composition",
-        ),
+        (PrivacyBudget, '{"epsilon": 1, "pre": 1}', "pre", "an unknown key; accepted: epsilon, per, "),
         (PrivacyBudget, "{", "", "'{'; accepted: JSON"),
         (PrivacyBudget, "[]", "", "[]; accepted: a mapping of keys to values"),
         (WholeSettings, '{"gradient": {"kind": true}}', "gradient.kind", "true; accepted: one-bit, "),
         (WholeSettings, '{"gradient": {"kind": "one-bit", "x": 1}}', "gradient.x", "an unknown key"),
-        (KFold, '{"fold": 5}', "fold", "5; accepted: 0 to 4, with folds: 5"),
         (
             WholeSettings,
             '{"gradient": {"kind": "full"}, "split": {"kind": "k-fold", "fold": 5}}',
@@ -296,26 +239,9 @@ def test_every_setting_says_what_it_means(component: type[Any]) -> None:
             assert field.metadata["description"].endswith(".")
 
 
-def test_kinds_are_unique() -> None:
-    first = next(iter(MECHANISMS))
-    with pytest.raises(TypeError, match="share a kind"):
-        Registry("mechanism", Mechanism, [first, first])
-
-
 def test_no_registry_is_left_out() -> None:
     modules = [import_module(module.name) for module in pkgutil.walk_packages(dprec.__path__, "dprec.")]
     registries = {
         value for module in modules for value in vars(module).values() if isinstance(value, Registry)
     }
     assert registries == set(REGISTRIES)
-
-
-def test_a_misspelt_kind_is_recognised() -> None:
-    with pytest.raises(InputError, match=r"did you mean bounded-laplace\?$"):
-        MECHANISMS["bounded-lapalce"]
-
-
-def test_summaries_leave_out_the_keys_of_references() -> None:
-    assert summary_of(MECHANISMS["laplace"]) == (
-        "Unbounded Laplace noise on the rating (Neera et al., Definition 4)."
-    )

@@ -20,6 +20,7 @@ from dprec.crossdomain.recommender import (
     truncated_similarities,
 )
 from dprec.randomness import generator
+from tests import make
 
 FALSE_ALARM = 1e-7
 TRIALS = 20_000
@@ -106,8 +107,8 @@ def test_a_similarity_moves_by_no_more_steps_than_the_noise_covers(
 
 
 @pytest.mark.parametrize("epsilon", [None, 0.8])
-def test_a_prediction_does_not_depend_on_what_else_is_asked_for(random_ratings, sparse, epsilon) -> None:
-    ratings = sparse(random_ratings(4, 30, 12, 0.4))
+def test_a_prediction_does_not_depend_on_what_else_is_asked_for(epsilon: float | None) -> None:
+    ratings = make.random_ratings(30, 12).to_sparse()
     items = RatedItems.of(ratings, "adjusted-cosine")
     options = RecommendationOptions(neighbors=3, epsilon=epsilon)
     recommender = ItemBasedRecommender(options, "adjusted-cosine", items, ratings, 7)

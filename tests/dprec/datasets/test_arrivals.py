@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprec.datasets import Synthetic
-from dprec.datasets.arrivals import Arrivals, Presence
-from tests.refusals import refused_at
+from dprec.datasets.synthetic import Arrivals, Presence
 
 DAY = 86_400
 
@@ -90,15 +89,6 @@ def test_without_noise_nobody_changes_a_rating() -> None:
     assert again is not None
     np.testing.assert_array_equal(again.levels, made.load().levels)
     assert Synthetic().load_changes() is moving(rated_again=0.0).load_changes() is None
-
-
-def test_more_ratings_than_items_that_appear_in_time() -> None:
-    crowded = Synthetic(users=50, items=100, ratings=4900, arrivals=Arrivals(new_items=0.9, returning=0.0))
-    with refused_at("ratings"):
-        crowded.load()
-    for settings_of in ({"days": 0.0}, {"days": float("nan")}, {"returning": 1.1}, {"new_items": 1.0}):
-        with refused_at(next(iter(settings_of))):
-            Arrivals(**settings_of)
 
 
 @settings(max_examples=60)

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import openpyxl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dprec.completion import link_of
 from dprec.components import kind_of
@@ -25,66 +23,16 @@ from dprec.datasets import (
     Synthetic,
 )
 from dprec.datasets.files import FileDataset
-from dprec.datasets.sets import SetsDataset
-from dprec.datasets.synthetic import _apportioned
+from dprec.datasets.published import SetsDataset
 from dprec.errors import InputError
 from dprec.ratings import Ratings
-from dprec.testing import DatasetContract, FileDatasetContract, Sample
+from dprec.testing import DatasetContract
 from tests.refusals import refused_at
-
-TIMED = "userId,movieId,rating,timestamp"
-RATED = "userID,placeID,rating,food_rating,service_rating"
-SAMPLES = {
-    "movielens-100k": Sample("u.data", "{}\t{}\t{}\t881250949".format, 1, 5, 5),
-    "movielens-1m": Sample("ratings.dat", "{}::{}::{}::978300760".format, 1, 5, 5),
-    "movielens-10m": Sample("ratings.dat", "{}::{}::{}::978300760".format, 0.5, 5, 10),
-    **dict.fromkeys(
-        ["movielens-20m", "movielens-25m"],
-        Sample(
-            "ratings.csv",
-            "{},{},{},1147880044".format,
-            *(0.5, 5, 10),
-            header=TIMED,
-            renamed_header=TIMED.replace("user", "unknown"),
-        ),
-    ),
-    "jester": Sample("jester_ratings.dat", "{}\t\t{}\t\t{}".format, -10, 10, 41, continuous=True),
-    "libimseti": Sample("ratings.dat", "{},{},{}".format, 1, 10, 10),
-    "rc": Sample(
-        "rating_final.csv",
-        "{},{},{},2,1".format,
-        *(0, 2, 3),
-        header=RATED,
-        renamed_header=RATED.replace("user", "unknown"),
-        users=("U1077", "U1103", "U1068"),
-    ),
-    "douban": Sample("music.dat", "{}\t{}\t{}".format, 1, 5, 5, settings={"domain": "music"}),
-    "csv": Sample(
-        "mine.txt",
-        "{2};ignored;{0};{1}".format,
-        *(1, 4, 4),
-        header="stars;comment;who;what",
-        renamed_header="stars;comment;nobody;what",
-        found_in_folder=False,
-        settings={
-            **{"user_column": "who", "item_column": "what", "rating_column": 1, "separator": ";"},
-            **{"low": 1.0, "high": 4.0, "step": 1.0},
-        },
-    ),
-}
-
-TWO_FILES = {"movielens-genres", "csv-domains"}
-"""Read several files each, and have tests of their own for what these hold."""
 
 REQUIRED: dict[str, dict[str, Any]] = {
     "csv-domains": {"target_path": "there"},
     "in-memory": {"users": 3, "items": 3, "ratings": 5, "sha256": "0" * 64},
 }
-
-
-def test_every_data_set_that_reads_one_file_has_a_sample() -> None:
-    reading = {kind_of(dataset) for dataset in DATASETS if issubclass(dataset, FileDataset)}
-    assert reading - TWO_FILES == set(SAMPLES)
 
 
 class TestEveryDataset(DatasetContract):
@@ -95,20 +43,6 @@ class TestEveryDataset(DatasetContract):
     def settings(self, dataset: type[Dataset]) -> dict[str, Any]:
         path = {"path": "here"} if issubclass(dataset, FileDataset | SetsDataset) else {}
         return {**path, **REQUIRED.get(kind_of(dataset), {})}
-
-
-class TestEveryFileDataset(FileDatasetContract):
-    @pytest.fixture(params=sorted(SAMPLES))
-    def kind(self, request: pytest.FixtureRequest) -> str:
-        return str(request.param)
-
-    @pytest.fixture
-    def dataset(self, kind: str) -> type[Dataset]:
-        return DATASETS[kind]
-
-    @pytest.fixture
-    def sample(self, kind: str) -> Sample:
-        return SAMPLES[kind]
 
 
 TRAIN = ["1\t1\t3\t0", "1\t2\t4\t0", "2\t1\t5\t0", "2\t3\t1\t0", "3\t2\t2\t0"]
@@ -123,16 +57,15 @@ def write(folder: Path, **files: list[str]) -> MovieLens100K:
     return MovieLens100K(path=str(folder))
 
 
-def test_a_fold_divides_the_ratings(tmp_path: Path) -> None:
-    train, test = write(tmp_path).load_fold("u1")
-    assert (train.count, test.count) == (5, 2)
-
-
 @pytest.mark.parametrize(
     "files",
     [{"base": TRAIN[:-1]}, {"test": TEST[:-1]}, {"base": [*TRAIN[:-1], "3\t2\t1\t0"]}, {"data": TRAIN}],
 )
-def test_files_cut_between_lines_are_refused(tmp_path: Path, files: dict[str, list[str]]) -> None:
+def test_a_fold_divides_the_ratings_and_files_cut_between_lines_are_refused(
+    tmp_path: Path, files: dict[str, list[str]]
+) -> None:
+    train, test = write(tmp_path).load_fold("u1")
+    assert (train.count, test.count) == (5, 2)
     with refused_at("u1.base and .test"):
         write(tmp_path, **files).load_fold("u1")
 
@@ -260,29 +193,12 @@ def test_one_row_per_user(suffix: str, tmp_path: Path) -> None:
         assert caught.value.found.startswith(found)
 
 
-@pytest.mark.parametrize("separator", ["\t", "\t\t", ",", ";", "  "])
-def test_one_line_per_rating(separator: str, tmp_path: Path) -> None:
-    path = tmp_path / "jester_ratings.dat"
-    path.write_text("1,5,0.219\n2,7,-9.281\n".replace(",", separator))
-    ratings = load(path)
-    assert ratings.user_ids.tolist() == [1, 2]
-    assert ratings.item_ids.tolist() == [5, 7]
-    assert ratings.values.tolist() == [0.219, -9.281]
-
-
-def test_the_folder_and_the_ladder(tmp_path: Path) -> None:
-    write_csv(tmp_path / "jester-data-1.csv", TABLE)
-    assert load(tmp_path, step=2.0).scale.levels == 11
-    with refused_at("scale"):
-        load(tmp_path, step=0.3)
-
-
 @pytest.mark.parametrize(("suffix", "package"), [(".xlsx", "openpyxl"), (".xls", "xlrd")])
 def test_a_spreadsheet_that_is_none_or_cannot_be_read(
     suffix: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / f"jester{suffix}"
-    for content in (b"", b"1,2,3\n", b"PK\x03\x04 torn", b"\xd0\xcf\x11\xe0" + b"\0" * 600):
+    for content in (b"1,2,3\n", b"PK\x03\x04 torn", b"\xd0\xcf\x11\xe0" + b"\0" * 600):
         path.write_bytes(content)
         with pytest.raises(InputError, match=rf"jester{suffix}: not a spreadsheet"):
             load(path)
@@ -293,94 +209,17 @@ def test_a_spreadsheet_that_is_none_or_cannot_be_read(
         load(path)
 
 
-@pytest.fixture(scope="module")
-def default() -> Ratings:
-    return Synthetic().load()
-
-
-def biased_means(train: Ratings, test: Ratings) -> np.ndarray:
-    """Predict from damped user and item biases."""
-    user, item = np.zeros(train.n_users), np.zeros(train.n_items)
-    users_seen = np.bincount(train.users, minlength=train.n_users) + 5
-    items_seen = np.bincount(train.items, minlength=train.n_items) + 3
-    centred = train.values - train.mean
-    for _ in range(10):
-        item = np.bincount(train.items, centred - user[train.users], train.n_items) / items_seen
-        user = np.bincount(train.users, centred - item[train.items], train.n_users) / users_seen
-    return train.mean + user[test.users] + item[test.items]
-
-
-def rmse(predictions: np.ndarray, test: Ratings) -> float:
-    return float(np.sqrt(np.mean((np.clip(predictions, 1, 5) - test.values) ** 2)))
-
-
-def test_is_valid_and_a_function_of_its_seed(default: Ratings) -> None:
-    again = Synthetic().load()
+def test_ratings_are_a_function_of_the_seed_and_as_skewed_as_in_movielens() -> None:
+    default, again, other = Synthetic().load(), Synthetic().load(), Synthetic(seed=1).load()
     np.testing.assert_array_equal(again.levels, default.levels)
     np.testing.assert_array_equal(again.items, default.items)
-    other = Synthetic(seed=1).load()
     assert not np.array_equal(other.counts, default.counts)
-    cells = default.users.astype(np.int64) * default.n_items + default.items
-    assert np.all(np.diff(cells) > 0)
-
-
-def test_activity_and_popularity_are_skewed_as_in_movielens(default: Ratings) -> None:
     assert default.counts.min() == 20
     assert 50 < np.median(default.counts) < 85
     assert 450 < default.counts.max() < 1000
     popularity = np.sort(np.bincount(default.items, minlength=default.n_items))
     assert 18 < np.median(popularity) < 45
     assert 350 < popularity[-1] < 700
-
-
-def test_biases_and_factors_matter_as_in_movielens(default: Ratings) -> None:
-    held_out = np.random.default_rng(0).random(default.count) < 0.2
-    train, test = default.select(~held_out), default.select(held_out)
-    assert 1.09 < rmse(np.full(test.count, train.mean), test) < 1.15
-    assert 0.92 < rmse(biased_means(train, test), test) < 0.965
-
-
-def test_noise_and_rank_are_felt() -> None:
-    def explained(**settings: float) -> float:
-        ratings = Synthetic(**settings).load()  # type: ignore[arg-type]
-        return rmse(biased_means(ratings, ratings), ratings)
-
-    assert explained(noise=0.0) < explained() < explained(noise=3.0)
-    assert explained(rank=50) == pytest.approx(explained(), abs=0.03)
-
-
-def test_light_and_heavy_users_choose_alike() -> None:
-    # 62 of 1,000 items is the last profile that is drawn by repetition, 63 the first by keys.
-    light, heavy = (
-        np.bincount(Synthetic(users=3000, items=1000, ratings=3000 * size).load().items, minlength=1000)
-        / size
-        for size in (62, 63)
-    )
-    assert np.corrcoef(light, heavy)[0, 1] > 0.99
-    assert abs(np.sort(light)[-50:].mean() / np.sort(heavy)[-50:].mean() - 1) < 0.02
-
-
-def test_more_ratings_than_cells() -> None:
-    with refused_at("ratings"):
-        Synthetic(users=2, items=3, ratings=7).load()
-    with refused_at("users"):
-        Synthetic(users=0)
-
-
-@given(
-    st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30).flatmap(
-        lambda weights: st.tuples(st.just(weights), st.integers(1, 50), st.floats(0, 1))
-    )
-)
-def test_apportioned(case: tuple[list[float], int, float]) -> None:
-    weights, most, filled = case
-    total = int(filled * most * len(weights))
-    shares = _apportioned(total, np.array(weights), np.full(len(weights), most))
-    assert shares.sum() == total
-    assert shares.min() >= 0
-    assert shares.max() <= most
-    by_weight = shares[np.argsort(weights, kind="stable")]
-    assert np.all(np.diff(by_weight) >= -1)
 
 
 @pytest.mark.parametrize("rank", [1, 3])
@@ -404,17 +243,3 @@ def test_signs_follow_the_link(link: str) -> None:
         cells = (matrix >= low) & (matrix <= high)
         miss = math.sqrt(2 * cells.sum() * math.log(2 * 10 / 1e-6))
         assert abs((signs - expected)[cells].sum()) < miss
-
-
-def test_the_seed_decides_both() -> None:
-    one, same, other = (OneBitSynthetic(seed=seed) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one.load().levels, same.load().levels)
-    np.testing.assert_array_equal(one.hidden(), same.hidden())
-    assert not np.array_equal(one.load().levels, other.load().levels)
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    with refused_at("users"):
-        OneBitSynthetic(users=100_000, items=100_000).load()
-    with refused_at("alpha"):
-        OneBitSynthetic(alpha=0.0)

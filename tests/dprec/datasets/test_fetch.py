@@ -96,20 +96,12 @@ def test_downloads_once_and_the_data_set_loads_it(server: Server, tmp_path: Path
     assert [path.name for path in cache.iterdir()] == [KIND]
 
 
-@pytest.mark.parametrize("announced", [True, False])
-def test_progress(announced: bool, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.claimed = -1 if announced else 0
-    half = len(GOOD) // 2
-    monkeypatch.setattr("dprec.datasets.fetch._CHUNK_BYTES", half)
-    seen: list[tuple[str, int, int]] = []
-    fetch(KIND, tmp_path, progress=lambda *step: seen.append(step))
-    assert seen[0] == ("downloading", half, len(GOOD) if announced else half)
-    assert seen[-1] == ("downloading", len(GOOD), len(GOOD))
-
-
 def test_what_is_not_received_whole_is_refused(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    server.body = b"not the archive"
+    assert "MD5" in failed(tmp_path)
+    server.body = GOOD
     assert "404" in failed(tmp_path, url=server.url.replace("ml-100k.zip", "missing"))
     server.claimed = len(GOOD) + 10
     assert f"after {len(GOOD)} of {len(GOOD) + 10} bytes" in failed(tmp_path)
@@ -117,11 +109,6 @@ def test_what_is_not_received_whole_is_refused(
     assert "more than 100 bytes" in failed(tmp_path)
     server.http.socket.close()
     assert "could not be downloaded" in failed(tmp_path)
-
-
-def test_a_checksum_is_checked_before_anything_is_unpacked(server: Server, tmp_path: Path) -> None:
-    server.body = b"not the archive"
-    assert "MD5" in failed(tmp_path)
 
 
 def torn(archive: bytes) -> bytes:
@@ -170,16 +157,3 @@ def test_what_cannot_be_asked_for(server: Server, tmp_path: Path) -> None:
     with refused_at("cache"):
         fetch(KIND, tmp_path / "cache")
     assert server.requests == 0
-
-
-def test_the_faster_of_two_processes_wins(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def other_finishes_first(url: str, archive: Path, progress: object) -> None:
-        archive.write_bytes(GOOD)
-        (tmp_path / KIND / "ml-100k").mkdir(parents=True)
-        (tmp_path / KIND / "ml-100k" / "u.data").write_text("theirs")
-
-    monkeypatch.setattr(fetch_module, "_download", other_finishes_first)
-    assert (fetch(KIND, tmp_path) / "u.data").read_text() == "theirs"
-    assert [path.name for path in tmp_path.iterdir()] == [KIND]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprec.catalogue import UserRows, UsersTable
+from dprec.catalogue import UsersTable
 from dprec.datasets import DelimitedTable, MovieLens1M, MovieLens100K
 from dprec.datasets.files import UserColumns
 from dprec.datasets.table import ItemColumns
@@ -69,11 +69,6 @@ def test_any_bytes_are_read_or_refused_in_one_line(
     except InputError as error:
         message = str(error)
     assert "\n" not in message
-
-
-def test_words_and_numbers_in_different_files() -> None:
-    rows = UserRows(np.array([2, 1]), {"age": np.array([5.0, 6.0])}, "users.csv")
-    np.testing.assert_array_equal(rows.table(np.array(["1", "x"])).column("age"), [6, np.nan])
 
 
 def test_a_data_set_with_users_and_items(tmp_path: Path) -> None:

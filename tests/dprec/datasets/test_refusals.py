@@ -10,8 +10,19 @@ from typing import Any
 
 import pytest
 
-from dprec.datasets import DelimitedTable, LightGCN, MsWeb
+from dprec.datasets import (
+    Dataset,
+    DelimitedTable,
+    LightGCN,
+    MsWeb,
+    OneBitSynthetic,
+    Synthetic,
+    SyntheticDomains,
+    selected,
+)
+from dprec.datasets.base import Layout
 from dprec.datasets.files import UserColumns
+from dprec.datasets.synthetic import Arrivals
 from dprec.datasets.table import ItemColumns
 from dprec.errors import InputError
 
@@ -159,7 +170,11 @@ def test_a_file_is_refused_where_it_cannot_be_read(
     assert len(str(caught.value)) < 700
 
 
-SETTINGS: list[tuple[type[Any], dict[str, Any], str]] = [
+def selected_of(kind: Callable[..., Dataset]) -> Callable[..., Dataset]:
+    return lambda **settings: selected(kind(**settings))
+
+
+SETTINGS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (DelimitedTable, {}, "path"),
     (DelimitedTable, {"train_path": "a"}, "path"),
     (DelimitedTable, {"test_path": "a"}, "path"),
@@ -173,12 +188,37 @@ SETTINGS: list[tuple[type[Any], dict[str, Any], str]] = [
     (ItemColumns, {"path": "mine.csv", "numbers": ["item"]}, "numbers"),
     (ItemColumns, {"path": "mine.csv", "numbers": list(range(1, 256))}, "numbers"),
     (ItemColumns, {"path": "mine.csv", "has_header": False, "numbers": [2]}, "column"),
+    *((Layout, {"separator": mark}, "separator") for mark in ("", '"', "a", "1", ".", "-", "\n")),
+    (Synthetic, {"users": 2, "items": 3, "ratings": 7}, "ratings"),
+    (Synthetic, {"users": 0}, "users"),
+    *((Synthetic, {"positive": rule}, "positive") for rule in ("4", ">= x", "< 3", ">= 1e999", "")),
+    (selected_of(Synthetic), {"positive": "> 5"}, "positive"),
+    (selected_of(Synthetic), {"min_items": 1000}, "min_items"),
+    (selected_of(SyntheticDomains), {"positive": ">= 4"}, "positive"),
+    (OneBitSynthetic, {"users": 100_000, "items": 100_000}, "users"),
+    (OneBitSynthetic, {"alpha": 0.0}, "alpha"),
+    *(
+        (Arrivals, {key: value}, key)
+        for key, value in (("days", 0.0), ("days", float("nan")), ("returning", 1.1), ("new_items", 1.0))
+    ),
+    (
+        Synthetic,
+        {
+            **{"users": 50, "items": 100, "ratings": 4900},
+            "arrivals": Arrivals(new_items=0.9, returning=0.0),
+        },
+        "ratings",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("kind", "settings", "where"), SETTINGS)
 def test_settings_that_do_not_go_together_are_named(
-    kind: type[Any], settings: dict[str, Any], where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Callable[..., Any],
+    settings: dict[str, Any],
+    where: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.csv").write_text(rated(1, 2))

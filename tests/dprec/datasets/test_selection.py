@@ -8,15 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.datasets import Dataset, MovieLensGenres, copied, selected
+from dprec.datasets import Dataset, copied, selected
 from dprec.errors import InputError
 from dprec.ratings import POSITIVE, ColdRatings, Ratings, held_by_tested
-from dprec.splits import ColdUsers, Holdout, LeaveLastOut, Predefined, Split, Temporal, UserHoldout
+from dprec.splits import ColdUsers, Holdout, LeaveLastOut, Split, Temporal, UserHoldout
 from tests.make import STARS
-from tests.paths import DATA
 from tests.refusals import refused_at
-
-MOVIELENS = DATA / "ml-100k"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,40 +49,6 @@ def test_ratings_that_pass_become_pairs_without_a_rating() -> None:
         sets.values  # noqa: B018
     assert selected(Few(positive="> 4")).load().count == 2
     np.testing.assert_array_equal(sets.to_sets().toarray().sum(axis=1), [0, 1, 2, 3])
-
-
-def test_short_profiles_are_left_out_and_the_catalogue_stays() -> None:
-    sets = selected(Few(positive=">=4", min_items=2)).load()
-    assert sets.user_ids.tolist() == [3, 4]
-    assert sets.item_ids.tolist() == [1, 2, 3, 4]
-    rated = selected(Few(min_items=3)).load()
-    assert rated.user_ids.tolist() == [3, 4]
-    assert rated.values.tolist() == [5, 3, 4, 4, 5, 4]
-
-
-def test_both_parts_of_a_fold_count_for_the_number_of_items() -> None:
-    train, test = Predefined(fold="half").split(selected(Few(positive=">= 4", min_items=2)), 0)
-    assert train.user_ids.tolist() == test.user_ids.tolist() == [3, 4]
-    assert sorted(pairs(train) + pairs(test)) == [(3, 1), (3, 3), (4, 1), (4, 3), (4, 4)]
-
-
-@pytest.mark.parametrize("rule", ["4", ">= x", "< 3", ">= 1e999", ""])
-def test_a_rule_that_is_none_is_refused(rule: str) -> None:
-    with refused_at("positive"):
-        Few(positive=rule)
-
-
-def test_what_leaves_nothing_is_refused() -> None:
-    with refused_at("positive"):
-        selected(Few(positive="> 5")).load()
-    with refused_at("min_items"):
-        selected(Few(min_items=4)).load()
-
-
-@pytest.mark.skipif(not MOVIELENS.is_dir(), reason=f"the ratings are not in {MOVIELENS}")
-def test_two_domains_have_no_sets() -> None:
-    with refused_at("positive"):
-        selected(MovieLensGenres(path=str(MOVIELENS), positive=">= 4")).load()
 
 
 def test_copies_of_users_with_names() -> None:

@@ -12,7 +12,7 @@ from dprec.datasets import DelimitedTable, InMemory, LightGCN, MsWeb, holds_pair
 from dprec.datasets.base import Dataset
 from dprec.errors import InputError
 from dprec.ratings import Ratings
-from dprec.splits import LeaveLastOut, Predefined, Temporal
+from dprec.splits import Predefined, Temporal
 from tests.refusals import refused_at
 
 
@@ -63,36 +63,16 @@ def test_a_third_column_of_times_is_one_setting(table: Any) -> None:
     assert pairs_of(test) == [(1, 30)]
 
 
-def test_the_last_items_are_left_out(table: Any) -> None:
-    text = "1,10,7\n1,30,5\n1,40,6\n2,20,6\n3,10,2\n3,20,1\n"
-    dataset = selected(table(text, timestamp_column=3))
-    train, test = LeaveLastOut().split(dataset, 0)
-    assert pairs_of(test) == [(1, 10), (3, 10)]
-    assert pairs_of(train) == [(1, 30), (1, 40), (2, 20), (3, 20)]
-    with pytest.raises(InputError, match="no column of times"):
-        LeaveLastOut().split(table("1,10\n1,20\n"), 0)
-
-
 def test_three_columns_are_ratings_or_counts_that_a_threshold_cuts(table: Any) -> None:
-    counts = "1,10,99\n1,20,3\n2,20,5000\n2,30,1\n"
+    counts, ones = "1,10,99\n1,20,3\n2,20,5000\n2,30,1\n", "1,10,1\n1,20,1\n2,20,1\n"
     assert pairs(table(counts, positive=">= 3")) == [(1, 10), (1, 20), (2, 20)]
-    assert pairs(table(counts, positive="> 3")) == [(1, 10), (2, 20)]
     assert not holds_pairs(table(counts).path)
     with pytest.raises(InputError, match="positive: '> 0', if they say who has what"):
-        table("1,10,1\n1,20,1\n2,20,1\n").load()
-    assert pairs(table("1,10,1\n1,20,1\n2,20,1\n", positive="> 0")) == [(1, 10), (1, 20), (2, 20)]
+        table(ones).load()
+    assert pairs(table(ones, positive="> 0")) == [(1, 10), (1, 20), (2, 20)]
     with refused_at("positive"):
         selected(table("1,10\n2,20\n", positive="> 0")).load()
-
-
-def test_a_train_and_a_test_part(tmp_path: Path) -> None:
-    for name, text in (("train", "a,x\na,y\nb,x\n"), ("test", "b,z\na,z\n")):
-        (tmp_path / name).write_text(text)
-    dataset = DelimitedTable(train_path=str(tmp_path / "train"), test_path=str(tmp_path / "test"))
-    train, test = Predefined(fold="given").split(selected(dataset), 0)
-    assert pairs_of(train) == [("a", "x"), ("a", "y"), ("b", "x")]
-    assert pairs_of(test) == [("a", "z"), ("b", "z")]
-    assert len(pairs(dataset)) == 5
+    assert pairs(table("ann,x\nnan,x\n")) == [("ann", "x"), ("nan", "x")]
 
 
 FRAME = pd.DataFrame({"user": [1, 2, 2], "item": [3, 4, 3]})
@@ -125,7 +105,10 @@ def test_matrices_of_booleans_are_pairs_and_counts_need_a_threshold() -> None:
 
 def test_lines_of_a_user_and_its_items(tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text("0 1 2 3\n1 2\n2\n")
-    assert pairs(LightGCN(path=str(tmp_path / "train.txt"))) == [(0, 1), (0, 2), (0, 3), (1, 2)]
+    for path in (tmp_path / "train.txt", tmp_path):
+        with pytest.raises(InputError, match=r"dataset=\{kind: lightgcn, path: .*\}"):
+            DelimitedTable(path=str(path)).load()
+        assert pairs(LightGCN(path=str(path))) == [(0, 1), (0, 2), (0, 3), (1, 2)]
     assert LightGCN(path=str(tmp_path)).fold_names() == ()
     (tmp_path / "test.txt").write_text("0 4\n1 5 \n\n")
     dataset = LightGCN(path=str(tmp_path))
@@ -150,30 +133,14 @@ def test_visits_of_users_with_the_titles_of_pages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "settings"),
+    "text",
     [
-        ("user,item,plays\n1,10,99\n1,20,3\n2,20,5000\n", {}),
-        ("user_id,artist_id,play_count\n1,10,99\n1,20,3\n2,20,5000\n", {}),
-        ("customer;product;quantity\n1;10;99\n1;20;3\n2;20;5000\n", {}),
-        ("1\t10\t99\n1\t20\t3\n2\t20\t5000\n", {}),
-        ("user,item,heard\n1,10,99\n1,20,3\n2,20,5000\n", {"rating_column": "heard"}),
+        "user,item,plays\n1,10,99\n1,20,3\n2,20,5000\n",
+        "customer;product;quantity\n1;10;99\n1;20;3\n2;20;5000\n",
+        "1\t10\t99\n1\t20\t3\n2\t20\t5000\n",
     ],
 )
-def test_counts_take_a_threshold_and_no_other_setting(
-    text: str, settings: dict[str, Any], table: Any
-) -> None:
-    assert pairs(table(text, positive="> 3", **settings)) == [(1, 10), (2, 20)]
+def test_counts_take_a_threshold_and_no_other_setting(text: str, table: Any) -> None:
+    assert pairs(table(text, positive="> 3")) == [(1, 10), (2, 20)]
     with pytest.raises(InputError, match="positive: '>= 1', if they are counts"):
-        table(text.replace("99", "4").replace("5000", "5001"), **settings).load()
-
-
-def test_lists_of_items_are_named(tmp_path: Path) -> None:
-    (tmp_path / "train.txt").write_text("0 1 2 3\n1 2\n2\n")
-    for path in (tmp_path / "train.txt", tmp_path):
-        with pytest.raises(InputError, match=r"dataset=\{kind: lightgcn, path: .*\}"):
-            DelimitedTable(path=str(path)).load()
-        assert pairs(LightGCN(path=str(path))) == [(0, 1), (0, 2), (0, 3), (1, 2)]
-
-
-def test_somebody_may_be_called_nan(table: Any) -> None:
-    assert pairs(table("ann,x\nnan,x\n")) == [("ann", "x"), ("nan", "x")]
+        table(text.replace("99", "4").replace("5000", "5001")).load()

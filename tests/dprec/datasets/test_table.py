@@ -20,20 +20,17 @@ def scale(values: Any, **settings: Any) -> RatingScale:
 
 
 STARS = np.repeat([1.0, 2, 3, 4, 5], 2000)
-SLIDER = np.round(np.linspace(-9.95, 9.9, 398), 2)
 
 
 @pytest.mark.parametrize(
     ("values", "settings", "expected"),
     [
-        ([1, 2, 5], {}, [1, 2, 3, 4, 5]),
         ([0.5, 5, 1], {}, np.arange(0.5, 5.1, 0.5)),
         ([2, 4], {"low": 1.0, "high": 5.0}, [1, 2, 3, 4, 5]),
         ([2, 4], {}, [2, 4]),
         ([2, 4], {"step": 1.0}, [2, 3, 4]),
         ([3], {"low": 1, "high": 5, "step": 2}, [1, 3, 5]),
         ([0.1, 0.2, 0.3, 0.7], {}, np.arange(1, 8) / 10),
-        ([2, 4.5], {"low": 1, "high": 5}, np.arange(1, 5.1, 0.5)),
         # What may be a scale is one.
         ([*STARS, 99], {"high": 99}, np.arange(1, 100)),
         ([*STARS, -1, -1], {"low": -1}, np.arange(-1, 6)),
@@ -41,28 +38,22 @@ SLIDER = np.round(np.linspace(-9.95, 9.9, 398), 2)
         ([*STARS, *[20, 21] * 6], {}, np.arange(1, 22)),  # 12 of 10,012
         ([-1, 1, 1, -1], {}, [-1, 1]),
         ([-2, -1, 1, 2], {}, [-2, -1, 0, 1, 2]),
-        ([1, 2, 9], {}, np.arange(1, 10)),
         ([5] * 9999 + [1], {}, [1, 5]),
+        ([-3.21, 7.9, 0.004], {"continuous": True, "low": -10, "high": 10}, np.arange(-10, 10.1, 0.5)),
+        ([0, 0.3, 1], {"continuous": True, "step": 0.25}, np.arange(0, 1.1, 0.25)),
     ],
 )
 def test_scale(values: Any, settings: dict[str, Any], expected: Any) -> None:
     found = scale(values, **settings)
     np.testing.assert_allclose(found.values, expected)
-    assert not found.continuous
-
-
-def test_continuous_scales() -> None:
-    assert scale([-3.21, 7.9, 0.004], continuous=True, low=-10.0, high=10.0).levels == 41
-    assert scale([0, 0.3, 1], continuous=True, step=0.25).levels == 5
+    assert found.continuous == ("continuous" in settings)
 
 
 @pytest.mark.parametrize(
     ("odd", "found"),
     [
-        ([99], "1 of 10,001 ratings (99) widen the scale from 1 to 5 to 1 to 99"),
         ([99] * 5000, "5,000 of 15,000 ratings (99)"),
         ([-1], "1 of 10,001 ratings (-1) widen the scale from 1 to 5 to -1 to 5"),
-        ([77, 99, 10000], "3 of 10,003 ratings (77, 99, 10000) widen"),
         ([-50, 50], "2 of 10,002 ratings (-50, 50) widen the scale from 1 to 5 to -50 to 50"),
         (np.arange(10, 19), "9 of 10,009 ratings (10, 11, 12, 13, 14 ...)"),
     ],
@@ -97,29 +88,6 @@ def test_the_fix_that_is_named_works(odd: str, fixes: list[Any], tmp_path: Path)
         DelimitedTable(path=str(path), missing=[float(odd)], low=1, high=5).load()
 
 
-@pytest.mark.parametrize(
-    ("settings", "hint"),
-    [
-        ({}, "such as low=-10, high=10; ratings between"),
-        ({"step": 1}, "such as low=-10, high=10"),
-        ({"continuous": False}, "such as continuous=True, low=-10, high=10"),
-        ({"low": -10}, "such as low=-10, high=10"),
-    ],
-)
-def test_the_hint_for_a_slider_works(settings: Any, hint: str) -> None:
-    with pytest.raises(InputError) as caught:
-        scale(SLIDER, **settings)
-    assert caught.value.accepted.startswith(f"the ends of the scale, {hint}")
-    continuous = None if settings != {"step": 1} else True
-    found = scale(SLIDER, **{**settings, "low": -10, "high": 10, "continuous": continuous})
-    assert (found.low, found.high, found.continuous) == (-10, 10, True)
-    assert found.levels == (21 if "step" in settings else 41)
-
-
-def ids(ratings: Ratings) -> tuple[list[Any], list[Any], list[float]]:
-    return ratings.user_ids.tolist(), ratings.item_ids.tolist(), ratings.values.tolist()
-
-
 def loaded(path: Path, text: str, **settings: Any) -> Ratings:
     path.write_text(text)
     return DelimitedTable(path=str(path), **settings).load()
@@ -133,7 +101,9 @@ def test_the_layout_is_found(mark: str, header: str, more: str, tmp_path: Path) 
     names = [header + (",timestamp" if more else "")] if header else []
     lines = [*names, *(row + more for row in ("7,a,4", "7,b,5", "8,a,1"))]
     ratings = loaded(tmp_path / "mine", "".join(line.replace(",", mark) + "\n" for line in lines))
-    assert ids(ratings) == ([7, 8], ["a", "b"], [4, 5, 1])
+    assert ratings.user_ids.tolist() == [7, 8]
+    assert ratings.item_ids.tolist() == ["a", "b"]
+    assert ratings.values.tolist() == [4, 5, 1]
 
 
 @pytest.mark.parametrize(
@@ -168,20 +138,6 @@ def test_reads_what_ratings_write(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read.item_ids[read.items], made.item_ids[made.items])
 
 
-@pytest.mark.parametrize(
-    ("mark", "seems"),
-    [(";", "';'"), ("\t", "'tab'"), ("::", "'::'"), ("|", "'|'"), (" ", "'whitespace'"), ("~", None)],
-)
-def test_the_error_suggests_a_separator(mark: str, seems: str | None, tmp_path: Path) -> None:
-    text = "user,item,rating\n1,2,3\n1,3,4\n".replace(",", mark)
-    with refused_at("mine.csv, line 1") as caught:
-        loaded(tmp_path / "mine.csv", text, separator=",")
-    hint = f"; here the separator seems to be {seems}" if seems else ""
-    assert caught.value.accepted == f"columns separated by ','{hint}"
-    if seems:
-        assert loaded(tmp_path / "mine.csv", text, separator=seems.strip("'")).count == 2
-
-
 RANDOM = np.random.default_rng(0)
 CELLS = RANDOM.choice(30 * 15, 200, replace=False)
 FRAME = pd.DataFrame(
@@ -195,7 +151,7 @@ def same(ratings: Ratings) -> bool:
     return {*zip(*columns, strict=True)} == {*FRAME.itertuples(index=False, name=None)}
 
 
-@pytest.mark.parametrize("written", [{}, {"header": False}, {"na_rep": "NaN"}, {"na_rep": "0", "sep": "\t"}])
+@pytest.mark.parametrize("written", [{}, {"header": False}, {"na_rep": "0", "sep": "\t"}])
 def test_a_matrix_is_told_how_to_become_ratings(
     written: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,19 +168,6 @@ def test_a_matrix_is_told_how_to_become_ratings(
     assert same(ratings) or header
 
 
-def test_many_columns_of_numbers_are_ratings_where_settings_say_so(tmp_path: Path) -> None:
-    path = tmp_path / "flags.csv"
-    wide = FRAME.assign(item=1).drop_duplicates(["user", "item"])
-    for flag in range(10):
-        wide[f"flag{flag}"] = RANDOM.integers(0, 2, len(wide))
-    wide.to_csv(path, index=False, header=False)
-    with pytest.raises(InputError, match=r"if a line is a rating, --set dataset.user_column=1"):
-        DelimitedTable(path=str(path)).load()
-    assert DelimitedTable(path=str(path), user_column=1).load().count == len(wide)
-    wide.to_csv(path, index=False)
-    assert DelimitedTable(path=str(path)).load().count == len(wide)
-
-
 def test_an_array_of_users_and_items_is_told_how_to_become_ratings() -> None:
     matrix = MATRIX.fillna(0).to_numpy()
     with pytest.raises(InputError, match=r"an array of shape \(30, 15\); accepted: scipy\.sparse\.coo_array"):
@@ -235,9 +178,7 @@ def test_an_array_of_users_and_items_is_told_how_to_become_ratings() -> None:
 TIMES = 1_300_000_000 + np.arange(len(FRAME)) * 86_400
 
 
-@pytest.mark.parametrize(
-    "times", [TIMES, TIMES * 1000, pd.to_datetime(TIMES, unit="s"), pd.to_datetime(TIMES, unit="s").date]
-)
+@pytest.mark.parametrize("times", [TIMES, TIMES * 1000, pd.to_datetime(TIMES, unit="s")])
 def test_times_in_the_third_column_are_told_from_ratings(times: Any, tmp_path: Path) -> None:
     path = tmp_path / "timed.csv"
     frame = FRAME.assign(time=times)[["user", "item", "time", "rating"]]
@@ -250,20 +191,12 @@ def test_times_in_the_third_column_are_told_from_ratings(times: Any, tmp_path: P
     timed = read.load_timed().times
     assert timed is not None
     assert np.unique(timed).size == len(FRAME)
-    frame.drop(columns="rating").to_csv(path, index=False, header=False)
-    with pytest.raises(InputError, match=r"times in the third column, .*timestamp_column=3, if there are no"):
-        DelimitedTable(path=str(path)).load()
-    assert DelimitedTable(path=str(path), timestamp_column=3).load().scale.implicit
 
 
 ROWS = [(1, 10, 5, 3), (1, 11, 4, 1), (1, 12, 3, 2), (2, 10, 2, 9), (2, 11, 1, 8), (2, 13, 5, 7)]
 """User, item, rating and day."""
 
-
-def written(path: Path, day: str, header: str) -> DelimitedTable:
-    lines = [f"{user},{item},{rating},{day.format(when)}" for user, item, rating, when in ROWS]
-    path.write_text("\n".join([header, *lines] if header else lines) + "\n")
-    return DelimitedTable(path=str(path))
+LATER_HALF = {(2, 10), (2, 11), (2, 13)}
 
 
 def cells(ratings: Ratings) -> set[tuple[int, int]]:
@@ -271,32 +204,24 @@ def cells(ratings: Ratings) -> set[tuple[int, int]]:
     return set(zip(users.tolist(), items.tolist(), strict=True))
 
 
+@pytest.mark.parametrize("header", ["", "u,i,r,Date\n"])
 @pytest.mark.parametrize(
     "day",
-    ["{}", "88125094{}", "2005-09-0{}", "2005-09-0{} 17:30:00", "2005-09-0{}T17:30:00Z", '"2005-09-0{}"'],
+    ["{}", "88125094{}", "1970-01-0{}", "2005-09-0{} 17:30:00", '"2005-09-0{}"'],
 )
-@pytest.mark.parametrize("header", ["", "u,i,r,Date"])
 def test_temporal_splits_of_a_file(day: str, header: str, tmp_path: Path) -> None:
-    table = written(tmp_path / "mine.csv", day, header)
-    train, test = Temporal(test_fraction=0.5).split(table, seed=1)
-    assert cells(test) == {(2, 10), (2, 11), (2, 13)}
+    lines = [f"{user},{item},{rating},{day.format(when)}\n" for user, item, rating, when in ROWS]
+    (tmp_path / "mine.csv").write_text(header + "".join(lines))
+    table = DelimitedTable(path=str(tmp_path / "mine.csv"))
+    assert cells(Temporal(test_fraction=0.5).split(table, seed=1)[1]) == LATER_HALF
     train, test = Temporal(test_fraction=0.3, of="user").split(table, seed=1)
     assert cells(test) == {(1, 10), (2, 10)}
     assert cells(train) | cells(test) == cells(table.load())
     assert train.times is test.times is table.load().times is None
-
-
-def test_seconds_since_1970(tmp_path: Path) -> None:
-    timed = written(tmp_path / "mine.csv", "1970-01-0{}", "").load_timed()
-    assert timed.times is not None
-    assert (timed.times / 86400).tolist() == [2, 0, 1, 8, 7, 6]
-
-
-@pytest.mark.parametrize("of", ["all", "user"])
-def test_equal_times_are_in_stored_order(of: Any) -> None:
-    held = ([1, 1, 2, 2], [1, 2, 1, 2], [1, 2, 3, 4], [7, 7, 7, 7])
-    _, test = Temporal(test_fraction=0.5, of=of).split(InMemory.of(held), seed=0)
-    assert cells(test) == ({(2, 1), (2, 2)} if of == "all" else {(1, 2), (2, 2)})
+    if "1970" in day:
+        timed = table.load_timed().times
+        assert timed is not None
+        assert (timed / 86400).tolist() == [2, 0, 1, 8, 7, 6]
 
 
 @pytest.mark.parametrize(
@@ -306,8 +231,7 @@ def test_times_in_memory(make: Any) -> None:
     users, items, ratings, days = map(list, zip(*ROWS, strict=True))
     frame = pd.DataFrame({"user": users, "item": items, "rating": ratings, "timestamp": make(days)})
     dataset = InMemory.of(frame)
-    _, test = Temporal(test_fraction=0.5).split(dataset, seed=1)
-    assert cells(test) == {(2, 10), (2, 11), (2, 13)}
+    assert cells(Temporal(test_fraction=0.5).split(dataset, seed=1)[1]) == LATER_HALF
     assert dataset.load().times is None
     assert dataset != InMemory.of(frame.assign(timestamp=make(days[::-1])))
     # A column that merely has the name of one with times does no harm until it is asked for.
@@ -320,8 +244,8 @@ def test_times_in_memory(make: Any) -> None:
 
 def test_data_with_and_without_times(tmp_path: Path) -> None:
     (tmp_path / "u.data").write_text("".join("\t".join(map(str, row)) + "\n" for row in ROWS))
-    _, test = Temporal(test_fraction=0.5).split(MovieLens100K(path=str(tmp_path)), seed=1)
-    assert cells(test) == {(2, 10), (2, 11), (2, 13)}
+    own = MovieLens100K(path=str(tmp_path))
+    assert cells(Temporal(test_fraction=0.5).split(own, seed=1)[1]) == LATER_HALF
     with refused_at("dataset.arrivals"):
         Temporal().split(Synthetic(), seed=1)
     with refused_at("split"):

@@ -7,6 +7,7 @@ import pytest
 
 from dprec.arrays import Floats
 from dprec.gradients import (
+    FittedProfiles,
     FullGradient,
     GradientReport,
     OneBitGradient,
@@ -14,7 +15,7 @@ from dprec.gradients import (
     SampledSigns,
     SampledSignsOfSets,
 )
-from dprec.gradients.one_bit import SampledCoordinates, _gradient_at, projection
+from dprec.gradients.one_bit import PrivateSigns, projection
 from dprec.testing import GradientContract
 
 KINDS = [
@@ -32,7 +33,7 @@ SHAPE = CONTRACT.shape
 def numbers(gradient: GradientReport) -> tuple[Floats, Floats]:
     """Return users' factors, and what devices answer about."""
     own = gradient.user_factors(PROFILES, FACTORS, 1.0)
-    return own, gradient.numbers(PROFILES, own, FACTORS, public_seed=9)
+    return own, gradient.numbers(FittedProfiles(PROFILES, own, FACTORS), public_seed=9)
 
 
 def reports(gradient: GradientReport) -> Sequence[bytes]:
@@ -64,10 +65,12 @@ def test_the_full_gradient_is_sent_as_it_is_computed() -> None:
 @pytest.mark.parametrize("gradient", [OneBitGradient(), *KINDS[3:]], ids=lambda gradient: gradient.kind)
 def test_numbers_are_the_coordinates_that_devices_answer_about(gradient: GradientReport) -> None:
     own, computed = numbers(gradient)
-    values = gradient._values if isinstance(gradient, SampledCoordinates) else _gradient_at
+    assert isinstance(gradient, PrivateSigns)
     for coordinate in range(SHAPE[0] * SHAPE[1]):
         asked = np.full(PROFILES.n_users, coordinate)
-        assert computed[:, coordinate] == pytest.approx(values(PROFILES, own, FACTORS, asked), abs=1e-12)
+        assert computed[:, coordinate] == pytest.approx(
+            gradient._values(FittedProfiles(PROFILES, own, FACTORS), asked, 1), abs=1e-12
+        )
 
 
 def test_a_projected_gradient_is_that_of_all_items() -> None:

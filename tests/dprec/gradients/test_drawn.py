@@ -7,7 +7,14 @@ import pytest
 
 from dprec.arrays import Bools, Ints
 from dprec.completion import Profiles
-from dprec.gradients import GradientReport, OneBitGradient, ReducedOneBitGradient, RoundDraws, SampledSigns
+from dprec.gradients import (
+    FittedProfiles,
+    GradientReport,
+    OneBitGradient,
+    ReducedOneBitGradient,
+    RoundDraws,
+    SampledSigns,
+)
 from dprec.gradients.one_bit import projection
 from dprec.randomness import DeviceDraws, words
 from tests.distributions import check_counts, check_independent, check_share
@@ -29,7 +36,7 @@ def answered(gradient: GradientReport, round_index: int, share: int = 1) -> tupl
     draws = RoundDraws(DeviceDraws(keys), round_index, PUBLIC)
     own, factors = np.ones((users, 1)), np.ones((ITEMS, 1))
     said = gradient.answers(
-        gradient.encode(profiles, own, factors, EPSILON * share, draws), (ITEMS, 1), EPSILON
+        gradient.encode(FittedProfiles(profiles, own, factors), EPSILON * share, draws), (ITEMS, 1), EPSILON
     )
     assert said is not None
     signs = np.full(ITEMS, -1.0)

@@ -20,8 +20,10 @@ from scipy.sparse import csr_array
 from dprec.completion import Profiles, solve_user_factors
 from dprec.gradients import (
     GRADIENTS,
+    FittedProfiles,
     FullGradient,
     GradientReport,
+    OneBitGradient,
     ReducedOneBitGradient,
     SampledSigns,
     SampledSignsOfSets,
@@ -31,6 +33,7 @@ from dprec.gradients.one_bit import projection
 from dprec.lists.ials import ImplicitOptions, fold_in
 from dprec.randomness import even_share, words
 from dprec.testing import GradientContract
+from dprec.wire import FixedFields
 
 DRAWS = 1_000_000
 
@@ -81,6 +84,11 @@ def test_what_is_not_a_number_is_answered_like_zero() -> None:
     assert (randomizer.randomize(hostile, 0.5, noise) == randomizer.randomize(expected, 0.5, noise)).all()
 
 
+def codec(n_coordinates: int) -> FixedFields:
+    """Return the wire format of one answer about so many coordinates."""
+    return OneBitGradient()._codec((n_coordinates, 1))
+
+
 @given(st.data(), st.integers(1, 1 << 26))
 def test_reports_are_read_back_and_no_longer_than_their_bits(data: st.DataObject, n_coordinates: int) -> None:
     coordinates = np.array(
@@ -90,27 +98,26 @@ def test_reports_are_read_back_and_no_longer_than_their_bits(data: st.DataObject
         data.draw(st.lists(st.booleans(), min_size=coordinates.size, max_size=coordinates.size)),
         dtype=np.bool_,
     )
-    reports = randomizer.pack_answers(coordinates, answers, n_coordinates)
+    reports = codec(n_coordinates).encode((coordinates << 1 | answers)[:, None])
     bits = max(1, math.ceil(math.log2(n_coordinates))) + 1
     assert {len(report) for report in reports} <= {math.ceil(bits / 8)}
-    valid, read, bools = randomizer.unpack_answers(reports, n_coordinates)
-    assert valid.all()
-    assert read.tolist() == coordinates.tolist()
-    assert bools.tolist() == answers.tolist()
+    said = OneBitGradient().answers(reports, (n_coordinates, 1), 1.0)
+    assert said.coordinates.tolist() == coordinates.tolist()
+    assert (said.answers > 0).tolist() == answers.tolist()
 
 
 @given(st.lists(st.binary(max_size=12)), st.integers(1, 5000))
 def test_whatever_is_accepted_is_a_report(reports: list[bytes], n_coordinates: int) -> None:
-    valid, coordinates, answers = randomizer.unpack_answers(reports, n_coordinates)
-    again = randomizer.pack_answers(coordinates[valid], answers[valid], n_coordinates)
-    assert again == [report for report, ok in zip(reports, valid, strict=True) if ok]
+    valid, fields = codec(n_coordinates).decode(reports)
+    again = codec(n_coordinates).encode(fields[valid])
+    assert list(again) == [report for report, ok in zip(reports, valid, strict=True) if ok]
 
 
 def test_what_is_rejected() -> None:
     # 1000 coordinates: 10 bits, the answer, 5 bits of padding.
     good = (999 << 6 | 1 << 5).to_bytes(2, "big")
     hostile = [b"", good[:1], good + b"\0", (1000 << 6).to_bytes(2, "big"), (999 << 6 | 1).to_bytes(2, "big")]
-    valid, _, _ = randomizer.unpack_answers([*hostile, good], 1000)
+    valid, _ = codec(1000).decode([*hostile, good])
     assert valid.tolist() == [False] * 5 + [True]
 
 
@@ -164,7 +171,7 @@ def shares_of_answers(gradient: SampledSigns, rating: float, epsilon: float) -> 
     factors = np.array([[1.0], [1.0]])
     draws = PARTITIONS.draws(profiles)
     own = np.full((users, 1), 1.0)
-    reports = gradient.encode(profiles, own, factors, epsilon, draws)
+    reports = gradient.encode(FittedProfiles(profiles, own, factors), epsilon, draws)
     kinds, counts = np.unique(np.array([report[0] for report in reports]), return_counts=True)
     return {bytes([kind]): count / users for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True)}
 

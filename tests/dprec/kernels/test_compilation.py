@@ -1,7 +1,6 @@
 import builtins
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -9,18 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.arrays import Floats, Ints
+from dprec.arrays import Ints
 from dprec.kernels import compilation
-from dprec.kernels.compilation import Table, Written, compiled, prepare
-
-
-def scaled_sums(sums: Written[Floats], table: Table[Floats], rows: Ints, scale: float) -> int:
-    for place in range(rows.size):
-        total = 0.0
-        for column in range(table.shape[1]):
-            total += table[rows[place], column]
-        sums[place] = total / scale
-    return rows.size
+from dprec.kernels.compilation import Written, compiled, prepare
 
 
 def mixed(words: Written[Ints], key: np.uint64) -> np.uint64:
@@ -30,53 +20,30 @@ def mixed(words: Written[Ints], key: np.uint64) -> np.uint64:
     return key
 
 
-def both(kernel: Callable[..., Any]) -> list[Callable[..., Any]]:
-    return [compiled(kernel), compilation._interpreted(kernel)]
+def test_without_numba_the_function_itself_runs_and_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, fast = builtins.__import__, compiled(mixed)
+
+    def without_numba(name: str, *rest: Any, **named: Any) -> ModuleType:
+        if name.split(".", maxsplit=1)[0] == "numba":
+            raise ImportError(name)
+        return real(name, *rest, **named)
+
+    results = []
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "__import__", without_numba)
+        slow = compiled(mixed)
+    assert slow.__wrapped__ is mixed  # type: ignore[attr-defined]
+    for kernel in (slow, fast):
+        words = np.zeros(4, dtype=np.int64)
+        results.append((int(kernel(words, np.uint64(2**64 - 1))), words.tolist()))
+    assert results[0] == results[1]
 
 
-class TestCompiled:
-    def test_compiled_and_interpreted_give_the_same(self) -> None:
-        table = np.arange(6.0).reshape(3, 2)
-        table.flags.writeable = False
-        for kernel in both(scaled_sums):
-            sums = np.zeros(2)
-            assert kernel(sums, table, np.array([2, 0]), 2.0) == 2
-            assert sums.tolist() == [4.5, 0.5]
-
-    def test_words_wrap_around_without_a_warning(self) -> None:
-        results = []
-        for kernel in both(mixed):
-            words = np.zeros(4, dtype=np.int64)
-            results.append((int(kernel(words, np.uint64(2**64 - 1))), words.tolist()))
-        assert results[0] == results[1]
-
-    def test_a_division_by_zero_is_infinite(self) -> None:
-        for kernel in both(scaled_sums):
-            sums = np.zeros(1)
-            kernel(sums, np.ones((1, 1)), np.array([0]), 0.0)
-            assert sums.tolist() == [np.inf]
-
-    def test_other_types_are_refused(self) -> None:
-        with pytest.raises(TypeError):
-            compiled(scaled_sums)(np.zeros(1), np.ones((1, 1)), np.zeros(1), 1.0)
-
-    def test_without_numba_the_function_itself_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        real = builtins.__import__
-
-        def without_numba(name: str, *rest: Any, **named: Any) -> ModuleType:
-            if name.split(".", maxsplit=1)[0] == "numba":
-                raise ImportError(name)
-            return real(name, *rest, **named)
-
-        monkeypatch.setattr(builtins, "__import__", without_numba)
-        kernel = compiled(mixed)
-        assert kernel.__wrapped__ is mixed  # type: ignore[attr-defined]
-
-    def test_code_that_cannot_be_kept_is_compiled_all_the_same(self) -> None:
-        # A function without a file has no directory for its machine code.
-        space: dict[str, Any] = {"Ints": Ints, "compiled": compiled}
-        exec("def total(values: Ints) -> int:\n    return values.sum()", space)
-        assert space["compiled"](space["total"])(np.arange(4)) == 6
+def test_code_that_cannot_be_kept_is_compiled_all_the_same() -> None:
+    # A function without a file has no directory for its machine code.
+    space: dict[str, Any] = {"Ints": Ints, "compiled": compiled}
+    exec("def total(values: Ints) -> int:\n    return values.sum()", space)
+    assert space["compiled"](space["total"])(np.arange(4)) == 6
 
 
 def test_all_kernels_are_prepared_and_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 from scipy.special import expit, ndtr
 
-from dprec.kernels.hidden_cells import add_evidence, count_symbols
+from dprec.kernels.hidden_cells import add_evidence
 from tests.interpreted import twin
 
 RANDOM = np.random.default_rng(0)
@@ -52,18 +52,6 @@ def test_slopes_are_the_derivatives_of_the_log_likelihood() -> None:
         np.testing.assert_allclose(slopes[:, column], (ahead - behind) / 2e-5, rtol=1e-5)
 
 
-def test_information_is_what_the_slopes_vary_by() -> None:
-    _, information = evidence(PROPENSITY, LATENT, 4001)
-    share = expit(PROPENSITY[..., None] + NODES)[..., None]
-    rise = given(LATENT)[:, :, None] - UNRATED
-    heights = np.exp(-(LATENT**2) / 2) / np.sqrt(2 * np.pi)
-    slopes = share * (1 - share) * rise, share * heights[:, :, None, None] * (HIGH - LOW)
-    for column, (one, other) in enumerate(((0, 0), (0, 1), (1, 1))):
-        products = slopes[one] * slopes[other] / (UNRATED + share * rise)
-        expected = np.einsum("n,b,obnz->o", MASSES, SIZES, products)
-        np.testing.assert_allclose(information[:, column], expected, rtol=4e-6)
-
-
 def test_beyond_the_grid_its_ends_count() -> None:
     ends = np.full((OWNERS, BINS), REACH)
     for latent, end in ((ends * 1e300, ends), (ends * np.inf, ends), (ends * np.nan, -ends)):
@@ -71,14 +59,3 @@ def test_beyond_the_grid_its_ends_count() -> None:
             evidence(PROPENSITY, latent, 9), evidence(PROPENSITY, end, 9), strict=True
         ):
             np.testing.assert_array_equal(found, expected)
-
-
-def test_symbols_are_counted_by_owner_and_bin() -> None:
-    owners, others = (RANDOM.integers(0, size, 50).astype(np.int32) for size in (OWNERS, 6))
-    symbols, bin_of = RANDOM.integers(0, KINDS, 50).astype(np.uint8), np.arange(6) % BINS
-    expected = np.zeros((OWNERS, BINS * KINDS))
-    np.add.at(expected, (owners, bin_of[others] * KINDS + symbols), 1.0)
-    for kernel in (count_symbols, twin(count_symbols)):
-        counts = np.zeros_like(expected)
-        kernel(counts, owners, others, bin_of, symbols, KINDS)
-        np.testing.assert_array_equal(counts, expected)

@@ -1,6 +1,5 @@
 """The contract of mechanisms, on every registered one."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -10,21 +9,11 @@ from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS, BitsAndCounts, Laplace, ThresholdBit
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.randomized_response import BinaryFlip
-from dprec.ratings import RatingScale
 from dprec.testing import MechanismContract
 from tests.make import STARS
 
 EXAMPLES = {"binary-flip": BinaryFlip(p1=0.3, p2=0.2)}
 """Of the mechanisms that have settings without a default."""
-
-
-def test_examples_are_of_the_mechanisms_that_need_one() -> None:
-    needing = [
-        kind
-        for kind in MECHANISMS.kinds
-        if any(field.default is dataclasses.MISSING for field in dataclasses.fields(MECHANISMS[kind]))
-    ]
-    assert sorted(EXAMPLES) == sorted(needing)
 
 
 class TestEveryMechanism(MechanismContract):
@@ -45,22 +34,18 @@ def test_the_contract_refuses_a_mechanism_that_loses_more_than_its_budget() -> N
         MechanismContract().test_the_exact_loss_is_the_budget(_LosesMore(kind="loses-more"))
 
 
-HALVES = RatingScale.evenly(0.5, 5, 0.5)
-
-
 def test_the_same_generator_gives_the_same_noise() -> None:
     ratings = np.full(50, 3.0)
     first, again, other = (Laplace().perturb(ratings, 1.0, seed).tolist() for seed in (1, 1, 2))
     assert first == again != other
-    assert Laplace().perturb(ratings, 1.0, np.random.default_rng(1)).tolist() == first
     assert Laplace().perturb(ratings, 1.0).tolist() != Laplace().perturb(ratings, 1.0).tolist()
 
 
 @pytest.mark.parametrize("kind", ["laplace", "bounded-laplace", "none", "fisher-optimal"])
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan])
-def test_what_is_no_budget_is_refused(kind: str, epsilon: float) -> None:
-    with pytest.raises(InputError, match=f"^epsilon: {epsilon:g}; accepted: a number above 0$"):
-        MECHANISMS[kind]().channel(HALVES, epsilon)
+def test_what_is_no_budget_is_refused(kind: str) -> None:
+    for epsilon in (0, -1, math.nan):
+        with pytest.raises(InputError, match=f"^epsilon: {epsilon:g}; accepted: a number above 0$"):
+            MECHANISMS[kind]().channel(STARS, epsilon)
 
 
 def test_a_rating_is_left_for_the_counts_with_the_same_probability_whatever_it_is() -> None:

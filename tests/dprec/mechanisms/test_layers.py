@@ -118,9 +118,10 @@ def test_what_ratings_were_costs_epsilon_for_each_answer(
 def test_that_a_rating_changed_costs_more_the_more_reports_there_are() -> None:
     """One change halfway, beside none: the doubled epsilon, or g-fold, does not bound it."""
     made = Layers.of_classes(np.arange(2), 2, 1.0, 0.5)
-    pairs = (np.arange(reports) * 2 // reports for reports in (2, 4, 8, 12))
-    losses = [loss(np.array([sequences(made, held), sequences(made, 0 * held)])) for held in pairs]
-    np.testing.assert_allclose(losses, [0.768, 1.802, 4.101, 6.456], atol=5e-4)
+    for reports, expected in ((2, 0.768), (4, 1.802), (8, 4.101)):
+        held = np.arange(reports) * 2 // reports
+        found = loss(np.array([sequences(made, held), sequences(made, 0 * held)]))
+        assert found == pytest.approx(expected, abs=5e-4)
 
 
 @settings(deadline=None, max_examples=50)

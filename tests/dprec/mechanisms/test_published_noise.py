@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.integrate import quad
 
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import (
@@ -21,13 +20,6 @@ from dprec.randomness import generator, words
 from tests.make import STARS
 
 LEVELS = np.arange(1.0, 6.0)
-
-
-@pytest.mark.parametrize("b", [0.5, 4.0, 40.0])
-def test_normalisation_is_the_mass_inside(b: float) -> None:
-    for rating in (1.0, 2.3, 5.0):
-        mass, _ = quad(lambda x, r=rating: np.exp(-abs(x - r) / b) / (2 * b), 1, 5, points=[rating])
-        assert float(normalisation(rating, 1, 5, b)) == pytest.approx(mass)
 
 
 def test_the_channel_draws_with_these_probabilities() -> None:

@@ -97,18 +97,6 @@ def test_no_other_mechanism_says_more(epsilon: float) -> None:
         assert information(other, SKEWED, 0.5).sum() <= best * (1 + 1e-6), kind
 
 
-def test_information_is_the_squared_slope_of_the_symbols_log_likelihood() -> None:
-    # Two levels, split at 0, sent in clear: phi(t)^2 / (Phi(t) Phi(-t)), averaged over t from Normal(0, 1/4).
-    from scipy import integrate, stats
-
-    normal = stats.norm
-    prior = stats.norm(scale=0.5)
-    expected = integrate.quad(
-        lambda t: prior.pdf(t) * normal.pdf(t) ** 2 / (normal.cdf(t) * normal.cdf(-t)), -5, 5
-    )[0]
-    assert information(np.eye(2), (1.0, 1.0), 0.25).sum() == pytest.approx(expected, rel=1e-6)
-
-
 @pytest.mark.parametrize("p1", [0.1, 0.3, 0.5, 0.9])
 @pytest.mark.parametrize("p2", [0.05, 0.4, 0.6])
 def test_the_condition_is_the_exact_loss(p1: float, p2: float) -> None:

@@ -16,7 +16,6 @@ from dprec.randomness import (
     InstalledKeys,
     NoiseGrid,
     RunKeys,
-    categories,
     coins,
     even_share,
     fewest_draws,
@@ -25,7 +24,6 @@ from dprec.randomness import (
     loss_of_draws,
     most_draws,
     normal_steps,
-    seed_for,
     uniform_below,
     uniforms,
     words,
@@ -41,18 +39,6 @@ EXTREMES = np.array([0, 2**64 - 1], dtype=np.uint64)
 def test_a_stretch_is_the_same_wherever_it_is_cut(start: int, count: int) -> None:
     whole = words(7, "report", 0, 600)
     assert words(7, "report", start, count).tolist() == whole[start : start + count].tolist()
-
-
-def test_no_draw_is_shared() -> None:
-    streams = [
-        words(seed, purpose, 0, 200, round_index=round_index)
-        for seed in (1, 11, 10**30)
-        for purpose in ("report", "split")
-        for round_index in (0, 1, 11)
-    ]
-    everything = np.concatenate(streams)
-    # 3,600 words of 64 bits coincide by chance with probability 4e-13.
-    assert np.unique(everything).size == everything.size
 
 
 FIRST_WORDS = [10444859541723225495, 6840357338804703175, 18117867909872558782]
@@ -88,11 +74,6 @@ def test_numbers_below_a_limit_are_uniform_and_in_range(limit: int) -> None:
     assert abs(drawn.mean() - (limit - 1) / 2) <= 5 * limit / math.sqrt(12 * MILLION)
     if limit <= 3:
         assert set(drawn.tolist()) == set(range(limit))
-
-
-def test_a_draw_falls_into_the_category_whose_sum_passes_it() -> None:
-    draws = np.array([0.0, 0.24, 0.25, 0.99, 1.0])
-    assert categories(np.array([0.25, 0.25, 1.0]), draws).tolist() == [0, 0, 2, 2, 3]
 
 
 DIGITS = Context(prec=80)
@@ -174,20 +155,6 @@ def test_entropy_replaces_the_seed_where_secrets_are_drawn() -> None:
     )
 
 
-def test_a_seed_for_noise_changes_with_every_value() -> None:
-    users, values = np.arange(5), np.ones(5)
-    seeds = {
-        seed_for(1, users, values),
-        seed_for(2, users, values),
-        seed_for(1, users, values + np.array([0, 0, 1e-9, 0, 0])),
-        seed_for(1, users[::-1], values),
-        seed_for(1, users[:4], values[:4]),
-        seed_for(1, np.concatenate([users, values])),
-    }
-    assert len(seeds) == 6
-    assert seed_for(1, users, values) == seed_for(1, users.copy(), values.copy())
-
-
 @pytest.mark.parametrize("bits", [1, 3])
 def test_every_integer_is_as_likely_as_it_should_be(bits: int) -> None:
     drawn = discrete_laplace(5, "test", np.arange(MILLION), bits)
@@ -216,12 +183,6 @@ def test_a_draw_is_the_same_whichever_others_are_asked_for() -> None:
     assert not np.any(discrete_laplace(2, "test", np.arange(1000), 32) == whole)
 
 
-def test_draws_that_need_many_words_are_drawn_again_with_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = discrete_laplace(1, "test", np.arange(1000), 32).tolist()
-    monkeypatch.setattr("dprec.randomness.counters._WORDS", 1)
-    assert discrete_laplace(1, "test", np.arange(1000), 32).tolist() == drawn
-
-
 @given(st.floats(1e-9, 1e9), st.floats(1e-3, 1e6), st.integers(0, 10_000))
 def test_the_loss_is_never_more_than_what_was_asked_for(
     sensitivity: float, epsilon: float, rounded: int
@@ -235,45 +196,11 @@ def test_the_loss_is_never_more_than_what_was_asked_for(
         assert grid.scale == pytest.approx(sensitivity / epsilon, rel=1e-4)
 
 
-@given(st.floats(-1, 1), st.floats(0, 0.5))
-def test_rounding_moves_a_number_by_at_most_one_step_more(value: float, moved: float) -> None:
-    grid = NoiseGrid.of(0.5, 1.0, 1)
-    one, other = grid.on_grid(np.array([value, value + moved])).tolist()
-    assert other - one <= math.ceil(0.5 / grid.step) + 1
-
-
-def test_an_epsilon_that_rounding_uses_up_is_refused() -> None:
-    with pytest.raises(ValueError, match="leaves no step of 1000000 rounded numbers"):
-        NoiseGrid.of(1.0, 1e-5, 1_000_000)
-
-
 @pytest.mark.parametrize("bits", [30, 40, 56])
 def test_normal_noise_leaves_no_integer_out_however_large_it_is(bits: int) -> None:
     steps = normal_steps(np.random.default_rng(bits), 2.0**bits, (40_000,))
     check_drawn(steps / 2.0**bits, stats.norm())
     check_share(int((steps % 2).sum()), steps.size, 0.5)
-
-
-class _OneCoarseDeviate(np.random.Generator):
-    """A generator whose first deviates are all alike, and the others as they are."""
-
-    def __init__(self, deviate: float) -> None:
-        super().__init__(np.random.PCG64(1))
-        self._left: list[float] = [deviate]
-
-    def standard_normal(self, size: tuple[int, ...]) -> np.ndarray:  # type: ignore[override]
-        return np.full(size, self._left.pop()) if self._left else super().standard_normal(size)
-
-
-@pytest.mark.parametrize("far", [0.1, 7.0, 9.5])
-def test_what_is_drawn_beside_a_normal_deviate_is_wider_than_its_distance_to_the_next(far: float) -> None:
-    deviation, start = 2.0**39, 3.6541528853610088
-    steps = normal_steps(_OneCoarseDeviate(far), deviation, (40_000,))
-    second = deviation * 2.0**-20
-    check_drawn((steps - np.rint(far * deviation)) / second, stats.norm())
-    # The ziggurat's tail begins here, and follows from 53 bits as an exponential number.
-    apart = 2.0**-53 * np.exp(start * (far - start)) / start if far > start else 2.0**-52 * start
-    assert 10 * apart * deviation < second
 
 
 def test_deviates_of_two_words_are_normal_in_the_tails_too() -> None:

@@ -8,7 +8,7 @@ import pytest
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import Bools, Uint8s
 from dprec.datasets import Synthetic
-from dprec.datasets.arrivals import Arrivals
+from dprec.datasets.synthetic import Arrivals
 from dprec.mechanisms import ThresholdBit
 from dprec.schedules import Collection, Held, Increments, Periods, Schedule
 from dprec.schedules.periods import DAY

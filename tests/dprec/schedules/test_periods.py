@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.datasets import Synthetic
-from dprec.datasets.arrivals import Arrivals
+from dprec.datasets.synthetic import Arrivals
 from dprec.ratings import Ratings
 from dprec.schedules import ByPeriod, Periods
 from dprec.schedules.periods import DAY

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import Bools
 from dprec.datasets import Synthetic
-from dprec.datasets.arrivals import Arrivals
+from dprec.datasets.synthetic import Arrivals
 from dprec.exchange import MemoisedSetup, OneShotSetup
 from dprec.mechanisms import ThresholdBit
 from dprec.observations import Observations

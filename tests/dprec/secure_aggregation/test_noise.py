@@ -4,6 +4,7 @@ Shares of noise: the distribution that the accounting assumes, drawn by comparin
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.special import ive
 from scipy.stats import chisquare, poisson, skellam
 
 from dprec.accounting import skellam_epsilon, skellam_multiplier
+from dprec.arrays import Floats
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
 from dprec.secure_aggregation import (
@@ -32,7 +34,7 @@ from dprec.secure_aggregation import (
 from dprec.secure_aggregation.encoding import OVERFLOW, skellam_tail
 from dprec.secure_aggregation.noise import TOTAL_BITS, DrawTable, poisson_table, skellam_table
 from dprec.secure_aggregation.streams import derived_key
-from tests.refusals import refused_at
+from tests.distributions import check_independent, check_share
 
 USERS, DROPOUTS, COLLUDERS, NORM = 12, 0.5, 4, 16
 EPSILON, DELTA = 1.0, 0.01
@@ -77,13 +79,6 @@ def test_shares_add_up_to_the_variance_that_is_accounted_for() -> None:
     assert skellam_epsilon(math.sqrt(variance) / NORM, NORM, DELTA) <= EPSILON
 
 
-def test_no_variance_is_no_noise_and_each_device_draws_alone() -> None:
-    assert not noise_rows(keys(3, "a"), 5, 0.0).any()
-    np.testing.assert_array_equal(
-        noise_rows(keys(3, "a"), 5, 2.0)[1:2], noise_rows(keys(3, "a")[1:2], 5, 2.0)
-    )
-
-
 def draws_of_values(table: DrawTable) -> dict[int, int]:
     """Return how many of 2**128 draws yield each value."""
     capacity = 1 << (TOTAL_BITS - table.column_bits)
@@ -96,35 +91,43 @@ def draws_of_values(table: DrawTable) -> dict[int, int]:
     return {value: draws for value, draws in counts.items() if draws}
 
 
-@pytest.mark.parametrize("variance", [0.01, 0.7, 9.5, 900.0])
-def test_the_table_holds_the_probabilities_of_bessel_functions(variance: float) -> None:
-    counts = draws_of_values(skellam_table(variance))
+@pytest.mark.parametrize(
+    ("table", "probabilities", "moment_of"),
+    [
+        *(
+            (skellam_table(variance), lambda values, v=variance: ive(np.abs(values), v), (2, variance))
+            for variance in (0.01, 0.7, 9.5, 900.0)
+        ),
+        *(
+            (poisson_table(mean), lambda values, m=mean: poisson.pmf(values, m), (1, mean))
+            for mean in (1e-4, 0.7, 9.5, 2000.0)
+        ),
+    ],
+    ids=lambda given: given[1] if isinstance(given, tuple) else "",
+)
+def test_a_table_holds_the_probabilities_of_its_distribution(
+    table: DrawTable, probabilities: Callable[[Floats], Floats], moment_of: tuple[int, float]
+) -> None:
+    counts = draws_of_values(table)
     assert sum(counts.values()) == 1 << TOTAL_BITS
-    assert all(counts[value] == counts[-value] for value in counts)
     values = np.array(sorted(counts))
     drawn = np.array([float(Fraction(counts[value], 1 << TOTAL_BITS)) for value in values.tolist()])
-    exact = ive(np.abs(values), variance)
+    exact = probabilities(values)
     np.testing.assert_allclose(drawn[exact > 1e-25], exact[exact > 1e-25], rtol=1e-9)
-    spread = sum(Fraction(value**2 * draws, 1 << TOTAL_BITS) for value, draws in counts.items())
-    assert float(spread) == pytest.approx(variance, rel=1e-12)
+    power, expected = moment_of
+    moment = sum(Fraction(value**power * draws, 1 << TOTAL_BITS) for value, draws in counts.items())
+    assert float(moment) == pytest.approx(expected, rel=1e-12)
+    if power == 2:
+        assert all(counts[value] == counts[-value] for value in counts)
 
 
-@pytest.mark.parametrize("mean", [1e-4, 0.7, 9.5, 2000.0])
-def test_the_table_holds_poisson_numbers(mean: float) -> None:
-    counts = draws_of_values(poisson_table(mean))
-    assert sum(counts.values()) == 1 << TOTAL_BITS
-    values = np.array(sorted(counts))
-    drawn = np.array([float(Fraction(counts[value], 1 << TOTAL_BITS)) for value in values.tolist()])
-    exact = poisson.pmf(values, mean)
-    np.testing.assert_allclose(drawn[exact > 1e-25], exact[exact > 1e-25], rtol=1e-9)
-    found = sum(Fraction(value * draws, 1 << TOTAL_BITS) for value, draws in counts.items())
-    assert float(found) == pytest.approx(mean, rel=1e-12)
-
-
-@pytest.mark.parametrize("mean", [0.0, -1.0, 2e6])
-def test_a_mean_without_a_table_is_refused(mean: float) -> None:
-    with pytest.raises(ValueError, match="mean"):
-        poisson_table(mean)
+@pytest.mark.parametrize("parameter", [0.0, -1.0, 1e9])
+@pytest.mark.parametrize("table", [skellam_table, poisson_table])
+def test_a_parameter_without_a_table_is_refused(
+    table: Callable[[float], DrawTable], parameter: float
+) -> None:
+    with pytest.raises(ValueError, match=r"variance|mean"):
+        table(parameter)
 
 
 def test_draws_follow_the_table() -> None:
@@ -147,12 +150,6 @@ def test_a_draw_that_its_first_word_leaves_open_is_decided_by_the_second() -> No
     low = table.low[column]
     drawn = table.draw(word, lambda places: np.array([low - 1, low], dtype=np.uint64)[places])
     assert drawn.tolist() == [table.own[column], table.other[column]]
-
-
-@pytest.mark.parametrize("variance", [0.0, -1.0, 1e9])
-def test_a_variance_without_a_table_is_refused(variance: float) -> None:
-    with pytest.raises(ValueError, match="variance"):
-        skellam_table(variance)
 
 
 @pytest.mark.parametrize("variance", [0.1, 3.0, 400.0, 1e6])
@@ -179,14 +176,10 @@ def test_the_bits_hold_the_largest_sum_and_no_fewer_do() -> None:
     tail = skellam_tail(50.0, OVERFLOW / 100)
     assert modulus_bits(0, 50.0, 100) == tail.bit_length() + 1
 
-
-def test_a_sum_that_can_overflow_is_refused() -> None:
-    assert check_modulus(None, 17) == 17
-    assert check_modulus(20, 17) == 20
-    with refused_at("modulus_bits"):
-        check_modulus(16, 17)
-    with pytest.raises(SettingError, match="sums of 63 bits"):
-        check_modulus(None, 63)
+    assert (check_modulus(None, 17), check_modulus(20, 17)) == (17, 20)
+    for chosen, needed in ((16, 17), (None, 63)):
+        with pytest.raises(SettingError):
+            check_modulus(chosen, needed)
 
 
 DEVICES, NUMBERS = 400, 30
@@ -208,12 +201,15 @@ def test_no_rounded_vector_is_longer_than_the_bound() -> None:
     assert (np.abs(rounded - values.ravel()) < 1).all()
 
 
-def test_rounding_is_right_on_average() -> None:
-    # Sums of 4000 deviates of variance below 1/4: beyond 5.4 of their deviations once in 10**7.
-    values = np.tile(np.array([0.25, -1.75, 3.0]), 4000)
-    rounded = rounded_rows(values, np.full(4000, 3), 100, encoding_keys(4000)).reshape(-1, 3)
-    assert np.abs(rounded.mean(axis=0) - [0.25, -1.75, 3.0]).max() < 5.4 * 0.5 / np.sqrt(4000)
-    assert set(rounded[:, 2]) == {3}
+def test_numbers_are_rounded_up_as_often_as_they_are_nearer_to_it() -> None:
+    users, numbers, part = 360, 200, 0.3
+    values, counts = np.full(users * numbers, part), np.full(users, numbers)
+    rounded = rounded_rows(values, counts, 1000, encoding_keys(users)).reshape(users, numbers)
+    check_share(int(rounded.sum()), rounded.size, part)
+    assert set(np.unique(rounded).tolist()) == {0, 1}
+    # Numbers of a device, and devices.
+    check_independent(rounded[:, ::2], rounded[:, 1::2])
+    check_independent(rounded[::2], rounded[1::2])
 
 
 def test_a_device_whose_attempts_all_fail_rounds_towards_zero() -> None:
@@ -244,19 +240,15 @@ def test_the_steps_of_a_unit_leave_room_for_rounding(norm: int, numbers: int) ->
 
 
 @pytest.mark.parametrize("size", [1, 5, 16, 100])
-def test_a_rotation_keeps_the_norm_and_comes_back(size: int) -> None:
+def test_a_rotation_is_the_matrix_of_walsh_and_hadamard_with_signs_and_comes_back(size: int) -> None:
+    rotation, padded = Rotation.of(size, 1, "test"), padded_size(size)
     rows = np.random.default_rng(size).standard_normal((7, size))
-    rotation = Rotation.of(size, 1, "test")
+    wide = np.zeros((7, padded))
+    wide[:, :size] = rows
     turned = rotation.turned(rows)
-    assert turned.shape == (7, padded_size(size))
-    np.testing.assert_allclose(np.linalg.norm(turned, axis=1), np.linalg.norm(rows, axis=1))
+    expected = hadamard(padded) / np.sqrt(padded) @ np.diag(rotation.signs)
+    np.testing.assert_allclose(turned, wide @ expected.T, atol=1e-12)
     np.testing.assert_allclose(rotation.turned_back(turned), rows, atol=1e-12)
-
-
-def test_it_is_the_matrix_of_walsh_and_hadamard_with_signs() -> None:
-    rotation = Rotation.of(8, 1, "test")
-    expected = hadamard(8) / np.sqrt(8) @ np.diag(rotation.signs)
-    np.testing.assert_allclose(rotation.turned(np.eye(8)).T, expected, atol=1e-12)
 
 
 def test_numbers_of_a_turned_vector_stay_below_the_bound() -> None:

@@ -17,6 +17,7 @@ from hypothesis.extra import numpy as arrays
 from dprec.predictions import NO_ITEM
 from dprec.wire import BroadcastOptions, Factors, ItemListCodec, ItemTable, decode_broadcast, encode_broadcast
 from dprec.wire.downlink import RATING
+from tests.hostile import devices_sent
 
 OPTIONS = [BroadcastOptions(dtype="float16", delta=True), BroadcastOptions(dtype="float32", delta=True)]
 WIDE = st.floats(-1e39, 1e39, allow_nan=False)
@@ -105,19 +106,17 @@ def decoded(data: bytes, items: int = 50) -> ItemTable:
     return ItemTable.decode(data, n_levels=4, n_items=items)
 
 
+def columns(of: ItemTable) -> list[np.ndarray]:
+    return [of.means, of.deviations, *of.embeddings.T, *of.item_factors.T, *of.numbers.T]
+
+
 @given(items=st.integers(1, 40), dimensions=st.integers(0, 5), seed=st.integers(0, 99))
 def test_every_number_comes_back_within_half_a_step_of_its_column(
     items: int, dimensions: int, seed: int
 ) -> None:
     sent = table(items, dimensions, seed)
     received = decoded(sent.encode(), items)
-    for one, other in (
-        (sent.means, received.means),
-        (sent.deviations, received.deviations),
-        *zip(sent.embeddings.T, received.embeddings.T, strict=True),
-        *zip(sent.item_factors.T, received.item_factors.T, strict=True),
-        *zip(sent.numbers.T, received.numbers.T, strict=True),
-    ):
+    for one, other in zip(columns(sent), columns(received), strict=True):
         assert np.abs(one - other).max() <= np.abs(one).max() / 31 * 0.5001
     np.testing.assert_array_equal(received.cuts, CUTS)
     np.testing.assert_array_equal(received.categories, sent.categories)
@@ -139,19 +138,9 @@ def test_cautions_follow_the_table_and_are_rounded_up(cautions: list[float]) -> 
     assert decoded(sent.encode(), items).cautions is None
 
 
-def test_directions_have_lengths_below_1() -> None:
-    lengths = np.sqrt((table().directions(0.3) ** 2).sum(axis=1))
-    distances = np.sqrt((table().embeddings ** 2).sum(axis=1))
-    np.testing.assert_allclose(lengths, distances / np.sqrt(distances**2 + 0.3))
-
-
-@given(data=st.binary(max_size=80))
-def test_bytes_from_anywhere_are_a_table_or_refused(data: bytes) -> None:
-    for attempt in (data, table().encode()[: len(data)] + data, data + table().encode()):
-        try:
-            received = decoded(attempt)
-        except ValueError:
-            continue
+@given(data=st.data())
+def test_bytes_from_anywhere_are_a_table_or_refused(data: st.DataObject) -> None:
+    for received in devices_sent(data, table().encode(), decoded):
         assert np.isfinite(received.embeddings).all()
 
 
@@ -176,9 +165,7 @@ def damaged() -> dict[str, bytes]:
         "a cut far too high": with_numbers(2, 1e30),
         "a cut that is infinite": with_numbers(2, np.inf),
         "cuts out of order": with_numbers(1, -5.0),
-        "negative deviations": with_numbers(4, -1.0),
         "leanings far too large": with_numbers(-1, 1e30),
-        "a caution cut short": cautious[:-1],
         "cautions and more": cautious + b"x",
         "cautions without a step": whole + bytes(4) + cautious[len(whole) + 4 :],
         "cautions far too large": whole + np.float32(1e30).tobytes() + cautious[len(whole) + 4 :],
@@ -192,15 +179,6 @@ def damaged() -> dict[str, bytes]:
 def test_a_damaged_table_is_refused(what: str) -> None:
     with pytest.raises(ValueError, match="a table"):
         decoded(damaged()[what])
-
-
-def test_few_bytes_do_not_become_a_table_that_fills_the_memory() -> None:
-    n_items, widths = 1000, bytes(3) + (65535).to_bytes(2, "little") + bytes(1)
-    numbers = np.array([-1, -0.5, 0.5, 1, 0, 0], dtype="<f4").tobytes()
-    data = widths + numbers + zlib.compress(bytes(2 * n_items + 65535 * n_items // 8), 9)
-    assert len(data) < 10_000
-    with pytest.raises(ValueError, match="2 numbers and 65535 categories for 1000 items"):
-        ItemTable.decode(data, n_levels=5, n_items=n_items)
 
 
 LISTS = st.integers(1, 300).flatmap(
@@ -247,23 +225,19 @@ def test_whatever_is_read_is_a_list_of_the_catalogue(n_items: int, noise: bytes)
 
 
 @pytest.mark.parametrize(
-    ("items", "rating", "reason"),
-    [([3, 3], 1.0, "twice"), ([3, 4], np.nan, "not finite"), ([3, 4], np.inf, "not finite")],
+    ("items", "rating", "read_by", "reason"),
+    [
+        ([3, 3], 1.0, 20, "twice"),
+        ([3, 4], np.nan, 20, "not finite"),
+        ([3, 4], np.inf, 20, "not finite"),
+        ([0, 19], 1.0, 19, "unknown item"),
+        ([0, 1, 2], 1.0, 2, "no possible length"),
+    ],
 )
-def test_a_list_that_cannot_be_is_refused(items: list[int], rating: float, reason: str) -> None:
-    codec = ItemListCodec(20)
-    (encoded,) = codec.encode(np.array([items]), np.full((1, 2), rating))
+def test_a_list_that_cannot_be_is_refused(items: list[int], rating: float, read_by: int, reason: str) -> None:
+    (encoded,) = ItemListCodec(20).encode(np.array([items]), np.full((1, len(items)), rating))
     with pytest.raises(ValueError, match=reason):
-        codec.decode([encoded])
-
-
-def test_other_lengths_and_unknown_items_are_refused() -> None:
-    codec = ItemListCodec(20)
-    (encoded,) = codec.encode(np.array([[0, 19]]), np.ones((1, 2)))
+        ItemListCodec(read_by).decode([encoded])
     for other in (encoded[:-1], encoded + b"\0"):
         with pytest.raises(ValueError, match="no possible length"):
-            codec.decode([other])
-    with pytest.raises(ValueError, match="unknown item"):
-        ItemListCodec(19).decode([encoded])
-    with pytest.raises(ValueError, match="no possible length"):
-        ItemListCodec(2).decode(ItemListCodec(3).encode(np.array([[0, 1, 2]]), np.ones((1, 3))))
+            ItemListCodec(20).decode([other])

@@ -19,15 +19,11 @@ pytestmark = pytest.mark.usefixtures("compiled_or_not")
 N_ITEMS = 37
 
 
-def one_shown_symbol() -> Channel:
-    """Hide the rated items and show nothing but that there may be one."""
-    return Channel.from_probabilities([[0.9, 0.1], [0.3, 0.7]], [np.nan, 1], [np.nan, 1], math.inf)
+ONE_SHOWN = Channel.from_probabilities([[0.9, 0.1], [0.3, 0.7]], [np.nan, 1], [np.nan, 1], math.inf)
+"""Hides the rated items and shows nothing but that there may be one."""
 
-
-def never_shown() -> Channel:
-    """Hide the rated items so well that no symbol but "not rated" comes from a cell that is not rated."""
-    return Channel.from_probabilities([[0, 1, 0], [0.5, 0, 0.5]], [np.nan, 1], [1, np.nan, 2], math.inf)
-
+NEVER_SHOWN = Channel.from_probabilities([[0, 1, 0], [0.5, 0, 0.5]], [np.nan, 1], [1, np.nan, 2], math.inf)
+"""Hides the rated items so well that no symbol but "not rated" comes from a cell that is not rated."""
 
 CHANNELS = {
     "raw": Raw().channel(STARS, math.inf),
@@ -39,8 +35,8 @@ CHANNELS = {
     "hidden, set": ZhengRandomizedResponse().channel(STARS, 7.0),
     "hidden noise, dense set": ZhengLaplace().channel(STARS, 0.1),
     "hidden noise, set": ZhengLaplace().channel(STARS, 8.0),
-    "hidden, one symbol": one_shown_symbol(),
-    "hidden, blank in the middle": never_shown(),
+    "hidden, one symbol": ONE_SHOWN,
+    "hidden, blank in the middle": NEVER_SHOWN,
 }
 CODECS = {name: ReportCodec(channel, N_ITEMS) for name, channel in CHANNELS.items()}
 
@@ -102,20 +98,8 @@ def test_round_trip(partition: tuple[str, Profiles]) -> None:
     check_sound(decoded, reports, CHANNELS[name], N_ITEMS)
     assert decoded.valid.all()
     assert profiles_of(decoded) == profiles
-
-
-@given(partitions())
-@settings(deadline=None)
-def test_a_report_does_not_depend_on_the_partition(partition: tuple[str, Profiles]) -> None:
-    name, profiles = partition
-    codec = CODECS[name]
-    assert encode(codec, profiles) == [encode(codec, [profile])[0] for profile in profiles]
-
-
-@given(st.sampled_from(sorted(CODECS)), st.lists(st.binary(max_size=60), max_size=6))
-@settings(deadline=None)
-def test_any_bytes_decode_or_are_rejected(name: str, reports: list[bytes]) -> None:
-    check_sound(CODECS[name].decode(reports), reports, CHANNELS[name], N_ITEMS)
+    # A report does not depend on the partition.
+    assert reports == [encode(codec, [profile])[0] for profile in profiles]
 
 
 @given(partitions(), st.data())
@@ -136,52 +120,24 @@ def test_mutated_reports_decode_or_are_rejected_without_disturbing_the_others(
 
 
 def mutations(report: bytes) -> st.SearchStrategy[bytes]:
-    flipped = st.integers(0, max(0, len(report) * 8 - 1)).map(lambda bit: with_bit_flipped(report, bit))
+    number, last = int.from_bytes(report, "big"), max(8 * len(report) - 1, 0)
+    flipped = st.integers(0, last).map(lambda bit: (number ^ 1 << bit).to_bytes(len(report) or 1, "big"))
     cut = st.integers(0, len(report)).map(lambda length: report[:length])
     longer = st.binary(min_size=1, max_size=3).map(lambda tail: report + tail)
     return st.one_of(flipped, cut, longer, st.binary(max_size=60), st.just(b"\xff" * 5000))
 
 
-def with_bit_flipped(report: bytes, bit: int) -> bytes:
-    if not report:
-        return report
-    changed = bytearray(report)
-    changed[bit // 8] ^= 0x80 >> bit % 8
-    return bytes(changed)
-
-
 @pytest.mark.parametrize("name", sorted(CODECS))
-def test_whatever_is_cut_short_or_prolonged_is_rejected(name: str) -> None:
-    codec = CODECS[name]
-    symbol = int(shown_symbols(CHANNELS[name])[-1])
-    (report,) = encode(codec, [dict.fromkeys(range(0, N_ITEMS, 3), symbol)])
-    spoilt = [report[:length] for length in range(1, len(report))]
-    spoilt += [report + tail for tail in (b"\x00", b"\x80", report)]
+def test_what_is_cut_prolonged_or_giant_is_rejected_without_being_read(name: str) -> None:
+    codec, giant = CODECS[name], b"\xff" * 5_000_000
+    (report,) = encode(codec, [dict.fromkeys(range(0, N_ITEMS, 3), int(shown_symbols(CHANNELS[name])[-1]))])
+    spoilt = [*(report[:length] for length in range(1, len(report))), report + b"\0", report + report]
     assert not codec.decode(spoilt).valid.any()
-
-
-@pytest.mark.parametrize("name", sorted(CODECS))
-def test_a_giant_report_is_rejected_without_being_read(name: str) -> None:
-    giant = b"\xff" * 5_000_000
     tracemalloc.start()
-    decoded = CODECS[name].decode([giant])
+    assert not codec.decode([giant]).valid.any()
     _, most_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert not decoded.valid.any()
     assert most_bytes < len(giant) / 10  # a byte for every bit of it would be 80 times this
-
-
-def test_a_claim_of_many_symbols_without_any_reads_none(compiled_or_not: str) -> None:
-    n_items = 1 << (20 if compiled_or_not == "compiled" else 14)
-    codec = ReportCodec(CHANNELS["randomized response"], n_items)
-    everything = b"\xff" * (-(-(5 + n_items) // 8))
-    tracemalloc.start()
-    assert not codec.decode([everything]).valid.any()
-    _, most_bytes = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert most_bytes < n_items  # an item of every bit would take four times as much
-    (whole,) = encode(codec, [{5: 2}])
-    assert codec.decode([whole]).valid.all()
 
 
 @pytest.mark.parametrize("n_items", [1, 2])

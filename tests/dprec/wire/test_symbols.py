@@ -61,24 +61,14 @@ def packed(digits: str) -> bytes:
 
 
 @pytest.mark.parametrize("shares", CASES)
-def test_round_trip(shares: np.ndarray) -> None:
-    code = PrefixCode.for_distribution(shares)
-    random = np.random.default_rng(0)
-    rows = [random.integers(0, shares.size, size) for size in (0, 1, 300, 7)]
-    round_trip(code, [np.arange(shares.size), *rows])
-
-
-@pytest.mark.parametrize("shares", CASES)
-def test_the_code_is_complete_and_fits_a_field(shares: np.ndarray) -> None:
+def test_the_code_is_complete_and_fits_a_field_and_symbols_come_back(shares: np.ndarray) -> None:
     code = PrefixCode.for_distribution(shares)
     assert code.longest <= MAX_FIELD_BITS
     # Kraft's equality: every sequence of bits decodes, so that a decoder cannot get stuck.
     assert sum(2.0**-code.lengths) == 1
-    words = {
-        f"{word:0{length}b}" if length else "" for word, length in zip(code.words, code.lengths, strict=True)
-    }
-    assert len(words) == shares.size
-    assert not any(other != word and other.startswith(word) for word in sorted(words)[:40] for other in words)
+    random = np.random.default_rng(0)
+    rows = [random.integers(0, shares.size, size) for size in (0, 1, 300, 7)]
+    round_trip(code, [np.arange(shares.size), *rows])
 
 
 @pytest.mark.parametrize("shares", CASES)
@@ -128,19 +118,6 @@ def test_what_is_encoded_comes_back(rows: list[list[int]]) -> None:
     assert reports == alone
 
 
-@given(st.lists(st.integers(0, 63), min_size=1, max_size=8), st.binary(max_size=12))
-def test_what_is_malformed_is_rejected(row: list[int], noise: bytes) -> None:
-    counts = np.array([len(row), len(row)])
-    (good,) = CODEC.encode(counts[:1], np.array(row, dtype=np.uint16))
-    for bad in (good[:-1], good + b"\x00", b""):
-        valid, decoded = CODEC.decode([bad, good], counts)
-        assert valid.tolist() == [False, True]
-        assert decoded.tolist() == row
-    valid, decoded = CODEC.decode([noise, good], counts)
-    assert valid[1]
-    assert decoded.size == valid.sum() * len(row)
-
-
 def test_slopes_are_clamped_and_rounded() -> None:
     slopes = np.array([-9.0, -0.5, -0.001, 0.0, 0.001, 0.25, 0.5, 3.0])
     levels = levels_of(slopes, 0.5)
@@ -157,9 +134,6 @@ def test_fields_are_the_binary_digits_of_their_values_end_to_end(width: int, dat
     valid, read = codec.decode(pieces)
     assert valid.all()
     assert read.tolist() == rows.tolist()
-
-
-ROWS = np.array([[0, 5, 1682], [1682, 1, 0]])
 
 
 @settings(report_multiple_bugs=False)
@@ -179,24 +153,37 @@ def test_malformed_batches_are_rejected_alone_and_have_no_messages() -> None:
     codec = Batches(1682)
     assert (codec.width, Batches(3).width) == (11, 8)
     good, too_large = (codec.encode(np.array([3]), np.array([0, 5, top]))[0] for top in (1682, 1683))
-    padding = good[:-1] + bytes([good[-1] | 1])
     too_few, too_many = (codec.encode(np.array([size]), np.arange(size))[0] for size in (2, 5))
-    pieces = [too_large, good, padding, good[:-1], too_few, too_many, bytes(10**6), b""]
+    pieces = [too_large, good, padded(good), good[:-1], too_few, too_many, bytes(10**6), b""]
     valid, counts, messages = codec.decode(pieces, 3, 4)
     assert valid.tolist() == [place == 1 for place in range(8)]
     assert counts.tolist() == [0, 3, 0, 0, 0, 0, 0, 0]
     assert messages.tolist() == [0, 5, 1682]
 
 
+def padded(good: bytes) -> bytes:
+    """Return bytes of which a bit that means nothing is set."""
+    return good[:-1] + bytes([good[-1] | 1])
+
+
 def test_malformed_rows_are_rejected_alone() -> None:
-    codec = FixedFields(3, 1682)
-    good = codec.encode(ROWS)[0]
-    too_large = codec.encode(np.array([[0, 1683, 0]]))[0]
-    padding = good[:-1] + bytes([good[-1] | 1])
-    valid, rows = codec.decode([good[:-1], too_large, good, padding, b"", good + b"\0"])
+    codec, row = FixedFields(3, 1682), [0, 5, 1682]
+    good, too_large = codec.encode(np.array([row, [0, 1683, 0]]))
+    valid, rows = codec.decode([good[:-1], too_large, good, padded(good), b"", good + b"\0"])
     assert valid.tolist() == [False, False, True, False, False, False]
-    assert rows[2].tolist() == ROWS[0].tolist()
+    assert rows[2].tolist() == row
     assert not np.delete(rows, 2, axis=0).any()
+
+
+@given(st.lists(st.integers(0, 63), min_size=1, max_size=8), st.binary(max_size=12))
+def test_malformed_symbols_are_rejected_alone(row: list[int], noise: bytes) -> None:
+    counts = np.array([len(row), len(row)])
+    (good,) = CODEC.encode(counts[:1], np.array(row, dtype=np.uint16))
+    for bad in (good[:-1], good + b"\x00", b"", noise):
+        valid, decoded = CODEC.decode([bad, good], counts)
+        assert valid[1]
+        assert not valid[0] or bad == noise
+        assert decoded.size == valid.sum() * len(row)
 
 
 HUGE = 1 << 20
@@ -215,11 +202,6 @@ def partitions(draw: st.DrawFn) -> tuple[int, list[list[int]]]:
 def as_arrays(sets: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     indptr = np.concatenate([[0], np.cumsum([len(items) for items in sets])]).astype(np.int64)
     return indptr, np.array([item for items in sets for item in items], dtype=np.int32)
-
-
-def longest(n_items: int) -> int:
-    """Return the bits of a bitmap, which no set is longer than."""
-    return 5 + n_items
 
 
 def check_round_trip(sets: list[list[int]], n_items: int) -> np.ndarray:
@@ -241,23 +223,16 @@ def test_round_trip_item_sets(partition: tuple[int, list[list[int]]]) -> None:
     check_round_trip(sets, n_items)
 
 
-@pytest.mark.parametrize("density", [1e-5, 1e-3, 0.05, 0.3, 0.5, 0.9, 1.0])
-def test_a_huge_catalogue_at_any_density(density: float, compiled_or_not: str) -> None:
-    n_items = HUGE if compiled_or_not == "compiled" else 1 << 12
-    random = np.random.default_rng(3)
-    items = np.flatnonzero(random.random(n_items) < density).tolist()
-    lengths = check_round_trip([items, [0, n_items - 1], []], n_items)
-    assert lengths.max() <= longest(n_items)
-
-
-@pytest.mark.parametrize("density", [0.003, 0.03, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize("density", [0.003, 0.03, 0.1, 0.3, 0.5, 1.0])
 def test_the_length_stays_near_the_number_of_sets_of_that_size(density: float) -> None:
     random = np.random.default_rng(4)
-    n_items, users = 2000, 50
+    n_items, users = 2000, 20
     sets = [np.flatnonzero(random.random(n_items) < density).tolist() for _ in range(users)]
     bound = sum(math.log2(math.comb(n_items, len(items))) for items in sets)
-    header = users * (5 + count_bits(n_items))
-    assert check_round_trip(sets, n_items).sum() <= 1.06 * bound + header
+    bits = check_round_trip(sets, n_items)
+    assert bits.max() <= 5 + n_items, "a bitmap is as long"
+    if density < 1:
+        assert bits.sum() <= 1.06 * bound + users * (5 + count_bits(n_items))
 
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=6), CATALOGUES)
@@ -279,12 +254,10 @@ def test_any_bytes_are_a_set_or_are_refused(reports: list[bytes], n_items: int) 
         assert alone[2].tolist() == np.split(items, np.cumsum(counts)[:-1])[row].tolist()
 
 
-@pytest.mark.parametrize("n_items", [1682, HUGE])
+@pytest.mark.parametrize("n_items", [1682, HUGE - 1])
 def test_an_item_outside_the_catalogue_is_refused(n_items: int) -> None:
     # The code of a larger catalogue with fields as wide, so that the bytes are read alike.
     larger = 1 << count_bits(n_items)
-    if larger == n_items:
-        larger, n_items = n_items, n_items - 1
     reports = encode_item_sets(*as_arrays([[0, larger - 1], [larger - 1], [0]]), larger)
     valid, _, items, _ = decode_item_sets(reports, n_items)
     assert valid.tolist() == [False, False, True]

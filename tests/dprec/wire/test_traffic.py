@@ -25,42 +25,25 @@ from dprec.wire import (
 from dprec.wire.traffic import KEY_BYTES, MEASURED, SEED_BYTES, Contacts
 
 
-def test_each_direction_is_charged_apart() -> None:
-    ledger = TrafficLedger(4)
-    ledger.charge_downlink(slice(None), 0, 100)
-    ledger.charge_uplink(np.array([1, 3]), np.array([10, 30]), np.array([110, 130]))
-    ledger.charge_uplink(slice(3, 4), 5, 105)
-    assert ledger.uplink_payload.tolist() == [0, 10, 0, 35]
-    assert ledger.uplink_message.tolist() == [0, 110, 0, 235]
-    assert ledger.downlink_payload.tolist() == [0, 0, 0, 0]
-    assert ledger.downlink_message.tolist() == [100] * 4
-    assert ledger.messages.tolist() == [1, 2, 1, 3]
-    assert ledger.requests.tolist() == [1] * 4
-
-
-def test_the_messages_of_the_first_user_are_kept_apart() -> None:
+def test_each_direction_is_charged_apart_and_the_messages_of_the_first_user_are_kept() -> None:
     ledger = TrafficLedger(3)
     ledger.charge_downlink(np.array([True, False, True]), 7, 70, kind="ask", example=b"question")
     ledger.charge_downlink(np.array([1, 2]), 5, 50, kind="ask")
     ledger.charge_uplink(np.array([0, 2]), np.array([3, 4]), np.array([30, 40]), kind="ask", example=b"abc")
     ledger.charge_uplink(slice(2, 3), 9, 90, kind="ask")
     ledger.charge_uplink(slice(None), 2, 20, kind="ask", example=b"other")
-    assert ledger.first_user == {
-        ("ask", False): Exchanged(1, 7, 70, b"question"),
-        ("ask", True): Exchanged(2, 5, 50, b"abc"),
-    }
+    assert (ledger.uplink_payload.tolist(), ledger.uplink_message.tolist()) == ([5, 2, 15], [50, 20, 150])
+    assert ledger.downlink_payload.tolist() == [7, 5, 12]
+    assert ledger.downlink_message.tolist() == [70, 50, 120]
+    assert (ledger.messages.tolist(), ledger.requests.tolist()) == ([3, 2, 5], [1, 1, 2])
+    asked = {("ask", False): Exchanged(1, 7, 70, b"question")}
+    assert ledger.first_user == {**asked, ("ask", True): Exchanged(2, 5, 50, b"abc")}
+    # A report that is divided is charged anew.
+    ledger.recharge_uplink(np.array([0]), "ask", np.array([5]), np.array([10]), np.array([500]))
+    assert ledger.first_user == {**asked, ("ask", True): Exchanged(5, 10, 500, b"")}
+    assert (ledger.uplink_message[0], ledger.messages[0]) == (500, 7)
     ledger.clear(np.array([True, False, False]))
     assert ledger.first_user == {}
-
-
-def test_a_report_that_is_divided_is_charged_anew() -> None:
-    ledger = TrafficLedger(2)
-    ledger.charge_uplink(np.array([0, 1]), np.array([3, 4]), np.array([30, 40]), kind="ask", example=b"abc")
-    ledger.recharge_uplink(np.array([0]), "ask", np.array([5]), np.array([10]), np.array([500]))
-    assert ledger.first_user == {("ask", True): Exchanged(5, 10, 500, b"")}
-    assert ledger.uplink_message.tolist() == [500, 40]
-    assert ledger.messages.tolist() == [5, 1]
-    assert ledger.uplink_objects.tolist() == [15, 3]
 
 
 NO_CONTACTS = Contacts(connections=0, polls=0, heartbeats=0)
@@ -77,13 +60,6 @@ def reported() -> TrafficLedger:
     return ledger
 
 
-def test_who_is_not_asked_costs_nothing(reported: TrafficLedger) -> None:
-    up, down = network_bytes(reported, NetworkOptions(minutes_per_round=1).contacts(reported.requests))
-    assert up[0] > 0
-    assert down[0] > 0
-    assert (up[1], down[1]) == (0, 0)
-
-
 def test_a_report_costs_eight_requests(reported: TrafficLedger) -> None:
     """A poll, two objects, a confirmation, an envelope and three objects: some 1,000 bytes up for each."""
     up, down = network_bytes(reported, NO_CONTACTS)
@@ -97,6 +73,7 @@ def test_a_visit_adds_a_handshake_a_heartbeat_and_a_last_poll(reported: TrafficL
     for way in (0, 1):
         added = MEASURED.handshake[way] + MEASURED.heartbeat[way] + MEASURED.poll[way]
         assert visiting[way][0] - alone[way][0] == pytest.approx(added, abs=ROUND)
+        assert visiting[way][1] == 0, "who is not asked costs nothing"
 
 
 @pytest.mark.parametrize(
@@ -106,11 +83,9 @@ def test_a_visit_adds_a_handshake_a_heartbeat_and_a_last_poll(reported: TrafficL
 def test_polls_fill_the_minutes_and_connect_anew_when_they_are_rare(
     seconds: float, polls: int, connections: int, heartbeats: int
 ) -> None:
-    options = NetworkOptions(minutes_per_round=1, poll_seconds=seconds)
-    contacts = options.contacts(np.array([0, 1, 2]))
-    assert np.array_equal(contacts.polls, np.array([0, polls, 2 * polls]))
-    assert np.array_equal(contacts.connections, np.array([0, connections, 2 * connections]))
-    assert np.array_equal(contacts.heartbeats, np.array([0, heartbeats, 2 * heartbeats]))
+    contacts = NetworkOptions(minutes_per_round=1, poll_seconds=seconds).contacts(np.array([0, 1, 2]))
+    found = contacts.polls, contacts.connections, contacts.heartbeats
+    np.testing.assert_array_equal(found, np.outer([polls, connections, heartbeats], [0, 1, 2]))
 
 
 def sealing_key(own: X25519PrivateKey, other: X25519PublicKey, ephemeral: bytes) -> ChaCha20Poly1305:

@@ -11,7 +11,6 @@ import pytest
 from dprec.accounting import LEAST_TRUST_FIRST
 from dprec.errors import InputError
 from simulation.analysis.advice import AdviceLimits, advice_lines, advise
-from simulation.console.command_line import main
 from simulation.storage.files import csv_of_rows
 from tests.approved import check
 from tests.refusals import refused_at
@@ -94,6 +93,11 @@ TRUSTING = [
     trusting(trust, trust, 1.0, 1.0 - place / 10)
     for place, trust in enumerate(("local", "shuffle", "secure-aggregation", "central"))
 ]
+CARRIED = [
+    line("cheap", 1.0, 1.2, uplink_network_mean_per_user=21e3, downlink_network_mean_per_user=1e3),
+    line("dear", 1.0, 1.1, up=5e3, uplink_network_mean_per_user=6e4, downlink_network_mean_per_user=1e3),
+    line("unknown", 1.0, 1.15, up=5900.0),
+]
 ADVISED: dict[str, tuple[Rows, AdviceLimits, str]] = {
     "other ratings are not weighed": (
         [line("stars", 1.0, 1.2, dataset="stars"), line("genres", 1.0, 0.8, dataset="genres")],
@@ -111,6 +115,15 @@ ADVISED: dict[str, tuple[Rows, AdviceLimits, str]] = {
     **{
         f"trusting {most}": (TRUSTING, AdviceLimits(1.0, "user", trust=most, delta=1e-6), most)
         for most in LEAST_TRUST_FIRST
+    },
+    **{
+        f"within {within}": (CARRIED, AdviceLimits(1.0, "rating", **within), name)
+        for within, name in (
+            ({}, "dear"),
+            ({"max_bytes": 500}, "cheap"),
+            ({"max_network_bytes": 58_000}, "cheap"),
+            ({"max_bytes": 6000, "max_network_bytes": 70_000}, "dear"),
+        )
     },
     "above its promise by rounding": ([line("a", 1.0, 1.2, epsilon_per_rating=1 + 3e-14)], RATING, "a"),
     "the largest loss of any run": (
@@ -155,37 +168,6 @@ def test_who_is_advised(table: Table, case: str) -> None:
 def test_another_metric_may_decide_and_higher_be_better(table: Table) -> None:
     rows = [line("a", 1.0, 1.2, f_score_at_k=0.5), line("b", 1.0, 1.1, f_score_at_k=0.4)]
     assert advise(table(rows), RATING, "f_score_at_k").best.result.name == "a"
-
-
-@pytest.mark.parametrize(
-    ("limits", "name"),
-    [
-        ({}, "dear"),
-        ({"max_bytes": 500}, "cheap"),
-        ({"max_network_bytes": 58_000}, "cheap"),
-        ({"max_bytes": 6000, "max_network_bytes": 70_000}, "dear"),
-    ],
-)
-def test_bytes_are_limited_as_messages_or_on_the_network_or_not_at_all(
-    table: Table, limits: dict[str, float], name: str
-) -> None:
-    def carried(up: float) -> dict[str, float]:
-        return {"uplink_network_mean_per_user": up, "downlink_network_mean_per_user": 1000.0}
-
-    rows = [
-        line("cheap", 1.0, 1.2, **carried(21_000.0)),
-        line("dear", 1.0, 1.1, up=5000.0, **carried(60_000.0)),
-        line("unknown", 1.0, 1.15, up=5900.0),
-    ]
-    advice = advise(table(rows), AdviceLimits(1.0, "rating", **limits))
-    best = advice.best.result
-    assert best.name == name
-    carries = {"cheap": (400.0, 22_000.0), "dear": (5100.0, 61_000.0)}
-    assert (best.bytes_per_user, best.network_bytes_per_user) == carries[name]
-    first = advice_lines(advice)[0]
-    assert first.endswith(
-        {"cheap": "400 B of messages, 22 kB", "dear": "5.1 kB of messages, 61 kB"}[name] + " on the network"
-    )
 
 
 BEST = {"best_at_budget": "best"}
@@ -245,45 +227,12 @@ def test_what_cannot_be_met_says_what_could(
         advise(table(rows), limits, metric)
 
 
-HEAD, FIRST = "".join(csv_of_rows(ROWS[:1])).splitlines()
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("a,b\n1,2\n", "no column name"),
-        ("".join(csv_of_rows([{**ROWS[1], "rmse": "often"}])), "line 2: rmse: 'often'"),
-        ("".join(csv_of_rows([{**ROWS[1], "name": "\x1b[31m"}])), "line 2: name: .*a name of characters"),
-        (f"{HEAD}\n{FIRST}\nshort,row\n", "line 3: 2 cells; accepted: [0-9]+, one per column"),
-        (f"{HEAD}\n", "no lines"),
-        ("\x00\xff", "comparison.csv"),
-        (None, r"no comparison.csv; accepted: a directory"),
-    ],
-)
-def test_damaged_tables_and_foreign_directories(tmp_path: Path, text: str | None, complaint: str) -> None:
-    if text is not None:
-        (tmp_path / "comparison.csv").write_bytes(text.encode("latin-1"))
-    with pytest.raises(InputError, match=complaint):
-        advise(tmp_path, RATING)
-
-
 def test_a_comparison_in_which_a_protocol_has_no_run_gives_no_advice(table: Table) -> None:
     folder = table()
     cells = {f"{name}-eps1": {"name": name} for name in ("plain", "cheap", "dear", "whole", "late")}
     (folder / "comparison.yaml").write_text(json.dumps({"cells": cells}))
     with pytest.raises(InputError, match="no answer yet: 4 of 5 protocols have a run"):
         advise(folder, RATING)
-
-
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [("--epsilon 1 --max-bytes 1e3", 0), ("--epsilon nan", 2), ("--epsilon 1 --per cell", 2), ("", 2)],
-)
-def test_exit_codes(table: Table, capsys: pytest.CaptureFixture[str], options: str, code: int) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["advise", str(table()), *options.split()])
-    assert ended.value.code == code
-    assert len(capsys.readouterr().err.splitlines()) == (code != 0)
 
 
 def listed(name: str, epsilon: float | None, ndcg: float, **changes: Any) -> dict[str, Any]:
@@ -302,16 +251,6 @@ def random_order(**changes: Any) -> dict[str, Any]:
 def popular(ndcg: float) -> dict[str, Any]:
     clear = {"baseline": "popularity", "status": "none", "trusts_server": True, "trust": "central"}
     return listed("popularity", None, ndcg, **clear)
-
-
-def test_what_holds_with_a_delta_costs_that_delta(table: Table) -> None:
-    rows = [random_order(), listed("sums", 1.0, 0.1), listed("more", 4.0, 0.2), popular(0.3)]
-    costs = [
-        next(line for line in advice_lines(advise(table(own), AdviceLimits(1.0, "user"))) if "next" in line)
-        for own in (rows, [*rows[:1], *rows[2:]], [rows[0], rows[3]])
-    ]
-    priced = [each.rpartition("costs ")[2] for each in costs]
-    assert priced == ["a δ of 1e-06", "a δ of 1e-06 and 3 more ε", "giving up privacy"]
 
 
 def test_advice_is_told_as_approved(table: Table) -> None:
@@ -372,26 +311,3 @@ def test_what_holds_by_composition_only_counts_with_a_delta(table: Table) -> Non
     assert [each.name for each in advise(folder, AdviceLimits(1.0, "user", 1000)).composed_only] == [
         "composed"
     ]
-
-
-def test_how_many_users_the_best_needs_is_said_where_it_was_tried(table: Table) -> None:
-    def crowd(users: int, rmse: float) -> list[dict[str, Any]]:
-        same = {"dataset": "synthetic", "population": str(users), "users": float(users)}
-        return [line("cheap", 1.0, rmse, **same), quiet(1.05, **same)]
-
-    rows = [line("cheap", 1.0, 1.0), quiet(1.05)]
-    tried = advise(
-        table([*rows, *crowd(1000, 1.15), *crowd(100_000, 0.95)]), AdviceLimits(1.0, "rating", 1000)
-    )
-    assert (tried.best.result.name, tried.best.result.population) == ("cheap", None)
-    assert tried.course is not None
-    assert (tried.course.base, tried.course.users_needed) == ("nothing sent", "about 10,000")
-    assert advise(table(rows), AdviceLimits(1.0, "rating", 1000)).course is None
-
-
-@pytest.mark.parametrize(("composed", "told"), [(0.999999, False), (0.5, True)])
-def test_a_loss_that_the_sum_keeps_is_told_without_delta(table: Table, composed: float, told: bool) -> None:
-    own = {"epsilon_per_user_max": 1.0, "epsilon_composed_max": composed, "delta": 1e-6}
-    rows = [line("whole", 1.0, 0.9, hides_rated_items=True, **own), quiet(1.05)]
-    first, *_ = advice_lines(advise(table(rows), AdviceLimits(1.0, "user", 1000, delta=1e-6)))
-    assert ("per user with δ = 1e-06" in first) is told

@@ -1,21 +1,17 @@
 """The answer of a comparison and its grid: who is named for what is protected and whom one trusts."""
 
-from itertools import product
-from pathlib import Path
 from typing import Any
 
 from simulation.analysis.answer import (
     answer_sentences,
     answer_to,
 )
-from simulation.analysis.columns import MOST_ROWS, headline_columns, headline_rows
 from simulation.analysis.decision import GridCell, decision_grid
-from simulation.analysis.protocol_results import ProtocolResult, read_results, results_of
+from simulation.analysis.protocol_results import ProtocolResult, results_of
 from simulation.analysis.vocabulary import METRICS
-from simulation.storage.files import csv_of_rows
 from tests.approved import check
 
-RMSE, SIGNS = METRICS[0], METRICS[2]
+RMSE = METRICS[0]
 BASE = 1.06
 
 Lines = list[dict[str, Any]]
@@ -114,19 +110,6 @@ def test_a_trust_that_buys_nothing_is_told() -> None:
     assert less[False, "shuffle"] is None
 
 
-def test_what_is_user_defined_says_so() -> None:
-    own = lines("mine", 1.0, "local", 0.9, 0.9, mechanism="my_module:Mine")
-    declared = lines("word", 1.0, "local", 0.9, status="declared")
-    ours = lines("ours", 1.0, "local", 0.9)
-    assert [each.title for each in results(own, declared, ours)] == [
-        "mine (your own)",
-        "word (your own)",
-        "ours",
-    ]
-    (first, *_) = answer_sentences(answer_to(results(QUIET, own), RMSE, "rating"))
-    assert ": mine (your own) in the local model" in first
-
-
 CASES: dict[str, tuple[list[Lines], str]] = {
     "both units": (
         [
@@ -185,35 +168,3 @@ def test_answers_are_told_as_approved() -> None:
         assert len(sentences) <= 4
         told.append("\n".join([f"# {case}", *sentences]))
     check("answers", "\n".join(told))
-
-
-def test_the_most_trusting_run_counts_and_old_tables_have_one_column() -> None:
-    both = lines("a", 1.0, "local", 1.0) + lines("a", 1.0, "secure-aggregation", 1.0)
-    (mixed,) = results(both)
-    assert mixed.trust == "secure-aggregation"
-    old = [{"name": "b", "epsilon": 1.0, "trusts_server": flag} for flag in ("True", "False")]
-    assert [ProtocolResult("b", 1.0, (row,)).trust for row in old] == ["central", "local"]
-
-
-def test_the_headline_has_a_row_per_protocol_by_accuracy_and_always_the_baseline(tmp_path: Path) -> None:
-    rows = [*baseline("nothing-sent", 1.063), *baseline("sets-only", 1.0)]
-    rows += lines("plain", None, "central", 0.7)
-    for place, epsilon in product(range(22), (0.5, 1.0, 3.0)):
-        status = "claimed" if place == 4 else "proved"
-        reached = 0.8 + place / 100 + 0.01 / epsilon
-        rows += lines(f"protocol-{place}", epsilon, "local", reached, status=status)
-    (tmp_path / "comparison.csv").write_text("".join(csv_of_rows(rows)))
-    every = read_results(tmp_path / "comparison.csv")
-    shown, others = headline_rows(every, RMSE)
-    names = [each.name for each in (*shown, *others)]
-    assert len(names) == len(set(names)) == 25
-    assert len(shown) == MOST_ROWS <= 12
-    assert shown[-1].name == "quiet"
-    assert {each.budget for each in (*shown, *others)} == {1.0, None}
-    for part in (shown[:-1], others):
-        accuracies = [each.mean("rmse") or 0.0 for each in part]
-        assert accuracies == sorted(accuracies)
-    written = {column.title: column.text for column in headline_columns(every, RMSE, "rating")}
-    claimed = next(each for each in every if each.name == "protocol-4" and each.budget == 1.0)
-    assert written["ε asked"](claimed) == "1 claimed"
-    assert [written[title](shown[-1]) for title in ("ε asked", "RMSE")] == ["0", "1.063"]

@@ -1,16 +1,13 @@
 """What `dprec describe` says of configurations and of components."""
 
-import dataclasses
 import json
 import math
 import re
 
 import pytest
 
-from dprec.components import option
-from dprec.mechanisms import RandomizedResponse
 from simulation import load
-from simulation.analysis.description import REQUIRED, Description, as_json, describe, described_components
+from simulation.analysis.description import Description, as_json, describe, described_components
 from simulation.configuration.strict_yaml import presets
 from simulation.protocols import PROTOCOLS
 from simulation.protocols.components import COMPONENT_REGISTRIES
@@ -55,12 +52,6 @@ def test_the_channel_is_that_of_the_budget_on_the_data_sets_scale() -> None:
     assert (signs.sent.symbols, signs.example.scale.levels) == (2, 2)
 
 
-def test_a_budget_per_user_is_divided_among_the_ratings() -> None:
-    sent = described("blp-mf", "protocol.privacy.per=user").sent
-    assert sent is not None
-    assert sent.epsilon == pytest.approx(1 / 106, rel=1e-3)
-
-
 def test_rounds_divide_the_budget() -> None:
     gradient = described("pg-mf").sent
     assert gradient is not None
@@ -71,17 +62,6 @@ def test_rounds_divide_the_budget() -> None:
     assert slopes is not None
     assert slopes.reports == 5
     assert slopes.epsilon == pytest.approx(0.2, abs=1e-9)
-
-
-def test_what_is_not_protected_has_no_epsilon_and_what_is_not_sent_no_report() -> None:
-    clear = described("plain-mf")
-    assert clear.sent is not None
-    assert clear.sent.epsilon is None
-    assert clear.server_sees == "true ratings"
-    silent = described("nothing-sent")
-    assert silent.sent is None
-    assert silent.server_sees == "nothing"
-    assert as_json(silent)["sent"] is None
 
 
 ROUNDS = re.compile(r"everything that all others see of a user in (one|\d+) rounds?,")
@@ -104,36 +84,6 @@ def test_as_many_reports_are_sent_as_rounds_are_promised(
     assert (one.sent.reports, rounds) == (expected, "one" if expected == 1 else str(expected))
 
 
-def test_a_setting_stands_beside_its_default_and_what_the_paper_has() -> None:
-    lines = {line.key: line for line in described("x-map-shrunk").settings}
-    transfer = lines["replacement.transfer"]
-    assert (transfer.value, transfer.default, transfer.published) == ("deviation", "rating", ("rating",))
-    assert transfer.source == "guerraoui2017, section 4.3"
-    assert lines["graph.neighbors"].published == ()
-    epsilon = {line.key: line for line in described("blp-mf").settings}["privacy.epsilon"]
-    assert (epsilon.value, epsilon.default) == (1.0, REQUIRED)
-    assert [own.key for own in described("isgd", "protocol.completion.kind=mf").beyond_the_paper] == [
-        "completion.kind"
-    ]
-    assert described("isgd").beyond_the_paper == ()
-
-
-def test_a_protocol_that_picks_another_is_described_with_what_it_picks() -> None:
-    best, same = described("best-on-device"), described("optimal-on-device")
-    assert [part.kind for part in best.parts] == ["best", *(part.kind for part in same.parts[1:])]
-    assert best.beyond_the_paper == same.beyond_the_paper != ()
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Shared(RandomizedResponse):
-    """User-defined.
-
-    In two paragraphs.
-    """
-
-    share: float = option("Share of the budget.", 0.5, gt=0, le=1, published=0.25, source="li2021, Eq. 2")
-
-
 @pytest.mark.parametrize(
     ("what", "kind"),
     [(each.name, kind) for each in (*COMPONENT_REGISTRIES, PROTOCOLS) for kind in each.kinds],
@@ -148,17 +98,7 @@ def test_every_component_is_described(what: str, kind: str) -> None:
     assert [each.what for each in described_components(kind)].count(what) == 1
 
 
-def test_settings_have_defaults_bounds_and_sources() -> None:
-    (described,) = described_components(f"{__name__}:Shared")
-    assert described.kind == described.place == f"{__name__}:Shared"
-    assert described.words == "User-defined.\n\nIn two paragraphs."
-    (share,) = described.settings
-    assert (share.key, share.default, share.accepts) == (
-        "share",
-        0.5,
-        "a number, above 0, at most 1",
-    )
-    assert (share.published, share.source) == ((0.25,), "li2021, Eq. 2")
+def test_settings_have_defaults_and_bounds() -> None:
     (one_shot,) = described_components("one-shot")
     settings = {each.key: each for each in one_shot.settings}
     assert settings["privacy.epsilon"].accepts == "a number, above 0"

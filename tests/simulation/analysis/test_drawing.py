@@ -1,6 +1,5 @@
 """The drawing of one user's messages holds for every preset: its bytes are those that are charged."""
 
-import copy
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -10,20 +9,12 @@ import pytest
 from dprec.datasets import Synthetic
 from simulation import run
 from simulation.analysis.drawing import Drawing, drawing_of
-from simulation.configuration.loading import load
-from simulation.configuration.strict_yaml import find_configuration
-from simulation.demonstration import drawing_svg, drawn
+from simulation.demonstration import drawing_svg
 from simulation.storage.run_files import RunFiles, read_run
 from tests.simulation.conftest import presets
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert(1)</script>"
-
-
-@pytest.fixture
-def every_preset() -> dict[str, dict[str, Any]]:
-    """Return every preset on the small population."""
-    return copy.deepcopy(presets())
 
 
 def drawing_from(folder: Path) -> tuple[RunFiles, Drawing]:
@@ -61,32 +52,19 @@ def test_a_preset_is_drawn_with_the_bytes_that_are_charged(tmp_path: Path, prese
 
 
 @pytest.mark.parametrize("name", ["pg-mf", "secagg-als", "shuffled-on-device", "x-map", "blp-mf"])
-def test_messages_do_not_depend_on_who_shares_a_node(
-    tmp_path: Path, name: str, every_preset: dict[str, dict[str, Any]]
-) -> None:
+def test_messages_do_not_depend_on_who_shares_a_node(tmp_path: Path, name: str) -> None:
     messages = []
     for users_per_node in (1, "all"):
-        values = every_preset[name] | {"simulation": {"backend": "local", "users_per_node": users_per_node}}
+        values = presets()[name] | {"simulation": {"backend": "local", "users_per_node": users_per_node}}
         folder = tmp_path / str(users_per_node)
         run(values, folder, page=False)
         messages.append((folder / "messages.json").read_bytes())
     assert messages[0] == messages[1]
 
 
-def test_masked_sums_show_no_bytes_that_are_not_sent(
-    tmp_path: Path, every_preset: dict[str, dict[str, Any]]
-) -> None:
-    run(every_preset["secagg-als"], tmp_path, page=False)
-    _, drawing = drawing_from(tmp_path)
-    assert not any(step.begins for step in drawing.steps if step.up)
-    assert "masks cancel in the sum over users" in [step.between for step in drawing.steps]
-
-
 @pytest.mark.parametrize(("kind", "shown"), [("synthetic", True), ("csv", False)])
-def test_of_real_people_no_contents_are_kept(
-    tmp_path: Path, every_preset: dict[str, dict[str, Any]], kind: str, shown: bool
-) -> None:
-    values = every_preset["plain-mf"]
+def test_of_real_people_no_contents_are_kept(tmp_path: Path, kind: str, shown: bool) -> None:
+    values = presets()["plain-mf"]
     if kind == "csv":
         Synthetic(users=40, items=30, ratings=400).load().to_csv(tmp_path / "ratings.csv")
         values["dataset"] = {"kind": "csv", "path": str(tmp_path / "ratings.csv")}
@@ -108,9 +86,3 @@ def test_hostile_names_are_text(tmp_path: Path, tiny: dict[str, Any]) -> None:
     assert "<script" not in svg
     assert drawing.user == "user <script>alert(1…, 9 ratings"
     assert ElementTree.fromstring(svg).find(f".//{SVG}script") is None
-
-
-def test_a_configuration_is_drawn_without_its_data(tmp_path: Path) -> None:
-    elsewhere = ["dataset={kind: movielens-100k, path: /nowhere}", "split={kind: predefined, fold: u1}"]
-    config = load(find_configuration("one-bit-on-device"), elsewhere)
-    assert drawn(config) == drawn(load(find_configuration("one-bit-on-device"), []))

@@ -74,13 +74,6 @@ def test_what_is_better_by_less_than_its_uncertainty_does_not_beat_nothing_sent(
     assert needed(quiet(*gains), lines("a", 1.0, gains, half_width=0.4)) == {("a", 1.0): "more than 100,000"}
 
 
-def test_a_course_needs_two_numbers_of_users_a_budget_and_nothing_sent() -> None:
-    two = {1000: 0.1, 2000: 0.1}
-    assert needed(quiet(1000), lines("a", 1.0, {1000: 0.1})) == {}
-    assert needed(lines("a", 1.0, two)) == {}
-    assert needed(quiet(*two), lines("a", None, two)) == {}
-
-
 def test_given_ratings_are_not_joined_to_those_that_are_drawn() -> None:
     drawn, small, large = {1000: -0.1, 3000: 0.1}, {943: 0.1}, {6040: 0.2}
     rows = [
@@ -131,12 +124,6 @@ def test_lists_have_to_beat_popularity_and_whatever_else_is_asked_for() -> None:
     assert (course.base, course.users_needed) == ("popularity", "about 10,000")
     (other,) = courses(results, RMSE, "by-content")
     assert (other.base, other.users_needed) == ("by-content", "about 32,000")
-
-
-def test_users_who_represent_a_population_count_as_many() -> None:
-    rows = [*quiet(10, 1000), *lines("a", 1.0, {10: 0.1}), *lines("a", 1.0, {1000: 0.2}, represents=10.0**6)]
-    (course,) = courses(results_of(rows), RMSE)
-    assert [point.users for point in course.points] == [10.0, 10.0**6]
 
 
 def test_total_and_rate() -> None:

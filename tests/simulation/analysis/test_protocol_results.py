@@ -1,7 +1,5 @@
 """Which results of a comparison stand for the others."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -37,12 +35,6 @@ def test_the_reference_budget_is_the_most_common_and_then_the_nearest_to_one() -
     assert reference_budget([result("c", 1, 1, None)]) is None
     chosen = at_reference([*results[:2], result("b", 1, 1, 3.0), result("b", 1, 1, 8.0)])
     assert [(one.name, one.budget) for one in chosen] == [("a", 0.5), ("b", 3.0)]
-
-
-@pytest.mark.thorough
-def test_analysis_is_imported_without_what_draws() -> None:
-    check = "import sys, simulation.analysis; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 
 
 HEAD = ",".join(_NEEDED) + ",seed,rmse,dataset\n"

@@ -7,66 +7,19 @@ from typing import Any
 
 import pytest
 
-from dprec.accounting import Trust
 from simulation.analysis.columns import (
     LOSSES,
-    MEDIAN_LOSS,
     STATUS,
-    composed_column,
     spread_column,
 )
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import (
     METRICS,
-    Average,
     average,
-    headlines,
-    listed,
     loss,
-    main_metric,
-    metrics_in,
     number,
-    plural,
-    profiles_compared,
-    server_sees,
-    short,
     size,
-    with_spread,
 )
-
-
-@pytest.mark.parametrize(
-    ("trust", "hides", "unlinked", "words"),
-    [
-        ("central", False, False, "true ratings"),
-        ("central", True, False, "true ratings"),
-        ("local", False, False, "rated items, noise"),
-        ("shuffle", False, True, "items and noise, not whose"),
-        ("local", True, False, "noise only"),
-        ("secure-aggregation", True, False, "noisy sums only"),
-        ("secure-aggregation", False, False, "sums without noise"),
-    ],
-)
-def test_what_the_server_sees(trust: Trust, hides: bool, unlinked: bool, words: str) -> None:
-    sees = partial(server_sees, trust=trust, hides_rated_items=hides, unlinked=unlinked)
-    assert sees(sends=True, spends=True) == words
-    assert sees(sends=True, spends=True, declared=True) == "what user-defined code sends"
-    assert sees(sends=False, spends=False) == "nothing"
-
-
-def averaged(*figures: float) -> Average:
-    return Average(tuple((seed, None, figure) for seed, figure in enumerate(figures)))
-
-
-@pytest.mark.parametrize("hides", [False, True])
-def test_a_loss_per_user_says_if_it_compares_profiles_of_the_same_items_only(hides: bool) -> None:
-    losses = {"epsilon_per_rating": 1.0, "epsilon_per_user_max": 685.0, "epsilon_composed_max": 422.5}
-    row = {"hides_rated_items": hides, **losses, "epsilon_per_user_median": 50.0}
-    result = ProtocolResult("bits", 1.0, (row,))
-    columns = (*LOSSES, composed_column([result]), MEDIAN_LOSS)
-    same = "" if hides else ", same items"
-    assert [column.text(result) for column in columns] == ["1", f"685{same}", f"422.5{same}", f"50.0{same}"]
-    assert profiles_compared(None, hides_rated_items=hides) == ""
 
 
 def test_seeds_and_folds_are_distinguished() -> None:
@@ -112,25 +65,10 @@ def test_a_claimed_loss_stands_beside_what_is_proved_and_the_weakest_run_decides
     [
         (
             partial(number, digits=3),
-            {
-                None: "–",
-                0.0: "0.000",
-                0.0005: "0.001",
-                0.00049: "0.00049",
-                1.25e-7: "1.2e-07",
-                -1e-5: "-1e-05",
-                1234.5: "1,234.500",
-            },
+            {None: "–", 0.0: "0.000", 0.0005: "0.001", 0.00049: "0.00049", -1e-5: "-1e-05"},
         ),
         (loss, {None: "–", 0.5: "0.5", 999.96: "1000", 12_345.6: "12,346"}),
-        (
-            partial(with_spread, digits=2),
-            {None: "–", averaged(1.0): "1.00", averaged(0.75, 1.0, 1.25): "1.00 ± 0.25"},
-        ),
-        (short, {0: "0", 0.25: "0.25", 340: "340", 1234: "1,234", 12_345: "12.3k", 3.4e6: "3.4M", 2e9: "2G"}),
         (size, {0: "0 B", 340: "340 B", 1234: "1.23 kB", 6.8e7: "68 MB", 4e12: "4 TB"}),
-        (partial(plural, noun="run"), {0: "0 runs", 1: "1 run", 1200: "1,200 runs"}),
-        (listed, {(): "", ("a",): "a", ("a", "b"): "a and b", ("a", "b", "c"): "a, b and c"}),
     ],
 )
 def test_what_is_written_of_a_value(write: Callable[[Any], str], texts: dict[Any, str]) -> None:
@@ -145,35 +83,3 @@ def test_the_deviation_is_that_of_a_sample() -> None:
     found = average(rows(1.0, "3", None, "", math.inf), "rmse")
     assert (found.mean, found.seeds, found.folds) == (2.0, (math.sqrt(2), 2), None)
     assert found.deviation == math.sqrt(2)
-
-
-RANKED = [f"ranking_{name}_at_{k}" for name in ("ndcg", "recall", "coverage") for k in (10, 20)]
-COLUMNS = [
-    "name",
-    *RANKED,
-    "sampled_ranking_ndcg_at_5",
-    "ranking_users",
-    "f_score_at_k",
-    "recall_at_k",
-    "rmse",
-]
-
-
-def test_rankings_are_metrics_after_the_others() -> None:
-    metrics = metrics_in(COLUMNS)
-    assert [metric.column for metric in metrics] == [
-        *("rmse", "f_score_at_k", "recall_at_k"),
-        *RANKED,
-        "sampled_ranking_ndcg_at_5",
-    ]
-    assert (metrics[3].label, metrics[3].lower_is_better) == ("NDCG at 10, catalogue", False)
-    assert metrics[-1].label == "NDCG at 5, sampled"
-    assert main_metric(dict.fromkeys(RANKED, 0.5)) is None
-
-
-def test_a_summary_shows_the_first_cutoff() -> None:
-    assert [metric.column for metric in headlines(metrics_in(COLUMNS))] == [
-        *("rmse", "f_score_at_k"),
-        *("ranking_ndcg_at_10", "ranking_recall_at_10", "sampled_ranking_ndcg_at_5"),
-    ]
-    assert METRICS[0] in headlines(METRICS)

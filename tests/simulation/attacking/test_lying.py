@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from dprec.attacks import Liars, Shown
-from dprec.attacks.liars import Background, FakeProfiles
+from dprec.attacks.liars import FakeProfiles
 from dprec.attacks.promotion import seen_of
 from dprec.progress import silent
 from dprec.randomness import RunKeys, generator
 from dprec.ratings import Ratings
-from simulation.attacking.lying import outcome_with_liars
+from simulation.attacking.laboratory import outcome_with_liars
 from simulation.configuration.models import RunConfig
 from simulation.engine.installing import Installer
 from simulation.engine.session import Overhearing, Session, open_overheard_session, open_session
@@ -51,8 +51,8 @@ REPORTS: dict[str, dict[str, Any]] = {
 
 def fakes(honest: Ratings, target: int, levels: int, count: int) -> Ratings:
     """Return profiles that promote a target."""
-    profiles = FakeProfiles(Background.of(honest), np.array([target]), levels, "contrast")
-    return profiles.made(honest, count, generator(1, "liars of a test"))
+    profiles = FakeProfiles(honest, np.array([target]), levels, "contrast")
+    return profiles.made(count, generator(1, "liars of a test"))
 
 
 def beside_liars(session: Session, config: RunConfig, parts: Parts, liars: Liars) -> Outcome:
@@ -129,7 +129,7 @@ def test_liars_in_sums_promote_a_target_as_far_as_they_are_let(protocol: dict[st
     train, test = prepared_ratings(config.dataset, config.split, None, config.seed)
     suited = config.protocol.knowing_items(content=False).suited_to(train)
     config = config.model_copy(update={"protocol": suited})
-    raters = Background.of(train).raters
+    raters = np.bincount(train.items, minlength=train.n_items)
     target = int(np.argmin(np.where(raters > 0, raters, users)))
     profiles = fakes(train, target, 1, count)
     assert (profiles.counts == 3).all()

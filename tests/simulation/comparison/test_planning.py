@@ -8,9 +8,6 @@ import pytest
 import yaml
 
 from simulation import compare
-from simulation.analysis.populations import courses
-from simulation.analysis.protocol_results import read_results
-from simulation.analysis.vocabulary import METRICS
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import presets, read_yaml
@@ -18,29 +15,22 @@ from simulation.protocols.base import BASELINE_PRESETS, BASELINES, INFORMED_BASE
 from tests.paths import CONFIGS
 from tests.refusals import refused_at
 
-PRESETS = {
-    "clear": {"kind": "one-shot", "mechanism": {"kind": "none"}, "completion": {"kind": "mf", "rank": 2}},
-    "private": {
-        "kind": "one-shot",
-        "privacy": {"epsilon": 1.0},
-        "mechanism": {"kind": "bounded-laplace"},
-        "completion": {"kind": "mf", "rank": 2},
-    },
-}
+CLEAR = {"kind": "one-shot", "mechanism": {"kind": "none"}, "completion": {"kind": "mf", "rank": 2}}
+PRIVATE = {**CLEAR, "privacy": {"epsilon": 1.0}, "mechanism": {"kind": "bounded-laplace"}}
+DATASET = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300}
+FOLDS = {"kind": "k-fold", "folds": 3, "fold": 0}
 
 
 @pytest.fixture
 def comparison(tmp_path: Path) -> dict[str, Any]:
     """Write two presets and return the values of a comparison of them."""
-    dataset = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300}
-    split = {"kind": "k-fold", "folds": 3, "fold": 0}
-    for name, protocol in PRESETS.items():
-        preset = {"name": name, "dataset": dataset, "split": split, "protocol": protocol}
+    for name, protocol in {"clear": CLEAR, "private": PRIVATE}.items():
+        preset = {"name": name, "dataset": DATASET, "split": FOLDS, "protocol": protocol}
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(preset))
     return {
         "name": "pair",
-        "dataset": dataset,
-        "split": split,
+        "dataset": DATASET,
+        "split": FOLDS,
         "folds": [0, 2],
         "seeds": [3, 4],
         "epsilons": [0.5, 2.0],
@@ -70,10 +60,7 @@ def test_cells_are_protocols_by_epsilons_by_folds_by_seeds(
             assert cell.config.protocol.privacy.epsilon == cell.epsilon  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    ("unit", "per"),
-    [("rating", "rating"), ("user", "user"), ("per-rating", "rating"), ("per-user", "user")],
-)
+@pytest.mark.parametrize(("unit", "per"), [("rating", "rating"), ("per-user", "user")])
 def test_protocols_are_matched_in_one_unit(
     tmp_path: Path, comparison: dict[str, Any], unit: str, per: str
 ) -> None:
@@ -101,27 +88,14 @@ def test_an_entry_changes_its_preset(tmp_path: Path, comparison: dict[str, Any])
     assert {cell.config.name for cell in cells} == {"other"}
 
 
-def test_an_entry_may_be_the_path_of_a_configuration(tmp_path: Path, comparison: dict[str, Any]) -> None:
-    (tmp_path / "runs" / "one").mkdir(parents=True)
-    (tmp_path / "private.yaml").rename(tmp_path / "runs" / "one" / "config.yaml")
-    named = {"name": "mine", "preset": "runs/one/config.yaml"}
-    comparison["protocols"] = ["clear.yaml", named]
-    assert {cell.protocol for cell in load(tmp_path, comparison).cells} == {"clear", "mine"}
-    comparison["protocols"] = ["runs/one/absent.yaml"]
-    with refused_at("absent.yaml"):
-        load(tmp_path, comparison)
-
-
-def test_an_entry_may_hold_its_protocol(tmp_path: Path, comparison: dict[str, Any]) -> None:
-    inline = {"name": "inline", "protocol": PRESETS["private"], "set": {"protocol.completion.rank": 4}}
-    comparison["protocols"] = [inline, "private"]
-    cells = {cell.protocol: cell for cell in load_comparison(comparison | {"protocols": [inline]}).cells}
-    assert cells["inline"].config.protocol.completion.rank == 4  # type: ignore[attr-defined]
-    both = load(tmp_path, comparison).cells
-    assert {cell.protocol for cell in both} == {"inline", "private"}
-    comparison["protocols"] = [{**inline, "preset": "private"}]
-    with refused_at("pair.yaml: protocols[0].protocol"):
-        load(tmp_path, comparison)
+def test_an_entry_may_hold_its_protocol_or_the_path_of_a_configuration(
+    tmp_path: Path, comparison: dict[str, Any]
+) -> None:
+    inline = {"name": "inline", "protocol": PRIVATE, "set": {"protocol.completion.rank": 4}}
+    comparison["protocols"] = [inline, "clear.yaml", {"name": "mine", "preset": "private.yaml"}]
+    cells = {cell.protocol: cell for cell in load(tmp_path, comparison).cells}
+    assert list(cells) == ["inline", "clear", "mine"]
+    assert cells["inline"].config.protocol.completion.rank == 4
 
 
 def entry(**changes: Any) -> dict[str, Any]:
@@ -133,24 +107,20 @@ def entry(**changes: Any) -> dict[str, Any]:
     [
         ({"protocols": ["clear", "clear"]}, "protocols"),
         ({"protocols": ["absent"]}, "protocols"),
+        ({"protocols": [{"name": "x", "protocol": PRIVATE, "preset": "clear"}]}, "protocols[0].protocol"),
         ({"protocols": ["clear", {"nme": "x"}]}, "protocols[1].name"),
         ({"protocls": []}, "protocls"),
-        ({"epsilons": []}, "epsilons"),
         ({"epsilons": [1.0, 1.0]}, ""),
         ({"seeds": [1, 1]}, ""),
         ({"folds": [9]}, "clear: split.fold"),
         ({"split": {"kind": "holdout", "test_fraction": 0.2}}, "folds"),
         ({"match": {"epsilon": "cell"}}, "match.epsilon"),
-        ({"match": {"delta": 1e-6}}, "match.delta"),
         ({"match": {"epsilon": "user", "delta": 0.5}}, "match.delta"),
         # What the comparison decides is not set by an entry.
-        (entry(name="x"), "other.set.name"),
         (entry(seed=5), "other.set.seed"),
-        (entry(**{"split.fold": 1}), "other.set.split.fold"),
         (entry(split={"kind": "k-fold", "fold": 1}), "other.set.split.fold"),
         (entry(**{"protocol.privacy.epsilon": 3.0}), "other.set.protocol.privacy.epsilon"),
         (entry(**{"protocol.completion.rnk": 3}), "other: protocol.completion.rnk"),
-        ({"populations": {"users": []}}, "populations.users"),
         ({"populations": {"users": [40, 40]}}, "populations"),
         ({"populations": {"users": [40], "protocols": ["absent"]}}, "populations.protocols"),
     ],
@@ -168,7 +138,6 @@ def test_every_comparison_of_the_project_is_valid(path: Path) -> None:
         assert load_comparison(path).cells
 
 
-DATASET = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300}
 DOMAINS = {"kind": "synthetic-domains", "users": 40, "items": 60, "ratings": 800}
 COLD = {"kind": "cold-start", "test_fraction": 0.4}
 SHARED: dict[str, Any] = {
@@ -181,23 +150,16 @@ SHARED: dict[str, Any] = {
 }
 
 
-def write(folder: Path, protocols: list[Any], **changes: Any) -> Path:
-    path = folder / "some.yaml"
-    path.write_text(yaml.safe_dump({**SHARED, "protocols": protocols, **changes}))
-    return path
-
-
-def planned(folder: Path, protocols: list[Any], **changes: Any) -> Comparison:
-    return load_comparison(write(folder, protocols, **changes))
+def planned(protocols: list[Any], **changes: Any) -> Comparison:
+    return load_comparison({**SHARED, "protocols": protocols, **changes})
 
 
 def names(comparison: Comparison) -> list[str]:
     return list(dict.fromkeys(cell.protocol for cell in comparison.cells))
 
 
-def test_baselines_follow_the_protocols_with_the_same_folds_and_seeds(tmp_path: Path) -> None:
-    split = {"kind": "k-fold", "folds": 3, "fold": 0}
-    comparison = planned(tmp_path, ["blp-mf"], split=split, folds=[0, 2])
+def test_baselines_follow_the_protocols_with_the_same_folds_and_seeds() -> None:
+    comparison = planned(["blp-mf"], split=FOLDS, folds=[0, 2])
     assert names(comparison) == ["blp-mf", *BASELINES]
     for baseline in BASELINES:
         cells = [cell for cell in comparison.cells if cell.protocol == baseline]
@@ -207,11 +169,9 @@ def test_baselines_follow_the_protocols_with_the_same_folds_and_seeds(tmp_path: 
         assert [cell.config.split.fold for cell in cells] == [0, 0, 2, 2]  # type: ignore[attr-defined]
 
 
-def test_everything_that_is_predicted_has_its_baselines(tmp_path: Path) -> None:
+def test_everything_that_is_predicted_has_its_baselines() -> None:
     elsewhere = {"dataset": DOMAINS, "split": COLD}
-    comparison = planned(
-        tmp_path, ["plain-mf", "one-bit-clear", {"name": "nx-map", "set": elsewhere}, "blp-mf"]
-    )
+    comparison = planned(["plain-mf", "one-bit-clear", {"name": "nx-map", "set": elsewhere}, "blp-mf"])
     kinds = ("", "-signs", "-synthetic-domains")
     expected = [baseline + kind for kind in kinds for baseline in BASELINES]
     assert names(comparison)[4:] == expected
@@ -234,10 +194,10 @@ def known(comparison: Comparison) -> dict[str, tuple[str | None, bool]]:
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_baseline_knows_of_the_items_what_the_protocols_beside_it_know(tmp_path: Path, first: bool) -> None:
+def test_a_baseline_knows_of_the_items_what_the_protocols_beside_it_know(first: bool) -> None:
     """Whichever protocol comes first; and where only some know them, one that does not stands beside."""
     entries = ["blp-mf", {"name": "without", "preset": "blp-mf", "set": {"dataset.items": False}}]
-    mixed = known(planned(tmp_path, entries if first else entries[::-1], dataset=FILMS))
+    mixed = known(planned(entries if first else entries[::-1], dataset=FILMS))
     assert mixed["nothing-sent"] == ("nothing-sent", True)
     assert mixed.get("nothing-sent-without-items") == ("nothing-sent", False)
     assert mixed["sets-only"] == ("sets-only", True)
@@ -246,33 +206,33 @@ def test_a_baseline_knows_of_the_items_what_the_protocols_beside_it_know(tmp_pat
         *("nothing-sent", "nothing-sent-without-items", "global-mean", "item-average"),
         *("sets-only", "sets-only-without-items"),
     ]
-    alike = known(planned(tmp_path, entries[:1], dataset=FILMS))
+    alike = known(planned(entries[:1], dataset=FILMS))
     assert alike["nothing-sent"] == ("nothing-sent", True)
     assert list(alike)[1:] == list(BASELINES)
 
 
-def test_popularity_is_weighed_by_what_is_public_of_the_items(tmp_path: Path) -> None:
+def test_popularity_is_weighed_by_what_is_public_of_the_items() -> None:
     dataset, split = {**FILMS, "positive": ">= 4"}, {"kind": "user-holdout", "test_fraction": 0.2}
-    lists = known(planned(tmp_path, ["ease"], dataset=dataset, split=split))
+    lists = known(planned(["ease"], dataset=dataset, split=split))
     assert lists["popularity-by-content"] == ("popularity", True)
     assert lists["content-list"] == ("nothing-sent", True)
     assert {"random-list", "popularity"} <= set(lists)
     dataset = {**dataset, "items": False}
-    lists = known(planned(tmp_path, ["ease"], dataset=dataset, split=split))
+    lists = known(planned(["ease"], dataset=dataset, split=split))
     assert set(lists) == {"ease", "random-list", "popularity"}
 
 
-def test_what_is_listed_is_not_added_whatever_its_name_unless_it_has_other_settings(tmp_path: Path) -> None:
+def test_what_is_listed_is_not_added_whatever_its_name_unless_it_has_other_settings() -> None:
     elsewhere = {"dataset": DOMAINS, "split": COLD}
     alone = {"name": "alone", "preset": "nothing-sent"}
     protocols = ["blp-mf", alone, {"name": "item-average", "set": elsewhere}]
-    comparison = planned(tmp_path, protocols)
+    comparison = planned(protocols)
     assert "nothing-sent" not in names(comparison)
     assert {"item-average-synthetic", "nothing-sent-synthetic-domains"} <= set(names(comparison))
     handicapped = {**alone, "set": {"protocol.prior": 1}}
-    assert "nothing-sent" in names(planned(tmp_path, ["blp-mf", handicapped]))
+    assert "nothing-sent" in names(planned(["blp-mf", handicapped]))
     unknowing = {**alone, "set": {"dataset.items": False}}
-    assert known(planned(tmp_path, ["blp-mf", unknowing], dataset=FILMS))["nothing-sent"][1]
+    assert known(planned(["blp-mf", unknowing], dataset=FILMS))["nothing-sent"][1]
 
 
 @pytest.mark.thorough
@@ -302,15 +262,6 @@ def test_every_comparison_holds_the_strongest_baseline_that_its_public_data_perm
                 assert {"content-list", "popularity-by-content"} <= {each.protocol for each in of}
 
 
-def test_a_panel_has_its_baselines_in_it(tmp_path: Path) -> None:
-    panels_of = {"blp-some": "20 % seen", "blp-all": "all"}
-    entries = [{"name": name, "preset": "blp-mf", "panel": panel} for name, panel in panels_of.items()]
-    comparison = planned(tmp_path, entries)
-    panels = {cell.protocol: cell.panel for cell in comparison.cells}
-    assert panels["nothing-sent-20-seen"] == "20 % seen"
-    assert panels["nothing-sent-all"] == "all"
-
-
 def test_baselines_are_known_among_the_presets() -> None:
     runs = {name: values for name, path in presets().items() if "protocol" in (values := read_yaml(path))}
     known = {name: parse_config(values).protocol.baseline for name, values in runs.items()}
@@ -319,19 +270,10 @@ def test_baselines_are_known_among_the_presets() -> None:
     assert known == {name: named.get(name) for name in runs}
 
 
-def test_averages_of_noisy_ratings_or_on_devices_are_no_baseline() -> None:
-    noisy = {"kind": "one-shot", "mechanism": {"kind": "bounded-laplace"}, "privacy": {"epsilon": 1.0}}
-    values = read_yaml(presets()["item-average"])
-    protocol = {**noisy, "completion": {"kind": "item-average"}}
-    assert parse_config({**values, "protocol": protocol}).protocol.baseline is None
-    protocol = {**values["protocol"], "personalization": "on-device"}
-    assert parse_config({**values, "protocol": protocol}).protocol.baseline is None
-
-
 @pytest.mark.thorough
 def test_the_table_names_baselines_and_an_interrupted_comparison_goes_on(tmp_path: Path) -> None:
-    path, folder = write(tmp_path, ["blp-mf"]), tmp_path / "out"
-    assert not compare(path, folder, page=False).failures
+    values, folder = {**SHARED, "protocols": ["blp-mf"]}, tmp_path / "out"
+    assert not compare(values, folder, page=False).failures
     table = (folder / "comparison.csv").read_text()
     rows = list(csv.DictReader(table.splitlines()))
     assert [row["baseline"] for row in rows] == [
@@ -345,50 +287,26 @@ def test_the_table_names_baselines_and_an_interrupted_comparison_goes_on(tmp_pat
     assert low < gained < high
     assert gained == pytest.approx(sum(better) / 2, abs=1e-9)
     (folder / "cells" / "nothing-sent-seed2" / "summary.json").unlink()
-    assert not compare(path, folder, resume=True, page=False).failures
+    assert not compare(values, folder, resume=True, page=False).failures
     assert (folder / "comparison.csv").read_text() == table
     predictions = folder / "cells" / "nothing-sent-seed1" / "predictions.csv.gz"
     predictions.write_bytes(predictions.read_bytes()[:-1])
     with refused_at("predictions.csv.gz"):
-        compare(path, folder, resume=True, page=False)
-    assert load_comparison(folder / "comparison.yaml").cells == load_comparison(path).cells
+        compare(values, folder, resume=True, page=False)
+    assert load_comparison(folder / "comparison.yaml").cells == load_comparison(values).cells
 
 
-def test_a_page_of_a_comparison_has_room_for_what_sends_nothing(tmp_path: Path) -> None:
-    compare(write(tmp_path, ["nothing-sent"], baselines=False), tmp_path / "out")
-    assert "nothing-sent" in (tmp_path / "out" / "report.html").read_text()
-
-
-@pytest.mark.thorough
-def test_experiments_without_baselines_are_those_that_say_so() -> None:
-    without = {
-        path.stem
-        for path in (CONFIGS / "experiments").glob("*.yaml")
-        if not load_comparison(path).config.baselines
-    }
-    assert without == {"neera-fig2", "one-bit-fig1", "one-bit-fig4", "one-bit-fig5"}
-
-
-PROTOCOL = {
-    "kind": "one-shot",
-    "privacy": {"epsilon": 1.0},
-    "mechanism": {"kind": "bounded-laplace"},
-    "completion": {"kind": "item-average"},
-}
-CLEAR = {"kind": "one-shot", "mechanism": {"kind": "none"}, "completion": {"kind": "mf", "rank": 2}}
 VALUES: dict[str, Any] = {
-    "name": "sizes",
+    **SHARED,
     "dataset": {"kind": "synthetic", "users": 20, "items": 30, "ratings": 300},
-    "split": {"kind": "k-fold", "folds": 3, "fold": 0},
+    "split": FOLDS,
     "folds": [0, 2],
-    "seeds": [1, 2],
     "epsilons": [1.0, 2.0],
     "protocols": [
-        {"name": "averages", "protocol": PROTOCOL},
+        {"name": "averages", "protocol": {**PRIVATE, "completion": {"kind": "item-average"}}},
         {"name": "plain", "protocol": CLEAR},
     ],
     "baselines": False,
-    "simulation": {"backend": "local"},
 }
 
 
@@ -427,28 +345,3 @@ def test_users_of_given_data_are_copied() -> None:
     datasets = {cell.population: cell.config.dataset for cell in cells if cell.population}
     assert {name: dataset.copies for name, dataset in datasets.items()} == {"40": 40, "800": 800}
     assert {name: dataset.represented(30) for name, dataset in datasets.items()} == {"40": None, "800": 800}
-
-
-@pytest.mark.thorough
-def test_a_table_has_a_line_for_every_population_and_resumes(tmp_path: Path) -> None:
-    values = {
-        **VALUES,
-        "populations": {"users": [40, 80], "epsilons": [1.0]},
-        "baselines": True,
-        "folds": None,
-    }
-    result = compare(values, tmp_path / "out", page=False)
-    assert not result.failures
-    with (tmp_path / "out" / "comparison.csv").open(newline="") as file:
-        lines = [row for row in csv.DictReader(file) if row["name"] == "averages" and row["seed"] == "1"]
-    assert [(row["users"], row["population"], row["epsilon"]) for row in lines] == [
-        ("20", "", "1.0"),
-        ("20", "", "2.0"),
-        ("40", "40", "1.0"),
-        ("80", "80", "1.0"),
-    ]
-    assert all(row["against"] == "nothing-sent" and row["rmse_gain"] for row in lines)
-    (course,) = courses(read_results(tmp_path / "out" / "comparison.csv"), METRICS[0])
-    assert (course.name, course.budget) == ("averages", 1.0)
-    assert [point.users for point in course.points] == [20, 40, 80]
-    assert compare(values, tmp_path / "out", resume=True, page=False).rows == result.rows

@@ -1,3 +1,5 @@
+"""Comparisons run: the same as runs alone, and interrupted or killed, to the same table."""
+
 import csv
 import os
 import shutil
@@ -20,48 +22,36 @@ from simulation.console.command_line import main
 from tests.refusals import refused_at
 from tests.waiting import wait_until
 
-DATASET = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300}
-SPLIT = {"kind": "holdout", "test_fraction": 0.2}
-
-
-def written_pair(folder: Path) -> Path:
-    """Write a comparison of two presets that runs in this process."""
-    mechanisms = {"clear": {"kind": "none"}, "private": {"kind": "bounded-laplace"}}
-    for name, mechanism in mechanisms.items():
-        protocol: dict[str, Any] = {
-            "kind": "one-shot",
-            "mechanism": mechanism,
-            "completion": {"kind": "mf", "rank": 2},
-        }
-        if name == "private":
-            protocol["privacy"] = {"epsilon": 1.0}
-        preset = {"name": name, "dataset": DATASET, "split": SPLIT, "protocol": protocol}
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump(preset))
-    path = folder / "pair.yaml"
-    values = {
-        "name": "pair",
-        "dataset": DATASET,
-        "split": SPLIT,
-        "seeds": [1, 2],
-        "epsilons": [0.5, 2.0],
-        "protocols": ["clear", "private"],
-        "baselines": False,
-        "simulation": {"backend": "local"},
-    }
-    path.write_text(yaml.safe_dump(values))
-    return path
+CLEAR: dict[str, Any] = {
+    "kind": "one-shot",
+    "mechanism": {"kind": "none"},
+    "completion": {"kind": "mf", "rank": 2},
+}
+PRIVATE = {**CLEAR, "privacy": {"epsilon": 1.0}, "mechanism": {"kind": "bounded-laplace"}}
+PAIR = {
+    "name": "pair",
+    "dataset": {"kind": "synthetic", "users": 30, "items": 20, "ratings": 300},
+    "split": {"kind": "holdout", "test_fraction": 0.2},
+    "seeds": [1, 2],
+    "epsilons": [0.5, 2.0],
+    "protocols": [{"name": "clear", "protocol": CLEAR}, {"name": "private", "protocol": PRIVATE}],
+    "baselines": False,
+    "simulation": {"backend": "local"},
+}
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Path:
-    return written_pair(tmp_path)
+    path = tmp_path / "pair.yaml"
+    path.write_text(yaml.safe_dump(PAIR))
+    return path
 
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the directory of the comparison, which runs once."""
     folder = tmp_path_factory.mktemp("compared")
-    compare(written_pair(folder), folder / "out", page=False)
+    compare(PAIR, folder / "out", page=False)
     return folder / "out"
 
 
@@ -207,12 +197,9 @@ def test_data_that_changed_are_not_mixed_in(pair: Path, tmp_path: Path) -> None:
     ratings.write_text("user,item,rating\n" + "\n".join(lines) + "\n")
     overrides = [f"dataset={{kind: csv, path: {ratings}, items: {{path: {items}, numbers: [year]}}}}"]
     compare(pair, tmp_path / "out", overrides=overrides, page=False)
-    for changed in (0, 11, 47):
-        others = [line[:-1] + "5" if place == changed else line for place, line in enumerate(lines)]
-        assert others != lines
-        ratings.write_text("user,item,rating\n" + "\n".join(others) + "\n")
-        with refused_at("comparison.yaml: ratings.clear"):
-            compare(pair, tmp_path / "out", resume=True, overrides=overrides, page=False)
+    ratings.write_text("user,item,rating\n" + "\n".join([*lines[:-1], f"{lines[-1][:-1]}5"]) + "\n")
+    with refused_at("comparison.yaml: ratings.clear"):
+        compare(pair, tmp_path / "out", resume=True, overrides=overrides, page=False)
     ratings.write_text("user,item,rating\n" + "\n".join(lines) + "\n")
     items.write_text("item,year\n1,1990\n3,1995\n")
     with refused_at("comparison.yaml: ratings.clear"):
@@ -221,7 +208,7 @@ def test_data_that_changed_are_not_mixed_in(pair: Path, tmp_path: Path) -> None:
     assert not compare(pair, tmp_path / "out", resume=True, overrides=overrides, page=False).failures
 
 
-@pytest.mark.parametrize("damaged", ["", "{}", "[]", "null", '{"dataset": {"users": NaN}}', "{", "\xff"])
+@pytest.mark.parametrize("damaged", ["", "{}", "{", "\xff"])
 def test_a_damaged_summary_is_named(pair: Path, out: Path, damaged: str) -> None:
     cell = next((out / "cells").iterdir())
     (cell / "summary.json").write_text(damaged, encoding="latin-1")

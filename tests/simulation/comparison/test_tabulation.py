@@ -89,29 +89,6 @@ def test_more_signs_that_are_right_are_better() -> None:
     assert "mae_gain" not in own
 
 
-def test_users_of_other_folds_count_where_they_have_ratings() -> None:
-    rows, errors = [], {}
-    for fold, users in (("u1", 40), ("u2", 60)):
-        baseline, own = np.full((users, 2), 1.0), np.full((users, 2), 0.5)
-        rows += [
-            line("quiet", 1, baseline, fold=fold, baseline="nothing-sent"),
-            line("blp", 1, own, fold=fold),
-        ]
-        errors |= {
-            f"quiet-fold{fold}-seed1": errors_of(baseline, users),
-            f"blp-fold{fold}-seed1": errors_of(own, users),
-        }
-    own_line = with_user_intervals(rows, errors.__getitem__)[1]
-    assert (own_line["mae_gain_low"], own_line["mae_gain_high"]) == (0.5, 0.5)
-
-
-def test_without_nothing_sent_on_the_same_ratings_nothing_is_added() -> None:
-    rows, errors, _ = of_two(1, shift=0.1, noise=0.1)
-    assert with_user_intervals(rows[1:], errors.__getitem__) == rows[1:]
-    rows[0]["test_ratings"] = 7
-    assert with_user_intervals(rows, errors.__getitem__) == rows
-
-
 def test_gains_are_over_the_strongest_baseline_and_beside_it_over_the_one_that_knows_as_little() -> None:
     """A baseline that knows less than another never makes a protocol look better."""
     shared = 1.0 + generator(3, "known").random((USERS, RATINGS))

@@ -1,3 +1,5 @@
+"""Comparisons on other ratings: a file, or ratings in memory, with what suits them."""
+
 import re
 from pathlib import Path
 from typing import Any
@@ -6,7 +8,6 @@ import numpy as np
 import pytest
 import yaml
 
-from dprec.datasets import InMemory
 from dprec.errors import InputError
 from simulation import compare
 from simulation.comparison.planning import load_comparison
@@ -41,24 +42,6 @@ def test_a_file_of_ratings_is_compared_as_it_is(ratings: Path) -> None:
     names = {cell.protocol for cell in comparison.cells}
     assert {"nothing-sent", "best-on-device", "plain-mf", "isgd", "zheng-rr", "pg-mf"} <= names
     assert not comparison.left_out
-
-
-def test_a_comparison_keeps_what_suits_other_ratings(ratings: Path) -> None:
-    comparison = load_comparison("compare-seeds", [dataset_override(ratings)])
-    reasons = {each.name: each.reason for each in comparison.left_out}
-    assert set(reasons) == {"nx-map", "nx-map-shrunk", "x-map", "x-map-shrunk", "x-map-local"}
-    assert set(reasons.values()) == {"it is for the ratings of movielens-genres"}
-    assert {cell.config.split.kind for cell in comparison.cells} == {"holdout"}
-    assert "isgd" in {cell.protocol for cell in comparison.cells}
-
-
-def test_user_defined_public_item_data_replace_those_of_the_entries(ratings: Path, tmp_path: Path) -> None:
-    items = tmp_path / "items.csv"
-    items.write_text("\n".join(["item,year", *(f"i{item},{1990 + item}" for item in range(9))]))
-    override = f"dataset={{kind: csv, path: '{ratings}', items: {{path: '{items}', numbers: [year]}}}}"
-    comparison = load_comparison("compare-seeds", [override])
-    (best,) = {cell.config.dataset for cell in comparison.cells if cell.protocol == "best-on-device"}
-    assert best.items.path == str(items)  # type: ignore[attr-defined]
 
 
 def small(**changes: Any) -> dict[str, Any]:
@@ -110,7 +93,6 @@ def test_a_comparison_without_any_protocol_that_suits_is_refused(ratings: Path, 
         ),
         ("a,b,c\n1,1,3\n", [], "line 1: which of the columns"),
         ("1,1,3\n1,2,4\n2,1,3\n", ["zork=1"], "zork: "),
-        ("1,1,3\n1,2,4\n2,1,3\n", ["split={kind: k-fold, k: 1}"], "[^/]*split"),
         ("1,1,3\n1,2,4\n2,1,3\n", ["protocols=[blp-mf, blp-mf]"], "protocols: two protocols named 'blp-mf'"),
     ],
 )
@@ -122,19 +104,6 @@ def test_a_refusal_names_the_file_of_ratings_first(
     with pytest.raises(InputError, match=rf"^{re.escape(str(path))}[:,] {message}") as caught:
         compare(path, tmp_path / "comparison", overrides=overrides)
     assert "compare-systems" not in str(caught.value)
-
-
-def test_entries_with_settings_of_their_own_are_compared_on_ratings_in_memory() -> None:
-    rng = np.random.default_rng(5)
-    cells = rng.permutation(12 * 9)[:80]
-    held = InMemory.of((cells // 9, cells % 9, rng.integers(1, 6, cells.size)))
-    entry = {"name": "plain", "preset": "plain-mf", "set": {"dataset.items": True}}
-    other = {"name": "other", "preset": "x-map", "set": {"dataset.kind": "movielens-genres"}}
-    comparison = load_comparison(small(protocols=[entry, other]), (), {"dataset": held})
-    assert {cell.config.dataset for cell in comparison.cells} == {held}
-    assert {each.name: each.reason for each in comparison.left_out} == {
-        "other": "it is for the ratings of movielens-genres"
-    }
 
 
 def test_ratings_in_memory_are_compared_with_their_own_test_part(tmp_path: Path) -> None:

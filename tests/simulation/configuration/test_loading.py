@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-import simulation
 from dprec.components import option
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
@@ -24,20 +23,6 @@ def test_a_comparison_is_not_a_run(tmp_path: Path) -> None:
     file = tmp_path / "pair.yaml"
     file.write_text("name: pair\nprotocols: [a, b]\n")
     with pytest.raises(InputError, match=f"a comparison; accepted: a run's, or: dprec compare {file}$"):
-        load(file)
-
-
-@pytest.mark.parametrize("path", ["missing.yaml", "."])
-def test_what_cannot_be_read_is_refused(tmp_path: Path, path: str) -> None:
-    with refused_at(str(tmp_path / path)):
-        load(tmp_path / path)
-
-
-@pytest.mark.parametrize("key", ["2020-01-01", "1", "null", "true", "1.5", ".nan", "!!binary aGk="])
-def test_keys_that_are_no_text_are_unknown_keys(tmp_path: Path, tiny: dict[str, Any], key: str) -> None:
-    file = tmp_path / "odd.yaml"
-    file.write_text(yaml.safe_dump(tiny) + f"{key}: 1\n")
-    with pytest.raises(InputError, match="an unknown key"):
         load(file)
 
 
@@ -108,18 +93,6 @@ def test_the_file_names_the_class(own: dict[str, Any], monkeypatch: pytest.Monke
         load(parse_yaml(text, "it"))
 
 
-def test_settings_are_checked_like_those_of_any_component(own: dict[str, Any]) -> None:
-    for settings, message in (
-        ({"shar": 1}, "mechanism.shar: an unknown key; accepted: kind, share; did you mean share?"),
-        ({"share": 2}, "mechanism.share: 2; accepted: at most 1"),
-        ({"share": "x"}, "mechanism.share: 'x'; accepted: a number"),
-    ):
-        own["protocol"]["mechanism"] = {"kind": REFERENCE, **settings}
-        with pytest.raises(InputError) as caught:
-            load(own)
-        assert str(caught.value) == f"configuration: protocol.{message}"
-
-
 def test_an_instance_of_something_else_is_refused(own: dict[str, Any]) -> None:
     with refused_at("configuration: split"):
         load({**own, "split": Softened()})
@@ -150,16 +123,6 @@ def test_a_configuration_is_made_from_plain_values(tiny: dict[str, Any]) -> None
 def test_what_is_no_configuration_is_refused(config: Any) -> None:
     with refused_at("config"):
         load(config)
-
-
-def test_overrides_are_a_list(tiny: dict[str, Any]) -> None:
-    for read in (lambda: load(tiny, "seed=1"), lambda: load_comparison("compare-seeds", "seeds=[1]")):
-        with refused_at("overrides"):
-            read()
-
-
-def test_what_is_imported_on_first_use_is_listed() -> None:
-    assert set(simulation.__all__) <= set(dir(simulation))
 
 
 def test_a_comparison_holds_instances(own: dict[str, Any], tmp_path: Path) -> None:

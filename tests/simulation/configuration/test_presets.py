@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,10 @@ from simulation.configuration.strict_yaml import (
     at,
     dump_yaml,
     find_configuration,
-    flatten,
     parse_yaml,
     preset_folder,
     preset_summary,
     read_yaml,
-    replace_value,
 )
 from tests.refusals import refused_at
 
@@ -44,26 +41,6 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_preset_is_found_by_its_name() -> None:
     assert load("blp-mf").name == "blp-mf"
     assert load("blp-mf", ["seed=5"]).seed == 5
-
-
-def test_a_name_is_unique_over_all_folders_and_stands_in_its_file() -> None:
-    files = list(preset_folder().rglob("*.yaml"))
-    assert {path.parent.name for path in files} == {
-        *("published", "ours", "baselines", "comparisons", "experiments")
-    }
-    assert [read_yaml(path)["name"] for path in files] == [path.stem for path in files]
-    assert len({path.stem for path in files}) == len(files)
-
-
-def test_a_comparison_and_its_entries_are_found_by_name(elsewhere: Path) -> None:
-    own = {
-        "dataset": {"kind": "synthetic"},
-        "split": {"kind": "holdout"},
-        "epsilons": [1.0],
-        "baselines": False,
-    }
-    (elsewhere / "own.yaml").write_text(yaml.safe_dump({"name": "own", **own, "protocols": ["blp-mf"]}))
-    assert [cell.protocol for cell in load_comparison("own.yaml").cells] == ["blp-mf"]
 
 
 def test_a_file_comes_before_a_preset_and_a_folder_does_not(elsewhere: Path, tiny: dict[str, Any]) -> None:
@@ -86,6 +63,8 @@ def test_every_preset_has_a_name_and_a_description_of_its_own() -> None:
     files = list(preset_folder().rglob("*.yaml"))
     known = presets.presets()
     assert sorted(known.values()) == sorted(files)
+    assert [read_yaml(path)["name"] for path in files] == [path.stem for path in files]
+    assert len({path.stem for path in files}) == len(files)
     assert all(path.read_text(encoding="utf-8").startswith("# ") for path in files)
     assert [path for path in files if not preset_summary(path).endswith(".")] == []
 
@@ -188,30 +167,6 @@ def test_every_setting_says_where_the_paper_states_it(name: str) -> None:
         assert pages is None or 1 <= setting["page"] <= pages, setting
 
 
-@pytest.mark.parametrize("page", PAPERS["figures"])
-def test_a_published_figure_stands_with_its_algorithm_settings_and_source(page: str) -> None:
-    """In one paragraph, list or table with what introduces it."""
-    text = (ROOT / "docs" / "systems" / f"{page}.md").read_text(encoding="utf-8")
-    blocks = text.partition("## The paper's figure")[2].partition("\n## ")[0].split("\n\n")
-    for figure in PAPERS["figures"][page]:
-        named = *map(str, figure["values"]), figure["of"], figure["on"], figure["settings"], figure["read"]
-        wanted = [each.rstrip("0") if each.count(".") else each for each in named if each != "paper"]
-        near = [" ".join(f"{before} {own}".split()) for before, own in pairwise(["", *blocks])]
-        assert any(all(each in block for each in wanted) for block in near), figure
-
-
-def test_the_same_place_is_on_the_same_page() -> None:
-    pages: dict[tuple[str, str], set[int]] = {}
-    for own in PUBLISHED.values():
-        for setting in own["settings"]:
-            if "page" in setting:
-                place = PLACE.match(setting["at"])
-                assert place is not None
-                pages.setdefault((own["paper"], place[0]), set()).add(setting["page"])
-    assert pages
-    assert [place for place, found in pages.items() if len(found) > 1] == []
-
-
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_what_the_code_declares_is_what_the_paper_is_listed_with(name: str) -> None:
     """Of two declarations of a setting, in its class and in docs/papers.yaml, neither goes unnoticed."""
@@ -255,10 +210,6 @@ def test_what_is_no_mapping_in_yaml_is_refused(
     assert "\n" not in str(caught.value)
 
 
-def test_exponents_are_numbers() -> None:
-    assert parse_yaml("[1e-3, 1E5, -2e+2, 1.5e3]", "x") == [1e-3, 1e5, -200.0, 1500.0]
-
-
 def test_dumped_yaml_is_read_back_unchanged() -> None:
     values = {
         "text": ["1e5", "1", "-1e+5", "~", "1e5.", "yes", "0x10", "1_000", "2020-01-01"],
@@ -282,15 +233,3 @@ def test_dumped_yaml_is_read_back_unchanged() -> None:
 def test_a_bad_override_is_refused(tiny: dict[str, Any], override: str, where: str) -> None:
     with refused_at(where):
         apply_override(tiny, override)
-
-
-def test_nested_mappings_are_flattened() -> None:
-    assert flatten({"a": {"b": 1, "c": {"d": [2]}}, "e": {}}) == {"a.b": 1, "a.c.d": [2]}
-
-
-def test_mappings_on_the_way_are_made() -> None:
-    values: dict[str, Any] = {"a": {"b": 1}}
-    replace_value(values, "a.c.d", 2, "here")
-    assert values == {"a": {"b": 1, "c": {"d": 2}}}
-    with refused_at("here a.b.c"):
-        replace_value(values, "a.b.c", 3, "here")

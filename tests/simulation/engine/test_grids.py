@@ -158,16 +158,3 @@ def test_an_exception_names_the_node_and_keeps_the_actor(pool: Any) -> None:
         with pytest.raises(RunError, match=r"^no disk \(on the Ray node the node\)$"):
             ask_pool(made)
     assert len(started) == 1
-
-
-def test_a_node_that_joins_later_is_checked(pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
-        raise RunError("the Ray node late has other versions")
-
-    monkeypatch.setattr(actor_pool, "check_nodes", refuse)
-    made, _ = pool(1)
-    assert ask_pool(made) == ("reply", "context")
-    late, _ = pool(1, (lambda: "late", answers))
-    for _ in range(2):
-        with pytest.raises(RunError, match=r"^the Ray node late has other versions$"):
-            ask_pool(late)

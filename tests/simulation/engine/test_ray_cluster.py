@@ -55,28 +55,6 @@ def test_an_address_without_a_cluster_is_named(
     assert starts == []
 
 
-@pytest.mark.parametrize(
-    ("address", "kind", "refusal", "line"),
-    [
-        ("auto", ConnectionError, InputError, r"^RAY_ADDRESS: auto \(no such thing\); accepted: "),
-        (None, ValueError, RunError, "^Ray did not start: no such thing$"),
-        (None, Exception, RunError, "^Ray did not start: no such thing$"),
-    ],
-)
-def test_a_ray_that_refuses_ends_the_run(
-    monkeypatch: pytest.MonkeyPatch, address: str | None, kind: type[Exception], refusal: Any, line: str
-) -> None:
-    def refuse(*_arguments: Any, **_options: Any) -> None:
-        raise kind("no\nsuch thing")
-
-    monkeypatch.delenv(ADDRESS, raising=False)
-    if address:
-        monkeypatch.setenv(ADDRESS, address)
-    monkeypatch.setattr(ray, "init", refuse)
-    with pytest.raises(refusal, match=line), connected_to_ray(1):
-        pass
-
-
 def test_what_differs_is_named_with_both_versions() -> None:
     theirs = {**installation(), "dprec": "0.0.9", "sources": "0123"}
     message = (

@@ -17,7 +17,6 @@ from simulation.engine import session
 from simulation.engine.ray_cluster import check_memory, needed_memory
 from simulation.engine.session import identity_restored, open_session
 from simulation.execution import load_ratings, run_prepared
-from tests.refusals import refused_at
 
 
 def test_a_simulation_in_another_thread_waits() -> None:
@@ -95,12 +94,3 @@ def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     line = r"^memory: 10,000,000 users, 2,000 items and 200,000,000 cells need about [\d.]+ GB, 8.0 GB are "
     with pytest.raises(InputError, match=line):
         check_memory(**sizes, simulation=LOCAL)
-
-
-def test_a_data_set_of_a_known_size_is_refused_before_it_is_made(
-    tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("simulation.engine.ray_cluster.available_memory", lambda: 8e9)
-    tiny["dataset"] = {"kind": "synthetic", "users": 2**31 - 1, "items": 1000, "ratings": 10**11}
-    with refused_at("memory"):
-        load_ratings(load(tiny))

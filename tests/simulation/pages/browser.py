@@ -17,7 +17,10 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-ENTER, SPACE, TAB = "\ue007", " ", "\ue004"
+ENTER, TAB = "\ue007", "\ue004"
+in_browser = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine"
+)
 
 
 class Browser:

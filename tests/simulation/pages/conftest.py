@@ -1,7 +1,8 @@
 """Run and comparison directories, written as `dprec` writes them but without running anything."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +14,34 @@ from dprec.accounting import Guarantee, PrivacyAccountant, Trust
 from dprec.completion import FittedMixture
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
+from simulation.analysis.protocol_results import read_comparison
 from simulation.comparison.tabulation import table_rows
 from simulation.comparison.templates import Cell
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.strict_yaml import replace_value
+from simulation.pages.comparison_page import comparison_page
+from simulation.pages.drawing import Plot, Rendered
+from simulation.pages.run_page import run_page
 from simulation.protocols import Outcome
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.storage.columns import read_rows
 from simulation.storage.directories import SUMMARY, TABLE, ComparisonDirectory, cell_key
 from simulation.storage.files import csv_of_rows
 from simulation.storage.run_directory import RunDirectory
-from simulation.storage.run_files import RunRecord, prediction_columns, traffic_columns
+from simulation.storage.run_files import (
+    RunRecord,
+    holds_comparison,
+    prediction_columns,
+    read_run,
+    traffic_columns,
+)
 from simulation.storage.summarise import summarise
 from strategies.participation import RoundRecord
+from tests.make import STARS, rated
+from tests.simulation.pages.browser import Browser, chromium
 
 USERS, ITEMS, TEST_RATINGS = 120, 200, 400
-STARS, SIGNS = RatingScale.evenly(1.0, 5.0, 1.0), RatingScale(np.array([-1.0, 1.0]), cut=3.5)
+SIGNS = RatingScale(np.array([-1.0, 1.0]), cut=3.5)
 HOSTILE = "<script>alert('x')</script>&\"$x_$"
 
 Directories = Callable[..., Path]
@@ -71,10 +84,9 @@ def write_run(
     if private:
         values["protocol"]["privacy"] = {"epsilon": epsilon, "per": "cell" if hides else per}
     if protocol == "one-shot":
-        parts = {"mechanism": {"kind": mechanism}, "completion": {"kind": completion}}
-        values["protocol"].update(parts)
+        values["protocol"] |= {"mechanism": {"kind": mechanism}, "completion": {"kind": completion}}
     else:
-        values["protocol"].update({"gradient": {"kind": "one-bit"}, "rounds": rounds})
+        values["protocol"] |= {"gradient": {"kind": "one-bit"}, "rounds": rounds}
     if metric == "sign_accuracy":
         values["binarization"] = {"kind": "threshold", "above": 3.5}
     config = parse_config(values)
@@ -92,17 +104,13 @@ def write_run(
     loss = np.inf if epsilon is None else epsilon
     accountant = PrivacyAccountant(np.ones(USERS, dtype=np.bool_))
     accountant.step(1, np.ones(USERS, dtype=np.bool_), loss, loss * (sent if per == "rating" else 1.0))
+    status: Any = "proved" if private else "none"
+    trust = trust or ("local" if private else "central")
     outcome = Outcome(
         predict=lambda users, items: np.zeros(users.size),
         traffic=traffic,
         accountant=accountant,
-        guarantee=Guarantee(
-            "proved" if private else "none",
-            trust or ("local" if private else "central"),
-            hides,
-            "as made up.",
-            tuple(notes),
-        ),
+        guarantee=Guarantee(status, trust, hides, "as made up.", tuple(notes)),
         rounds=_rounds(rounds, metric, accuracy, traffic),
         seconds=1.2,
         channel=None,
@@ -127,26 +135,18 @@ def write_run(
     return directory
 
 
-_MIXTURE = FittedMixture(
-    pi=(0.2, 0.5, 0.3),
-    sigma=(0.4, 0.9, 1.6),
-    log_likelihood=tuple((-9000 - 3000 * 0.8 ** np.arange(30)).tolist()),
-)
+_LIKELIHOOD = tuple((-9000 - 3000 * 0.8 ** np.arange(30)).tolist())
+_MIXTURE = FittedMixture(pi=(0.2, 0.5, 0.3), sigma=(0.4, 0.9, 1.6), log_likelihood=_LIKELIHOOD)
 
 
 def _ratings(seed: int, scale: RatingScale) -> tuple[Ratings, Ratings]:
     """Return train ratings of users who rate more or less, and test ratings of all of them."""
     draw = np.random.default_rng(seed)
     counts = np.clip(draw.lognormal(3.4, 0.8, USERS), 1, ITEMS).astype(int)
-    users = np.repeat(np.arange(USERS), counts)
-    items = np.concatenate([np.arange(count) for count in counts])
-    places = np.arange(TEST_RATINGS)
-    identifiers = {"user_ids": np.arange(USERS), "item_ids": np.arange(ITEMS)}
-    rated = [scale.values[draw.integers(0, scale.levels, size)] for size in (users.size, TEST_RATINGS)]
-    return (
-        Ratings.from_triples(users, items, rated[0], scale, **identifiers),
-        Ratings.from_triples(places % USERS, places // USERS, rated[1], scale, **identifiers),
-    )
+    tested = np.bincount(np.arange(TEST_RATINGS) % USERS, minlength=USERS)
+    train, test = (np.arange(ITEMS) < own[:, None] for own in (counts, tested))
+    levels = [draw.integers(0, scale.levels, int(cells.sum())) for cells in (train, test)]
+    return rated(train, scale.values[levels[0]], scale), rated(test, scale.values[levels[1]], scale)
 
 
 def _rounds(
@@ -156,18 +156,9 @@ def _rounds(
     last = accuracy[metric]
     assert last is not None
     values = last + 1.2 / np.arange(1, rounds + 1) - 1.2 / rounds
+    up, down = (int(own.sum() / rounds) for own in (traffic.uplink_message, traffic.downlink_message))
     return tuple(
-        RoundRecord(
-            round=number,
-            replies=USERS,
-            failures=0,
-            accuracy={**accuracy, metric: float(value)},
-            uplink_payload_bytes=0,
-            uplink_message_bytes=int(traffic.uplink_message.sum() / rounds),
-            downlink_payload_bytes=0,
-            downlink_message_bytes=int(traffic.downlink_message.sum() / rounds),
-            seconds=0.25,
-        )
+        RoundRecord(number, USERS, 0, {**accuracy, metric: float(value)}, 0, up, 0, down, 0.25)
         for number, value in enumerate(values, start=1)
     )
 
@@ -191,7 +182,7 @@ def alter_summary(directory: Path, altered: Mapping[str, Any]) -> None:
 
 def write_comparison(
     directory: Path,
-    protocols: Sequence[dict[str, Any]],
+    protocols: Sequence[dict[str, Any]] | None = None,
     *,
     epsilons: Sequence[float] = (0.5, 1.0, 3.0),
     seeds: Sequence[int] = (1, 2),
@@ -199,7 +190,7 @@ def write_comparison(
 ) -> Path:
     """Write a comparison directory; a protocol's rmse is that at the largest epsilon."""
     cells: dict[str, tuple[Cell, dict[str, Any]]] = {}
-    for protocol in protocols:
+    for protocol in PROTOCOLS if protocols is None else protocols:
         private = protocol.get("epsilon", 1.0) is not None
         for epsilon in epsilons if private else [None]:
             for seed in seeds:
@@ -226,64 +217,49 @@ def add_baseline(directory: Path, rmse: float, baseline: str = "nothing-sent") -
     """Add a baseline to a comparison's table, on the seeds that the others have; its runs are not there."""
     table = directory / TABLE
     rows = read_rows(table)
-    private = {"epsilon": None, "epsilon_per_rating": 0.0, "epsilon_per_user_max": 0.0}
     silent = {key: 0.0 for key in rows[0] if key.startswith(("uplink", "downlink", "total_message"))}
-    seeds = {row["seed"]: row for row in rows}
-    own = [
-        {
-            **row,
-            **private,
-            **silent,
-            "name": baseline,
-            "baseline": baseline,
-            "rmse": rmse,
-            "trusts_server": "False",
-        }
-        for row in seeds.values()
-    ]
+    losses = {"epsilon": None, "epsilon_per_rating": 0.0, "epsilon_per_user_max": 0.0}
+    named = {"name": baseline, "baseline": baseline, "rmse": rmse, "trusts_server": "False"}
+    own = [{**row, **losses, **silent, **named} for row in {row["seed"]: row for row in rows}.values()]
     table.write_text("".join(csv_of_rows([*rows, *own])))
     return directory
 
 
+RANDOMIZED = {"mechanism": "zheng-randomized-response", "completion": "mf", "hides": True}
 PROTOCOLS: list[dict[str, Any]] = [
     {"name": "plain-mf", "mechanism": "none", "epsilon": None, "rmse": 0.93},
     {"name": "blp-mog-mf", "rmse": 1.05},
     {"name": "isgd", "mechanism": "clamped-laplace", "completion": "mf", "rmse": 1.0},
-    {
-        "name": "zheng-rr",
-        "mechanism": "zheng-randomized-response",
-        "completion": "mf",
-        "rmse": 1.3,
-        "hides": True,
-    },
+    {"name": "zheng-rr", "rmse": 1.3, **RANDOMIZED},
     {"name": "pg-mf", "protocol": "iterative", "per": "user", "rounds": 10, "rmse": 1.35, "downlink": 68_000},
 ]
 
 
-@pytest.fixture(scope="session")
-def writers() -> dict[str, Directories]:
-    """What writes a run directory and a comparison directory at a path, and adds a baseline to the latter."""
-    return {
-        "run": write_run,
-        "baseline": add_baseline,
-        "comparison": lambda directory, protocols=PROTOCOLS, **results: write_comparison(
-            directory, protocols, **results
-        ),
-    }
-
-
 @pytest.fixture
 def run_directory(tmp_path: Path) -> Directories:
-    return lambda **results: write_run(tmp_path / "run", **results)
+    return partial(write_run, tmp_path / "run")
 
 
 @pytest.fixture
 def comparison_directory(tmp_path: Path) -> Directories:
-    return lambda protocols=PROTOCOLS, **results: write_comparison(
-        tmp_path / "comparison", protocols, **results
-    )
+    return partial(write_comparison, tmp_path / "comparison")
 
 
-@pytest.fixture
-def hostile() -> str:
-    return HOSTILE
+def words_of(directory: Path, population: float | None = None) -> tuple[str, dict[str, Plot]]:
+    """Return a page whose figures are left blank, which takes no time to draw; and these figures."""
+    plots: dict[str, Plot] = {}
+
+    def blank(plot: Plot) -> Rendered:
+        plots[plot.name] = plot
+        return Rendered(plot, "<svg/>", "<svg/>")
+
+    if holds_comparison(directory):
+        return comparison_page(read_comparison(directory), population, blank), plots
+    return run_page(read_run(directory), "", population, blank), plots
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Return a page in headless Chromium."""
+    with chromium(tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened

@@ -12,7 +12,6 @@ from simulation.pages.attacks import attack_section
 from simulation.pages.drawing import Plot, to_figure
 from simulation.pages.looks import SERIES, Look
 from simulation.storage.attacked import Reached
-from simulation.storage.columns import column
 from tests.results import row
 
 LOOKS = {"a": Look(SERIES[0], "o"), "b": Look(SERIES[1], "^")}
@@ -32,17 +31,6 @@ def parts(lines: list[AttackedResult]) -> tuple[str, list[Plot]]:
 
 def line(ax: Axes, place: int) -> list[list[float]]:
     return np.asarray(ax.lines[place].get_xydata()).T.tolist()  # type: ignore[no-any-return]
-
-
-def test_nothing_is_said_without_attacks() -> None:
-    assert not attack_section([], {}).content
-
-
-def test_a_run_has_a_table_of_its_figures_and_what_is_to_be_known() -> None:
-    text, plots = parts([attacked("a", None, 0.5)])
-    assert plots == []
-    for words in ("Levels recovered", "0.500", "0.250", "0.625", "A note &lt;on&gt; it."):
-        assert words in text
 
 
 def test_protocols_are_compared_by_epsilon() -> None:
@@ -76,25 +64,6 @@ def test_ranks_are_drawn_by_the_share_of_liars(epsilon: float | None) -> None:
     assert "a, 0.5 % liars: 90.0" in plot.alt
     assert plot.title.endswith("ε = 1") is (epsilon is not None)
     assert "Target, rank, 0.5 % liars" in text
-
-
-def test_one_share_of_liars_is_not_drawn() -> None:
-    ranks = {"_at_1_percent": 3.0, "_at_5_percent": None}
-    assert parts([lied("a", 1.0, {"": 3.0}), lied("b", 1.0, ranks)])[1] == []
-
-
-@pytest.mark.parametrize(
-    ("name", "title"),
-    [
-        ("rounds_level_half", "levels recovered, half of the rounds"),
-        ("linkage_top1_at_50", "linked, 50 ratings known"),
-        ("attribute_auc_gender", "attribute gender, AUC"),
-        ("target_hit_rate_at_10_at_0_5_percent", "target, hit rate at 10, 0.5 % liars"),
-        ("somebody_s_own", "somebody s own"),
-    ],
-)
-def test_figures_that_attacks_name_have_titles(name: str, title: str) -> None:
-    assert (column(name).name, column(name).title) == (name, title)
 
 
 def test_what_a_comparison_reached_is_read_from_its_table() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
 from html import unescape
 from itertools import product
 from pathlib import Path
@@ -16,19 +15,14 @@ from simulation.analysis.decision import Candidate, candidates
 from simulation.analysis.populations import Course, courses
 from simulation.analysis.protocol_results import read_comparison, read_rows
 from simulation.analysis.vocabulary import METRICS
-from simulation.pages.comparison_page import comparison_page
-from simulation.pages.drawing import Rendered
 from simulation.storage.files import csv_of_rows
-from tests.simulation.pages.browser import CHROMIUM, DRIVER, Browser, chromium
+from tests.simulation.pages.browser import Browser, in_browser
+from tests.simulation.pages.conftest import words_of, write_comparison
 
-in_browser = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine"
-)
 RMSE = METRICS[0]
 TRUSTS = [*LEAST_TRUST_FIRST]
 WHOLE, HIDDEN, PER_RATING = ("values", "profile"), ("cell", "profile"), ["epsilon_per_rating"]
 NAMES = ["plain", "</script><b>", "'\"&", *(f"protocol-{place}" for place in range(25))]
-Writers = dict[str, Callable[..., Path]]
 
 
 def _gain(mean: float, half_width: float = 0.1) -> dict[str, Any]:
@@ -36,23 +30,19 @@ def _gain(mean: float, half_width: float = 0.1) -> dict[str, Any]:
     return {"against": "nothing-sent", "rmse_gain": mean, **ends}
 
 
-def page_of(folder: Path) -> str:
-    return comparison_page(read_comparison(folder), None, lambda plot: Rendered(plot, "<svg/>", "<svg/>"))
-
-
 def _with_rows(folder: Path, rows: list[dict[str, Any]]) -> Path:
     """Put other lines into a comparison, and draw its page."""
     (folder / "comparison.csv").write_text("".join(csv_of_rows(rows)))
-    (folder / "report.html").write_text(page_of(folder))
+    (folder / "report.html").write_text(words_of(folder)[0])
     return folder
 
 
 @pytest.fixture(scope="module")
-def comparison(tmp_path_factory: pytest.TempPathFactory, writers: Writers) -> Path:
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a comparison whose trust, protection, losses, bytes and gains are drawn at random."""
     folder = tmp_path_factory.mktemp("decision") / "comparison"
     plain = [{"name": "plain", "rmse": 1.0}]
-    writers["comparison"](folder, plain, epsilons=[1.0], seeds=[1], match={"epsilon": "user"})
+    write_comparison(folder, plain, epsilons=[1.0], seeds=[1], match={"epsilon": "user"})
     (row,) = read_rows(folder / "comparison.csv")
     draw, rows = np.random.default_rng(3), []
     for name, budget in product(NAMES, (0.5, 1.0, 4.0)):
@@ -126,7 +116,10 @@ def taken(every: list[Candidate], tried: dict[Any, Course], asked: dict[str, str
 
 def test_every_question_has_the_answer_that_the_table_gives(comparison: Path) -> None:
     files = read_comparison(comparison)
-    fields, answers, places = held((comparison / "report.html").read_text())
+    page = (comparison / "report.html").read_text()
+    assert "</script><b>" not in page
+    assert page.count("<script") == 2
+    fields, answers, places = held(page)
     assert list(fields) == ["trust", "protect", "epsilon", "users", "bytes"]
     assert (fields["trust"], fields["epsilon"]) == (TRUSTS, ["0.5", "1", "4", "10"])
     questions = [dict(zip(fields, own, strict=True)) for own in product(*fields.values())]
@@ -157,12 +150,6 @@ return [verdict.textContent, form.elements.epsilon.value, taken ?? null, locatio
 SET = "const field = document.querySelector('.decision').elements.NAME; field.value = 'VALUE';" + (
     "field.dispatchEvent(new Event('change', { bubbles: true }))"
 )
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as opened:
-        yield opened
 
 
 def _ask(browser: Browser, **asked: str) -> None:
@@ -198,103 +185,6 @@ def test_the_script_shows_the_answer_to_what_is_asked_and_keeps_it_in_the_addres
     _ask(browser, epsilon="1")
     browser.run("history.back()")
     assert browser.run(STATE)[:4] == state[:4]
-
-
-@in_browser
-@pytest.mark.parametrize("width", [1280, 390])
-def test_readers_find_their_answer_on_the_first_screen(
-    browser: Browser, comparison: Path, width: int
-) -> None:
-    page = (comparison / "report.html").read_text()
-    assert "</script><b>" not in page
-    assert page.count("<script") == 2
-    for dark in (False, True):
-        browser.open(comparison / "report.html", width, dark=dark)
-        _ask(browser, epsilon="1", users="5000")
-        words, *_, bottom = browser.run(STATE)
-        assert bottom < 844
-        assert re.search(r"messages, .* on the network|^No protocol here", words)
-        assert browser.run("return document.documentElement.scrollWidth") <= width
-    assert browser.log("browser") == []
-
-
-@pytest.fixture(scope="module")
-def whole_users(tmp_path_factory: pytest.TempPathFactory, writers: Writers) -> Path:
-    """Return a comparison of whole profiles; one protocol was run with users who are drawn, too."""
-    folder = tmp_path_factory.mktemp("whole") / "comparison"
-    names = {"bit": 1.04, "pg-mf": 2.5, "totals": 0.95}
-    hiding = {"mechanism": "zheng-randomized-response", "completion": "mf", "per": "user", "hides": True}
-    cells = [{"name": name, "rmse": rmse, **hiding} for name, rmse in names.items()]
-    match = {"epsilon": "user", "delta": 1e-6}
-    writers["comparison"](folder, cells, epsilons=[1.0], seeds=[1], match=match)
-    rows: list[dict[str, Any]] = [
-        {
-            **row,
-            **_gain(0.0 if row["name"] == "bit" else 1.0 - names[str(row["name"])], 0.02),
-            "rmse": names[str(row["name"])],
-            "users": 943,
-            "dataset": "movielens-100k",
-            "trust": "secure-aggregation" if row["name"] == "totals" else "local",
-            "epsilon_per_user_max": 1.0,
-            "epsilon_composed_max": 1.0 - 1e-6,
-            "delta": 1e-6,
-            "uplink_message_mean_per_user": 300.0,
-            "downlink_message_mean_per_user": 700.0,
-            "uplink_network_mean_per_user": 21_000.0,
-            "downlink_network_mean_per_user": 9_000.0,
-        }
-        for row in read_rows(folder / "comparison.csv")
-    ]
-    quiet = {"name": "nothing-sent", "baseline": "nothing-sent", "epsilon": None}
-    base = {**rows[0], **quiet, "rmse": 1.0, "against": None, "rmse_gain": None}
-    bit = rows[0]
-    rows.append(base)
-    for users, mean in {1_000: 0.0, 10_000: 0.03}.items():
-        larger = {"population": str(users), "users": users, "dataset": "synthetic"}
-        rows.append({**bit, **larger, "rmse": 0.5, **_gain(mean, 0.02)})
-        rows.append({**base, **larger, "rmse": 0.5 + mean})
-    return _with_rows(folder, rows)
-
-
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [
-        (
-            {"trust": "local", "users": "10000"},
-            [
-                "Take bit at ε 1: RMSE 0.500",
-                "0.030 ± 0.020 better",
-                "Measured with 10,000 users (synthetic).",
-            ],
-        ),
-        (
-            {"trust": "local"},
-            ["Send nothing (RMSE 1.000): the nearest, bit", "1 kB of messages, 30 kB on the network a user"],
-        ),
-        (
-            {"trust": "local", "users": "1000"},
-            ["Send nothing: the nearest, bit, reaches RMSE 0.500", "Measured with 1,000 users (synthetic)."],
-        ),
-        # The smaller error of the other is that on ratings which are easier to predict.
-        ({"users": "10000"}, ["Take totals at ε 1: RMSE 0.950", "Measured with 943 users."]),
-        ({}, ["Take totals at ε 1: RMSE 0.950"]),
-    ],
-)
-def test_of_other_users_nothing_is_said_that_was_not_measured(
-    whole_users: Path, asked: dict[str, str], expected: list[str]
-) -> None:
-    page = (whole_users / "report.html").read_text()
-    fields, answers, places = held(page)
-    # It opens with what the headline takes.
-    start = dict(re.findall(r'<select name="(\w+)">[^/]*?<option value="([^"]+)" selected>', page, re.S))
-    start |= dict.fromkeys(fields.keys() - start.keys(), "")
-    question = {**start, "trust": "secure-aggregation", "protect": "profile", "epsilon": "1", **asked}
-    questions = [dict(zip(fields, own, strict=True)) for own in product(*fields.values())]
-    words = "".join(answers[places[questions.index(question)]]["verdict"])
-    assert [each for each in expected if each not in words] == []
-    (headline, *_) = re.findall(r'<p class="sentence">(.*?)</p>', page)
-    assert ": totals in the model of secure aggregation" in headline
-    assert page.count(" selected>") == 3
 
 
 @in_browser
@@ -337,27 +227,3 @@ def test_results_are_filtered_their_columns_chosen_and_rows_linked(
         "document.querySelector('#table').closest('details').open = false; location.hash = 'row-plain-1'"
     )
     assert browser.run("return document.querySelector(':target').checkVisibility()")
-
-
-def test_a_grid_says_what_to_take_and_where_trust_buys_nothing(tmp_path: Path, writers: Writers) -> None:
-    hiding = {"mechanism": "zheng-randomized-response", "completion": "mf", "hides": True}
-    folder = writers["comparison"](
-        tmp_path / "comparison",
-        [
-            {"name": "alone", "per": "user", "rmse": 0.5},
-            {"name": "vain", "per": "user", "rmse": 0.6, "trust": "shuffle"},
-            {"name": "noise", "per": "user", "rmse": 2.0, **hiding},
-        ],
-        epsilons=[1.0],
-        seeds=[1],
-        match={"epsilon": "user"},
-    )
-    writers["baseline"](folder, 1.1)
-    hidden, values = re.findall(r'<table class="grid">.*?</table>', page_of(folder), re.S)
-    assert "alone" in values
-    assert "noise" not in values
-    assert "trusting a shuffler buys nothing here" in values
-    assert "no better than alone (local)" in values
-    assert "send nothing" not in values
-    assert re.search(r"send nothing</b><small>nearest: <a href=.#row-noise-1.>noise", hidden)
-    assert "alone" not in hidden

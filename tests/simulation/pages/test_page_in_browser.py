@@ -1,28 +1,24 @@
 """The pages as a reader sees them: opened in headless Chromium, at a desk's and at a phone's width."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-from markupsafe import Markup
 
 from simulation.analysis.groups import row_of
 from simulation.analysis.protocol_results import read_comparison
 from simulation.auditing import Audit, Finding
 from simulation.pages import report
 from simulation.pages.audit_page import audit_page
-from simulation.pages.drawing import render
-from simulation.pages.page import Section, page
 from simulation.storage.files import csv_of_rows
 from simulation.storage.summary import GroupSummary
-from tests.simulation.pages.browser import CHROMIUM, DRIVER, ENTER, SPACE, TAB, Browser, chromium
+from tests.simulation.pages.browser import ENTER, TAB, Browser, in_browser
+from tests.simulation.pages.conftest import HOSTILE, write_comparison, write_run
 
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine"
-)
+pytestmark = in_browser
 
 
 def _layers(*counts: int) -> dict[str, int]:
@@ -63,26 +59,17 @@ GROUPS = {
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def pages(
-    tmp_path_factory: pytest.TempPathFactory, writers: dict[str, Callable[..., Path]]
-) -> dict[str, Path]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    run, comparison = writers["run"], writers["comparison"]
     x_map = {"altered": {"protocol": "x-map", "domains": CROSS_DOMAIN}}
     clear = {"mechanism": "none", "epsilon": None, "completion": "mf"}
     audit = folder / "audit" / "report.html"
     audit.parent.mkdir()
     audit.write_text(audit_page(_audit().values()))
     return {
-        "run": report(run(folder / "run", altered={"groups": GROUPS}), 10e6),
-        "x-map": report(run(folder / "x-map", **clear, **x_map)),
-        "comparison": report(_with_groups(comparison(folder / "comparison")), 10e6),
+        "run": report(write_run(folder / "run", altered={"groups": GROUPS}), 10e6),
+        "x-map": report(write_run(folder / "x-map", **clear, **x_map)),
+        "comparison": report(_with_groups(write_comparison(folder / "comparison")), 10e6),
         "audit": audit,
     }
 
@@ -184,21 +171,6 @@ def test_every_control_is_reached_by_key_in_order_and_seen(browser: Browser, pag
     assert reached == shown
 
 
-def test_keys_skip_to_the_results_and_unfold(browser: Browser, pages: dict[str, Path]) -> None:
-    browser.open(pages["run"], 1280)
-    browser.press(TAB)
-    assert browser.run("return document.activeElement.textContent") == "Skip to the results"
-    browser.press(ENTER)
-    assert browser.run("return location.hash") == "#main"
-    browser.press(TAB)
-    assert browser.run("return document.activeElement.closest('main') !== null")
-    opened = "return document.querySelector('.folded').open"
-    browser.run("document.querySelector('.folded > summary').focus()")
-    for key, expected in ((ENTER, True), (SPACE, False)):
-        browser.press(key)
-        assert browser.run(opened) is expected
-
-
 SORTED = """
 const table = document.querySelector("#table").closest("section").querySelector("table");
 const header = [...table.querySelectorAll("thead th")].findIndex(th => th.textContent.startsWith("RMSE"));
@@ -226,41 +198,10 @@ def test_tables_sort_by_click_and_by_key(browser: Browser, pages: dict[str, Path
     assert values == sorted(values, reverse=True)
 
 
-def test_links_and_paper_unfold_what_is_folded(browser: Browser, tmp_path: Path) -> None:
-    sections = [Section(f"part-{number}", "Part", ("Words.",), folded=True) for number in range(3)]
-    file = tmp_path / "page.html"
-    link = Markup('<a href="#part-1">Part</a>')
-    file.write_text(page("Title", "dprec run", "", [link], sections, render))
-    folded = "return [...document.querySelectorAll('details')].map(each => each.open)"
-    browser.open(file, 1280)
-    assert browser.run(folded) == [False, False, False]
-    browser.run("document.querySelector('a[href=\"#part-1\"]').click()")
-    assert browser.run(folded) == [False, True, False]
-    browser.run("document.querySelectorAll('details')[1].open = false")
-    browser.run("document.querySelector('a[href=\"#part-1\"]').click()")
-    assert browser.run(folded) == [False, True, False]
-    browser.run("dispatchEvent(new Event('beforeprint'))")
-    assert browser.run(folded) == [True, True, True]
-    browser.run("dispatchEvent(new Event('afterprint'))")
-    assert browser.run(folded) == [False, True, False]
-
-
-def test_dark_figures_are_shown_in_the_dark(browser: Browser, pages: dict[str, Path]) -> None:
-    seen = []
-    for dark in (False, True):
-        browser.open(pages["run"], 1280, dark=dark)
-        looks = "['.plot text', 'body'].map(e => getComputedStyle(document.querySelector(e)))"
-        seen.append(browser.run(f"return {looks}.map(s => [s.fill, s.color, s.backgroundColor].join())"))
-    assert all(light != dark for light, dark in zip(*seen, strict=True))
-
-
-def test_a_hostile_page_runs_nothing(
-    browser: Browser, tmp_path: Path, hostile: str, writers: dict[str, Callable[..., Path]]
-) -> None:
-    page = report(
-        writers["run"](tmp_path / "run", notes=[hostile], altered={"name": hostile, "completion": hostile})
-    )
+def test_a_hostile_page_runs_nothing(browser: Browser, run_directory: Callable[..., Path]) -> None:
+    altered = {"name": HOSTILE, "completion": HOSTILE}
+    page = report(run_directory(notes=[HOSTILE], altered=altered))
     browser.open(page, 1280)
     assert browser.run("return document.querySelectorAll('script').length") == 1
-    assert hostile in browser.run("return document.querySelector('h1').textContent")
+    assert HOSTILE in browser.run("return document.querySelector('h1').textContent")
     assert browser.log("browser") == []

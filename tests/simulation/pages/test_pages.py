@@ -3,7 +3,6 @@
 import base64
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -11,29 +10,20 @@ from typing import Any
 
 import pytest
 import yaml
-from markupsafe import Markup, escape
+from markupsafe import escape
 from matplotlib.figure import Figure
 
 from dprec.errors import InputError
 from simulation import compare, run
-from simulation.analysis.columns import figure_column
-from simulation.analysis.protocol_results import read_comparison
-from simulation.pages import projected, report
+from simulation.pages import report
 from simulation.pages.build import in_one_file
-from simulation.pages.comparison_page import comparison_page
-from simulation.pages.drawing import Plot, Rendered, render, to_figure
-from simulation.pages.page import Section, page, table
-from simulation.pages.run_page import run_page
-from simulation.pages.words import merged_notes
-from simulation.storage.column import Column
-from simulation.storage.run_files import holds_comparison, read_run
+from simulation.pages.drawing import to_figure
+from simulation.storage.files import csv_of_rows
 from tests.approved import check, words_of_page
 from tests.refusals import refused_at
+from tests.simulation.pages.conftest import HOSTILE, add_baseline, words_of, write_comparison, write_run
 
 Directories = Callable[..., Path]
-
-TINY = {"kind": "synthetic", "users": 40, "items": 50, "ratings": 1200}
-
 
 FEW: list[dict[str, Any]] = [
     {"name": "plain-mf", "mechanism": "none", "epsilon": None, "rmse": 0.93},
@@ -41,26 +31,6 @@ FEW: list[dict[str, Any]] = [
     {"name": "pg-mf", "protocol": "iterative", "per": "user", "rounds": 3, "rmse": 1.35},
 ]
 """Protocols whose page has every kind of figure."""
-
-
-@dataclass
-class Words:
-    """A page whose figures are left blank, which takes no time to draw."""
-
-    text: str
-    plots: dict[str, Plot]
-
-
-def words_of(directory: Path, population: float | None = None) -> Words:
-    plots: dict[str, Plot] = {}
-
-    def blank(plot: Plot) -> Rendered:
-        plots[plot.name] = plot
-        return Rendered(plot, "<svg/>", "<svg/>")
-
-    if holds_comparison(directory):
-        return Words(comparison_page(read_comparison(directory), population, blank), plots)
-    return Words(run_page(read_run(directory), "", population, blank), plots)
 
 
 class Outline(HTMLParser):
@@ -142,25 +112,16 @@ def test_a_single_file_takes_nothing_from_outside_its_directory(tmp_path: Path) 
     assert base64.b64encode(b"a,b").decode() in page
 
 
-@pytest.mark.thorough
-def test_figures_are_images_too_where_that_is_asked_for(run_directory: Directories) -> None:
-    directory = run_directory()
-    page = report(directory).read_text()
-    assert report(directory, png=True).read_text() == page
-    images = list((directory / "figures").glob("*.png"))
-    assert {path.stem for path in images} == {path.stem for path in (directory / "figures").glob("*.svg")}
-
-
-def test_hostile_text_is_text(run_directory: Directories, hostile: str) -> None:
+def test_hostile_text_is_text(run_directory: Directories) -> None:
     directory = run_directory(
-        notes=[hostile],
-        altered=dict.fromkeys(("name", "protocol", "mechanism", "completion", "dataset.kind"), hostile),
+        notes=[HOSTILE],
+        altered=dict.fromkeys(("name", "protocol", "mechanism", "completion", "dataset.kind"), HOSTILE),
     )
-    (directory / "config.yaml").write_text(yaml.safe_dump({"name": hostile, hostile: hostile}))
-    page = words_of(directory).text
-    assert hostile not in page
+    (directory / "config.yaml").write_text(yaml.safe_dump({"name": HOSTILE, HOSTILE: HOSTILE}))
+    page = words_of(directory)[0]
+    assert HOSTILE not in page
     assert page.count("<script") == 1
-    assert str(escape(hostile)) in page
+    assert str(escape(HOSTILE)) in page
 
 
 def test_hostile_comparisons_are_text(comparison_directory: Directories) -> None:
@@ -179,12 +140,17 @@ def test_hostile_comparisons_are_text(comparison_directory: Directories) -> None
 
 
 def _claims(directory: Path) -> Path:
-    """Make a protocol of a comparison one that only claims, and a run of it one that is not finished."""
+    """Make a protocol of a comparison one that only claims, leave a run unfinished, and sample noise."""
     table = directory / "comparison.csv"
     table.write_text(re.sub(r"(?m)^(two,.*),proved,", r"\1,claimed,", table.read_text()))
     planned = yaml.safe_load((directory / "comparison.yaml").read_text())
     planned["cells"]["lost-eps1-seed9"] = {}
     (directory / "comparison.yaml").write_text(yaml.safe_dump(planned))
+    intervals = ((-2.0, -1.0, 0.2, 0.25), (-1.0, 1.0, 0.55, 0.5), (1.0, 2.0, 0.25, 0.25))
+    names = ("low", "high", "sampled_share", "theoretical_probability")
+    noise = {"protocol": "one", "mechanism": "laplace", "epsilon": 1.0}
+    rows = [{**noise, **dict(zip(names, each, strict=True))} for each in intervals]
+    (directory / "noise.csv").write_text("".join(csv_of_rows(rows)))
     return directory
 
 
@@ -206,36 +172,24 @@ PUBLISHED = [
 @pytest.mark.parametrize(
     "name", ["run", "run-in-rounds", "comparison", "comparison-per-user", "comparison-noted"]
 )
-def test_a_page_is_as_approved(tmp_path: Path, writers: dict[str, Directories], name: str) -> None:
-    run, comparison, with_baseline = (writers[key] for key in ("run", "comparison", "baseline"))
+def test_a_page_is_as_approved(tmp_path: Path, name: str) -> None:
     matched = {"epsilon": "user", "delta": 1e-6}
-    left_out = {"other": "5 domains; accepted: 2 <domains>"}
-    make: dict[str, Callable[[Path], Path]] = {
-        "run": lambda path: run(path, completion="mf", notes=["Mind the gap."]),
-        "run-in-rounds": lambda path: run(path, protocol="iterative", rounds=6, per="user"),
-        "comparison": lambda path: with_baseline(
-            with_baseline(with_baseline(comparison(path, published=PUBLISHED), 1.1), 1.05, "item-average"),
-            0.95,
-            "sets-only",
-        ),
-        "comparison-per-user": lambda path: with_baseline(comparison(path, TRUSTED, match=matched), 1.1),
-        "comparison-noted": lambda path: _claims(
-            comparison(path, NOTED, epsilons=[1.0], seeds=[1], left_out=left_out)
-        ),
-    }
-    words = words_of(make[name](tmp_path / "study"), 1e6)
-    check(f"page-{name}", words_of_page(words.text))
-
-
-def test_what_does_not_apply_is_a_dash_or_absent(run_directory: Directories) -> None:
-    page = words_of(
-        run_directory(mechanism="none", epsilon=None, completion="mf", notes=["No privacy."])
-    ).text
-    assert "<dt>ε per rating</dt><dd>–" in page
-    assert "Noise of the mechanism" not in page
-    assert ">Traffic of a deployment</h2>" not in page
-    assert "--population 10e6</code> adds the traffic of a deployment" in page
-    assert ">nan<" not in page
+    once = {"epsilons": [1.0], "seeds": [1], "left_out": {"other": "5 domains; accepted: 2 <domains>"}}
+    folder = tmp_path / "study"
+    if name == "run":
+        write_run(folder, completion="mf", notes=["Mind the gap."])
+    elif name == "run-in-rounds":
+        write_run(folder, protocol="iterative", rounds=6, per="user")
+    elif name == "comparison-noted":
+        _claims(write_comparison(folder, NOTED, **once))
+    elif name == "comparison-per-user":
+        add_baseline(write_comparison(folder, TRUSTED, match=matched), 1.1)
+    else:
+        write_comparison(folder, published=PUBLISHED)
+        for baseline, rmse in {"nothing-sent": 1.1, "item-average": 1.05, "sets-only": 0.95}.items():
+            add_baseline(folder, rmse, baseline)
+    words, _ = words_of(folder, 1e6)
+    check(f"page-{name}", words_of_page(words))
 
 
 @pytest.mark.parametrize(
@@ -248,11 +202,11 @@ def test_what_does_not_apply_is_a_dash_or_absent(run_directory: Directories) -> 
 def test_accuracies_of_two_things_share_no_figure(
     comparison_directory: Directories, other: dict[str, Any], kinds: tuple[str, str]
 ) -> None:
-    words = words_of(
+    _, plots = words_of(
         comparison_directory([{"name": "blp", "rmse": 1.0}, {"name": "bits", "rmse": 0.7, **other}])
     )
     for kind, drawn, elsewhere in zip(kinds, ("blp", "bits"), ("bits", "blp"), strict=True):
-        axes = to_figure(words.plots[f"accuracy-bytes-{kind}"]).axes
+        axes = to_figure(plots[f"accuracy-bytes-{kind}"]).axes
         shown = {text.get_text() for ax in axes for text in ax.texts}
         assert (drawn in shown, elsewhere in shown) == (True, False)
 
@@ -260,18 +214,9 @@ def test_accuracies_of_two_things_share_no_figure(
 def test_figures_of_a_hostile_table_stay_in_their_directory(comparison_directory: Directories) -> None:
     kinds = ("< 1", "> 1", "../../elsewhere")
     hostile = [{"name": kind[0], "rmse": 1.0, "altered": {"dataset.kind": kind}} for kind in kinds]
-    words = words_of(comparison_directory(hostile))
-    assert {"accuracy-bytes-1", "accuracy-bytes-1-2", "accuracy-bytes-elsewhere"} <= set(words.plots)
-    assert not any("/" in name for name in words.plots)
-
-
-def test_a_table_without_its_runs_makes_a_page(comparison_directory: Directories, tmp_path: Path) -> None:
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    (comparison_directory() / "comparison.csv").rename(bare / "comparison.csv")
-    words = words_of(bare, 1e6)
-    assert "– The runs themselves are not in this directory." in words.text
-    assert "accuracy-bytes" in words.plots
+    _, plots = words_of(comparison_directory(hostile))
+    assert {"accuracy-bytes-1", "accuracy-bytes-1-2", "accuracy-bytes-elsewhere"} <= set(plots)
+    assert not any("/" in name for name in plots)
 
 
 def test_names_in_a_table_do_not_lead_out_of_the_directory(
@@ -282,26 +227,7 @@ def test_names_in_a_table_do_not_lead_out_of_the_directory(
     cell.rename(tmp_path / cell.name.replace("blp", "away"))
     table = directory / "comparison.csv"
     table.write_text(table.read_text().replace("\nblp,", "\n../../away,"))
-    with refused_at("comparison.csv"):
-        words_of(directory)
-    assert "– The runs themselves are not in this directory." in words_of(directory).text
-
-
-def test_projection_on_page_and_terminal(
-    comparison_directory: Directories, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from simulation.console.command_line import main
-
-    directory = comparison_directory(FEW[:1], seeds=[1])
-    with pytest.raises(SystemExit) as ended:
-        main(["report", str(directory), "--population", "10e6"])
-    assert ended.value.code == 0
-    shown = capsys.readouterr().out
-    assert "traffic of 10,000,000 users a day" in shown
-    assert "10,000,000 users a day" in (directory / "report.html").read_text()
-    label, projection = projected(directory, 10e6)[0]
-    assert f"{projection.total:,.0f}" in shown
-    assert label == "plain-mf"
+    assert "– The runs themselves are not in this directory." in words_of(directory)[0]
 
 
 def test_missing_and_foreign_directories(tmp_path: Path, run_directory: Directories) -> None:
@@ -318,26 +244,12 @@ def test_missing_and_foreign_directories(tmp_path: Path, run_directory: Director
         report(directory)
 
 
-def test_runs_and_comparisons_leave_pages_that_link_to_each_other(tmp_path: Path) -> None:
-    shared = {"dataset": TINY, "split": {"kind": "holdout", "test_fraction": 0.2}}
-    protocol = {
-        "kind": "one-shot",
-        "privacy": {"epsilon": 1.0, "per": "rating"},
-        "mechanism": {"kind": "bounded-laplace"},
-        "completion": {"kind": "mf", "rank": 2, "iterations": 3},
-    }
-    study = {
-        "name": "study",
-        "epsilons": [1.0, 2.0],
-        "protocols": ["blp"],
-        "published": [{"label": "blp", "up": "1 bit", "down": "No transfer", "source": "Table 4"}],
-        "simulation": {"backend": "local"},
-        **shared,
-    }
-    preset = {"name": "blp", "protocol": protocol, **shared}
-    (tmp_path / "blp.yaml").write_text(yaml.safe_dump(preset))
-    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
-    result = compare(tmp_path / "study.yaml", tmp_path / "out", population=1e6)
+def test_runs_and_comparisons_leave_linked_pages(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    shared = {key: tiny[key] for key in ("dataset", "split", "simulation")}
+    published = [{"label": "blp", "up": "1 bit", "down": "No transfer", "source": "Table 4"}]
+    entries = [{"name": "blp", "protocol": tiny["protocol"]}]
+    study = {"name": "study", "epsilons": [1.0, 2.0], "protocols": entries, "published": published, **shared}
+    result = compare(study, tmp_path / "out", population=1e6)
     page, run_page = (tmp_path / "out" / "report.html").read_text(), "cells/blp-eps1.0-seed0/report.html"
     assert "No transfer" in page
     pages = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("report.html")}
@@ -346,43 +258,6 @@ def test_runs_and_comparisons_leave_pages_that_link_to_each_other(tmp_path: Path
     # In the headline and among all results; the line at another budget is not about that run.
     assert page.count(f'<a href="{run_page}">blp</a>') == 2
     (tmp_path / "out" / run_page).unlink()
-    assert run_page not in words_of(tmp_path / "out").text
+    assert run_page not in words_of(tmp_path / "out")[0]
     assert isinstance(result.plot(), Figure)
-    alone = run({**preset, "simulation": {"backend": "local"}}, tmp_path / "run", page=False)
-    assert len(alone.plot().axes) == 3
-
-
-def test_tables_name_rows_sort_by_values_and_escape_what_is_not_markup() -> None:
-    named: Column[str] = Column(
-        "<b>", "<i>", value=lambda line: line or None, text=lambda line: line, holds=str
-    )
-    figures: dict[str, float | None] = {"<u>": None, "y": 1000.0}
-    columns = [named, figure_column("b", "", figures.__getitem__, 0)]
-    shown = table('"&', columns, list(figures))
-    assert "<caption>&#34;&amp;</caption>" in shown
-    assert 'aria-label="&#34;&amp;"' in shown
-    assert "<span>&lt;b&gt;</span> <small>&lt;i&gt;</small>" in shown
-    assert '<th scope="row" data-value="&lt;u&gt;">&lt;u&gt;</th>' in shown
-    assert '</th><td class="number none" data-label="b">–</td>' in shown
-    assert 'data-value="1000.0">1,000</td>' in shown
-    assert "<u>&amp;</u></th>" in table("t", [named], [Markup("<u>&amp;</u>")])
-
-
-def test_a_page_has_the_answer_then_notes_then_contents_and_leaves_empty_sections_out() -> None:
-    notes = [f"Note {number}." for number in range(7)]
-    sections = [Section(f"part-{number}", f"Part {number}", ("Words.",), number == 2) for number in range(4)]
-    sections.append(Section("empty", "Empty", ("", [])))
-    shown = page("Title", "dprec run", "", notes, sections, render, Markup("<p>42</p>"))
-    parts = "<p>42</p>", "Note 4.", "2 more notes", "Note 5.", 'href="#part-0"', 'id="part-0"'
-    places = [shown.index(part) for part in parts]
-    assert places == sorted(places)
-    assert shown.count("<details") == 2
-    assert '<summary><h2 id="part-2">Part 2</h2></summary>' in shown
-    assert "Empty" not in shown
-    assert "Contents" not in page("Title", "dprec run", "", [], sections[:3], render)
-
-
-def test_notes_that_differ_in_numbers_are_merged() -> None:
-    fake = "94 of 1,200 are fake."
-    notes = [("a", fake), ("a", "7 of 80 are fake."), ("b", fake), ("b", "Other.")]
-    assert merged_notes(notes) == [(["a", "b"], fake, 1), (["b"], "Other.", 0)]
+    assert len(run(tiny, tmp_path / "run", page=False).plot().axes) == 3

@@ -9,23 +9,12 @@ import numpy as np
 import pytest
 
 from simulation import run
-from simulation.pages.drawing import Plot, Rendered, to_figure
-from simulation.pages.run_page import answer_sentence, noise_plot, run_page
-from simulation.storage.run_files import read_run
+from simulation.pages.run_page import answer_sentence
 from simulation.storage.summary import read_summary
 from tests.approved import check
+from tests.simulation.pages.conftest import words_of, write_run
 
 Directories = Callable[..., Path]
-
-
-def blank(plot: Plot) -> Rendered:
-    """Return a figure that is left blank."""
-    return Rendered(plot, "<svg/>", "<svg/>")
-
-
-def page_of(directory: Path) -> str:
-    """Return the page of a run with blank figures."""
-    return run_page(read_run(directory), "", None, blank)
 
 
 def tiles_of(page: str) -> dict[str, tuple[str, str]]:
@@ -36,7 +25,7 @@ def tiles_of(page: str) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.parametrize(("share", "shown"), [(0.5, True), (0.89, True), (0.9, False), (1.0, False)])
 def test_lists_of_everything_are_no_figure(run_directory: Directories, share: float, shown: bool) -> None:
-    page = page_of(run_directory(altered={"accuracy.whole_lists": share}))
+    page = words_of(run_directory(altered={"accuracy.whole_lists": share}))[0]
     assert ("F-score at 10" in tiles_of(page)) is shown
     assert ("left out" in page) is not shown
     assert (f"{share:.0%} of the users have at most 10 candidates" in page) is not shown
@@ -53,36 +42,6 @@ def test_the_share_of_whole_lists_is_that_of_the_tested_users(tmp_path: Path, ti
     left = 30 - result.traffic["ratings"][np.isin(result.traffic["user"], result.predictions["user"])]
     assert result.summary["accuracy"]["whole_lists"] == np.mean(left <= 22)
     assert 0 < result.summary["accuracy"]["whole_lists"] < 1
-
-
-def test_who_predicts_is_who_predicts(tmp_path: Path, tiny: dict[str, Any]) -> None:
-    tiny["protocol"]["mechanism"] = {"kind": "threshold-bit"}
-    run(tiny, tmp_path / "server", page=False)
-    tiny["protocol"]["personalization"] = "on-device"
-    run(tiny, tmp_path / "devices", page=False)
-    assert "the server completes the matrix" in page_of(tmp_path / "server")
-    assert "the server completes the matrix" not in page_of(tmp_path / "devices")
-    assert "every device predicts" in page_of(tmp_path / "devices")
-
-
-def test_a_bit_is_sent_and_a_number_is_read(tmp_path: Path, tiny: dict[str, Any]) -> None:
-    tiny["protocol"]["mechanism"] = {"kind": "threshold-bit"}
-    run(tiny, tmp_path / "run", page=False)
-    stored = read_run(tmp_path / "run")
-    assert stored.channel is not None
-    low, high = (f"{value:.3g}" for value in stored.channel.channel.values)
-    plot = noise_plot(stored.channel)
-    assert f"A bit is sent: the server reads {low} for a 0 and {high} for a 1." in plot.caption
-    ticks = to_figure(plot).axes[0].get_xticklabels()
-    assert [tick.get_text() for tick in ticks] == [f"0: {low}", f"1: {high}"]
-
-
-def test_own_components_are_called_your_own(run_directory: Directories) -> None:
-    own = dict.fromkeys(("mechanism", "completion"), "mine:Own")
-    page = page_of(run_directory(altered={"protocol": "mine:Rounds", **own}))
-    assert "Protocol: mine:Rounds, your own." in page
-    assert "Mechanism: mine:Own, your own." in page
-    assert "Completion: mine:Own, your own." in page
 
 
 _UNKNOWN = {"privacy.epsilon_per_rating": None, "privacy.epsilon_per_user.max": None}
@@ -128,9 +87,9 @@ RUNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def test_a_run_is_answered_in_a_sentence(tmp_path: Path, writers: dict[str, Directories]) -> None:
+def test_a_run_is_answered_in_a_sentence(tmp_path: Path) -> None:
     said = []
     for name, (settings, altered) in RUNS.items():
-        summary = read_summary(writers["run"](tmp_path / name, **settings, altered=altered))
+        summary = read_summary(write_run(tmp_path / name, **settings, altered=altered))
         said.append(f"{name}: {answer_sentence(summary)}")
     check("answers-of-runs", "\n".join(said))

@@ -6,7 +6,6 @@ import pytest
 from dprec.arrays import offsets
 from dprec.gradients import OneBitGradient, SampledSigns
 from dprec.gradients.base import GradientReport
-from dprec.gradients.one_bit import pack_answers
 from dprec.ratings import POSITIVE, Ratings, RatingScale
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import presets
@@ -73,10 +72,7 @@ def test_no_gradient_report_moves_an_item_further(gradient: GradientReport, epsi
 
 def _gradient(gradient, coordinates, bits, shape, epsilon):  # type: ignore[no-untyped-def]
     """Return what a report of some answers makes of the gradient, shape (items, rank)."""
-    if isinstance(gradient, OneBitGradient):
-        reports = pack_answers(coordinates, bits, shape[0] * shape[1])
-    else:
-        reports = gradient._codec(shape[0] * shape[1]).encode((coordinates << 1 | bits)[None])
+    reports = gradient._codec(shape).encode((coordinates << 1 | bits)[None])
     valid, aggregate = gradient.decode(reports, shape)
     assert valid.all()
     return gradient.gradient(aggregate, shape, epsilon, 1)

@@ -41,7 +41,6 @@ def test_the_page_of_an_audit_is_rebuilt_from_its_file(audited: Path, tmp_path: 
     [
         (("holds",), 1, "holds: 1"),
         (("schema",), 1, "schema: 1; accepted: "),
-        (("findings",), [], "findings"),
         (("findings", 0, "unit"), "month", r"findings\[0\].unit"),
         (("other",), 1, "other: an unknown key"),
     ],
@@ -64,9 +63,3 @@ def test_what_is_no_audit_is_named(audited: Path, key: tuple[str | int, ...], va
         with pytest.raises(InputError, match=found) as caught:
             parse_audit(text, "audit.json")
         assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("text", ["", "{}", '{"presets": []}'])
-def test_what_is_no_audit_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"audit\.json"):
-        parse_audit(text, "audit.json")

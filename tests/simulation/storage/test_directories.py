@@ -39,15 +39,6 @@ def test_what_something_else_left_is_not_written_over(tmp_path: Path, name: str,
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_tables_are_written_whole(tmp_path: Path) -> None:
-    directory = ComparisonDirectory.claim_for(tmp_path, ONE)
-    directory.write_tables([{"name": "a", "rmse": 1.0}], [{"name": "a", "total_s": 2.0}])
-    directory.write_noise([{"low": -1.0, "high": 1.0}])
-    assert (tmp_path / "comparison.csv").read_text() == "name,rmse\na,1.0\n"
-    assert (tmp_path / "timing.csv").read_text() == "name,total_s\na,2.0\n"
-    assert (tmp_path / "noise.csv").read_text() == "low,high\n-1.0,1.0\n"
-
-
 def test_no_other_process_writes_to_a_directory_that_is_claimed(tmp_path: Path) -> None:
     claim = (
         "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX);"

@@ -21,7 +21,6 @@ from simulation.storage.files import (
     read_lines,
     unusable,
     write_atomically,
-    write_files,
     write_table,
 )
 from tests.refusals import refused_at
@@ -43,13 +42,6 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
     write_atomically(path, iter(["new", "er ✓"]))
     assert path.read_text(encoding="utf-8") == "newer ✓"
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
-
-
-def test_files_are_written_to_a_folder_that_is_made(tmp_path: Path) -> None:
-    write_files(tmp_path / "a" / "b", {"one": "1", "two": "2"})
-    assert (tmp_path / "a" / "b" / "two").read_text() == "2"
-    with refused_at("one"):
-        write_files(tmp_path / "a" / "b" / "one", {"three": "3"})
 
 
 @pytest.mark.parametrize(("number", "error"), [(errno.ENOSPC, RunError), (errno.EACCES, InputError)])
@@ -103,12 +95,6 @@ def test_every_number_comes_back_and_is_written_as_python_writes_it(tmp_path: Pa
     assert read["number"].tobytes() == numbers.tobytes()
 
 
-def test_a_table_without_lines_has_its_header(tmp_path: Path) -> None:
-    write_table(tmp_path / "table.csv", {name: column[:0] for name, column in COLUMNS.items()})
-    assert (tmp_path / "table.csv").read_text() == "user,count,loss\n"
-    assert read_columns(tmp_path / "table.csv", TYPES, "a table")["user"].size == 0
-
-
 def test_rows_of_different_columns_leave_cells_empty() -> None:
     assert csv_of_rows([{"a": 1}, {"b": 2.5, "a": None}, {"b": 0}]) == "a,b\n1,\n,2.5\n,0\n"
 
@@ -121,16 +107,11 @@ WHOLE = gzip.compress(TEXT.encode() * 100, mtime=0)
     [
         ("t.csv", b""),
         ("t.csv", b"loss\n1\n"),
-        ("t.csv", b"count,loss\n1,2,3\n"),
         ("t.csv", b"count,loss\n1.5,2\n"),
-        ("t.csv", b"count,loss\n,2\n"),
-        ("t.csv", b"count,loss\n99999999999999999999,2\n"),
         ("t.csv", b"count,loss\n1,good\n"),
         ("t.csv", b"count,loss\n1,\xff\n"),
         ("t.csv", b"count,loss\n1,0.25\n2,0.2"),
         ("t.csv.gz", WHOLE[:-9]),
-        ("t.csv.gz", WHOLE[:-8] + bytes(8)),
-        ("t.csv.gz", WHOLE[:20] + b"\xff" * 20 + WHOLE[40:]),
         ("t.csv.gz", b"no gzip\n"),
         ("missing.csv", None),
     ],
@@ -149,7 +130,6 @@ def test_what_is_no_such_table_is_named(tmp_path: Path, name: str, content: byte
     [
         ("", "no column count; accepted: a table"),
         ("count,loss\n1,2\n3\n", "line 3: 1 cells; accepted: 2, one per column"),
-        ("count,loss\n1,2,3\n", "line 2: 3 cells; accepted: 2, one per column"),
         ("count,loss\n1,2\n1,0.", "a last line that does not end; accepted: a table"),
         (f"count,loss\n1,{'1' * 200_000}\n", "field larger than"),
     ],
@@ -181,7 +161,7 @@ def cut_at_a_line(text: bytes) -> bytes:
     return b"".join(text.splitlines(keepends=True)[:-1])
 
 
-@pytest.mark.parametrize("damage", [cut_at_a_line, lambda text: text[:-3], lambda text: b"", None])
+@pytest.mark.parametrize("damage", [cut_at_a_line, lambda text: text[:-3], None])
 @pytest.mark.parametrize("name", ["traffic.csv", "predictions.csv.gz", "rounds.jsonl"])
 def test_a_cut_file_is_named_and_nothing_is_lost(
     directory: Path, name: str, damage: Callable[[bytes], bytes] | None
@@ -212,7 +192,7 @@ def test_a_run_of_a_damaged_result_can_be_repeated(directory: Path, finished: Pa
 
 
 @pytest.mark.parametrize("name", ["channel.npz", "ledger.npz"])
-@pytest.mark.parametrize("change", [b"", b"not arrays", b"PK\x03\x04", None, {"weights": np.zeros(3)}])
+@pytest.mark.parametrize("change", [b"not arrays", None, {"weights": np.zeros(3)}])
 def test_a_damaged_archive_is_named(directory: Path, name: str, change: Any) -> None:
     path = directory / name
     if isinstance(change, dict):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError
 from simulation import run
 from simulation.tracking import TRACKERS
 from tests.refusals import refused_at
@@ -50,13 +50,6 @@ def test_a_file_has_every_round_and_the_figures_of_the_run(tmp_path: Path) -> No
     assert {line["figure"] for line in tracked if line["round"] == "1"} >= {"replies", "uplink.message_bytes"}
 
 
-@pytest.mark.parametrize("name", ["blp-mf", "one-bit-gradient"])
-def test_rounds_that_come_at_the_end_are_kept_once(tmp_path: Path, name: str) -> None:
-    result = run(config(name), tmp_path, page=False, track=["csv", "csv"])
-    rounds = [line["round"] for line in lines(tmp_path) if line["figure"] == "replies"]
-    assert rounds == [str(one["round"]) for one in result.rounds]
-
-
 def test_rounds_come_while_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: Calls = []
     monkeypatch.setitem(TRACKERS, "csv", lambda name, directory: Remembered(calls))
@@ -73,43 +66,6 @@ def test_rounds_come_while_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.M
     assert calls[1][0] == "settings"
     assert calls[1][1]["protocol.rounds"] == 3
     assert calls[-1][:2] == ("close", None)
-
-
-def test_mlflow_gets_parameters_metrics_and_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: Calls = []
-    monkeypatch.setitem(sys.modules, "mlflow", Remembered(calls))
-    run(config("federated-mf", 2), tmp_path, page=False, track=["mlflow"])
-    names = [call[0] for call in calls]
-    assert names[:3] == ["set_experiment", "start_run", "log_params"]
-    steps = [call[2].get("step") for call in calls if call[0] == "log_metrics"]
-    assert steps == [1, 2, None]
-    final = calls[-2][1]
-    assert final["final.accuracy.rmse"] > 0
-    assert calls[-1] == ("end_run", "FINISHED", {})
-
-
-def test_tensorboard_gets_scalars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: Calls = []
-    module = SimpleNamespace(SummaryWriter=lambda folder: calls.append((folder,)) or Remembered(calls))
-    monkeypatch.setitem(sys.modules, "tensorboardX", module)
-    run(config("federated-mf", 2), tmp_path, page=False, track=["tensorboard"])
-    assert calls[0] == (str(tmp_path / "tensorboard" / "federated-mf"),)
-    errors = [call[3] for call in calls if call[:2] == ("add_scalar", "rounds/accuracy.rmse")]
-    assert errors == [1, 2]
-    assert any(call[:2] == ("add_scalar", "final/accuracy.rmse") for call in calls)
-
-
-def test_wandb_gets_a_configuration_a_history_and_a_summary(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: Calls = []
-    module = SimpleNamespace(init=lambda **given: calls.append(("init", given)) or Remembered(calls))
-    monkeypatch.setitem(sys.modules, "wandb", module)
-    run(config("federated-mf", 2), tmp_path, page=False, track=["wandb"])
-    assert [call[0] for call in calls] == ["init", "config.update", "log", "log", "summary.update", "finish"]
-    assert calls[0][1]["name"] == "federated-mf"
-    assert [call[2]["step"] for call in calls[2:4]] == [1, 2]
-    assert calls[-1][1] == {"exit_code": 0}
 
 
 def test_a_tracker_that_fails_is_named_and_the_others_are_closed(
@@ -129,29 +85,48 @@ def test_a_tracker_that_fails_is_named_and_the_others_are_closed(
     assert calls[-1][:2] == ("close", "tracker wandb: OSError: no route to host")
 
 
+def test_every_tracker_gets_rounds_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: dict[str, Calls] = {"mlflow": [], "tensorboard": [], "wandb": []}
+    board, wandb = Remembered(calls["tensorboard"]), Remembered(calls["wandb"])
+    monkeypatch.setitem(sys.modules, "mlflow", Remembered(calls["mlflow"]))
+    monkeypatch.setitem(sys.modules, "tensorboardX", SimpleNamespace(SummaryWriter=lambda folder: board))
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=lambda **given: wandb))
+    run(config("federated-mf", 2), tmp_path, page=False, track=list(calls))
+    steps = [call[2].get("step") for call in calls["mlflow"] if call[0] == "log_metrics"]
+    assert steps == [1, 2, None]
+    assert calls["mlflow"][-2][1]["final.accuracy.rmse"] > 0
+    assert calls["mlflow"][-1] == ("end_run", "FINISHED", {})
+    scalars = [call[1:4:2] for call in calls["tensorboard"] if call[0] == "add_scalar"]
+    assert [step for name, step in scalars if name == "rounds/accuracy.rmse"] == [1, 2]
+    assert "final/accuracy.rmse" in dict(scalars)
+    names = [call[0] for call in calls["wandb"]]
+    assert names == ["config.update", "log", "log", "summary.update", "finish"]
+    assert [call[2]["step"] for call in calls["wandb"][1:3]] == [1, 2]
+    assert calls["wandb"][-1][1] == {"exit_code": 0}
+
+
 @pytest.mark.parametrize(
-    ("name", "module"), [("mlflow", "mlflow"), ("tensorboard", "tensorboardX"), ("wandb", "wandb")]
+    ("name", "hidden", "where"),
+    [
+        ("mlflow", "mlflow", "track"),
+        ("tensorboard", "tensorboardX", "track"),
+        ("wandb", "wandb", "track"),
+        ("mflow", "", "track"),
+        ("csv", "", "tracked.csv"),
+    ],
 )
-def test_what_is_not_installed_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, module: str
+def test_what_cannot_track_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, hidden: str, where: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(InputError, match=rf"track: {name}, but .* pip install 'dprec\[{name}\]'"):
+    """A module that is not installed, a tracker that is unknown, and a file of something else."""
+    monkeypatch.setitem(sys.modules, hidden, None)
+    (tmp_path / "tracked.csv").write_text("mine\n")
+    with refused_at(where) as caught:
         run(config("blp-mf"), tmp_path, page=False, track=[name])
+    assert not hidden or f"pip install 'dprec[{name}]'" in str(caught.value)
+    assert (tmp_path / "tracked.csv").read_text() == "mine\n"
 
 
-def test_nothing_is_appended_to_another_file(tmp_path: Path) -> None:
-    path = tmp_path / "tracked.csv"
-    path.write_text("mine\n")
-    with refused_at("tracked.csv"):
-        run(config("blp-mf"), tmp_path, page=False, track=["csv"])
-    assert path.read_text() == "mine\n"
-
-
-def test_unknown_trackers_and_runs_without_a_directory_are_refused(tmp_path: Path) -> None:
-    with refused_at("track"):
-        run(config("blp-mf"), tmp_path / "run", track=["mflow"])
-    assert not (tmp_path / "run").exists()
+def test_a_run_without_a_directory_has_no_file_of_rounds() -> None:
     with refused_at("track"):
         run(config("blp-mf"), track=["csv"])
-    assert set(TRACKERS) == {"csv", "mlflow", "tensorboard", "wandb"}

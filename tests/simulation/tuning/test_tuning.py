@@ -1,8 +1,6 @@
 """Settings chosen by trials: what is read, what is tried, what it costs, and how it goes on."""
 
 import csv
-import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +18,6 @@ from simulation.tuning.running import (
     Judgement,
     Range,
     Trial,
-    applicable,
     derived_space,
     read_space,
     validation_parts,
@@ -117,36 +114,19 @@ def test_trials_on_private_ratings_are_added_up(tmp_path: Path, quick: dict[str,
     losses = [trial.judgement.epsilon_per_user for trial in tuned.trials]
     assert per_rating == pytest.approx(2.0)
     assert per_user == sum(loss for loss in losses if loss is not None) > 2
-    assert "synthetic" in tuned.privacy_note
-    quick["dataset"] = {"kind": "movielens-100k", "path": "unread"}
-    note = replace(tuned, config=load(quick)).privacy_note
-    assert "2 trials spend ε = 2 per rating" in note
     lost = Trial(settings=tuned.trials[0].settings, judgement=Judgement(value=None, reason="too few replies"))
+    quick["dataset"] = {"kind": "movielens-100k", "path": "unread"}
     note = replace(tuned, config=load(quick), trials=(*tuned.trials, lost)).privacy_note
     assert "its 2 trials spend ε = 2 per rating" in note
     assert "without 1 that did not end" in note
-
-
-def test_a_trial_that_cannot_be_run_counts_and_says_why(tmp_path: Path, quick: dict[str, Any]) -> None:
-    path = tmp_path / "space.yaml"
-    path.write_text("protocol.completion.rank: [2, 5000]\n")
-    (tuned,) = tune([quick], tmp_path / "out", 3, space=path)
-    reasons = [line["reason"] for line in lines(tmp_path / "out") if not line["value"]]
-    assert reasons
-    assert all("protocol.completion.rank" in reason for reason in reasons)
-    assert tuned.best is not None
-    assert tuned.best.settings == {"protocol.completion.rank": 2}
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("dataset.users: [1, 2]", "dataset.users.*a setting of the protocol"),
-        ("protocol.privacy.epsilon: {low: 1, high: 2}", "a setting of the protocol"),
         ("protocol.completion.rank: {low: 3, high: 2}", "rank.high: 2; accepted: more than low, 3"),
-        ("protocol.completion.rank: {low: 0, high: 2, log: true}", "rank.low: 0; accepted: more than 0"),
         ("protocol.completion.rank: 3", "rank: 3; accepted: {low"),
-        ("protocol.completion.rank: {low: 1}", "accepted: low and high"),
         ("protocol.completion.rang: [1, 2]", "no such setting.*did you mean protocol.completion.rank"),
         ("{}", "no settings"),
     ],
@@ -173,19 +153,6 @@ def test_spaces_are_read_and_derived(space: Path, quick: dict[str, Any]) -> None
     assert not any("epsilon" in key or "evaluate" in key for key in steps)
     with refused_at("nothing-sent"):
         derived_space(load("nothing-sent"))
-
-
-def test_the_example_of_the_page_has_something_to_tune(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "tuning.md").read_text(encoding="utf-8")
-    command = re.search(r"dprec tune (.+?) --trials", page)
-    written = re.search(r"```yaml\n(protocol\..+?)```", page, re.DOTALL)
-    assert command
-    assert written
-    configs = {name: load(name) for name in command[1].split()}
-    assert all(derived_space(config) for config in configs.values())
-    path = tmp_path / "space.yaml"
-    path.write_text(written[1], encoding="utf-8")
-    assert applicable(read_space(path), configs, "space.yaml").keys() == configs.keys()
 
 
 @pytest.mark.parametrize(
@@ -219,14 +186,6 @@ def test_no_file_is_overwritten(tmp_path: Path, quick: dict[str, Any], space: Pa
         with pytest.raises(InputError, match=rf"it holds {name} of something else"):
             tune([quick], held.parent, 1, space=space)
         assert held.read_text() == "mine"
-
-
-def test_without_optuna_one_line_says_what_to_install(
-    tmp_path: Path, quick: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    with refused_at("tune"):
-        tune([quick], tmp_path / "out", 1)
 
 
 def test_an_interrupted_tuning_says_how_to_go_on(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dprec.exchange import Refusal, RefusalCode, group_of, is_run_key, new_run_key, run_key_in
+from dprec.exchange import Refusal, RefusalCode
+from dprec_pilot.groups import group_of, is_run_key, new_run_key, run_key_in
 
 FINGERPRINT, OTHER = "0123456789abcdef" * 4, "0123466789abcdef" * 4
 
