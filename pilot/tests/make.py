@@ -226,8 +226,6 @@ def grid_of(server: ServerFolder) -> DeviceGrid:
     enrolled = server.enrolled()
     keys = [each.public_key or "" for each in enrolled]
     nodes = dict(zip(keys, grid.get_node_ids(), strict=True))
-    write_enrolment(
-        server.enrolment_file,
-        [replace(each, node_id=nodes.get(each.public_key or "", each.node_id)) for each in enrolled],
-    )
+    known = [replace(each, node_id=nodes.get(each.public_key or "", each.node_id)) for each in enrolled]
+    write_enrolment(server.enrolment_file, known)
     return grid
