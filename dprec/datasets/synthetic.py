@@ -209,7 +209,7 @@ class Synthetic(Dataset):
                 part += np.minimum(categories(thresholds, thresholds[last] * random.random(part.size)), last)
             cells = np.concatenate([cells[~finished], first_cells])
             cells.sort()
-            cells = cells[np.diff(cells, prepend=-1) != 0]
+            cells = cells[np.append(True, cells[1:] != cells[:-1])]
         log_weights = np.log(weights)
         many, length = np.flatnonzero(heavy), max(1, _CHUNK // self.items)
         for start in range(0, many.size, length):

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.secure_aggregation.encoding import reduced, word_type
+from dprec.wire import FixedFields
 
 PUBLIC_BYTES = 32
 """Bytes of a public key."""
@@ -79,21 +80,15 @@ class MessageSizes:
 
 def pack_vector(words: NDArray[np.unsignedinteger], bits: int) -> bytes:
     """Return a vector modulo 2**bits, each number in so many bits, the highest first."""
-    from dprec.kernels.vectors import pack
-
-    data = np.zeros(-(-words.size * bits // 8), dtype=np.uint8)
-    pack(reduced(words, bits).astype(np.uint64), bits, data)
-    return data.tobytes()
+    row = reduced(words, bits).astype(np.int64)[None]
+    return FixedFields(words.size, (1 << bits) - 1).encode(row).data
 
 
 def unpack_vector(data: bytes, size: int, bits: int) -> NDArray[np.unsignedinteger]:
     """Read a packed vector, shape (size,), or raise ValueError."""
     if len(data) != -(-size * bits // 8):
         raise ValueError(f"a masked vector of {len(data)} bytes")
-    if data and data[-1] & ((1 << -size * bits % 8) - 1):
+    valid, rows = FixedFields(size, (1 << bits) - 1).decode([data])
+    if not valid[0]:
         raise ValueError("a masked vector with bits after its end")
-    from dprec.kernels.vectors import unpack
-
-    words = np.empty(size, dtype=np.uint64)
-    unpack(np.frombuffer(data, dtype=np.uint8), bits, words)
-    return words.astype(word_type(bits))
+    return rows[0].astype(word_type(bits))
