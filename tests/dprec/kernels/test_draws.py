@@ -1,4 +1,4 @@
-"""Kernels of draws and of packed vectors, compiled and interpreted, against numbers from elsewhere."""
+"""Kernels of draws, compiled and interpreted, against numbers from elsewhere."""
 
 from types import ModuleType
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from dprec.arrays import offsets
 from dprec.kernels import draws as compiled
 from dprec.kernels.discrete_laplace import draw, philox
-from dprec.kernels.vectors import pack, unpack
 from tests.interpreted import interpreted, twin
 
 BOTH = [compiled, interpreted("dprec.kernels.draws")]
@@ -152,19 +151,3 @@ def test_draws_are_the_same_where_nothing_is_compiled() -> None:
         np.testing.assert_array_equal(drawn[0], drawn[1])
         assert np.unique(drawn[0]).size > 1
         assert not draw(drawn[0], indices, keys[:1], bits)
-
-
-@given(st.integers(1, 62), st.lists(st.integers(0, 2**62 - 1), max_size=9))
-def test_numbers_are_packed_as_their_digits(bits: int, numbers: list[int]) -> None:
-    words = np.array([number & ((1 << bits) - 1) for number in numbers], dtype=np.uint64)
-    digits = "".join(format(word, f"0{bits}b") for word in words.tolist())
-    size = -(-len(digits) // 8)
-    expected = int(digits.ljust(8 * size, "0") or "0", 2).to_bytes(size, "big")
-    for function in (pack, twin(pack)):
-        data = np.zeros(size, dtype=np.uint8)
-        function(words, bits, data)
-        assert data.tobytes() == expected
-    for function in (unpack, twin(unpack)):
-        read = np.zeros(words.size, dtype=np.uint64)
-        function(np.frombuffer(expected, dtype=np.uint8), bits, read)
-        np.testing.assert_array_equal(read, words)
