@@ -9,6 +9,7 @@ from simulation.analysis.gains import (
     gain,
     nothing_sent,
     plain_nothing_sent,
+    same_figures,
     to_beat,
 )
 from simulation.analysis.protocol_results import ProtocolResult, results_of
@@ -102,3 +103,12 @@ def test_what_does_not_show_at_the_digits_shown_does_not_count(
     assert (against.better, against.significant) == (better, significant)
     assert against.significantly_better == (better and significant)
     assert ("not significant" in against.written) == (not significant and against.low is not None)
+
+
+def test_the_same_figures_at_two_budgets_come_with_the_reason() -> None:
+    budgets = {("shrunk", 1.0): (1.0, 5.2), ("shrunk", 3.0): (3.0, 5.2), ("capped", 4.0): (4.0, 0.9)}
+    budgets |= {("capped", 8.0): (4.0, 0.9), ("apart", 1.0): (1.0, 0.9), ("apart", 3.0): (3.0, 0.900001)}
+    every = [ProtocolResult(*key, ({"epsilon_per_rating": e, "rmse": v},)) for key, (e, v) in budgets.items()]
+    shrunk, capped = same_figures(every, RMSE)
+    assert shrunk.startswith("shrunk: RMSE is the same to all digits at ε = 1 and 3, ")
+    assert capped.endswith("at ε = 4 and 8, since as much is spent, ε = 4 per rating.")

@@ -108,13 +108,10 @@ def entry(**changes: Any) -> dict[str, Any]:
         ({"protocols": ["clear", "clear"]}, "protocols"),
         ({"protocols": ["absent"]}, "protocols"),
         ({"protocols": [{"name": "x", "protocol": PRIVATE, "preset": "clear"}]}, "protocols[0].protocol"),
-        ({"protocols": ["clear", {"nme": "x"}]}, "protocols[1].name"),
-        ({"protocls": []}, "protocls"),
         ({"epsilons": [1.0, 1.0]}, ""),
         ({"seeds": [1, 1]}, ""),
         ({"folds": [9]}, "clear: split.fold"),
         ({"split": {"kind": "holdout", "test_fraction": 0.2}}, "folds"),
-        ({"match": {"epsilon": "cell"}}, "match.epsilon"),
         ({"match": {"epsilon": "user", "delta": 0.5}}, "match.delta"),
         # What the comparison decides is not set by an entry.
         (entry(seed=5), "other.set.seed"),

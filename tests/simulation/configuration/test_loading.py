@@ -119,12 +119,6 @@ def test_a_configuration_is_made_from_plain_values(tiny: dict[str, Any]) -> None
         RunConfig(**{**tiny, "seed": -1})
 
 
-@pytest.mark.parametrize("config", [None, 3, ["blp-mf"]])
-def test_what_is_no_configuration_is_refused(config: Any) -> None:
-    with refused_at("config"):
-        load(config)
-
-
 def test_a_comparison_holds_instances(own: dict[str, Any], tmp_path: Path) -> None:
     shared = {"name": "mine", "dataset": own["dataset"], "split": own["split"], "epsilons": [1.0]}
     entries = [

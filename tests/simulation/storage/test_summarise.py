@@ -40,9 +40,8 @@ def test_a_scale_that_the_ratings_decided_is_said_to_be_unprotected(path: Path) 
 
 
 def test_a_public_data_set_has_no_such_note() -> None:
-    summary = run(
-        "nothing-sent", dataset=Synthetic(users=30, items=20, ratings=400), simulation=LOCAL
-    ).summary
+    public = Synthetic(users=30, items=20, ratings=400)
+    summary = run("nothing-sent", dataset=public, simulation=LOCAL).summary
     assert summary["dataset"]["scale_read_off"] == []
     assert summary["dataset"]["notes"] == []
     assert not [note for note in summary["privacy"]["notes"] if note.startswith("To test")]
