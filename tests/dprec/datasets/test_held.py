@@ -14,8 +14,9 @@ import pytest
 import scipy.sparse as sp
 from pydantic import TypeAdapter
 
-from dprec.datasets import InMemory, Synthetic
+from dprec.datasets import InMemory, Synthetic, SyntheticDomains
 from dprec.errors import InputError
+from dprec.ratings import Ratings
 from tests.refusals import refused_at
 
 USERS, ITEMS, RATINGS = [2, 0, 1, 0, 2], [0, 1, 2, 0, 2], [5.0, 1.0, 2.0, 4.0, 3.0]
@@ -78,6 +79,13 @@ def test_ratings_keep_their_scale() -> None:
     assert train.scale.high == test.scale.high == 5
     with refused_at("test"):
         InMemory.of(few, InMemory.of(([1], [1], [2]), low=1, high=2, step=1).load())
+
+
+def test_domains_are_part_of_what_identifies_ratings() -> None:
+    domains = SyntheticDomains(users=8, items=10, ratings=40).load()
+    names = "indptr", "items", "levels", "scale", "user_ids", "item_ids"
+    assert InMemory.of(domains).load() is domains
+    assert InMemory.of(domains) != InMemory.of(Ratings(*(getattr(domains, name) for name in names)))
 
 
 def test_a_file_names_ratings_that_are_present_and_only_those() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dprec.datasets import InMemory, copied, selected
 from dprec.errors import InputError
-from dprec.ratings import POSITIVE, ColdRatings, Ratings, held_by_tested
+from dprec.ratings import ColdRatings, Ratings, held_by_tested
 from dprec.splits import ColdUsers, Holdout, LeaveLastOut, Split, Temporal, UserHoldout
 from tests.refusals import refused_at
 
@@ -30,14 +30,6 @@ def test_ratings_that_pass_become_pairs_without_a_rating() -> None:
         sets.values  # noqa: B018
     assert selected(InMemory.of(rows, positive="> 4")).load().count == 2
     np.testing.assert_array_equal(sets.to_sets().toarray().sum(axis=1), [0, 1, 2, 3])
-
-
-def test_copies_of_users_with_names() -> None:
-    named = Ratings.from_pairs(["ann", "bob"], ["x", "y"])
-    many, _ = copied(named, named, 5, seed=1)
-    assert many.user_ids[:2].tolist() == ["ann", "bob"]
-    assert np.array_equal(np.sort(many.user_ids), many.user_ids)
-    assert many.scale is POSITIVE
 
 
 def test_identifiers_of_copies_fit_into_64_bits() -> None:

@@ -177,6 +177,12 @@ def test_a_draw_is_the_same_whichever_others_are_asked_for() -> None:
     assert not np.any(discrete_laplace(2, "test", np.arange(1000), 32) == whole)
 
 
+def test_draws_that_need_many_words_are_drawn_again_with_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = discrete_laplace(1, "test", np.arange(1000), 32).tolist()
+    monkeypatch.setattr("dprec.randomness.counters._WORDS", 1)
+    assert discrete_laplace(1, "test", np.arange(1000), 32).tolist() == drawn
+
+
 @given(st.floats(1e-9, 1e9), st.floats(1e-3, 1e6), st.integers(0, 10_000))
 def test_the_loss_is_never_more_than_what_was_asked_for(
     sensitivity: float, epsilon: float, rounded: int

@@ -1,6 +1,6 @@
 """What families of reports draw beside symbols: samples, counts, answers on answers, answers about profiles.
 
-Of symbols by themselves see `tests/dprec/mechanisms/test_drawn.py`.
+Of symbols by themselves see `tests/dprec/mechanisms/test_contract.py`.
 """
 
 import math

@@ -76,6 +76,8 @@ def test_shares_add_up_to_the_variance_that_is_accounted_for() -> None:
     noise = totals_seen(0, honest_shares(USERS, DROPOUTS, COLLUDERS), "variance")
     variance = (skellam_multiplier(EPSILON, NORM, DELTA) * NORM) ** 2
     assert abs((noise.astype(float) ** 2).mean() / variance - 1) < 6 * math.sqrt(2 / TRIALS)
+    together, alone = noise_rows(keys(3, "a"), 5, 2.0), noise_rows(keys(3, "a")[1:2], 5, 2.0)
+    np.testing.assert_array_equal(together[1:2], alone)
     assert skellam_epsilon(math.sqrt(variance) / NORM, NORM, DELTA) <= EPSILON
 
 

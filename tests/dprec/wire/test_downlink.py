@@ -174,6 +174,15 @@ def test_a_damaged_table_is_refused(what: str) -> None:
         decoded(damaged()[what])
 
 
+def test_few_bytes_do_not_become_a_table_that_fills_the_memory() -> None:
+    n_items, widths = 1000, bytes(3) + (65535).to_bytes(2, "little") + bytes(1)
+    numbers = np.array([-1, -0.5, 0.5, 1, 0, 0], dtype="<f4").tobytes()
+    data = widths + numbers + zlib.compress(bytes(2 * n_items + 65535 * n_items // 8), 9)
+    assert len(data) < 10_000
+    with pytest.raises(ValueError, match="2 numbers and 65535 categories for 1000 items"):
+        ItemTable.decode(data, n_levels=5, n_items=n_items)
+
+
 LISTS = st.integers(1, 300).flatmap(
     lambda n_items: st.tuples(
         st.just(n_items),

@@ -140,6 +140,16 @@ def test_what_is_cut_prolonged_or_giant_is_rejected_without_being_read(name: str
     assert most_bytes < len(giant) / 10  # a byte for every bit of it would be 80 times this
 
 
+def test_a_claim_of_many_symbols_without_any_reads_none() -> None:
+    n_items = 1 << 14
+    codec = ReportCodec(CHANNELS["randomized response"], n_items)
+    tracemalloc.start()
+    assert not codec.decode([b"\xff" * (-(-(5 + n_items) // 8))]).valid.any()
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < n_items  # an item of every bit would take four times as much
+
+
 @pytest.mark.parametrize("n_items", [1, 2])
 @pytest.mark.parametrize("name", sorted(CHANNELS))
 def test_tiny_catalogues(name: str, n_items: int) -> None:
