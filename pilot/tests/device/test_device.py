@@ -84,7 +84,7 @@ def test_a_run_is_known_by_its_key_whatever_flower_calls_it(device: Device) -> N
     assert [charge.run for charge in again(device).charges][2:] == [key_of(2)]
 
 
-@pytest.mark.parametrize("key", ["", "AAA", "AAAAA", "AA A", "AA/A", "AAA\n", "ÄAAA"])
+@pytest.mark.parametrize("key", ["", "AAA", "AAAAA", "AA A", "AA/A", "AA==", "AAA\n", "ÄAAA"])
 def test_a_run_without_a_key_is_refused(device: Device, key: str) -> None:
     question = train()
     question.metadata.__dict__["_group_id"] = GROUP[:4] + key

@@ -210,7 +210,6 @@ def test_a_journal_says_what_happened_and_is_deleted_with_the_end(cut_off: tuple
         (1, "", ":2"),
         (3, "no json\n", ":4"),
         (0, '{"began": 1}\n', ":1"),
-        (2, '["reached"]\n', ":3"),
     ],
 )
 def test_a_journal_that_was_changed_is_refused(
