@@ -42,7 +42,6 @@ def typed(*arguments: str) -> int:
         (["enrol", "nowhere", "--superlink", "127.0.0.1:1"], "enrolment.csv: No such file"),
         (["invite", "nowhere", "ann"], "enrolment.csv: No such file"),
         (["renew", "nowhere"], "ca.key: No such file"),
-        (["renew", "nowhere", "--host", "a b"], "host: 'a b'"),
         (["device", "u0"], "--superlink"),
         (["device", *NEEDED], "DIR"),
         (DEVICE, "no device.json"),

@@ -115,11 +115,7 @@ def test_what_was_not_agreed_to_is_refused(device: Device, message: Message, cod
 
 
 @pytest.mark.parametrize(
-    ("message", "code"),
-    [
-        (train(2, seed=1), "CHANGED_REQUEST"),
-        (train(1), "ROUND_ANSWERED"),
-    ],
+    ("message", "code"), [(train(2, seed=1), "CHANGED_REQUEST"), (train(1), "ROUND_ANSWERED")]
 )
 def test_what_contradicts_an_answer_is_refused_even_after_a_restart(
     device: Device, message: Message, code: str

@@ -108,7 +108,6 @@ def agreed_on(items: list[str]) -> dict[str, Any]:
         (agreed_on([*ITEMS[1:], ITEMS[1]]), "invitation.json, items"),
         (agreed_on([*ITEMS[:-1], "a\nb"]), "invitation.json, items"),
         ({"certificate": ""}, "invitation.json, certificate"),
-        ({"certificate": "\N{SNOWMAN}"}, "invitation.json, certificate"),
         ({"certificate": CERTIFICATE.replace("A", "B")}, "invitation.json, certificate"),
         ({"protocol": "{}"}, "invitation.json, protocol, setup"),
         ({"protocol": "no JSON"}, "invitation.json, protocol, JSON"),
@@ -116,10 +115,7 @@ def agreed_on(items: list[str]) -> dict[str, Any]:
         ({"protocol": protocol(items=len(ITEMS) + 1)}, "invitation.json, items"),
         ({"protocol": protocol(computes=9999)}, "invitation.json, protocol"),
         ({"protocol": protocol(directory="0" * 64)}, "invitation.json, protocol"),
-        (
-            {"protocol": protocol(setup={"kind": "../../etc/passwd"})},
-            "invitation.json, protocol, setup.kind",
-        ),
+        ({"protocol": protocol(setup={"kind": "../etc/passwd"})}, "invitation.json, protocol, setup.kind"),
     ],
 )
 def test_an_invitation_that_contradicts_itself_is_named_and_makes_nothing(

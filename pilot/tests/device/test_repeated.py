@@ -250,9 +250,6 @@ def test_seeded_devices_repeat_what_the_simulation_does(tmp_path: Path) -> None:
         assert report_in(device.answer(asked(1))) == report_in(device.answer(asked(2))) == bytes(report)
 
 
-WEEKS, RATED = 52, 400
-
-
 def test_another_version_is_agreed_on_as_another_memory_with_other_noise(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,13 +111,8 @@ def with_block(said: bytes, place: int, size: int, block: bytes) -> bytes:
 
 def test_a_release_is_four_steps_of_known_sizes_and_one_charge(recorded: Recorded, tmp_path: Path) -> None:
     assert [kind for kind, _ in recorded.asked] == STEPS
-    vector = len(recorded.said[2])
-    assert [len(said) for said in recorded.said] == [
-        SIGNED_BYTES,
-        DEGREE * SEALED_BYTES,
-        vector,
-        DEGREE * SECRET_BYTES,
-    ]
+    sizes = [len(said) for said in recorded.said]
+    assert sizes == [SIGNED_BYTES, DEGREE * SEALED_BYTES, sizes[2], DEGREE * SECRET_BYTES]
     device = recorded.ready(tmp_path / "device", 4)
     (charge,) = device.charges
     setup = device.folder.agreement.setup
