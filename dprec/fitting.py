@@ -84,14 +84,7 @@ def fit(
     """
     (held,) = ratings_from(ratings, None, RatingColumns(**columns), "error")
     sender = Raw() if mechanism is None else mechanism
-    if not sender.report_family.of_single_ratings():
-        accepted = "a mechanism that shows which items were rated and reports each rating alone"
-        raise InputError("mechanism", sender.kind, accepted)
-    if sender.private and epsilon is None:
-        raise InputError("epsilon", f"none, with mechanism {sender.kind}", "a number above 0")
-    if not sender.private and epsilon is not None:
-        found = f"{epsilon:g}, with mechanism {sender.kind}, which adds no noise"
-        raise InputError("epsilon", found, "an epsilon beside a private mechanism, or none")
+    _check_sender(sender, epsilon)
     channel = sender.channel(held.scale, math.inf if epsilon is None else epsilon)
     shape = (held.n_users, held.n_items)
     completion.check_scale(held.scale)
@@ -108,6 +101,18 @@ def fit(
         evidence=SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols)),
     )
     return Fitted(held, observations, completion.fit(observations, seed))
+
+
+def _check_sender(sender: Mechanism, epsilon: float | None) -> None:
+    """Refuse a mechanism that reports otherwise than a rating at a time, and a budget it does not go with."""
+    if not sender.report_family.of_single_ratings():
+        accepted = "a mechanism that shows which items were rated and reports each rating alone"
+        raise InputError("mechanism", sender.kind, accepted)
+    if sender.private and epsilon is None:
+        raise InputError("epsilon", f"none, with mechanism {sender.kind}", "a number above 0")
+    if not sender.private and epsilon is not None:
+        found = f"{epsilon:g}, with mechanism {sender.kind}, which adds no noise"
+        raise InputError("epsilon", found, "an epsilon beside a private mechanism, or none")
 
 
 def _places(ids: ArrayLike, known: AnyArray, what: str) -> Ints:

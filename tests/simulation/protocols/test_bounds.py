@@ -19,7 +19,7 @@ from dprec.completion import Profiles
 from dprec.completion.one_bit.solver import levels_of
 from dprec.errors import SettingError
 from dprec.federated import STEPS, CollaborativeFiltering, UpdateCode
-from dprec.gradients import GRADIENTS, GradientReport, RoundDraws
+from dprec.gradients import GRADIENTS, FittedProfiles, GradientReport, RoundDraws
 from dprec.lists import TableOptions
 from dprec.private_als import FactorizationOptions, ImplicitAlsOptions
 from dprec.randomness import DeviceDraws, ReleaseDraws, words
@@ -260,7 +260,7 @@ def with_answers(report: GradientReport, epsilon: float, word: int, seed: int, s
     with np.errstate(all="ignore"):
         own = size * random.standard_normal((USERS, 2))
         draws = RoundDraws(FixedAnswers(USERS, word), 1, 7)
-        return set(report.encode(people, own, factors, epsilon, draws))
+        return set(report.encode(FittedProfiles(people, own, factors), epsilon, draws))
 
 
 @pytest.mark.parametrize("kind", [each.kind for each in GRADIENTS if each.private])
