@@ -1,6 +1,7 @@
 """Comparisons run: the same as runs alone, and interrupted or killed, to the same table."""
 
 import csv
+import json
 import os
 import shutil
 import signal
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from dprec.errors import InputError
 from simulation import compare, run
@@ -43,7 +43,7 @@ PAIR = {
 @pytest.fixture
 def pair(tmp_path: Path) -> Path:
     path = tmp_path / "pair.yaml"
-    path.write_text(yaml.safe_dump(PAIR))
+    path.write_text(json.dumps(PAIR))
     return path
 
 
