@@ -18,9 +18,9 @@ def test_every_key_has_one_entry_and_every_entry_is_cited() -> None:
     keys = [key for key, _ in ENTRIES]
     assert len(keys) == REFERENCES.count("\n@")
     assert keys == sorted(set(keys))
-    assert CITED <= set(keys)
+    assert set(keys) >= CITED
     # Some are cited by the pilot alone.
-    assert CITED == set(keys) or not (ROOT / "pilot").exists()
+    assert set(keys) == CITED or not (ROOT / "pilot").exists()
 
 
 def test_entries_name_authors_title_and_the_year_of_their_key() -> None:

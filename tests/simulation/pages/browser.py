@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +69,14 @@ class Browser:
         )  # fmt: skip
         self.scheme(dark=dark)
         self.call("/url", {"url": page.absolute().as_uri()})
-        # A picture is of a drawn page, also where scripts are off.
+        # A picture is of a drawn page, also where scripts are off; a busy machine may fail to take one.
         dot = {"x": 0, "y": 0, "width": 1, "height": 1, "scale": 1}
-        self.devtools("Page.captureScreenshot", clip=dot)
+        for _ in range(100):
+            with suppress(urllib.error.HTTPError):
+                self.devtools("Page.captureScreenshot", clip=dot)
+                return
+            time.sleep(0.1)
+        raise TimeoutError(f"{page} was not drawn")
 
     def scheme(self, *, dark: bool) -> None:
         """Show the page in a colour scheme."""
