@@ -6,9 +6,16 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-import dprec
 from dprec.errors import InputError
-from simulation.console.parameters import AsJson, ConfigPath, Overrides, PlainHelp, Quiet, integer
+from simulation.console.parameters import (
+    AsJson,
+    ConfigPath,
+    Overrides,
+    PlainHelp,
+    Quiet,
+    integer,
+    version_option,
+)
 from simulation.console.progress import progress_bar
 from simulation.console.terminal import exit_code
 
@@ -29,17 +36,9 @@ def _flag(name: str, help_: str) -> Any:
     return typer.Option(name, help=help_)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"dprec-pilot {dprec.__version__}")
-        raise typer.Exit
-
-
 @app.callback()
 def options(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
-    ] = False,
+    version: Annotated[bool, version_option("dprec-pilot")] = False,
 ) -> None:
     """Run a pilot on Flower's SuperLink: an operator's server that sees no ratings, and devices of users."""
 

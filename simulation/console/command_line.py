@@ -16,7 +16,6 @@ from typing import Annotated, NoReturn
 
 import typer
 
-import dprec
 import simulation
 from dprec.errors import InputError
 from dprec.progress import unheard
@@ -48,17 +47,9 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"dprec {dprec.__version__}")
-        raise typer.Exit
-
-
 @app.callback()
 def options(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
-    ] = False,
+    version: Annotated[bool, parameters.version_option("dprec")] = False,
 ) -> None:
     """Private recommendation, simulated: how accurate, how private, how many bytes per person."""
 

@@ -4,13 +4,14 @@ import inspect
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import click
 import typer
 from typer.core import TyperCommand
 from typer.models import ArgumentInfo
 
+from dprec import __version__
 from dprec.errors import InputError
 
 
@@ -27,6 +28,17 @@ def integer(text: str) -> int:
     if not value.is_integer():
         raise typer.BadParameter(f"{text!r} is not an integer, such as 100000 or 1e5")
     return int(value)
+
+
+def version_option(program: str) -> Any:
+    """Return the option that prints the version of a program and ends it."""
+
+    def printed(asked: bool) -> None:
+        if asked:
+            typer.echo(f"{program} {__version__}")
+            raise typer.Exit
+
+    return typer.Option("--version", is_eager=True, callback=printed, help="Print the version.")
 
 
 def configurations(incomplete: str) -> list[str]:
