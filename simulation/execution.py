@@ -21,6 +21,7 @@ from dprec.components import naming
 from dprec.datasets import Dataset, copied, selected
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent, unheard
+from dprec.protocols.base import check_suits
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
@@ -38,7 +39,7 @@ from simulation.evaluation import (
     check_user_defined_metrics,
 )
 from simulation.protocols import Protocol
-from simulation.protocols.base import check_suits
+from simulation.protocols.course import course_of
 from simulation.scheduled import KeysOf, check_kind, check_schedule, over_time
 from simulation.storage.exchanges import attendance_in
 from simulation.storage.run_directory import RunDirectory
@@ -294,7 +295,7 @@ def _judged(
             evaluator.held,
             evaluator,
             keys(protocol.identity),
-            held=protocol.held_ratings(train, config.seed),
+            held=course_of(protocol).held_ratings(train, config.seed),
             setup=protocol.setup(),
             checkpoints=None if directory is None else directory.checkpoints(config, train, evaluator.test),
         )

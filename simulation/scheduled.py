@@ -35,9 +35,8 @@ from simulation.configuration.models import RunConfig
 from simulation.engine.installing import Installer, run_protocol
 from simulation.evaluation import Evaluator, Judged, unmeasured
 from simulation.protocols import Outcome, Protocol
-from simulation.protocols.base import with_declared_losses
+from simulation.protocols.course import course_of, notes_on_failures, with_declared_losses
 from simulation.protocols.one_shot import Learned, OneShotProtocol, notes_on_catalogue
-from simulation.protocols.sharing import notes_on_failures
 from strategies.participation import RoundRecord
 
 OWN_RATINGS = (0, 1, 5, 20, 50)
@@ -285,7 +284,7 @@ class _WholeRuns(_Collections):
             held,
             evaluator,
             self.keys_of(number),
-            held=protocol.held_ratings(held, self.installer.config.seed),
+            held=course_of(protocol).held_ratings(held, self.installer.config.seed),
             setup=protocol.setup(),
         )
         outcome = run_protocol(self.installer.session, protocol, task)

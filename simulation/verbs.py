@@ -98,8 +98,8 @@ def _record(
     config: RunConfig, output: str | Path | None, resume: bool, progress: Progress, track: Sequence[str]
 ) -> RunRecord:
     """Return the record of a run: the one that the directory already holds, or a new one."""
+    from dprec.protocols.base import check_suits
     from simulation.execution import load_ratings, run_prepared
-    from simulation.protocols.base import check_suits
     from simulation.storage.run_directory import RunDirectory
     from simulation.tracking.trackers import check_trackers, recording
 

@@ -14,12 +14,12 @@ from dprec.binarization import binary_scale
 from dprec.components import Deviation, Options, Registry, as_values, kind_of, summary_of
 from dprec.datasets import Dataset
 from dprec.errors import InputError, within
+from dprec.protocols.base import Example, Sent, guarantee_of
+from dprec.protocols.components import COMPONENT_REGISTRIES
 from dprec.ratings import POSITIVE, RatingScale
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig
 from simulation.protocols import PROTOCOLS
-from simulation.protocols.base import Example, Sent, guarantee_of
-from simulation.protocols.components import COMPONENT_REGISTRIES
 
 _STARS = RatingScale.evenly(1, 5, 1)
 _USERS, _ITEMS, _RATINGS = 943, 1682, 106

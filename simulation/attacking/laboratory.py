@@ -16,6 +16,7 @@ from dprec.ratings import Ratings
 from simulation.engine.installing import Installer, run_protocol
 from simulation.evaluation import Evaluator, Judged, unmeasured
 from simulation.protocols import Outcome
+from simulation.protocols.course import course_of
 from simulation.scheduled import KeysOf
 
 
@@ -108,7 +109,7 @@ class Laboratory:
             train,
             unmeasured,
             self.keys(identity),
-            held=config.protocol.held_ratings(train, config.seed),
+            held=course_of(config.protocol).held_ratings(train, config.seed),
             setup=config.protocol.setup(),
             absent=absent,
         )
@@ -143,7 +144,7 @@ def outcome_with_liars(installer: Installer, evaluator: Evaluator, keys: RunKeys
         train if evaluator.held is honest else evaluator.held,
         evaluator,
         keys,
-        held=protocol.held_ratings(train, config.seed),
+        held=course_of(protocol).held_ratings(train, config.seed),
         setup=protocol.setup(),
         liars=liars,
     )

@@ -20,6 +20,9 @@ from dprec.auditing import Sent, measured
 from dprec.components import sources_of
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent
+from dprec.protocols import findings
+from dprec.protocols.base import Promise, Protocol, check_suits, declaring
+from dprec.protocols.findings import CrossDomainOutputs, Finding, NoisySums
 from dprec.ratings import Ratings, RatingScale
 from dprec.sent_symbols import SentSymbols
 from simulation.auditing import experiments, listening
@@ -31,16 +34,7 @@ from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import parse_yaml, presets
 from simulation.execution import SideData, knowing_users, load_ratings
 from simulation.pages.audit_page import audit_page, presets_page
-from simulation.protocols import base
-from simulation.protocols.base import (
-    CrossDomainOutputs,
-    Finding,
-    NoisySums,
-    Promise,
-    Protocol,
-    check_suits,
-    declaring,
-)
+from simulation.protocols.course import course_of
 from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
 from simulation.storage.files import write_files
 
@@ -164,12 +158,12 @@ class _Tests:
     auditor: Auditor
     progress: Progress
 
-    def of_releases(self, complete: base.Complete) -> Iterator[Finding]:
+    def of_releases(self, complete: findings.Complete) -> Iterator[Finding]:
         """Compare what a trusted server releases of two small data sets, many times."""
         own = self.auditor
         return release_findings(complete, own.promise, own.scale, own.trials, self._seed, self._failure)
 
-    def of_groups(self, moved: base.Moved, loss: Callable[[float], float]) -> Iterator[Finding]:
+    def of_groups(self, moved: findings.Moved, loss: Callable[[float], float]) -> Iterator[Finding]:
         """Have users move others in groups of several sizes."""
         promise, seeds = self.auditor.promise, range(self._seed, self._seed + _GROUPS)
         cases = [(size, moved(size, self.auditor.scale, seed)) for size in _GROUP_SIZES for seed in seeds]
@@ -183,7 +177,7 @@ class _Tests:
         test = "one user beside others, whose updates must not move"
         yield Finding(test, "user", promise.epsilon, loss(farthest), None, True, 1.0, covers)
 
-    def of_samples(self, test: str, sample: base.Sample) -> Iterator[Finding]:
+    def of_samples(self, test: str, sample: findings.Sample) -> Iterator[Finding]:
         """Compare what is seen with a user and without."""
         promise, trials = self.auditor.promise, self.auditor.trials
         sides = [Sent.of_rounds([sample(present, trials, self._seed + present)]) for present in (True, False)]
@@ -259,7 +253,7 @@ class _Tests:
     @property
     def _held(self) -> Ratings:
         people = self._people(experiments.of_profiles((1, self.auditor.scale.levels)), 1)
-        return self._protocol.held_ratings(people, 0)
+        return course_of(self._protocol).held_ratings(people, 0)
 
     @property
     def _symbols(self) -> SentSymbols | None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from dprec import formats
 from dprec.arrays import offsets
+from dprec.protocols.findings import Finding
 from dprec.ratings import Ratings, RatingScale
-from simulation.protocols.base import Finding
 
 Profile = tuple[int, ...]
 """What one person rated: the level of each item of the catalogue; 0 is "not rated"."""

@@ -14,12 +14,13 @@ from dprec.arrays import Floats
 from dprec.auditing import Sent, class_edges, learning, measured
 from dprec.completion import Observations
 from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
+from dprec.protocols.base import Promise
+from dprec.protocols.findings import Complete, CrossDomainOutputs, Finding
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
 from simulation.auditing.experiments import Experiment
 from simulation.auditing.listening import Column, Suspicion, numbered, of_neighbors, of_one_origin
 from simulation.engine.session import open_overheard_session
-from simulation.protocols.base import Complete, CrossDomainOutputs, Finding, Promise
 from strategies.roster import arrivals_of
 from strategies.rounds import request_content
 

@@ -15,11 +15,12 @@ from dprec.arrays import Floats, Ints, Uint64s
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
+from dprec.protocols.base import Promise
+from dprec.protocols.findings import Finding, NoisySums
 from dprec.randomness import DeviceDraws, ReleaseDraws, words
 from dprec.secure_aggregation import honest_shares
 from dprec.sums import UNIT, Aggregation, SecureAggregation, ShuffledAggregation
 from simulation.auditing.listening import Column, Suspicion, of_neighbors, of_one_origin
-from simulation.protocols.base import Finding, NoisySums, Promise
 
 _BINS = 40
 _LARGER_DELTA = 0.01

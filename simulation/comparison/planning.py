@@ -18,6 +18,7 @@ from typing import Any, TypeGuard
 from dprec.components import as_values
 from dprec.datasets import Dataset, Synthetic, holds_pairs
 from dprec.errors import InputError
+from dprec.protocols.base import BASELINE_PRESETS, INFORMED_BASELINES
 from dprec.schedules import Fresh
 from dprec.splits import fitting_split
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY
@@ -39,7 +40,6 @@ from simulation.comparison.templates import (
 from simulation.configuration import strict_yaml
 from simulation.configuration.loading import changed, needs_fitting_split, replaces_dataset
 from simulation.configuration.models import SOURCES, RunConfig, parse_config, validated, with_sources
-from simulation.protocols.base import BASELINE_PRESETS, INFORMED_BASELINES
 
 _LONGEST_PANEL = 40
 """Characters of a panel in a name; the names of runs are limited."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dprec.channel import Channel
 from dprec.errors import InputError, within
 from dprec.progress import Announce, Progress, silent, unheard
+from dprec.protocols.base import check_suits
 from dprec.randomness import categories, uniforms, words
 from dprec.ratings import Ratings, RatingScale
 from simulation.analysis.vocabulary import grouped_by
@@ -28,7 +29,6 @@ from simulation.comparison.planning import Comparison
 from simulation.comparison.tabulation import Tabulation
 from simulation.comparison.templates import Cell, LeftOut, of_entry
 from simulation.execution import load_ratings, prepared_ratings
-from simulation.protocols.base import check_suits
 from simulation.storage.columns import typed_frame, write_parquet
 from simulation.storage.directories import CELLS, SUMMARY, ComparisonDirectory, fingerprint
 from simulation.storage.files import Row

@@ -14,11 +14,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from dprec.accounting import LARGEST_DELTA, SMALLEST_DELTA, ComparableUnit, MatchedBudget, unit_from_text
 from dprec.components import Options, Values, as_tuple, option
 from dprec.errors import InputError, SettingError, within
+from dprec.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySplit
 from dprec.splits import fitting_split
 from simulation.configuration.loading import entries_of
 from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions, parse_config
 from simulation.configuration.strict_yaml import flatten, presets, read_yaml, replace_value
-from simulation.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySplit
 from simulation.storage.directories import cell_key
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)

@@ -17,12 +17,12 @@ from clients.places import is_url, place_of
 from dprec import components
 from dprec.errors import InputError, SettingError, within
 from dprec.metrics import check_names
+from dprec.protocols.base import Protocol
+from dprec.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySchedule, AnySplit
 from dprec.splits import Split
 from dprec.wire import NetworkOptions
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.protocols import PROTOCOLS
-from simulation.protocols.base import Protocol
-from simulation.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySchedule, AnySplit
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 

@@ -42,9 +42,9 @@ from simulation.storage.files import Row
 from simulation.tuning.running import TABLE_OF_TRIALS
 
 if TYPE_CHECKING:
+    from dprec.protocols.findings import Finding
     from simulation.auditing import Audit, PresetAudit
     from simulation.comparison.running import ComparisonResult
-    from simulation.protocols.base import Finding
     from simulation.result import RunResult
     from simulation.storage.attacked import AttackSummary, Reached
     from simulation.tuning.running import Trial, Tuned

@@ -21,7 +21,7 @@ from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig
 from simulation.engine.session import Session
 from simulation.protocols import Checkpoints, Metric, Outcome, Protocol, Task
-from simulation.protocols.base import with_declared_losses
+from simulation.protocols.course import course_of, with_declared_losses
 from strategies.participation import RoundRecord
 
 
@@ -118,7 +118,7 @@ def run_protocol(session: Session, protocol: Protocol, task: Task) -> Outcome:
     """Run the protocol and measure how long it takes."""
     started = time.perf_counter()
     with within("protocol"), naming(protocol, "a class that runs a protocol"):
-        outcome = protocol.run(session.grid, task)
+        outcome = course_of(protocol).run(session.grid, task)
         if not isinstance(outcome, Outcome):
             found = f"its run returned {type(outcome).__name__}"
             raise InputError(reference_of(type(protocol)), found, "an Outcome")

@@ -2,7 +2,7 @@
 
 from dprec.components import Registry
 from dprec.predictions import Predict
-from simulation.protocols.base import Protocol
+from dprec.protocols.base import Protocol
 from simulation.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, TrustedServerProtocol
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.best_list import BestListProtocol

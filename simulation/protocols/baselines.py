@@ -22,17 +22,22 @@ from dprec.exchange import OneShotSetup, SilentSetup
 from dprec.mechanisms.randomized_response import Raw
 from dprec.ordinal import Histogram
 from dprec.personalization import Devices, OrdinalProcess
+from dprec.protocols import sharing
+from dprec.protocols.base import Example, Sent, sent_ratings
+from dprec.protocols.components import AnyMechanism, AnyPerturbation
+from dprec.protocols.findings import Auditor, Finding
+from dprec.protocols.sharing import DELIVERY, TopN
 from dprec.randomness import seed_for
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel, ReportFamily
 from dprec.secret_sets import SecretSetOptions, SecretSets
 from dprec.sums import Releases
 from dprec.wire import TrafficLedger
-from simulation.protocols import sharing
-from simulation.protocols.base import Auditor, Example, Finding, Protocol, Sent, sent_ratings
-from simulation.protocols.components import AnyMechanism, AnyPerturbation
+from simulation.protocols.base import Protocol
+from simulation.protocols.course import NOT_DELIVERED, notes_on_failures
+from simulation.protocols.delivering import attacked_lists, deliver
 from simulation.protocols.task import Grid, Outcome, Task
-from simulation.protocols.transcripts import lists_of, told, transcript_of
+from simulation.protocols.transcripts import told, transcript_of
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected
@@ -209,7 +214,7 @@ class GlobalMeanProtocol(Protocol):
             guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
             rounds=(collected.record,),
             channel=channel,
-            notes=(*sharing.notes_on_failures([collected.record]), sharing.NOT_DELIVERED),
+            notes=(*notes_on_failures([collected.record]), NOT_DELIVERED),
             diagnostics={"mean": mean},
             transcript=self._transcript(task, collected.observations) if task.attacked else None,
         )
@@ -266,7 +271,7 @@ class TrustedServerProtocol(Protocol):
     privacy: PrivacyBudget = option("What is claimed against everybody who sees the completed matrix.")
     perturbation: AnyPerturbation = option("Where the server adds its noise.")
     completion: OneBit = option("How the server completes the matrix.", OneBit())
-    delivery: sharing.TopN | None = option(sharing.DELIVERY, sharing.TopN())
+    delivery: TopN | None = option(DELIVERY, TopN())
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
@@ -327,10 +332,10 @@ class TrustedServerProtocol(Protocol):
             task.progress,
         )
         record, seen = collected.record, (received.users, received.items)
-        lists = lists_of(self.delivery, task, completed, seen, self.completion_name)
+        lists = attacked_lists(self.delivery, task, completed, seen, self.completion_name)
         if self.delivery is not None:
-            spent = self.delivery.deliver(
-                grid, task, completed, seen, collected.traffic, self.completion_name
+            spent = deliver(
+                self.delivery, grid, task, completed, seen, collected.traffic, self.completion_name
             )
             record = record.with_traffic(spent)
         noise, counts = self._noise(received.shape), task.train.counts
@@ -345,7 +350,7 @@ class TrustedServerProtocol(Protocol):
             ),
             guarantee=self.guarantee(collected.observations.shape),
             rounds=(record,),
-            notes=completed.notes + sharing.notes_on_failures([record]),
+            notes=completed.notes + notes_on_failures([record]),
             diagnostics={**completed.diagnostics, "noise_scale": noise.scale},
             hidden=completed.hidden,
             transcript=told(task, received, trusted=True, lists=lists),

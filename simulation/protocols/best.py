@@ -21,11 +21,11 @@ from dprec.errors import SettingError
 from dprec.mechanisms.fisher_optimal import information
 from dprec.observations import EmbeddingRelease
 from dprec.ordinal import level_shares
+from dprec.protocols import base
+from dprec.protocols.sharing import GUARD, budget_at
 from dprec.ratings import Ratings, RatingScale
-from simulation.protocols.base import Protocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.picking import PickingProtocol
-from simulation.protocols.sharing import GUARD, budget_at
 
 PUBLIC: Literal["netflix"] = "netflix"
 """The public shares of the levels, of five stars."""
@@ -234,7 +234,7 @@ class BestProtocol(PickingProtocol):
             found = "'server', with a budget per user and the item set revealed"
             raise SettingError("predicts", found, "'device', which knows its user's mean")
 
-    def audited(self) -> Protocol:
+    def audited(self) -> base.Protocol:
         """Return the picked protocol for an audit."""
         self._check_choices()
         return super().audited()

@@ -16,6 +16,8 @@ from dprec.components import option
 from dprec.lists import TableOptions
 from dprec.lists.gram import MOST_ITEMS
 from dprec.lists.method import FEWEST
+from dprec.protocols.base import Predicted
+from dprec.protocols.sharing import COMPARED, budget_at
 from dprec.ratings import Ratings
 from dprec.sums import (
     Aggregation,
@@ -24,7 +26,7 @@ from dprec.sums import (
     ShuffledAggregation,
     TrustedAggregation,
 )
-from simulation.protocols.base import Predicted, Protocol
+from simulation.protocols.base import Protocol
 from simulation.protocols.list_sums import (
     GramProtocol,
     PairsInBlanketProtocol,
@@ -33,7 +35,6 @@ from simulation.protocols.list_sums import (
 )
 from simulation.protocols.picking import PickingProtocol
 from simulation.protocols.randomized_sets import RandomizedSetsProtocol
-from simulation.protocols.sharing import COMPARED, budget_at
 
 MOST_NOISE = {True: 2.5e-3, False: 6.5e-3}
 """Noise of a number and of a user up to which a table is best, where anything is public about the items, and

@@ -31,13 +31,17 @@ from dprec.federated import (
     some_people,
 )
 from dprec.predictions import Predict
+from dprec.protocols import base
+from dprec.protocols.base import Example, Predicted, Sent
+from dprec.protocols.components import AnyModel
+from dprec.protocols.findings import Auditor, Finding
+from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
 from dprec.randomness import ReleaseDraws, generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.sums import Cost
-from simulation.protocols.base import Auditor, Example, Finding, Predicted, Protocol, Sent
-from simulation.protocols.components import AnyModel
+from simulation.protocols.base import Protocol
+from simulation.protocols.course import notes_on_failures
 from simulation.protocols.iterative import held_profiles
-from simulation.protocols.sharing import budget_at, check_unit, compared_in_words, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from simulation.protocols.transcripts import UpdateRounds, of_newcomers, transcript_of
 
@@ -159,7 +163,7 @@ class FederatedProtocol(Protocol):
         setup = self.setup()
         return code_of(self.model, n_items, scale, setup.clip, setup.deviation)
 
-    def audited(self) -> Protocol:
+    def audited(self) -> base.Protocol:
         """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
         return self if self.private else super().audited()
 

@@ -18,13 +18,17 @@ from dprec.components import option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import GradientPerturbationSetup
 from dprec.observations import Observations, SymbolReports
+from dprec.protocols import sharing
+from dprec.protocols.base import Example, Sent, sent_through
+from dprec.protocols.sharing import DELIVERY, TopN
 from dprec.randomness import even_share
 from dprec.ratings import Ratings
 from dprec.wire import ReportCodec
-from simulation.protocols import sharing
-from simulation.protocols.base import Example, Protocol, Sent, sent_through
+from simulation.protocols.base import Protocol
+from simulation.protocols.course import notes_on_failures
+from simulation.protocols.delivering import attacked_lists, deliver
 from simulation.protocols.task import Grid, Outcome, Task
-from simulation.protocols.transcripts import lists_of, transcript_of
+from simulation.protocols.transcripts import transcript_of
 
 if TYPE_CHECKING:
     from strategies.iterative import GradientPerturbation, ReceivedSlopes
@@ -63,7 +67,7 @@ class GradientPerturbationProtocol(Protocol):
         gt=0,
         le=1e9,
     )
-    delivery: sharing.TopN | None = option(sharing.DELIVERY, sharing.TopN())
+    delivery: TopN | None = option(DELIVERY, TopN())
 
     def at_budget(self, budget: accounting.MatchedBudget) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
@@ -142,8 +146,14 @@ class GradientPerturbationProtocol(Protocol):
         if not any(record.replies for record in strategy.records):
             raise RunError(f"no usable report arrived in any round (rounds: {self.rounds})")
         if self.delivery is not None:
-            spent = self.delivery.deliver(
-                grid, task, strategy.matrix, strategy.observed, strategy.traffic, self.completion_name
+            spent = deliver(
+                self.delivery,
+                grid,
+                task,
+                strategy.matrix,
+                strategy.observed,
+                strategy.traffic,
+                self.completion_name,
             )
             strategy.records[-1] = strategy.records[-1].with_traffic(spent)
         return Outcome(
@@ -152,8 +162,7 @@ class GradientPerturbationProtocol(Protocol):
             accountant=strategy.accountant,
             guarantee=self.guarantee(strategy.shape),
             rounds=tuple(strategy.records),
-            notes=cold_notes(*strategy.observed, strategy.shape)
-            + sharing.notes_on_failures(strategy.records),
+            notes=cold_notes(*strategy.observed, strategy.shape) + notes_on_failures(strategy.records),
             diagnostics={"radius": self.completion.radius(strategy.shape), "rounds": self.rounds},
             hidden=strategy.matrix.hidden,
             transcript=self._transcript(task, strategy, strategy.received or ()) if task.attacked else None,
@@ -179,7 +188,7 @@ class GradientPerturbationProtocol(Protocol):
             shape, values = (task.n_users, task.n_items), channel.values[one.symbols]
             reports.append(Observations.of(one.users, one.items, values, shape, task.scale, evidence=read))
         name = self.completion_name
-        lists = lists_of(self.delivery, task, strategy.matrix, strategy.observed, name)
+        lists = attacked_lists(self.delivery, task, strategy.matrix, strategy.observed, name)
         return transcript_of(task, reports=tuple(reports), lists=lists)
 
     def sent(self, example: Example) -> Sent:

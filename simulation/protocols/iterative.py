@@ -21,12 +21,14 @@ from dprec.exchange import IterativeSetup
 from dprec.gradients import GradientReport
 from dprec.metrics import root_mean_squared_error
 from dprec.predictions import Predict, cells_from_rows
+from dprec.protocols.base import Example, Predicted, Sent
+from dprec.protocols.components import AnyGradient
+from dprec.protocols.sharing import budget_at, check_unit
 from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions
-from simulation.protocols.base import Example, Predicted, Protocol, Sent
-from simulation.protocols.components import AnyGradient
-from simulation.protocols.sharing import budget_at, check_unit, notes_on_failures
+from simulation.protocols.base import Protocol
+from simulation.protocols.course import notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from simulation.protocols.transcripts import GradientRounds, transcript_of
 from strategies.participation import SamplingOptions

@@ -11,11 +11,11 @@ from dprec.errors import within
 from dprec.lists import ListMethod, TableOptions
 from dprec.lists.gram import MOST_ITEMS
 from dprec.lists.method import FEWEST
+from dprec.protocols.base import Predicted
+from dprec.protocols.components import AnyAggregation
+from dprec.protocols.sharing import COMPARED
 from dprec.ratings import POSITIVE
 from dprec.sums import Releases, SecureAggregation, ShuffledAggregation, TrustedAggregation
-from simulation.protocols.base import Predicted
-from simulation.protocols.components import AnyAggregation
-from simulation.protocols.sharing import COMPARED
 from simulation.protocols.sums import SummedProtocol
 from simulation.protocols.task import Sizes, Task
 

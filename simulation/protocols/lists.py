@@ -22,12 +22,13 @@ from dprec.lists.model import ItemTable, ListModel
 from dprec.mechanisms import Mechanism, SetOnly
 from dprec.observations import Observations
 from dprec.predictions import cells_from_rows
+from dprec.protocols.base import Example, Predicted, Sent
 from dprec.randomness import public_words, uniforms
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily, Wanted
 from dprec.wire import TrafficLedger
-from simulation.protocols import sharing
-from simulation.protocols.base import Example, Predicted, Protocol, Sent
+from simulation.protocols.base import Protocol
+from simulation.protocols.course import NOT_DELIVERED, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, Sizes, Task
 from simulation.protocols.transcripts import told, transcript_of
 
@@ -187,7 +188,7 @@ class ClearSetsProtocol(ListProtocol):
             accountant=self.accountant(task, collected.sent),
             guarantee=guarantee,
             rounds=(record,),
-            notes=(*sharing.notes_on_failures([record]), *said, sharing.NOT_DELIVERED),
+            notes=(*notes_on_failures([record]), *said, NOT_DELIVERED),
             diagnostics=diagnostics,
             transcript=told(task, collected.observations, trusted=guarantee.trusts_server, broadcast=learned),
         )

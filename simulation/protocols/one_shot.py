@@ -21,12 +21,16 @@ from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations
 from dprec.ordinal import level_shares
 from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of, for_everybody
 from dprec.predictions import Predict, PredictRows
+from dprec.protocols import sharing
+from dprec.protocols.base import Example, Sent, sent_ratings
+from dprec.protocols.components import AnyCompletion, AnyMechanism
+from dprec.protocols.sharing import DELIVERY, TopN
 from dprec.ratings import Ratings
 from dprec.reports import MixedFamily, ReportFamily, SampledRatingsFamily, Wanted
 from dprec.wire import ItemTable, TrafficLedger
-from simulation.protocols import sharing
-from simulation.protocols.base import Example, Protocol, Sent, sent_ratings
-from simulation.protocols.components import AnyCompletion, AnyMechanism
+from simulation.protocols.base import Protocol
+from simulation.protocols.course import NOT_DELIVERED, notes_on_failures
+from simulation.protocols.delivering import deliver, lists_for
 from simulation.protocols.shuffler import Shuffler, notes_on_ratings
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from strategies.participation import RoundRecord
@@ -163,7 +167,7 @@ class AfterReports:
         if follow_up is None:
             return cls(collected.observations, collected.told)
         further = FollowUpCollection(follow_up, task.group).collect(grid, task.roster, collected)
-        notes = sharing.notes_on_failures([further.record], follow_up.answers_called)
+        notes = notes_on_failures([further.record], follow_up.answers_called)
         return cls(further.observations, further.asked, (further.record,), notes)
 
 
@@ -200,7 +204,7 @@ class ServedReports:
         if embedding_release.epsilon is not None:
             accountant.step(1, sent, 0.0, embedding_release.epsilon, embedding_release.released)
         completed = self.learned.completed
-        notes = completed.notes + sharing.notes_on_failures([self.record]) + self.after.notes
+        notes = completed.notes + notes_on_failures([self.record]) + self.after.notes
         notes += notes_on_catalogue(completed.public_data)
         return {
             "traffic": self.collected.traffic,
@@ -241,7 +245,7 @@ class OneShotProtocol(Protocol):
     item_embeddings: EmbeddingRelease = option(
         "What devices that predict are sent of everybody's item sets.", EmbeddingRelease()
     )
-    delivery: sharing.TopN | None = option(sharing.DELIVERY, sharing.TopN())
+    delivery: TopN | None = option(DELIVERY, TopN())
     guard: Guard | None = option(sharing.GUARD, None)
     max_symbols: int = option(
         "Most symbols, users times items, for a mechanism that reports every item.",
@@ -441,7 +445,7 @@ class OneShotProtocol(Protocol):
         if self.delivery is None or self.shuffler is not None:
             return Learned(completed, None, {}, guarded)
         seen = self._seen(linked)
-        spent = self.delivery.deliver(grid, task, completed, seen, traffic, self.completion_name, guarded)
+        spent = deliver(self.delivery, grid, task, completed, seen, traffic, self.completion_name, guarded)
         return Learned(completed, None, spent, guarded)
 
     def _cautions(self, completed: Completed, observed: Observations, n_users: int) -> Floats | None:
@@ -487,7 +491,7 @@ class OneShotProtocol(Protocol):
             facts["accountant"] = facts["accountant"].shuffled(hidden)
             facts["notes"] += notes_on_ratings(facts["accountant"], held.family, self.delta)
             if learned.sent_table is None:
-                facts["notes"] += (sharing.NOT_DELIVERED,)
+                facts["notes"] += (NOT_DELIVERED,)
         return Outcome(
             predict=predict,
             predict_rows=rows,
@@ -505,7 +509,7 @@ class OneShotProtocol(Protocol):
         if linked and learned.sent_table is None and self.delivery is not None:
             seen = self._seen(held.collected.observations)
             name = self.completion_name
-            delivered = self.delivery.lists(task, learned.completed, seen, name, learned.guarded)
+            delivered = lists_for(self.delivery, task, learned.completed, seen, name, learned.guarded)
             lists = delivered.best(np.arange(task.n_users))
         return Transcript(
             n_users=task.n_users,

@@ -9,8 +9,11 @@ from typing import Any, ClassVar, Self
 from dprec.accounting import Guarantee, PrivacyBudget
 from dprec.components import option
 from dprec.exchange import Setup
+from dprec.protocols import base
+from dprec.protocols.base import Example, Promise, Sent
 from dprec.ratings import Ratings
-from simulation.protocols.base import Example, Promise, Protocol, Sent
+from simulation.protocols.base import Protocol
+from simulation.protocols.course import course_of
 from simulation.protocols.task import Grid, Outcome, Task
 
 
@@ -54,7 +57,7 @@ class PickingProtocol(Protocol):
         """Refuse what the picked protocol refuses."""
         self.picked.check_deployed()
 
-    def audited(self) -> Protocol:
+    def audited(self) -> base.Protocol:
         """Return the picked protocol for an audit."""
         return self.picked.audited()
 
@@ -81,7 +84,7 @@ class PickingProtocol(Protocol):
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Run the picked protocol."""
-        outcome = self.picked.run(grid, task)
+        outcome = course_of(self.picked).run(grid, task)
         return replace(outcome, guarantee=self._with_reason(outcome.guarantee))
 
     def _with_reason(self, guarantee: Guarantee) -> Guarantee:

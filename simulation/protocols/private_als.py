@@ -15,12 +15,12 @@ from dprec.private_als import (
     ItemLearner,
     PrivateAls,
 )
+from dprec.protocols.base import Predicted
+from dprec.protocols.components import AnyAggregation
+from dprec.protocols.sharing import COMPARED, GUARD
 from dprec.ratings import Ratings
 from dprec.sums import DeviceHalf, Learner, Releases, TrustedAggregation
-from simulation.protocols.base import Predicted
-from simulation.protocols.components import AnyAggregation
 from simulation.protocols.iterative import OwnFactors
-from simulation.protocols.sharing import COMPARED, GUARD
 from simulation.protocols.sums import SummedProtocol
 from simulation.protocols.task import ServerTask, Sizes, Task
 

@@ -17,10 +17,12 @@ from dprec.lists.model import ListModel
 from dprec.lists.randomized_sets import list_model
 from dprec.mechanisms import Mechanism, RandomizedSet
 from dprec.observations import SetReports
+from dprec.protocols import sharing
+from dprec.protocols.base import Example, Predicted, Sent, sent_ratings
 from dprec.ratings import POSITIVE, Ratings, RatingScale
 from dprec.reports import ReportFamily
-from simulation.protocols import sharing
-from simulation.protocols.base import Example, Predicted, Protocol, Sent, sent_ratings
+from simulation.protocols.base import Protocol
+from simulation.protocols.course import notes_on_failures
 from simulation.protocols.iterative import predictions_on_devices
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from simulation.protocols.transcripts import of_newcomers, transcript_of
@@ -162,6 +164,6 @@ class RandomizedSetsProtocol(Protocol):
             "accountant": family.accountant(counts, collected.sent),
             "guarantee": self.guarantee((task.n_users, task.n_items)),
             "rounds": (record,),
-            "notes": sharing.notes_on_failures([record]),
+            "notes": notes_on_failures([record]),
             "diagnostics": {"table_items": int(held.model.table.items.size)},
         }

@@ -12,7 +12,7 @@ from dprec.arrays import Bools
 from dprec.components import option
 from dprec.exchange import SampledNegativesSetup
 from dprec.mechanisms import Mechanism, SampledNegatives
-from simulation.protocols import sharing
+from dprec.protocols import sharing
 from simulation.protocols.lists import EaseProtocol
 from simulation.protocols.task import Sizes, Task
 

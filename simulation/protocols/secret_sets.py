@@ -8,11 +8,11 @@ from typing import Any, Literal, Self
 from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.components import option
 from dprec.errors import within
+from dprec.protocols.components import AnyAggregation
+from dprec.protocols.sharing import COMPARED
 from dprec.ratings import Ratings
 from dprec.secret_sets import ProfileDevice, SecretSetOptions, SecretSets
 from dprec.sums import DeviceHalf, SecureAggregation
-from simulation.protocols.components import AnyAggregation
-from simulation.protocols.sharing import COMPARED
 from simulation.protocols.sums import SummedProtocol
 from simulation.protocols.task import Sizes
 

@@ -14,6 +14,10 @@ from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccount
 from dprec.attacks import ReleasedSum, Transcript
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import SummedSetup
+from dprec.protocols import base
+from dprec.protocols.base import Example, Promise, Sent
+from dprec.protocols.findings import Auditor, Finding, NoisySums
+from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
 from dprec.ratings import Ratings
 from dprec.sums import (
     Aggregation,
@@ -25,9 +29,9 @@ from dprec.sums import (
     RepresentedAggregation,
     SummedMethod,
 )
-from simulation.protocols.base import Auditor, Example, Finding, NoisySums, Promise, Protocol, Sent
+from simulation.protocols.base import Protocol
+from simulation.protocols.course import notes_on_failures
 from simulation.protocols.iterative import predictions_on_devices
-from simulation.protocols.sharing import budget_at, check_unit, compared_in_words, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from simulation.protocols.transcripts import of_newcomers, parts_of, said_alone, transcript_of
 
@@ -174,7 +178,7 @@ class SummedProtocol(Protocol):
         """Return what is public of the releases among so many users and items."""
         return Releases(sizes.n_users, sizes.n_items, sizes.scale)
 
-    def audited(self) -> Protocol:
+    def audited(self) -> base.Protocol:
         """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
         return self if self.private else super().audited()
 

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from dprec.arrays import AnyInts, Floats, Ints, offsets
+from dprec.arrays import AnyInts, Floats, offsets
 from dprec.attacks import Transcript
 from dprec.attacks.transcript import Answered, Upload, of_normal_noise, of_signs
-from dprec.completion import Completed, Profiles
+from dprec.completion import Profiles
 from dprec.federated import FederatedModel, UpdateCode, of_holders
 from dprec.gradients import FittedProfiles, GradientReport
 from dprec.observations import Observations
 from dprec.predictions import Predict
 from dprec.randomness import words
 from dprec.sums import UNIT, Aggregation, DeviceHalf, Layout
-from simulation.protocols.sharing import TopN
 from simulation.protocols.task import ServerTask
 
 if TYPE_CHECKING:
@@ -35,19 +34,6 @@ def transcript_of(task: ServerTask, *, trusted: bool = False, **said: Any) -> Tr
 def told(task: ServerTask, observed: Observations, *, trusted: bool, **said: Any) -> Transcript | None:
     """Return the reports of one collection, if a run is attacked."""
     return transcript_of(task, trusted=trusted, reports=(observed,), **said) if task.attacked else None
-
-
-def lists_of(
-    delivery: TopN | None,
-    task: ServerTask,
-    completed: Completed,
-    seen: tuple[AnyInts, AnyInts],
-    name: str,
-) -> Ints | None:
-    """Return what users are sent in a run that is attacked, if they are; ``seen``: cells left out."""
-    if delivery is None or not task.attacked:
-        return None
-    return delivery.lists(task, completed, seen, name, None).best(np.arange(task.n_users))
 
 
 def of_newcomers(predict: Predict) -> Callable[[AnyInts], Floats]:

@@ -36,12 +36,15 @@ from dprec.exchange import ReplacementSetup, XMapSetup
 from dprec.mechanisms import Mechanism
 from dprec.predictions import Predict
 from dprec.progress import Progress
+from dprec.protocols import sharing
+from dprec.protocols.base import Example, Promise, Sent, sent_ratings
+from dprec.protocols.components import AnyMechanism
+from dprec.protocols.findings import Auditor, CrossDomainOutputs, Finding
 from dprec.randomness import seed_for, words
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily, Wanted
-from simulation.protocols import base, sharing
-from simulation.protocols.base import Auditor, CrossDomainOutputs, Example, Finding, Promise, Sent
-from simulation.protocols.components import AnyMechanism
+from simulation.protocols import base
+from simulation.protocols.course import NOT_DELIVERED, notes_on_failures
 from simulation.protocols.domains import AlterEgo, LearnedDomains
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.task import Grid, Outcome, Task
@@ -216,7 +219,7 @@ class XMapProtocol(base.Protocol):
             notes=(
                 *_failures(collected, exchanged),
                 *notes,
-                sharing.NOT_DELIVERED,
+                NOT_DELIVERED,
                 *_note_on_profiles(recommender),
             ),
             **({} if comparison is None else _learned(train, comparison, recommender, example)),
@@ -246,7 +249,7 @@ class XMapProtocol(base.Protocol):
     def sent(self, example: Example) -> Sent:
         """Return the report of the ratings; AlterEgos follow it in a second round."""
         family = sharing.cell_reports(self.mechanism, self.privacy, example.scale, example.items)
-        return base.sent_ratings(family, example)
+        return sent_ratings(family, example)
 
     def _family(self, train: Ratings) -> ReportFamily:
         return sharing.cell_reports(self.mechanism, self.privacy, train.scale, train.n_items)
@@ -312,8 +315,8 @@ def _two_domains(train: Ratings) -> CrossDomainRatings:
 
 
 def _failures(collected: Collected, exchanged: Exchanged | None) -> tuple[str, ...]:
-    notes = sharing.notes_on_failures([collected.record])
-    return notes if exchanged is None else notes + sharing.notes_on_failures([exchanged.record], "AlterEgos")
+    notes = notes_on_failures([collected.record])
+    return notes if exchanged is None else notes + notes_on_failures([exchanged.record], "AlterEgos")
 
 
 def _replaced_on_server(

@@ -19,8 +19,8 @@ from pydantic import Field
 from dprec.data_frames import data_frame
 from dprec.errors import InputError
 from dprec.metrics import METRICS_OF_LISTS
+from dprec.protocols.base import BASELINE_PRESETS, BASELINES
 from simulation.configuration.strict_yaml import flatten
-from simulation.protocols.base import BASELINE_PRESETS, BASELINES
 from simulation.storage.attacked import titled
 from simulation.storage.column import IN_FILES, TIMED, Amount, Column, on_pages
 from simulation.storage.files import Count, Document, Row, read_lines, unusable, write_atomically

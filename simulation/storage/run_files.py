@@ -18,12 +18,13 @@ from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.exchange import REPORT
 from dprec.groups import MEANS, SUMS, Grouping
+from dprec.protocols.base import Protocol
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel, ReportFamily
 from dprec.wire import NetworkOptions, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.protocols.base import Protocol
+from simulation.protocols.course import course_of
 from simulation.protocols.domains import LearnedDomains
 from simulation.protocols.task import ServerOutcome
 from simulation.storage import directories, files
@@ -74,7 +75,7 @@ def messages_of(
     """
     if not outcome.traffic.first_user:
         return None
-    held = protocol.held_ratings(train, seed)
+    held = course_of(protocol).held_ratings(train, seed)
     family = protocol.setup().family(held.scale, held.n_items)
     masked = outcome.guarantee.trust == "secure-aggregation"
     kinds = tuple(

@@ -16,11 +16,11 @@ from dprec.accounting import note_on_delta
 from dprec.binarization import is_binary
 from dprec.components import deviations, kind_of, reference_of, sources_of, user_defined_classes
 from dprec.datasets import Dataset
+from dprec.protocols.base import declaring
 from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
 from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.protocols import Outcome
-from simulation.protocols.base import declaring
 from simulation.protocols.task import ServerOutcome
 from simulation.storage.summary import (
     Accuracy,

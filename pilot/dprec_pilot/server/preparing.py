@@ -12,6 +12,7 @@ from dprec.accounting import PrivacyBudget
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent
+from dprec.protocols.base import check_suits
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
 from dprec_pilot.device.folder import Agreement, write_device
@@ -27,7 +28,6 @@ from dprec_pilot.server.server_folder import Enrolled, write_enrolment
 from simulation.configuration.models import RunConfig
 from simulation.execution import SideData, load_ratings
 from simulation.protocols import Protocol
-from simulation.protocols.base import check_suits
 
 _SUPERLINK = """\
 #!/bin/sh

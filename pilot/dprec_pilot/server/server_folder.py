@@ -17,6 +17,7 @@ from dprec.catalogue import Catalogue
 from dprec.components import Options, as_values, option
 from dprec.errors import InputError, SettingError, one_line, within
 from dprec.exchange import from_json
+from dprec.protocols.base import Protocol
 from dprec.randomness import Key
 from dprec.ratings import RatingScale
 from dprec_pilot.device.folder import Agreement, check_version
@@ -27,7 +28,6 @@ from dprec_pilot.masks.server import MaskedExchange
 from dprec_pilot.server.deadline_grid import Patience, check_quorum
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
-from simulation.protocols.base import Protocol
 from strategies.releases import ExchangeOf
 
 _PREPARED = "a file that dprec-pilot prepare made"

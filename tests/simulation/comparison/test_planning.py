@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from dprec.protocols.base import BASELINE_PRESETS, BASELINES, INFORMED_BASELINES
 from simulation import compare
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import presets, read_yaml
-from simulation.protocols.base import BASELINE_PRESETS, BASELINES, INFORMED_BASELINES
 from tests.paths import CONFIGS
 from tests.refusals import refused_at
 

@@ -12,6 +12,9 @@ from dprec.accounting import (
 )
 from dprec.errors import SettingError
 from dprec.mechanisms import MECHANISMS
+from dprec.protocols.base import BASELINE_PRESETS
+from dprec.protocols.findings import Finding
+from dprec.protocols.sharing import budget_at, mechanism_budget
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from simulation import run
@@ -19,12 +22,7 @@ from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings
 from simulation.protocols import Protocol, Task
-from simulation.protocols.base import BASELINE_PRESETS, Finding
 from simulation.protocols.iterative import IterativeProtocol
-from simulation.protocols.sharing import (
-    budget_at,
-    mechanism_budget,
-)
 from strategies.participation import RoundRecord
 from tests.refusals import refused_at
 from tests.simulation.conftest import presets

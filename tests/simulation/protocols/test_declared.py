@@ -13,11 +13,11 @@ from dprec.completion import Calibrated, OneBit
 from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import Channel, RandomizedResponse, SetOnly
 from dprec.observations import EmbeddingRelease
+from dprec.protocols.base import declaring
 from dprec.ratings import RatingScale
 from simulation import audit, compare, load, run
 from simulation.analysis.description import describe
 from simulation.analysis.protocol_results import declared_lines
-from simulation.protocols.base import declaring
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.task import Outcome, Task
 from tests.make import small_run

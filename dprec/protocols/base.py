@@ -1,0 +1,384 @@
+"""What a protocol is, and what it answers about itself: all that others ask of one is a method here.
+
+A user-defined mechanism is a matrix, from which its loss follows whoever made it. A user-defined gradient
+report, aggregation, perturbation or protocol sends what its code sends, and its loss is its word.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
+
+from dprec.accounting import DELTA, Guarantee, MatchedBudget, PrivacyBudget, PrivacyUnit
+from dprec.catalogue import UsersTable
+from dprec.channel import Channel
+from dprec.components import Options, as_values, is_ours, option, reference_of, user_defined_classes
+from dprec.errors import SettingError, within
+from dprec.exchange import Setup
+from dprec.mechanisms import Mechanism
+from dprec.personalization import OrdinalProcess
+from dprec.protocols.findings import Auditor, Finding
+from dprec.randomness.first_draws import first_names
+from dprec.ratings import ColdRatings, Ratings, RatingScale
+from dprec.reports import ReportFamily
+from dprec.schedules import Schedule
+from dprec.wire import ReportCodec
+
+
+@dataclass(frozen=True)
+class Public:
+    """What is public before anything is sent, the same for devices and server."""
+
+    n_users: int
+    n_items: int
+    scale: RatingScale
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the devices of a protocol promise."""
+
+    epsilon: float
+    """For everything that is sent over all rounds."""
+    unit: PrivacyUnit
+    """What two profiles may differ in."""
+    hides_rated_items: bool
+    """Whether it holds for which items are rated, too."""
+    delta: float = 0.0
+    """Probability beyond which it holds; 0 unless the budget is for composed draws."""
+
+    def loss(self, entries: int) -> float:
+        """Return the largest loss between two profiles that differ in so many entries.
+
+        A promise per user holds for any difference; one per rating or cell adds up.
+        """
+        return self.epsilon if self.unit == "user" else self.epsilon * entries
+
+    def unit_of(self, entries: int) -> PrivacyUnit:
+        """Return the unit in which a difference in so many entries is counted."""
+        return self.unit if entries == 1 else "user"
+
+
+@dataclass(frozen=True)
+class Example:
+    """The population and the user for whom reports are described."""
+
+    scale: RatingScale
+    users: int
+    items: int
+    """Sizes of the population and of the catalogue."""
+    ratings: int
+    """Ratings of the user, at least 1."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Users and items."""
+        return self.users, self.items
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The reports of one device."""
+
+    reports: int
+    """Reports that a device sends, at most."""
+    symbols: int | None
+    """Size of the alphabet of one answer; None for a number in floating point."""
+    answers: int
+    """Answers in one report, or of what it is computed from; see `of`."""
+    bits: float
+    """Mean size of one report, before it is padded to whole bytes."""
+    epsilon: float | None
+    """Exact loss of one answer, in natural logarithms; None if it is not protected."""
+    per: PrivacyUnit
+    """What this loss is for."""
+    of: str = ""
+    """What `answers` counts, where a report holds one message that is computed from them, as a noun; empty
+    where it holds the answers themselves.
+    """
+
+
+def sent_through(channel: Channel, example: Example, *, protected: bool, reports: int = 1) -> Sent:
+    """Return reports on the rated items, each through a channel."""
+    return Sent(
+        reports=reports,
+        symbols=channel.symbols,
+        answers=example.ratings,
+        bits=ReportCodec(channel, example.items).expected_bits(example.ratings),
+        epsilon=channel.epsilon if protected else None,
+        per="rating",
+    )
+
+
+def sent_ratings(family: ReportFamily, example: Example) -> Sent:
+    """Return the one report of a family."""
+    size = family.size(example.ratings)
+    return Sent(1, size.symbols, size.answers, size.bits, size.epsilon, size.per)
+
+
+Predicted = Literal["ratings", "lists"]
+"""What a protocol predicts."""
+
+BASELINES = ("nothing-sent", "global-mean", "item-average", "sets-only")
+"""Presets that a protocol has to beat to be worth any privacy or bytes; see `Protocol.baseline`."""
+
+BASELINE_PRESETS: dict[Predicted, dict[str, str]] = {
+    "ratings": {name: name for name in BASELINES},
+    "lists": {"nothing-sent": "random-list", "popularity": "popularity"},
+}
+"""The presets that are baselines of ratings or of lists, by what they are called in tables."""
+
+INFORMED_BASELINES = {
+    "nothing-sent": "nothing-sent",
+    "sets-only": "sets-only",
+    "random-list": "content-list",
+    "popularity": "popularity-by-content",
+}
+"""What stands for a preset of `BASELINE_PRESETS` where something is public about the items."""
+
+_AFTER_REPORTS = frozenset({"delivery", "guard", "shuffler", "item_embeddings"})
+"""Settings with and without which devices draw and send the same."""
+
+_AS_FIRST = {
+    "process": {
+        "level": 0.25,
+        "taste": 0.1,
+        "nearness": 0.12,
+        "reach": 0.3,
+        "number": 0.02,
+        "category": 0.03,
+        "most_ratings": 500,
+    }
+}
+"""Others that change nothing of what is sent, as they were when draws were first bound to them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol(Setup):
+    """How devices and server arrive at predictions together.
+
+    A protocol says what it takes and promises. Devices and server are given the protocol itself; how it runs
+    over Flower is up to the course that it takes.
+    """
+
+    without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers", "mechanism_name", "completion_name"})
+    predicted: ClassVar[Predicted] = "ratings"
+    """What it predicts: ratings, or scores that order lists, from sets of items without ratings."""
+    folds_in: ClassVar[bool] = False
+    """Whether devices that took no part predict from what was learned and their users' profiles: its
+    predictions are for the users of `Task.judged`.
+    """
+    learns_parameters: ClassVar[bool] = False
+    """Whether devices are asked about parameters that the server learns, other ones in every run."""
+    not_deployed: ClassVar[str] = "whose server needs ratings or trust"
+    """Why it cannot be deployed; empty if it can."""
+    privacy: PrivacyBudget | None = option("What is promised; left out if nothing is.", None)
+
+    @property
+    def private(self) -> bool:
+        """Whether the protocol takes a privacy budget: by default, where it has one."""
+        return self.privacy is not None
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether a comparison sets its epsilon: it has a budget, and users have none of their own."""
+        return self.private and not (self.privacy is not None and self.privacy.own)
+
+    @property
+    def mechanism_name(self) -> str:
+        """Name of what protects the users, for the summary: by default the kind of its mechanism."""
+        return str(getattr(self, "mechanism", self).kind)
+
+    @property
+    def completion_name(self) -> str:
+        """Name of what completes the matrix, for the summary: by default the kind of its completion."""
+        return str(getattr(self.picked, "completion", self).kind)
+
+    @abstractmethod
+    def check(self, train: Any) -> None:
+        """Refuse settings that do not suit the ratings; one that is deployed is given `Sizes` alone.
+
+        Raises SettingError naming the protocol's key.
+        """
+
+    @abstractmethod
+    def at_budget(self, budget: MatchedBudget) -> Self:
+        """Return the protocol calibrated to a budget in a unit that all protocols share; see `budget_at`."""
+
+    @abstractmethod
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Return what everybody who takes part is promised, among so many users and items."""
+
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return how many honest users who rate an item highest one liar can outweigh, at most.
+
+        Of the ratings, numbers by user and item alone are read. None where nothing bounds it, or is known.
+        """
+        return None
+
+    @abstractmethod
+    def sent(self, example: Example) -> Sent | None:
+        """Return what a device sends before anything is asked back; None if nothing."""
+
+    @abstractmethod
+    def setup(self) -> Setup:
+        """Return what is installed on the devices."""
+
+    def check_deployed(self) -> None:
+        """Refuse to deploy what `not_deployed` says, or settings, as `check` does."""
+        if self.not_deployed:
+            found = f"{self.kind!r}, {self.not_deployed}"
+            kinds = ", ".join(_kinds_where(Protocol, lambda kind: not kind.not_deployed))
+            raise SettingError("kind", found, f"a kind that deploys: {kinds}")
+
+    def audited(self) -> Protocol:
+        """Return the protocol for an audit, with as little work as possible but the same reports.
+
+        Raises SettingError when the devices themselves do not protect what they send.
+        """
+        accepted = "a protocol whose devices protect what they send"
+        raise SettingError("kind", repr(self.kind), accepted)
+
+    def audited_on(self, items: int, *, separating: bool = False) -> Self:
+        """Return an audited protocol for a few items; ``separating`` where parameters tell profiles apart."""
+        return self
+
+    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+        """Yield what an audit of `audited` finds: by default, about what devices send."""
+        return auditor.of_devices()
+
+    def promise(self) -> Promise:
+        """Return what is promised, read from what is configured and from nothing that a run computes."""
+        assert self.privacy is not None, "a protocol without a budget"
+        delta = self.privacy.delta if self.privacy.composition == "pld" else 0.0
+        return Promise(self.privacy.epsilon, self.privacy.per, self.setup().hides_rated_items, delta)
+
+    def knowing_items(self, *, content: bool) -> Self:
+        """Return the protocol for items of which something is public, or nothing; before `suited_to`."""
+        return self
+
+    def knowing_users(self, users: UsersTable | None) -> Self:
+        """Return the protocol with the epsilons that the users' table has, if it has them."""
+        if self.privacy is None or self.privacy.column is None:
+            return self
+        with within("privacy"):
+            return replace(self, privacy=self.privacy.of_users(users))
+
+    def suited_to(self, train: Ratings) -> Self:
+        """Return the protocol for train ratings, of which only the scale and the rated items are read."""
+        return self
+
+    def representing(self, population: int, train: Ratings) -> Self:
+        """Return the protocol of a population of copies, for train ratings of a few; raises SettingError."""
+        if self.private:
+            found = f"{self.kind!r}, of {population:,} users of whom {train.n_users:,} are simulated"
+            raise SettingError("kind", found, "a protocol of sums, or no dataset.simulated_up_to")
+        return self.suited_to(train)
+
+    def seen_cells(self, users: int, items: int, ratings: int) -> int:
+        """Return how many cells the server may see as rated, at most; memory is estimated from them."""
+        return ratings
+
+    @property
+    def draws_noise(self) -> bool:
+        """Whether devices or server draw noise that protects somebody."""
+        return self.private
+
+    @property
+    def delta(self) -> float:
+        """Delta at which losses are composed."""
+        return DELTA if self.privacy is None else self.privacy.delta
+
+    def resized(self, users: int, items: int) -> Self:
+        """Return the protocol, suited before, for another number of users, if devices know how many."""
+        return self
+
+    @property
+    def identity(self) -> str:
+        """All settings that devices' draws depend on, as text: not what becomes of their reports."""
+        values = {key: value for key, value in as_values(self).items() if key not in _AFTER_REPORTS}
+        return json.dumps(first_names({key: _AS_FIRST.get(key, value) for key, value in values.items()}))
+
+    @property
+    def picked(self) -> Protocol:
+        """The protocol that is run: this one, unless it picks another."""
+        return self
+
+    @property
+    def of_single_ratings(self) -> Any:
+        """The protocol that is run, if its reports can be read with those of other times; None if not."""
+        return None if self.picked is self else self.picked.of_single_ratings
+
+    @property
+    def baseline(self) -> str | None:
+        """Which of the `BASELINES` it is, whatever it is called; None for any other protocol."""
+        return None
+
+    @property
+    def shared_fit(self) -> Options | None:
+        """What is fitted to the ratings as they are, alike in all runs; None if a draw changes the fit."""
+        return None
+
+    @property
+    def mechanism_of_ratings(self) -> Mechanism | None:
+        """What devices apply to each rating by itself, so that its noise can be sampled; None if nothing."""
+        return None
+
+    @property
+    def assumed(self) -> OrdinalProcess | None:
+        """What a device assumes about preferences when it predicts; None if it assumes nothing."""
+        return None
+
+
+def _kinds_where(base: type[Protocol], holds: Callable[[type[Protocol]], bool]) -> list[str]:
+    """Return the kinds of ours, derived from a class, of which something holds."""
+    own = [base.kind] if base.kind and is_ours(base) and holds(base) else []
+    return [*own, *(kind for each in base.__subclasses__() for kind in _kinds_where(each, holds))]
+
+
+def check_suits(protocol: Protocol, train: Ratings, test: Ratings | None = None) -> None:
+    """Refuse ratings that a protocol does not predict from or for, or that its settings do not suit.
+
+    Raises SettingError naming the protocol's key.
+    """
+    if (protocol.predicted == "lists") is not train.scale.implicit:
+        if protocol.predicted == "lists":
+            found = f"{protocol.kind!r}, which ranks by sets of items, with ratings"
+            raise SettingError("kind", found, "dataset.positive, such as '>= 4': which ratings make a set")
+        found = f"{protocol.kind!r}, which predicts ratings, with {train.scale.describe()}"
+        kinds = ", ".join(_kinds_where(Protocol, lambda kind: kind.predicted == "lists"))
+        raise SettingError("kind", found, f"data with ratings, or a kind that ranks by sets: {kinds}")
+    suited = protocol.suited_to(train)
+    suited.check(train)
+    if isinstance(test, ColdRatings) and not suited.picked.folds_in:
+        found = f"{suited.picked.kind!r}, which predicts for those alone who took part, with cold users"
+        kinds = ", ".join(_kinds_where(Protocol, lambda kind: kind.folds_in))
+        raise SettingError("kind", found, f"another split, or a kind whose devices predict: {kinds}")
+
+
+def declaring(protocol: Protocol, schedule: Schedule | None = None) -> tuple[type[Options], ...]:
+    """Return the classes from outside on whose word alone the losses of a protocol rest, on a schedule."""
+    parts = (protocol, protocol.picked, schedule)
+    own = dict.fromkeys(each for part in parts for each in user_defined_classes(part))
+    return tuple(each for each in own if each.declares_loss())
+
+
+def guarantee_of(protocol: Protocol, shape: tuple[int, int], schedule: Schedule | None = None) -> Guarantee:
+    """Return what a protocol promises, on a schedule; declared if it rests on code from outside."""
+    return as_declared(protocol.guarantee(shape), declaring(protocol, schedule))
+
+
+def as_declared(guarantee: Guarantee, own: tuple[type[Options], ...]) -> Guarantee:
+    """Return a guarantee as it is where it rests on the word of classes from outside, if there are any."""
+    if guarantee.status == "none" or not own:
+        return guarantee
+    names = " and ".join(map(reference_of, own))
+    reason = (
+        f"the loss, what is hidden and who is trusted are the word of {names}, and nothing here follows from "
+        "its code. dprec audit measures what is sent."
+    )
+    notes = tuple(f"By the word of {names}: {note}" for note in guarantee.notes)
+    return replace(guarantee, status="declared", reason=reason, notes=notes)
