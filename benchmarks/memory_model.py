@@ -82,7 +82,7 @@ def main() -> int:
 
 def _variable_part(config: RunConfig, users: int) -> float:
     """Return what the model says beyond the processes themselves."""
-    name, simulation = config.protocol.picked.completion_name, config.simulation
+    name, simulation = config.protocol.facts.learns, config.simulation
     cells = users * PROFILE
     whole = needed_memory(users, ITEMS, cells, completion=name, simulation=simulation)
     return whole - needed_memory(0, 0, 0, completion=name, simulation=simulation)

@@ -30,9 +30,10 @@ from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents
 from dprec import components
 from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s, offsets
 from dprec.errors import InputError
-from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, drawn_as, from_json, to_json
+from dprec.exchange import Refusal, RefusalCode, Setup, from_json, to_json
 from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
+from dprec.protocols.installed import AnyInstalled
 from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import Factors
@@ -88,7 +89,7 @@ NOTHING = Brought()
 class _Told(components.Options):
     """A setup as a population's folder describes it."""
 
-    setup: AnySetup = components.option("One of ours, with any components.")
+    setup: AnyInstalled = components.option("One of ours, with any components.")
 
 
 SetupT = TypeVar("SetupT", bound=Setup)
@@ -271,7 +272,9 @@ class _Description(components.Options):
     individual_reports: bool = components.option("Whether nodes send reports rather than their sum.")
     keys: InstalledKeys = components.option("What devices and network draw from.")
     faults: FaultOptions = components.option("What goes wrong between the devices and the server.")
-    setup: AnySetup | None = components.option("What is installed on the devices; none if messages bring it.")
+    setup: AnyInstalled | None = components.option(
+        "What is installed on the devices; none if messages bring it."
+    )
     absent: Annotated[str, Field(pattern="^([0-9a-f]{2})*$")] = components.option(
         "Whose devices never answer, a bit for each user, in hexadecimal; empty for nobody.", ""
     )
@@ -424,7 +427,7 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
     memory = population.setup.memory_of(purpose, population.scale)
     users = partition.start, offsets(partition.counts)
     if memory is None:
-        installed = drawn_as(population.setup.of_one_device)
+        installed = population.setup.drawn_by
         return keys.draws(*users, partition.items, partition.values, purpose, installed)
     return keys.memoised(*users, partition.items, partition.rounded_values, purpose, memory)
 
@@ -433,7 +436,7 @@ def lasting_draws(partition: Partition, purpose: str) -> Draws:
     """Return draws that, unlike those of `device_draws`, are the same after a user's ratings have changed."""
     population = partition.population
     nobody, nothing = np.zeros(partition.size + 1, dtype=np.int64), np.zeros(0)
-    installed = drawn_as(population.setup.of_one_device)
+    installed = population.setup.drawn_by
     return population.keys.draws(
         partition.start, nobody, nothing.astype(np.int32), nothing, purpose, installed
     )

@@ -21,7 +21,7 @@ from dprec.components import naming
 from dprec.datasets import Dataset, copied, selected
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent, unheard
-from dprec.protocols.base import check_suits
+from dprec.protocols.base import Public, check_suits
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
@@ -94,7 +94,7 @@ def load_ratings(
     check_attacks(config)
     train, test = prepare(config.dataset, config.division, config.binarization, config.seed)
     if config.schedule is not None:
-        check_kind(config.schedule, config.protocol.suited_to(train))
+        check_kind(config.schedule, config.protocol.suited(Public.of(train)))
     with within("evaluation"):
         check_relevance(config.evaluation, train.scale)
         check_user_defined_metrics(config.evaluation, train, test)
@@ -141,12 +141,12 @@ def knowing_users(config: RunConfig, users: UsersTable | None) -> RunConfig:
 
 
 def _check_memory(config: RunConfig, users: int, items: int, ratings: int) -> None:
-    protocol = config.protocol.picked
+    protocol = config.protocol
     check_memory(
         users,
         items,
         protocol.seen_cells(users, items, ratings),
-        completion=protocol.completion_name,
+        completion=protocol.facts.learns,
         simulation=config.simulation,
     )
 
@@ -202,9 +202,14 @@ def run_in(
     """Run a configuration, with its users' epsilons, in an open session; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
     side = side or SideData.of(config.dataset, train, users=config.reads_users)
-    config = config.model_copy(update={"protocol": suited(config, train, side.catalogue)})
+    configured, public = config, _public(config, train, side.catalogue)
+    config = config.model_copy(update={"protocol": _suited(config, public)})
     evaluator = _evaluator(config, train, test, side)
-    installer = Installer(session, config, side.catalogue, progress, ended, _attendance(config, train))
+    identity = (
+        configured if configured.protocol.picked is not configured.protocol else config
+    ).protocol.identity
+    attendance = _attendance(config, train)
+    installer = Installer(session, config, identity, side.catalogue, progress, ended, attendance)
     keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
@@ -215,7 +220,7 @@ def run_in(
         attacks, game = config.attacks, Laboratory(installer, keys, evaluator, side.users, judged)
         reached = {"attacks": perform(attacks, game, progress)} if attacks else {}
     return RunRecord(
-        config=config,
+        config=configured,
         summary=summarise(
             config,
             train,
@@ -228,7 +233,7 @@ def run_in(
             judged.nothing_sent,
             shown_names(side.item_names, test, outcome.domains),
             None if grouped is None else grouped.figures(),
-        ).model_copy(update=reached),
+        ).model_copy(update=reached | {"protocol": configured.protocol.kind}),
         predictions=prediction_columns(test, judged.predictions, judged.ranks),
         traffic=traffic,
         rounds=outcome.rounds,
@@ -271,14 +276,24 @@ def _tested(users: UsersTable | None, test: Ratings) -> UsersTable | None:
     return None if isinstance(test, ColdRatings) else users
 
 
-def suited(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> Protocol:
-    """Return the protocol for the train ratings, whose users may represent a population."""
-    protocol = config.protocol.knowing_items(content=catalogue is not None)
+def _public(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> Public:
+    """Return what is public of the train ratings, whose users may represent a population."""
     population = config.dataset.represented(train.n_users)
-    if population is None:
-        return protocol.suited_to(train)
+    return Public.of(train, content=catalogue is not None, population=population)
+
+
+def _suited(config: RunConfig, public: Public) -> Protocol:
+    """Return the protocol that is run; a population suits it that its users represent."""
+    protocol, train = config.protocol, public.ratings
+    if train is None or public.n_users == train.n_users:
+        return protocol.suited(public)
     with within("protocol"):
-        return protocol.representing(population, train)
+        if protocol.facts.private and not protocol.picked.scales:
+            found = f"{protocol.kind!r}, of {public.n_users:,} users of whom {train.n_users:,} are simulated"
+            raise SettingError("kind", found, "a protocol of sums, or no dataset.simulated_up_to")
+        suited = protocol.suited(public)
+        suited.check(public)
+        return suited
 
 
 def _judged(
@@ -294,7 +309,7 @@ def _judged(
             train,
             evaluator.held,
             evaluator,
-            keys(protocol.identity),
+            keys(installer.identity),
             held=course_of(protocol).held_ratings(train, config.seed),
             setup=protocol.setup(),
             checkpoints=None if directory is None else directory.checkpoints(config, train, evaluator.test),

@@ -27,6 +27,7 @@ from dprec.datasets import selected
 from dprec.errors import SettingError, within
 from dprec.predictions import Predict, PredictRows
 from dprec.progress import silent
+from dprec.protocols.base import Public
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.schedules import Collection, Held, Periods, Schedule, recovered
@@ -78,12 +79,12 @@ def check_kind(schedule: Schedule, protocol: Protocol) -> None:
         return
     if schedule.leave_after is not None:
         # Of one cell it would depend, then, whether devices hold any of the others.
-        found = f"{schedule.leave_after}, with {protocol.picked.kind}, which runs as a whole with all users"
+        found = f"{schedule.leave_after}, with {protocol.kind}, which runs as a whole with all users"
         raise SettingError(
             "schedule.leave_after", found, "none, or a one-shot protocol that reports on each rating alone"
         )
     if schedule.reads_ratings_alone:
-        found = f"{schedule.kind!r}, with {protocol.picked.kind} and mechanism {protocol.mechanism_name}"
+        found = f"{schedule.kind!r}, with {protocol.kind} and mechanism {protocol.facts.protects}"
         accepted = "a one-shot protocol that reports on each rating alone, or a schedule of kind fresh"
         raise SettingError("schedule.kind", found, accepted)
 
@@ -122,7 +123,7 @@ class _Collections(ABC):
     @property
     def identity(self) -> str:
         """What the noise of this run is bound to."""
-        return f"{self.installer.config.protocol.identity} {json.dumps(as_values(self.schedule))}"
+        return f"{self.installer.identity} {json.dumps(as_values(self.schedule))}"
 
     def keys_of(self, number: int) -> RunKeys:
         """Return the keys of a collection."""
@@ -276,7 +277,7 @@ class _WholeRuns(_Collections):
             return _NOTHING, {}
         held = known.select(self.periods.held(period) & present[known.users])
         shared = self.schedule.share(self.protocol.privacy, self.horizon)
-        protocol = replace(self.protocol, privacy=shared).suited_to(held)
+        protocol = replace(self.protocol, privacy=shared).suited(Public.of(held))
         protocol.check(held)
         evaluator = Evaluator(held, held, self.installer.config.evaluation, None, self.installer.catalogue)
         task = self.installer.task(

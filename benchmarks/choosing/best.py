@@ -43,19 +43,20 @@ def main() -> int:
         for epsilon in chosen.epsilons:
             best = config.protocol.at_budget(MatchedBudget(epsilon))
             assert isinstance(best, BestProtocol)
+            picked = best.pick(None)[0]
             figures: dict[str, float] = {}
             for mechanism in CANDIDATES:
-                values = {"dataset": dataset, "protocol": replace(best.picked, mechanism=mechanism)}
+                values = {"dataset": dataset, "protocol": replace(picked, mechanism=mechanism)}
                 errors = [
                     run_prepared(config.model_copy(update={**values, "seed": seed}), *parts, None)
                     for seed in range(1, chosen.seeds + 1)
                 ]
                 figures[mechanism.kind] = float(np.mean([each.summary.accuracy.rmse for each in errors]))
-            good = figures[best.mechanism_name] <= min(figures.values()) + TOLERANCE
+            good = figures[picked.facts.protects] <= min(figures.values()) + TOLERANCE
             stands &= good
             words = ", ".join(f"{name} {figure:.4f}" for name, figure in figures.items())
             verdict = "stands" if good else "does not stand"
-            print(f"{preset} at {epsilon:g}: {words}; {best.mechanism_name} {verdict}", flush=True)
+            print(f"{preset} at {epsilon:g}: {words}; {picked.facts.protects} {verdict}", flush=True)
     return 0 if stands else 1
 
 

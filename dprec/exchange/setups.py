@@ -69,6 +69,11 @@ class Setup(Options):
         return self
 
     @property
+    def drawn_by(self) -> str:
+        """What random words are keyed by, as text."""
+        return json.dumps(first_names(as_values(self.of_one_device)))
+
+    @property
     def hides_rated_items(self) -> bool:
         """Whether what devices send hides which items are rated."""
         return False
@@ -479,24 +484,20 @@ class SilentSetup(Setup):
     kind: Literal["nothing-sent"] = "nothing-sent"
 
 
-if TYPE_CHECKING:
-    AnySetup = Setup
-else:
-    _SETUPS = (
-        OneShotSetup,
-        OwnBudgetsSetup,
-        MemoisedSetup,
-        LayeredSetup,
-        RandomizedSetsSetup,
-        SampledNegativesSetup,
-        IterativeSetup,
-        SummedSetup,
-        FederatedSetup,
-        GradientPerturbationSetup,
-        XMapSetup,
-        SilentSetup,
-    )
-    AnySetup = one_of_classes(_SETUPS, Setup)
+SETUPS: tuple[type[Setup], ...] = (
+    OneShotSetup,
+    OwnBudgetsSetup,
+    MemoisedSetup,
+    LayeredSetup,
+    RandomizedSetsSetup,
+    SampledNegativesSetup,
+    IterativeSetup,
+    SummedSetup,
+    FederatedSetup,
+    GradientPerturbationSetup,
+    XMapSetup,
+    SilentSetup,
+)
 
 InstalledT = TypeVar("InstalledT", bound=Options)
 
@@ -504,11 +505,6 @@ InstalledT = TypeVar("InstalledT", bound=Options)
 def to_json(installed: Options) -> str:
     """Return what is installed as JSON."""
     return json.dumps(as_values(installed))
-
-
-def drawn_as(installed: Options) -> str:
-    """Return what is installed as random words are keyed by it, under the first names of settings."""
-    return json.dumps(first_names(as_values(installed)))
 
 
 def from_json(kind: type[InstalledT], text: str, where: str) -> InstalledT:

@@ -6,6 +6,7 @@ report, aggregation, perturbation or protocol sends what its code sends, and its
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -14,7 +15,6 @@ from typing import Any, ClassVar, Literal, Self
 
 from dprec.accounting import DELTA, Guarantee, MatchedBudget, PrivacyBudget, PrivacyUnit
 from dprec.catalogue import UsersTable
-from dprec.channel import Channel
 from dprec.components import Options, as_values, is_ours, option, reference_of, user_defined_classes
 from dprec.errors import SettingError, within
 from dprec.exchange import Setup
@@ -25,16 +25,30 @@ from dprec.randomness.first_draws import first_names
 from dprec.ratings import ColdRatings, Ratings, RatingScale
 from dprec.reports import ReportFamily
 from dprec.schedules import Schedule
-from dprec.wire import ReportCodec
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Public:
     """What is public before anything is sent, the same for devices and server."""
 
     n_users: int
+    """Users of the population, all of whom take part."""
     n_items: int
     scale: RatingScale
+    content: bool = True
+    """Whether categories or numbers of the items are public."""
+    ratings: Ratings | None = None
+    """Whose numbers by user and item are public where reports reveal them; nothing else of them is read."""
+    joined: int = 0
+    """Users who joined after the protocol was suited to the others."""
+
+    @classmethod
+    def of(
+        cls, train: Ratings, *, content: bool = True, population: int | None = None, joined: int = 0
+    ) -> Self:
+        """Return what is public of train ratings, whose users may represent a population."""
+        users = train.n_users if population is None else population
+        return cls(users, train.n_items, train.scale, content, train, joined)
 
 
 @dataclass(frozen=True)
@@ -63,23 +77,6 @@ class Promise:
 
 
 @dataclass(frozen=True)
-class Example:
-    """The population and the user for whom reports are described."""
-
-    scale: RatingScale
-    users: int
-    items: int
-    """Sizes of the population and of the catalogue."""
-    ratings: int
-    """Ratings of the user, at least 1."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Users and items."""
-        return self.users, self.items
-
-
-@dataclass(frozen=True)
 class Sent:
     """The reports of one device."""
 
@@ -101,21 +98,9 @@ class Sent:
     """
 
 
-def sent_through(channel: Channel, example: Example, *, protected: bool, reports: int = 1) -> Sent:
-    """Return reports on the rated items, each through a channel."""
-    return Sent(
-        reports=reports,
-        symbols=channel.symbols,
-        answers=example.ratings,
-        bits=ReportCodec(channel, example.items).expected_bits(example.ratings),
-        epsilon=channel.epsilon if protected else None,
-        per="rating",
-    )
-
-
-def sent_ratings(family: ReportFamily, example: Example) -> Sent:
+def sent_ratings(family: ReportFamily, ratings: int) -> Sent:
     """Return the one report of a family."""
-    size = family.size(example.ratings)
+    size = family.size(ratings)
     return Sent(1, size.symbols, size.answers, size.bits, size.epsilon, size.per)
 
 
@@ -157,49 +142,79 @@ _AS_FIRST = {
 
 
 @dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What others ask of a protocol: plain values that follow from its options alone."""
+
+    protects: str
+    """Name of what protects the users, for tables: "secure-sums", "bounded-laplace"."""
+    learns: str
+    """Name of what completes the matrix, for tables; nothing is looked up by it."""
+    predicts: Predicted = "ratings"
+    """Ratings, or scores that order lists, from sets of items without ratings."""
+    private: bool
+    """Whether it takes a privacy budget."""
+    calibrated: bool
+    """Whether a comparison sets its epsilon: it has a budget, and users have none of their own."""
+    draws_noise: bool
+    """Whether devices or server draw noise that protects somebody."""
+    starts_at_random: bool = False
+    """Whether devices are asked about parameters that the server learns, other ones in every run."""
+    baseline: str | None = None
+    """Which of the `BASELINES` it is, whatever it is called; None for any other protocol."""
+    fit: Options | None = None
+    """What is fitted to the ratings as they are, alike in all runs; None if a draw changes the fit."""
+    noise_on_ratings: Mechanism | None = None
+    """What devices apply to each rating by itself, so that its noise can be sampled; None if nothing."""
+    assumes: OrdinalProcess | None = None
+    """What a device assumes about preferences when it predicts; None if it assumes nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Protocol(Setup):
     """How devices and server arrive at predictions together.
 
-    A protocol says what it takes and promises. Devices and server are given the protocol itself; how it runs
-    over Flower is up to the course that it takes.
+    A protocol says what it takes and promises. Devices and server are given the protocol itself
+    (`installed`); how it runs over Flower is up to the course that it takes.
     """
 
-    without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers", "mechanism_name", "completion_name"})
+    without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
     predicted: ClassVar[Predicted] = "ratings"
-    """What it predicts: ratings, or scores that order lists, from sets of items without ratings."""
+    """What protocols of this kind predict, as far as the kind says it; see `Facts.predicts`."""
     folds_in: ClassVar[bool] = False
     """Whether devices that took no part predict from what was learned and their users' profiles: its
     predictions are for the users of `Task.judged`.
     """
-    learns_parameters: ClassVar[bool] = False
-    """Whether devices are asked about parameters that the server learns, other ones in every run."""
-    not_deployed: ClassVar[str] = "whose server needs ratings or trust"
+    scales: ClassVar[bool] = False
+    """Whether a few users can stand for a population of copies though there is a budget."""
+    undeployable: ClassVar[str] = "whose server needs ratings or trust"
     """Why it cannot be deployed; empty if it can."""
     privacy: PrivacyBudget | None = option("What is promised; left out if nothing is.", None)
 
     @property
-    def private(self) -> bool:
-        """Whether the protocol takes a privacy budget: by default, where it has one."""
-        return self.privacy is not None
+    @abstractmethod
+    def facts(self) -> Facts:
+        """What others ask; see `facts_of`."""
 
-    @property
-    def calibrated(self) -> bool:
-        """Whether a comparison sets its epsilon: it has a budget, and users have none of their own."""
-        return self.private and not (self.privacy is not None and self.privacy.own)
+    def facts_of(self, *, private: bool | None = None, **own: Any) -> Facts:
+        """Return facts, by default with the names of mechanism and completion and what a budget says.
 
-    @property
-    def mechanism_name(self) -> str:
-        """Name of what protects the users, for the summary: by default the kind of its mechanism."""
-        return str(getattr(self, "mechanism", self).kind)
-
-    @property
-    def completion_name(self) -> str:
-        """Name of what completes the matrix, for the summary: by default the kind of its completion."""
-        return str(getattr(self.picked, "completion", self).kind)
+        ``private``: by default, whether there is a budget.
+        """
+        private = self.privacy is not None if private is None else private
+        several = self.privacy is not None and self.privacy.own
+        known: dict[str, Any] = {
+            "protects": str(getattr(self, "mechanism", self).kind),
+            "learns": str(getattr(self, "completion", self).kind),
+            "predicts": self.predicted,
+            "private": private,
+            "calibrated": private and not several,
+            "draws_noise": private,
+        }
+        return Facts(**known | own)
 
     @abstractmethod
     def check(self, train: Any) -> None:
-        """Refuse settings that do not suit the ratings; one that is deployed is given `Sizes` alone.
+        """Refuse settings that do not suit the ratings; one that is deployed is given `Public` sizes alone.
 
         Raises SettingError naming the protocol's key.
         """
@@ -220,18 +235,37 @@ class Protocol(Setup):
         return None
 
     @abstractmethod
-    def sent(self, example: Example) -> Sent | None:
-        """Return what a device sends before anything is asked back; None if nothing."""
+    def sent(self, public: Public, ratings: int) -> Sent | None:
+        """Return what a device with so many ratings, at least 1, sends before anything is asked back.
 
-    @abstractmethod
+        None if it sends nothing.
+        """
+
+    @property
+    def picked(self) -> Protocol:
+        """The protocol that is run, as far as it is known before any size is."""
+        return self
+
+    def suited(self, public: Public) -> Protocol:
+        """Return the protocol with what follows from public numbers, or another one that is picked."""
+        return self
+
+    @property
+    def installed(self) -> Self:
+        """What devices are given: the protocol, with defaults for what the server alone reads."""
+        options = (field for field in dataclasses.fields(self) if field.metadata.get("reader") == "server")
+        unread: dict[str, Any] = {field.name: field.default for field in options}
+        return replace(self, **unread)
+
     def setup(self) -> Setup:
         """Return what is installed on the devices."""
+        return self.installed
 
     def check_deployed(self) -> None:
-        """Refuse to deploy what `not_deployed` says, or settings, as `check` does."""
-        if self.not_deployed:
-            found = f"{self.kind!r}, {self.not_deployed}"
-            kinds = ", ".join(_kinds_where(Protocol, lambda kind: not kind.not_deployed))
+        """Refuse to deploy what `undeployable` says, or settings, as `check` does."""
+        if self.undeployable:
+            found = f"{self.kind!r}, {self.undeployable}"
+            kinds = ", ".join(_kinds_where(Protocol, lambda kind: not kind.undeployable))
             raise SettingError("kind", found, f"a kind that deploys: {kinds}")
 
     def audited(self) -> Protocol:
@@ -256,10 +290,6 @@ class Protocol(Setup):
         delta = self.privacy.delta if self.privacy.composition == "pld" else 0.0
         return Promise(self.privacy.epsilon, self.privacy.per, self.setup().hides_rated_items, delta)
 
-    def knowing_items(self, *, content: bool) -> Self:
-        """Return the protocol for items of which something is public, or nothing; before `suited_to`."""
-        return self
-
     def knowing_users(self, users: UsersTable | None) -> Self:
         """Return the protocol with the epsilons that the users' table has, if it has them."""
         if self.privacy is None or self.privacy.column is None:
@@ -267,34 +297,14 @@ class Protocol(Setup):
         with within("privacy"):
             return replace(self, privacy=self.privacy.of_users(users))
 
-    def suited_to(self, train: Ratings) -> Self:
-        """Return the protocol for train ratings, of which only the scale and the rated items are read."""
-        return self
-
-    def representing(self, population: int, train: Ratings) -> Self:
-        """Return the protocol of a population of copies, for train ratings of a few; raises SettingError."""
-        if self.private:
-            found = f"{self.kind!r}, of {population:,} users of whom {train.n_users:,} are simulated"
-            raise SettingError("kind", found, "a protocol of sums, or no dataset.simulated_up_to")
-        return self.suited_to(train)
-
     def seen_cells(self, users: int, items: int, ratings: int) -> int:
         """Return how many cells the server may see as rated, at most; memory is estimated from them."""
         return ratings
 
     @property
-    def draws_noise(self) -> bool:
-        """Whether devices or server draw noise that protects somebody."""
-        return self.private
-
-    @property
     def delta(self) -> float:
         """Delta at which losses are composed."""
         return DELTA if self.privacy is None else self.privacy.delta
-
-    def resized(self, users: int, items: int) -> Self:
-        """Return the protocol, suited before, for another number of users, if devices know how many."""
-        return self
 
     @property
     def identity(self) -> str:
@@ -303,33 +313,8 @@ class Protocol(Setup):
         return json.dumps(first_names({key: _AS_FIRST.get(key, value) for key, value in values.items()}))
 
     @property
-    def picked(self) -> Protocol:
-        """The protocol that is run: this one, unless it picks another."""
-        return self
-
-    @property
     def of_single_ratings(self) -> Any:
-        """The protocol that is run, if its reports can be read with those of other times; None if not."""
-        return None if self.picked is self else self.picked.of_single_ratings
-
-    @property
-    def baseline(self) -> str | None:
-        """Which of the `BASELINES` it is, whatever it is called; None for any other protocol."""
-        return None
-
-    @property
-    def shared_fit(self) -> Options | None:
-        """What is fitted to the ratings as they are, alike in all runs; None if a draw changes the fit."""
-        return None
-
-    @property
-    def mechanism_of_ratings(self) -> Mechanism | None:
-        """What devices apply to each rating by itself, so that its noise can be sampled; None if nothing."""
-        return None
-
-    @property
-    def assumed(self) -> OrdinalProcess | None:
-        """What a device assumes about preferences when it predicts; None if it assumes nothing."""
+        """The protocol, if its reports can be read with those of other times; None if not."""
         return None
 
 
@@ -344,25 +329,24 @@ def check_suits(protocol: Protocol, train: Ratings, test: Ratings | None = None)
 
     Raises SettingError naming the protocol's key.
     """
-    if (protocol.predicted == "lists") is not train.scale.implicit:
-        if protocol.predicted == "lists":
+    if (protocol.facts.predicts == "lists") is not train.scale.implicit:
+        if protocol.facts.predicts == "lists":
             found = f"{protocol.kind!r}, which ranks by sets of items, with ratings"
             raise SettingError("kind", found, "dataset.positive, such as '>= 4': which ratings make a set")
         found = f"{protocol.kind!r}, which predicts ratings, with {train.scale.describe()}"
         kinds = ", ".join(_kinds_where(Protocol, lambda kind: kind.predicted == "lists"))
         raise SettingError("kind", found, f"data with ratings, or a kind that ranks by sets: {kinds}")
-    suited = protocol.suited_to(train)
+    suited = protocol.suited(Public.of(train))
     suited.check(train)
-    if isinstance(test, ColdRatings) and not suited.picked.folds_in:
-        found = f"{suited.picked.kind!r}, which predicts for those alone who took part, with cold users"
+    if isinstance(test, ColdRatings) and not suited.folds_in:
+        found = f"{suited.kind!r}, which predicts for those alone who took part, with cold users"
         kinds = ", ".join(_kinds_where(Protocol, lambda kind: kind.folds_in))
         raise SettingError("kind", found, f"another split, or a kind whose devices predict: {kinds}")
 
 
 def declaring(protocol: Protocol, schedule: Schedule | None = None) -> tuple[type[Options], ...]:
     """Return the classes from outside on whose word alone the losses of a protocol rest, on a schedule."""
-    parts = (protocol, protocol.picked, schedule)
-    own = dict.fromkeys(each for part in parts for each in user_defined_classes(part))
+    own = dict.fromkeys(user_defined_classes(protocol) + user_defined_classes(schedule))
     return tuple(each for each in own if each.declares_loss())
 
 

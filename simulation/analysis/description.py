@@ -14,7 +14,7 @@ from dprec.binarization import binary_scale
 from dprec.components import Deviation, Options, Registry, as_values, kind_of, summary_of
 from dprec.datasets import Dataset
 from dprec.errors import InputError, within
-from dprec.protocols.base import Example, Sent, guarantee_of
+from dprec.protocols.base import Public, Sent, guarantee_of
 from dprec.protocols.components import COMPONENT_REGISTRIES
 from dprec.ratings import POSITIVE, RatingScale
 from simulation.analysis.vocabulary import server_sees
@@ -38,6 +38,23 @@ class Part(NamedTuple):
     kind: str
     words: str
     papers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Example:
+    """The population and the user for whom reports are described."""
+
+    scale: RatingScale
+    users: int
+    items: int
+    """Sizes of the population and of the catalogue."""
+    ratings: int
+    """Ratings of the user, at least 1."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Users and items."""
+        return self.users, self.items
 
 
 @dataclass(frozen=True)
@@ -121,12 +138,16 @@ class Description:
 def describe(config: RunConfig) -> Description:
     """Describe a configuration."""
     protocol, example = config.protocol, _example(config)
+    public = Public(example.users, example.items, example.scale)
     picked = protocol.picked
     # Of a protocol that another one picks, the components follow.
     further = [part for part in _parts(picked, "") if part.key] if picked != protocol else []
     parts = (*_parts(protocol, ""), *further)
     with within("protocol"):
-        sent, guarantee = protocol.sent(example), guarantee_of(protocol, example.shape, config.schedule)
+        sent, guarantee = (
+            protocol.sent(public, example.ratings),
+            guarantee_of(protocol, example.shape, config.schedule),
+        )
     settings = tuple(_lines(type(protocol), protocol, "", components=True))
     schedule = None if config.schedule is None else next(_parts(config.schedule, "schedule"))
     beyond = kinds.deviations(picked)
@@ -156,7 +177,7 @@ def _example(config: RunConfig) -> Example:
     """Return the population that the data set states, or the shape of MovieLens 100K."""
     dataset: Dataset = config.dataset
     scale = binary_scale() if config.binarization is not None else dataset.known_scale()
-    if config.protocol.predicted == "lists":
+    if config.protocol.facts.predicts == "lists":
         scale = POSITIVE
 
     def stated(name: str, usual: int) -> int:

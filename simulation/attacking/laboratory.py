@@ -11,6 +11,7 @@ from dprec.attacks import Liars, Shown, Transcript
 from dprec.attacks.base import PlayedOnceError
 from dprec.catalogue import UsersTable
 from dprec.progress import silent, unheard
+from dprec.protocols.base import Public
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from simulation.engine.installing import Installer, run_protocol
@@ -56,7 +57,7 @@ class Laboratory:
         Raises PlayedOnceError under a schedule.
         """
         self._check_runs_again()
-        keys = self.keys(self.installer.config.protocol.identity)
+        keys = self.keys(self.installer.identity)
         outcome = outcome_with_liars(self._quiet, self.evaluator, keys, liars)
         predict, rows, scores = outcome.predict, outcome.predict_rows, outcome.scores
         accuracy = self.evaluator.judged(predict, rows, outcome.hidden, scores=scores)[2]
@@ -98,7 +99,7 @@ class Laboratory:
         """
         self._check_runs_again()
         train = self.truth.select(present[self.truth.users])
-        identity = f"{self.installer.config.protocol.identity} attacked {number}"
+        identity = f"{self.installer.identity} attacked {number}"
         return self._said(self._run(train, identity, None if self.hides_item_sets else ~present))
 
     def _run(self, train: Ratings, identity: str, absent: Bools | None) -> Outcome:
@@ -138,7 +139,7 @@ def outcome_with_liars(installer: Installer, evaluator: Evaluator, keys: RunKeys
     """
     honest, config = evaluator.train, installer.config
     train = liars.joining(honest)
-    protocol = config.protocol.resized(train.n_users, train.n_items)
+    protocol = config.protocol.suited(Public.of(train, joined=train.n_users - honest.n_users))
     task = installer.task(
         train,
         train if evaluator.held is honest else evaluator.held,

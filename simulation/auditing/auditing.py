@@ -78,7 +78,7 @@ def audit_of(config: RunConfig, auditor: Auditor, progress: Progress) -> Audit:
     return Audit(
         config.name,
         protocol.kind,
-        protocol.mechanism_name,
+        protocol.facts.protects,
         auditor.trials,
         auditor.confidence,
         findings,
@@ -228,7 +228,7 @@ class _Tests:
                 )
         self.progress("auditing", runs - 1, runs)
         # With other parameters to start from, another run asks other questions.
-        alike = not self._protocol.learns_parameters
+        alike = not self._protocol.facts.starts_at_random
         suspected = listening.suspicions(*self._same_people(), self._symbols, alike=alike)
         yield from (suspicion.finding(failure) for suspicion in suspected)
         yield from listening.findings_of_questions(self._config, promise, self._people(planned[1], 1))
@@ -261,7 +261,7 @@ class _Tests:
 
     def _experiments(self) -> list[Experiment]:
         levels, hides = self.auditor.scale.levels, self.auditor.promise.hides_rated_items
-        if self._protocol.learns_parameters:
+        if self._protocol.facts.starts_at_random:
             return [experiments.of_factors(1, levels), experiments.of_canaries(1, levels)]
         symbols = self._symbols
         of_one, of_three = (
@@ -280,7 +280,7 @@ class _Tests:
         assert privacy is not None, "a protocol without a budget"
         protocol = replace(self._protocol, privacy=privacy.scaled(_LESS))
         less = config.model_copy(update={"protocol": protocol})
-        own = (levels, 1) if self._protocol.learns_parameters else (levels, levels, 1)
+        own = (levels, 1) if self._protocol.facts.starts_at_random else (levels, levels, 1)
         # Of implicit data there is one level: an item is there or not.
         profile, changed = own, (*own[:-1], levels if levels > 1 else 0)
         people, others = (

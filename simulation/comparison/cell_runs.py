@@ -83,7 +83,7 @@ class Schedule:
 
 def _fit_key(cell: Cell) -> Hashable:
     """Return what identifies a fit that does not depend on the cell's seed; None without one."""
-    fit = cell.config.protocol.shared_fit
+    fit = cell.config.protocol.facts.fit
     return None if fit is None else (ratings_key(cell.config), fit)
 
 
@@ -150,7 +150,7 @@ def announce_estimate(
 
 def _timed(cell: Cell, sample: Sample) -> float:
     """Run a cell on a few users, and return what it takes on all if time grows with what is reported."""
-    train, protocol = sample.train, cell.config.protocol.picked
+    train, protocol = sample.train, cell.config.protocol
     simulation = replace(cell.config.simulation, backend="local", population_dir=None)
     config = cell.config.model_copy(update={"simulation": simulation})
     began = perf_counter()

@@ -76,12 +76,12 @@ def _wanted_baselines(group: Sequence[Template]) -> Iterator[tuple[str, str, Tem
     A baseline knows of the items what the entries know. Where only some know something, one stands beside
     them that knows nothing. What is listed with other settings than those of the preset replaces none.
     """
-    protocols = [each for each in group if each.run.protocol.baseline is None] or group
+    protocols = [each for each in group if each.run.protocol.facts.baseline is None] or group
     knowing: dict[str, Template] = {}
     for each in sorted(protocols, key=lambda each: not each.run.dataset.public_items):
         knowing.setdefault(each.run.dataset.public_items, each)
     first = next(iter(knowing.values()))
-    for baseline, preset in BASELINE_PRESETS[group[0].run.protocol.predicted].items():
+    for baseline, preset in BASELINE_PRESETS[group[0].run.protocol.facts.predicts].items():
         informed = INFORMED_BASELINES.get(preset)
         forms = [(preset, first)] if informed != preset else []
         forms += [(informed, like) for known, like in knowing.items() if informed and (known or not forms)]
@@ -370,7 +370,7 @@ def _check_once(names: Sequence[str], where: str, found: str, accepted: str) -> 
 
 def _check_entry(template: Template, config: ComparisonConfig, source: Source) -> None:
     """Refuse an entry that the comparison's axes do not suit."""
-    entry, private = template.entry, template.run.protocol.calibrated
+    entry, private = template.entry, template.run.protocol.facts.calibrated
     _check_changes(entry, config, private, template.where)
     if config.folds is not None and not hasattr(template.run.split, "fold"):
         kind = template.run.split.kind
@@ -386,7 +386,7 @@ def _cells(template: Template, config: ComparisonConfig) -> Iterator[Cell]:
     given = template.entry.epsilons or config.epsilons
     if template.population is not None and config.populations is not None:
         folds, given = [None], config.populations.epsilons or given
-    if template.run.protocol.calibrated:
+    if template.run.protocol.facts.calibrated:
         epsilons = given
     seeds: Sequence[int] = config.seeds
     if config.quick:

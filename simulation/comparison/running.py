@@ -59,7 +59,7 @@ def sampled_noise(comparison: Comparison) -> list[Row]:
         return []
     chosen: dict[tuple[str, float | None], Cell] = {}
     for cell in comparison.cells:
-        if cell.config.protocol.mechanism_of_ratings is not None:
+        if cell.config.protocol.facts.noise_on_ratings is not None:
             chosen.setdefault((cell.protocol, cell.epsilon), cell)
     cells = list(chosen.values())
     if not cells:
@@ -73,7 +73,7 @@ def sampled_noise(comparison: Comparison) -> list[Row]:
 
 def _rows(cell: Cell, count: int) -> list[Row]:
     protocol = cell.config.protocol
-    mechanism = protocol.mechanism_of_ratings
+    mechanism = protocol.facts.noise_on_ratings
     assert mechanism is not None
     train, _ = load_ratings(cell.config)
     family = mechanism.family(protocol.privacy, train.scale, train.n_items)

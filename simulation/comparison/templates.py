@@ -281,7 +281,7 @@ class Template:
             seed=seed,
             config=self.run.model_copy(update={"seed": seed, "protocol": protocol, "split": split}),
             panel=self.entry.panel,
-            baseline=protocol.baseline,
+            baseline=protocol.facts.baseline,
             public=self.run.dataset.public_items,
             where=self.where,
             population=self.population,

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from dprec.components import as_in_a_file
 from dprec.errors import InputError
-from dprec.protocols.base import Example, Sent
+from dprec.protocols.base import Sent
 from simulation.analysis import description as descriptions
-from simulation.analysis.description import REQUIRED, ComponentDescription, Description, SettingLine
+from simulation.analysis.description import REQUIRED, ComponentDescription, Description, Example, SettingLine
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, plural
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import find_configuration, preset_summary, presets

@@ -31,6 +31,9 @@ class Installer:
 
     session: Session
     config: RunConfig
+    """With the protocol that is run, suited to what is public."""
+    identity: str
+    """What the draws of the run follow from, beside its seed."""
     catalogue: Catalogue | None
     """Public data about the items."""
     progress: Progress
@@ -125,7 +128,7 @@ def run_protocol(session: Session, protocol: Protocol, task: Task) -> Outcome:
         outcome = with_declared_losses(outcome, protocol)
     if task.never_asked is not None:
         outcome.traffic.clear(task.never_asked)
-    name, rows = f"completion {protocol.completion_name}", outcome.predict_rows
+    name, rows = f"completion {protocol.facts.learns}", outcome.predict_rows
     return replace(
         outcome,
         seconds=time.perf_counter() - started,

@@ -23,7 +23,7 @@ from dprec.mechanisms.randomized_response import Raw
 from dprec.ordinal import Histogram
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.protocols import sharing
-from dprec.protocols.base import Example, Sent, sent_ratings
+from dprec.protocols.base import Facts, Public, Sent, sent_ratings
 from dprec.protocols.components import AnyMechanism, AnyPerturbation
 from dprec.protocols.findings import Auditor, Finding
 from dprec.protocols.sharing import DELIVERY, TopN
@@ -52,8 +52,6 @@ class NothingSentProtocol(Protocol):
 
     kind: Literal["nothing-sent"] = "nothing-sent"
     folds_in: ClassVar[bool] = True
-    private: ClassVar[bool] = False
-    completion_name: ClassVar[str] = "own-average"
     prior: float | None = option(
         "Publicly known rating that each mean is pulled towards; by default the middle of the scale.",
         None,
@@ -74,14 +72,14 @@ class NothingSentProtocol(Protocol):
         OrdinalProcess(number=0.1, category=0.1),
     )
 
+    @property
+    def facts(self) -> Facts:
+        """Devices that predict alone, from their own averages."""
+        return self.facts_of(private=False, learns="own-average", baseline="nothing-sent")
+
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol as it is: nothing is sent at any budget."""
         return self
-
-    @property
-    def baseline(self) -> str:
-        """Devices that predict alone."""
-        return "nothing-sent"
 
     def check(self, train: Ratings) -> None:
         """Refuse a budget, and a prior outside the rating scale."""
@@ -101,7 +99,7 @@ class NothingSentProtocol(Protocol):
         why = "nothing is sent; every device predicts for its user from the user's own ratings alone."
         return Guarantee("proved", "local", True, why)
 
-    def sent(self, example: Example) -> None:
+    def sent(self, public: Public, ratings: int) -> None:
         """Return None: nothing is sent."""
 
     def setup(self) -> SilentSetup:
@@ -160,24 +158,20 @@ class GlobalMeanProtocol(Protocol):
     mechanism: AnyMechanism = option("What the device applies to its mean.", _MECHANISM)
 
     @property
-    def private(self) -> bool:
-        """Whether the mechanism takes a budget."""
-        return self.mechanism.private
+    def facts(self) -> Facts:
+        """One mean of all; a baseline in the clear."""
+        private = self.mechanism.private
+        return self.facts_of(private=private, baseline=None if private else "global-mean")
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget: a mean stands for the whole profile, so both units are one."""
         return replace(self, privacy=sharing.budget_at(self.privacy, budget, "user"))
 
-    @property
-    def baseline(self) -> str | None:
-        """The mean of true means."""
-        return None if self.private else "global-mean"
-
     def check(self, train: Ratings) -> None:
         """Refuse a budget in another unit, or that the mechanism cannot keep on the scale of means."""
         if self.privacy is not None:
             sharing.check_unit(self.privacy, "user", "one number is sent for all of a user's ratings")
-        if self.private and self.privacy is None:
+        if self.mechanism.private and self.privacy is None:
             raise SettingError("privacy", "none", f"a budget per user, for {self.mechanism.kind}")
         self._family(one_mean_per_user(train)).check()
 
@@ -226,11 +220,10 @@ class GlobalMeanProtocol(Protocol):
         trusted = self.guarantee((task.n_users, task.n_items)).trusts_server
         return transcript_of(task, trusted=trusted, vectors=vectors)
 
-    def sent(self, example: Example) -> Sent:
+    def sent(self, public: Public, ratings: int) -> Sent:
         """Return the one mean, as one rating of a catalogue of one item."""
-        mean = replace(example, items=1, ratings=1)
-        family = sharing.cell_reports(self.mechanism, self.privacy, example.scale, mean.items)
-        return replace(sent_ratings(family, mean), per="user")
+        family = sharing.cell_reports(self.mechanism, self.privacy, public.scale, 1)
+        return replace(sent_ratings(family, 1), per="user")
 
     def influence_of_one(self, train: Ratings) -> float | None:
         """Return that of the mean that is sent, on the prediction of every item alike."""
@@ -267,25 +260,20 @@ class TrustedServerProtocol(Protocol):
 
     kind: Literal["trusted-server"] = "trusted-server"
     papers: ClassVar[tuple[str, ...]] = ("li2021",)
-    private: ClassVar[bool] = True
     privacy: PrivacyBudget = option("What is claimed against everybody who sees the completed matrix.")
     perturbation: AnyPerturbation = option("Where the server adds its noise.")
     completion: OneBit = option("How the server completes the matrix.", OneBit())
     delivery: TopN | None = option(DELIVERY, TopN())
 
+    @property
+    def facts(self) -> Facts:
+        """Where the noise is added, and the completion of true signs if it is not added while fitting."""
+        fit = self.completion if self.perturbation.fits_without_noise else None
+        return self.facts_of(private=True, protects=f"{self.perturbation.kind}-perturbation", fit=fit)
+
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
         return replace(self, privacy=sharing.budget_at(self.privacy, budget, budget.unit))
-
-    @property
-    def mechanism_name(self) -> str:
-        """Where the noise is added."""
-        return f"{self.perturbation.kind}-perturbation"
-
-    @property
-    def shared_fit(self) -> OneBit | None:
-        """The completion of true signs, if noise is only added to what it estimates."""
-        return self.completion if self.perturbation.fits_without_noise else None
 
     def check(self, train: Ratings) -> None:
         """Refuse a budget, calibration, completion and ratings that do not fit together."""
@@ -332,11 +320,9 @@ class TrustedServerProtocol(Protocol):
             task.progress,
         )
         record, seen = collected.record, (received.users, received.items)
-        lists = attacked_lists(self.delivery, task, completed, seen, self.completion_name)
+        lists = attacked_lists(self.delivery, task, completed, seen, self.facts.learns)
         if self.delivery is not None:
-            spent = deliver(
-                self.delivery, grid, task, completed, seen, collected.traffic, self.completion_name
-            )
+            spent = deliver(self.delivery, grid, task, completed, seen, collected.traffic, self.facts.learns)
             record = record.with_traffic(spent)
         noise, counts = self._noise(received.shape), task.train.counts
         times = np.ones_like(counts) if noise.whole_profile else counts
@@ -356,9 +342,9 @@ class TrustedServerProtocol(Protocol):
             transcript=told(task, received, trusted=True, lists=lists),
         )
 
-    def sent(self, example: Example) -> Sent:
+    def sent(self, public: Public, ratings: int) -> Sent:
         """Return the report of true signs."""
-        return sent_ratings(_MECHANISM.family(None, example.scale, example.items), example)
+        return sent_ratings(_MECHANISM.family(None, public.scale, public.n_items), ratings)
 
     def influence_of_one(self, train: Ratings) -> float | None:
         """Return that of a sign, which is sent as it is."""

@@ -7,8 +7,7 @@ public.
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -21,9 +20,9 @@ from dprec.errors import SettingError
 from dprec.mechanisms.fisher_optimal import information
 from dprec.observations import EmbeddingRelease
 from dprec.ordinal import level_shares
-from dprec.protocols import base
+from dprec.protocols.base import Public
 from dprec.protocols.sharing import GUARD, budget_at
-from dprec.ratings import Ratings, RatingScale
+from dprec.ratings import RatingScale
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.picking import PickingProtocol
 
@@ -70,8 +69,11 @@ class Sizes:
     scale: RatingScale
 
     @classmethod
-    def of(cls, train: Ratings) -> Self:
-        """Return the sizes of train ratings; which values they have is not read."""
+    def of(cls, public: Public) -> Self | None:
+        """Return the sizes of train ratings; None where they are not known."""
+        train = public.ratings
+        if train is None:
+            return None
         per_item = np.bincount(train.items, minlength=train.n_items)
         return cls(_of_a_rating(train.counts), _of_a_rating(per_item), train.scale)
 
@@ -134,7 +136,6 @@ class BestProtocol(PickingProtocol):
     """The one-shot protocol that is best at the budget; it says which one that is, and why."""
 
     kind: Literal["best"] = "best"
-    _sizes: ClassVar[Sizes | None] = None
     privacy: AnyBudget = option("What is promised; see protocol one-shot.")
     predicts: Literal["device", "server"] = option("Who predicts.", "device")
     item_set: Literal["revealed", "hidden"] = option(
@@ -145,63 +146,46 @@ class BestProtocol(PickingProtocol):
     )
     guard: Guard | None = option(GUARD, None)
 
-    def suited_to(self, train: Ratings) -> Self:
-        """Return the protocol that picks by the scale of train ratings and by how many of them items have."""
-        suited = replace(self)
-        object.__setattr__(suited, "_sizes", Sizes.of(train))  # no setting: it follows from the ratings
-        return suited
-
-    @cached_property
-    def mechanism(self) -> mechanisms.Mechanism:
-        """The mechanism that is picked."""
-        if self.item_set == "hidden":
-            return mechanisms.UserLevelBit() if self.privacy.per == "user" else mechanisms.HiddenThreshold()
-        if self.privacy.per == "user":
-            return mechanisms.ResidualBits()
-        symbols = self._symbols()
-        counts = not self.privacy.own and self._counts_are_better(symbols)
-        return mechanisms.BitsAndCounts() if counts else symbols
-
-    def _symbols(self) -> mechanisms.Mechanism:
-        """Return the most informative symbols, or a bit if it tells more where no shares are public."""
-        symbols, bit, epsilon = (
-            mechanisms.FisherOptimal(histogram=PUBLIC),
-            mechanisms.ThresholdBit(),
-            self.privacy.epsilon,
-        )
-        if self._sizes is None:
-            return symbols
-        told = self._sizes.information(symbols, epsilon)
-        return bit if self._sizes.information(bit, epsilon) > _MORE * told else symbols
-
-    def _counts_are_better(self, symbols: mechanisms.Mechanism) -> bool:
-        epsilon = self.privacy.epsilon
-        if epsilon <= COUNTS_UP_TO[self.predicts]:
-            return True
-        if self._sizes is None or self.predicts == "device":
-            return False  # a device knows its user's level
-        counts = self._sizes.error_of_counts(mechanisms.BitsAndCounts(), epsilon)
-        return counts < self._sizes.error_of_symbols(symbols, epsilon)
-
-    @property
-    def picked(self) -> OneShotProtocol:
-        """The protocol that is picked."""
-        reports = self.mechanism.report_family
+    def pick(self, public: Public | None) -> tuple[OneShotProtocol, str]:
+        """Return the protocol that is picked, by the scale of ratings and by how many of them items have."""
+        self._check_choices()
+        mechanism = self._mechanism(None if public is None else Sizes.of(public))
+        reports = mechanism.report_family
         completion = Calibrated(histogram="netflix", factors=_RANK if reports.of_single_ratings() else 0)
         if reports.hides_items and reports.by_cell:
             completion = replace(completion, sweeps=_HIDDEN_SWEEPS)
-        return OneShotProtocol(
+        picked = OneShotProtocol(
             privacy=self.privacy,
-            mechanism=self.mechanism,
+            mechanism=mechanism,
             completion=completion,
             personalization="on-device" if self.predicts == "device" else "none",
             item_embeddings=self.item_embeddings,
             guard=self.guard,
         )
+        return picked, self._reason(mechanism.kind)
 
-    @property
-    def reason(self) -> str:
-        """What is picked, and why, in a sentence."""
+    def _mechanism(self, sizes: Sizes | None) -> mechanisms.Mechanism:
+        if self.item_set == "hidden":
+            return mechanisms.UserLevelBit() if self.privacy.per == "user" else mechanisms.HiddenThreshold()
+        if self.privacy.per == "user":
+            return mechanisms.ResidualBits()
+        epsilon, by_counts = self.privacy.epsilon, mechanisms.BitsAndCounts()
+        # The most informative symbols, or a bit if it tells more where no shares are public.
+        symbols: mechanisms.Mechanism = mechanisms.FisherOptimal(histogram=PUBLIC)
+        if sizes is not None:
+            bit = mechanisms.ThresholdBit()
+            told = sizes.information(symbols, epsilon)
+            symbols = bit if sizes.information(bit, epsilon) > _MORE * told else symbols
+        if self.privacy.own:
+            return symbols
+        if epsilon <= COUNTS_UP_TO[self.predicts]:
+            return by_counts
+        if sizes is None or self.predicts == "device":
+            return symbols  # a device knows its user's level
+        counted = sizes.error_of_counts(by_counts, epsilon)
+        return by_counts if counted < sizes.error_of_symbols(symbols, epsilon) else symbols
+
+    def _reason(self, kind: str) -> str:
         most = COUNTS_UP_TO[self.predicts]
         who = "devices predict" if self.predicts == "device" else "the server predicts"
         reasons = {
@@ -213,17 +197,12 @@ class BestProtocol(PickingProtocol):
             "threshold-bit": "of these levels, whose shares are not public, a bit tells most at this epsilon",
             "fisher-optimal": "its symbols say most about a rating at any epsilon",
         }
-        return f"Best picked {self.mechanism.kind}: {reasons[self.mechanism.kind]}."
+        return f"Best picked {kind}: {reasons[kind]}."
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; where the item set is hidden, per rating means per cell."""
         hidden = self.item_set == "hidden" and budget.unit == "rating"
         return replace(self, privacy=budget_at(self.privacy, budget, "cell" if hidden else budget.unit))
-
-    def among(self, users: int, items: int) -> Self:
-        """Return the protocol itself, if there is a candidate that can hold its budget."""
-        self._check_choices()
-        return self
 
     def _check_choices(self) -> None:
         if self.privacy.per == "cell" and self.item_set == "revealed":
@@ -233,8 +212,3 @@ class BestProtocol(PickingProtocol):
         if self.privacy.per == "user" and self.item_set == "revealed" and self.predicts == "server":
             found = "'server', with a budget per user and the item set revealed"
             raise SettingError("predicts", found, "'device', which knows its user's mean")
-
-    def audited(self) -> base.Protocol:
-        """Return the picked protocol for an audit."""
-        self._check_choices()
-        return super().audited()

@@ -93,7 +93,7 @@ def with_declared_losses(outcome: OutcomeT, protocol: Protocol, schedule: Schedu
 
 def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
     """Refuse a ledger in which what was sent costs nothing; only which items are rated can cost nothing."""
-    if not protocol.picked.setup().sends_values:
+    if not protocol.setup().sends_values:
         return
     proved = outcome.accountant
     claimed = proved if proved.claimed is None else proved.claimed

@@ -32,7 +32,7 @@ from dprec.federated import (
 )
 from dprec.predictions import Predict
 from dprec.protocols import base
-from dprec.protocols.base import Example, Predicted, Sent
+from dprec.protocols.base import Facts, Public, Sent
 from dprec.protocols.components import AnyModel
 from dprec.protocols.findings import Auditor, Finding
 from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
@@ -73,10 +73,7 @@ class FederatedProtocol(Protocol):
 
     kind: Literal["federated"] = "federated"
     folds_in: ClassVar[bool] = True
-    learns_parameters: ClassVar[bool] = True
-    not_deployed: ClassVar[str] = "whose model is code that devices which stand by themselves do not have"
-    mechanism_name: ClassVar[str] = "clipped-updates"
-    completion_name: ClassVar[str] = "federated-model"
+    undeployable: ClassVar[str] = "whose model is code that devices which stand by themselves do not have"
     privacy: accounting.PrivacyBudget | None = option(
         "What is promised for all rounds together, per user and by composition.", None
     )
@@ -96,9 +93,14 @@ class FederatedProtocol(Protocol):
     )
 
     @property
-    def predicted(self) -> Predicted:  # type: ignore[override]
-        """What the model does."""
-        return self.model.predicted
+    def facts(self) -> Facts:
+        """What a model predicts, learned from clipped updates."""
+        return self.facts_of(
+            protects="clipped-updates",
+            learns="federated-model",
+            predicts=self.model.predicted,
+            starts_at_random=True,
+        )
 
     @property
     def sensitivity(self) -> float:
@@ -165,7 +167,7 @@ class FederatedProtocol(Protocol):
 
     def audited(self) -> base.Protocol:
         """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
-        return self if self.private else super().audited()
+        return self if self.privacy is not None else super().audited()
 
     def audit(self, auditor: Auditor) -> Iterator[Finding]:
         """Compare what devices send, or where the server adds the noise, sums with the longest update.
@@ -226,7 +228,9 @@ class FederatedProtocol(Protocol):
             model=self.model,
             code=self._code(task.n_items, task.scale),
             deviation=self.deviation if self.trust == "central" else 0.0,
-            cost=Cost(mechanism=accounting.NoisySum(_MARGIN / self.deviation) if self.private else None),
+            cost=Cost(
+                mechanism=accounting.NoisySum(_MARGIN / self.deviation) if self.privacy is not None else None
+            ),
             parameters=self._start(task.n_items, task.scale, task.server_seed),
             seed=task.server_seed,
             group=task.group,
@@ -294,13 +298,13 @@ class FederatedProtocol(Protocol):
             "rounds": tuple(held.records),
             "notes": notes_on_failures(held.records),
             "diagnostics": {"numbers": held.code.size},
-            "noise": (self.deviation,) * self.rounds if self.private else (),
+            "noise": (self.deviation,) * self.rounds if self.privacy is not None else (),
         }
 
-    def sent(self, example: Example) -> Sent:
+    def sent(self, public: Public, ratings: int) -> Sent:
         """Return the updates, one in each round, all of one size."""
         with within("model"):
-            code = self._code(example.items, example.scale)
+            code = self._code(public.n_items, public.scale)
         bits = 8.0 * code.report_bytes
         return Sent(reports=self.rounds, symbols=None, answers=code.size, bits=bits, epsilon=None, per="user")
 

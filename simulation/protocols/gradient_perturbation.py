@@ -19,7 +19,7 @@ from dprec.errors import RunError, SettingError, within
 from dprec.exchange import GradientPerturbationSetup
 from dprec.observations import Observations, SymbolReports
 from dprec.protocols import sharing
-from dprec.protocols.base import Example, Sent, sent_through
+from dprec.protocols.base import Facts, Public, Sent
 from dprec.protocols.sharing import DELIVERY, TopN
 from dprec.randomness import even_share
 from dprec.ratings import Ratings
@@ -40,7 +40,6 @@ class GradientPerturbationProtocol(Protocol):
 
     kind: Literal["gradient-perturbation"] = "gradient-perturbation"
     papers: ClassVar[tuple[str, ...]] = ("li2021",)
-    private: ClassVar[bool] = True
     privacy: accounting.PrivacyBudget = option("What is promised for all rounds together, per rating.")
     completion: OneBit = option("The model; the rounds do not use the settings of its solver.", OneBit())
     rounds: int = option(
@@ -68,6 +67,11 @@ class GradientPerturbationProtocol(Protocol):
         le=1e9,
     )
     delivery: TopN | None = option(DELIVERY, TopN())
+
+    @property
+    def facts(self) -> Facts:
+        """Noisy slopes, by which a completion moves."""
+        return self.facts_of()
 
     def at_budget(self, budget: accounting.MatchedBudget) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
@@ -153,7 +157,7 @@ class GradientPerturbationProtocol(Protocol):
                 strategy.matrix,
                 strategy.observed,
                 strategy.traffic,
-                self.completion_name,
+                self.facts.learns,
             )
             strategy.records[-1] = strategy.records[-1].with_traffic(spent)
         return Outcome(
@@ -187,13 +191,15 @@ class GradientPerturbationProtocol(Protocol):
             read = SymbolReports(channels, one.symbols, channel_of.ravel())
             shape, values = (task.n_users, task.n_items), channel.values[one.symbols]
             reports.append(Observations.of(one.users, one.items, values, shape, task.scale, evidence=read))
-        name = self.completion_name
+        name = self.facts.learns
         lists = attacked_lists(self.delivery, task, strategy.matrix, strategy.observed, name)
         return transcript_of(task, reports=tuple(reports), lists=lists)
 
-    def sent(self, example: Example) -> Sent:
+    def sent(self, public: Public, ratings: int) -> Sent:
         """Return the reports of noisy slopes, one in each round."""
-        return sent_through(self._channel(), example, protected=True, reports=self.rounds)
+        channel = self._channel()
+        bits = ReportCodec(channel, public.n_items).expected_bits(ratings)
+        return Sent(self.rounds, channel.symbols, ratings, bits, channel.epsilon, "rating")
 
     def _channel(self) -> Channel:
         return self.setup().channel

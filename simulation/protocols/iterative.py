@@ -21,7 +21,7 @@ from dprec.exchange import IterativeSetup
 from dprec.gradients import GradientReport
 from dprec.metrics import root_mean_squared_error
 from dprec.predictions import Predict, cells_from_rows
-from dprec.protocols.base import Example, Predicted, Sent
+from dprec.protocols.base import Facts, Public, Sent
 from dprec.protocols.components import AnyGradient
 from dprec.protocols.sharing import budget_at, check_unit
 from dprec.randomness import uniforms, words
@@ -92,11 +92,9 @@ class IterativeProtocol(Protocol):
     """Devices report gradients over rounds; the server learns item factors, users keep their own."""
 
     kind: Literal["iterative"] = "iterative"
-    not_deployed: ClassVar[str] = ""
+    undeployable: ClassVar[str] = ""
     papers: ClassVar[tuple[str, ...]] = ("shin2018", "minto2021")
     folds_in: ClassVar[bool] = True
-    learns_parameters: ClassVar[bool] = True
-    completion_name: ClassVar[str] = "federated-factorization"
     privacy: accounting.PrivacyBudget | None = option(
         "What is promised for all rounds together, per user.", None
     )
@@ -114,23 +112,19 @@ class IterativeProtocol(Protocol):
     max_empty_rounds: int = option("Rounds in a row without a usable report that end the run.", 3, ge=1)
 
     @property
-    def predicted(self) -> Predicted:  # type: ignore[override]
-        """What factors that are learned from the gradient predict."""
-        return self.gradient.predicted
-
-    @property
-    def private(self) -> bool:
-        """Whether the reports are protected."""
-        return self.gradient.private
+    def facts(self) -> Facts:
+        """A factorization, learned from reports on its gradient."""
+        return self.facts_of(
+            protects=self.gradient.kind,
+            learns="federated-factorization",
+            predicts=self.gradient.predicted,
+            private=self.gradient.private,
+            starts_at_random=True,
+        )
 
     def at_budget(self, budget: accounting.MatchedBudget) -> Self:
         """Return the protocol at a budget; a promise per user holds per rating as well."""
         return replace(self, privacy=budget_at(self.privacy, budget, "user"))
-
-    @property
-    def mechanism_name(self) -> str:
-        """Kind of the gradient report."""
-        return self.gradient.kind
 
     @property
     def epsilon_per_round(self) -> float:
@@ -144,9 +138,9 @@ class IterativeProtocol(Protocol):
     def check(self, train: Sizes) -> None:
         """Refuse a budget, gradient, sampling and catalogue that do not fit together."""
         name = self.gradient.kind
-        if self.private and self.privacy is None:
+        if self.gradient.private and self.privacy is None:
             raise SettingError("privacy", f"none, with {name} gradients", "an epsilon")
-        if not self.private and self.privacy is not None:
+        if not self.gradient.private and self.privacy is not None:
             raise SettingError("privacy", f"an epsilon, with {name} gradients", "no privacy key")
         if self.privacy is not None:
             check_unit(self.privacy, "user", "the rounds protect whole profiles")
@@ -158,7 +152,7 @@ class IterativeProtocol(Protocol):
 
     def audited(self) -> Self:
         """Return the protocol with everybody in every round, measured at the end; see `Protocol.audited`."""
-        if not self.private:
+        if not self.gradient.private:
             promise = f"{self.gradient.kind!r}, which promises nothing"
             raise SettingError("gradient.kind", promise, "a private gradient")
         return replace(self, sampling=SamplingOptions(), early_stopping=None, evaluate_every=self.rounds)
@@ -179,7 +173,7 @@ class IterativeProtocol(Protocol):
             broadcast=self.downlink,
             rank=self.rank,
             ridge=self.ridge,
-            epsilon_per_round=self.epsilon_per_round if self.private else None,
+            epsilon_per_round=self.epsilon_per_round if self.gradient.private else None,
             rounds=self.rounds,
         )
 
@@ -300,15 +294,15 @@ class IterativeProtocol(Protocol):
                 f"(protocol.max_empty_rounds: {self.max_empty_rounds})"
             )
 
-    def sent(self, example: Example) -> Sent:
+    def sent(self, public: Public, ratings: int) -> Sent:
         """Return the reports, one in each round that a device is asked in."""
-        answers = 1 if self.gradient.hides_rated_items else example.ratings * self.rank
+        answers = 1 if self.gradient.hides_rated_items else ratings * self.rank
         return Sent(
             reports=self.rounds,
-            symbols=2 if self.private else None,
+            symbols=2 if self.gradient.private else None,
             answers=answers,
-            bits=self.gradient.report_bits((example.items, self.rank), example.ratings),
-            epsilon=self.gradient.exact_epsilon(self.epsilon_per_round) if self.private else None,
+            bits=self.gradient.report_bits((public.n_items, self.rank), ratings),
+            epsilon=self.gradient.exact_epsilon(self.epsilon_per_round) if self.gradient.private else None,
             per="user",
         )
 
@@ -340,7 +334,7 @@ class IterativeProtocol(Protocol):
                 "chosen by ratings held back on the devices. The privacy and bytes that this choice costs "
                 "are not charged."
             )
-        if self.private:
+        if self.gradient.private:
             noise = self.gradient.noise_deviation((state.factors.shape[0], self.rank), self.epsilon_per_round)
             notes.append(
                 f"Privacy noise on each coordinate of the mean gradient: standard deviation "

@@ -11,7 +11,7 @@ from dprec.errors import within
 from dprec.lists import ListMethod, TableOptions
 from dprec.lists.gram import MOST_ITEMS
 from dprec.lists.method import FEWEST
-from dprec.protocols.base import Predicted
+from dprec.protocols.base import Facts, Predicted, Public
 from dprec.protocols.components import AnyAggregation
 from dprec.protocols.sharing import COMPARED
 from dprec.ratings import POSITIVE
@@ -34,22 +34,23 @@ class TableProtocol(SummedProtocol):
     table: TableOptions = option("Which items take part.", TableOptions())
 
     @property
-    def completion_name(self) -> str:
-        """What is learned."""
-        return "item-table"
+    def facts(self) -> Facts:
+        """A table of items that go together."""
+        return self.facts_of(learns="item-table")
 
     @property
     def method(self) -> ListMethod:
         """The table's."""
         return ListMethod(options=self.table)
 
-    def knowing_items(self, *, content: bool) -> Self:
-        """Return the protocol without content where there is none: rules of the noise differ with it."""
-        return replace(self, table=replace(self.table, content=self.table.content and content))
+    def suited(self, public: Public) -> Self:
+        """Return the protocol with the items that take part, by a public rule of the sizes and the budget.
 
-    def among(self, users: int, items: int) -> Self:
-        """Return the protocol with the items that take part, by a public rule of the sizes and the budget."""
-        among = super().among(users, items)
+        Without content where there is none: rules of the noise differ with it.
+        """
+        users, items = public.n_users, public.n_items
+        among = super().suited(public)
+        among = replace(among, table=replace(self.table, content=self.table.content and public.content))
         if self.table.items is not None:
             return replace(among, table=among._suited(self.table.items, users, items))
 
@@ -64,7 +65,7 @@ class TableProtocol(SummedProtocol):
         while size < most:
             middle = -(-(size + most) // 2)
             size, most = (middle, most) if suits(middle) >= middle else (size, middle - 1)
-        sized = replace(among, table=replace(self.table, items=size))
+        sized = replace(among, table=replace(among.table, items=size))
         return replace(among, table=sized._suited(size, users, items))
 
     def tau_among(self, users: int, items: int, size: int | None = None) -> float:
@@ -111,9 +112,9 @@ class PublicStartProtocol(TableProtocol):
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
 
     @property
-    def completion_name(self) -> str:
-        """What is learned."""
-        return "tastes-by-item"
+    def facts(self) -> Facts:
+        """Tastes, by public features."""
+        return self.facts_of(learns="tastes-by-item")
 
     @property
     def method(self) -> ListMethod:
@@ -142,14 +143,10 @@ class PopularityProtocol(SummedProtocol):
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
 
     @property
-    def completion_name(self) -> str:
-        """What is learned."""
-        return "popularity-by-content" if self.content else "popularity"
-
-    @property
-    def baseline(self) -> str | None:
-        """Popularity in the clear, with public data or without."""
-        return None if self.private else "popularity"
+    def facts(self) -> Facts:
+        """Popularity, which is a baseline in the clear."""
+        learned = "popularity-by-content" if self.content else "popularity"
+        return self.facts_of(learns=learned, baseline=None if self.privacy else "popularity")
 
     @property
     def method(self) -> ListMethod:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from dprec.lists.model import ItemTable, ListModel
 from dprec.mechanisms import Mechanism, SetOnly
 from dprec.observations import Observations
 from dprec.predictions import cells_from_rows
-from dprec.protocols.base import Example, Predicted, Sent
+from dprec.protocols.base import Facts, Predicted, Public, Sent
 from dprec.randomness import public_words, uniforms
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily, Wanted
@@ -45,17 +45,11 @@ class ListProtocol(Protocol):
 
     predicted: ClassVar[Predicted] = "lists"
     folds_in: ClassVar[bool] = True
-    private: ClassVar[bool] = False
 
     @property
-    def mechanism_name(self) -> str:
-        """What protects the users: nothing."""
-        return "none"
-
-    @property
-    def completion_name(self) -> str:
-        """The kind: it says what the scores are."""
-        return self.kind
+    def facts(self) -> Facts:
+        """Nothing protects users; the kind says what scores are."""
+        return self.facts_of(protects="none", learns=self.kind, private=False)
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol as it is: it takes no budget."""
@@ -79,9 +73,9 @@ class RandomListProtocol(ListProtocol):
     content: bool = option("Whether devices order items by public data that their users' items share.", False)
 
     @property
-    def baseline(self) -> str:
+    def facts(self) -> Facts:
         """Devices that know nothing but the catalogue."""
-        return "nothing-sent"
+        return replace(super().facts, baseline="nothing-sent")
 
     def influence_of_one(self, train: Ratings) -> float:
         """Return 0: nothing is sent."""
@@ -91,7 +85,7 @@ class RandomListProtocol(ListProtocol):
         """Promise that nothing is learned about anybody."""
         return Guarantee("proved", "local", True, "nothing is sent; every order is drawn from a public seed.")
 
-    def sent(self, example: Example) -> None:
+    def sent(self, public: Public, ratings: int) -> None:
         """Return None: nothing is sent."""
 
     def setup(self) -> SilentSetup:
@@ -140,10 +134,10 @@ class ClearSetsProtocol(ListProtocol):
         """Promise nothing: the server receives the sets."""
         return Guarantee("none", "central", False, "the server receives every user's set of items.")
 
-    def sent(self, example: Example) -> Sent:
+    def sent(self, public: Public, ratings: int) -> Sent:
         """Return the set."""
-        size = self._family(example.items, example).size(example.ratings)
-        return Sent(1, None, example.ratings, size.bits, None, "user", "item")
+        size = self._family(public.n_items, public).size(ratings)
+        return Sent(1, None, ratings, size.bits, None, "user", "item")
 
     def accountant(self, task: Task, sent: Bools) -> PrivacyAccountant:
         """Return the account of the users whose set arrived: nothing bounds what they lost."""

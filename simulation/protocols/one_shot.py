@@ -12,17 +12,16 @@ from dprec.accounting import AnyBudget, Guarantee, MatchedBudget
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint8s
 from dprec.attacks import Broadcast, Transcript
 from dprec.catalogue import Catalogue
-from dprec.completion import Completed, Completion, Guard, ItemAverage
+from dprec.completion import Completed, Guard, ItemAverage
 from dprec.components import is_ours, option
 from dprec.errors import SettingError, within
 from dprec.exchange import OneShotSetup, OwnBudgetsSetup
-from dprec.mechanisms import Mechanism
 from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations
 from dprec.ordinal import level_shares
 from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of, for_everybody
 from dprec.predictions import Predict, PredictRows
 from dprec.protocols import sharing
-from dprec.protocols.base import Example, Sent, sent_ratings
+from dprec.protocols.base import Facts, Public, Sent, sent_ratings
 from dprec.protocols.components import AnyCompletion, AnyMechanism
 from dprec.protocols.sharing import DELIVERY, TopN
 from dprec.ratings import Ratings
@@ -222,7 +221,7 @@ class OneShotProtocol(Protocol):
     """Every user sends one perturbed report; from all of them the server predicts, or every device."""
 
     kind: Literal["one-shot"] = "one-shot"
-    not_deployed: ClassVar[str] = ""
+    undeployable: ClassVar[str] = ""
     privacy: AnyBudget | None = option(
         "What is promised; left out if nothing is. If epsilon is a mapping, users choose their own: it has "
         "the share of those who choose each, 0 being a refusal. If it is a text, it names the column of the "
@@ -254,14 +253,26 @@ class OneShotProtocol(Protocol):
     )
 
     @property
-    def private(self) -> bool:
-        """Whether the mechanism takes a budget."""
-        return self.mechanism.private
+    def facts(self) -> Facts:
+        """What mechanism and completion say.
 
-    @property
-    def draws_noise(self) -> bool:
-        """Whether the mechanism does, or the server for the table of items."""
-        return self.private or self.item_embeddings.epsilon is not None
+        As baselines, the item sets alone where devices predict, or averages of true ratings where the server
+        does.
+        """
+        private, on_device = self.mechanism.private, self.personalization == "on-device"
+        averages = (
+            isinstance(self.completion, ItemAverage) and self.mechanism.kind == "none" and not on_device
+        )
+        sets = on_device and not self.mechanism.sends_values
+        alone = private and self.mechanism.report_family.of_single_ratings()
+        return self.facts_of(
+            private=private,
+            draws_noise=private or self.item_embeddings.epsilon is not None,
+            baseline="sets-only" if sets else "item-average" if averages else None,
+            fit=None if private else self.completion.shared_fit,
+            noise_on_ratings=self.mechanism if alone else None,
+            assumes=self.process if on_device else None,
+        )
 
     @property
     def _own_budgets(self) -> bool:
@@ -271,11 +282,6 @@ class OneShotProtocol(Protocol):
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; if the item set is hidden, per rating means per cell."""
         return replace(self, privacy=sharing.mechanism_budget(self.mechanism, self.privacy, budget))
-
-    @property
-    def shared_fit(self) -> Completion | None:
-        """The completion of true ratings, if it draws nothing."""
-        return None if self.private else self.completion.shared_fit
 
     def check(self, train: Sizes) -> None:
         """Refuse a mechanism, budget, completion and catalogue that do not fit together."""
@@ -357,26 +363,6 @@ class OneShotProtocol(Protocol):
         """Return the protocol with what a schedule installs on devices."""
         return replace(self, mechanism=setup.mechanism, privacy=setup.privacy)
 
-    @property
-    def baseline(self) -> str | None:
-        """The item sets alone where devices predict, or averages of true ratings where the server does."""
-        on_device = self.personalization == "on-device"
-        if not self.mechanism.sends_values:
-            return "sets-only" if on_device else None
-        averages = isinstance(self.completion, ItemAverage) and not on_device
-        return "item-average" if averages and self.mechanism.kind == "none" else None
-
-    @property
-    def mechanism_of_ratings(self) -> Mechanism | None:
-        """The mechanism, if it is private and reports on each rating, and on nothing else."""
-        alone = self.mechanism.report_family.of_single_ratings()
-        return self.mechanism if self.private and alone else None
-
-    @property
-    def assumed(self) -> OrdinalProcess | None:
-        """The process of devices that predict."""
-        return self.process if self.personalization == "on-device" else None
-
     def setup(self) -> OneShotSetup:
         """Return the mechanism and the budget."""
         predicts = self.personalization == "on-device"
@@ -445,7 +431,7 @@ class OneShotProtocol(Protocol):
         if self.delivery is None or self.shuffler is not None:
             return Learned(completed, None, {}, guarded)
         seen = self._seen(linked)
-        spent = deliver(self.delivery, grid, task, completed, seen, traffic, self.completion_name, guarded)
+        spent = deliver(self.delivery, grid, task, completed, seen, traffic, self.facts.learns, guarded)
         return Learned(completed, None, spent, guarded)
 
     def _cautions(self, completed: Completed, observed: Observations, n_users: int) -> Floats | None:
@@ -508,7 +494,7 @@ class OneShotProtocol(Protocol):
         linked = self.shuffler is None
         if linked and learned.sent_table is None and self.delivery is not None:
             seen = self._seen(held.collected.observations)
-            name = self.completion_name
+            name = self.facts.learns
             delivered = lists_for(self.delivery, task, learned.completed, seen, name, learned.guarded)
             lists = delivered.best(np.arange(task.n_users))
         return Transcript(
@@ -554,9 +540,9 @@ class OneShotProtocol(Protocol):
         spent = broadcast_table(grid, task.roster, task.group, encoded, traffic)
         return ItemTable.decode(encoded, n_levels=task.scale.levels, n_items=task.n_items), spent
 
-    def sent(self, example: Example) -> Sent:
+    def sent(self, public: Public, ratings: int) -> Sent:
         """Return the one report."""
-        return sent_ratings(self.mechanism.family(self.privacy, example.scale, example.items), example)
+        return sent_ratings(self._family(public), ratings)
 
     def influence_of_one(self, train: Ratings) -> float | None:
         """Return that of a report, by what the completion reads of it."""

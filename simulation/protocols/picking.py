@@ -4,60 +4,56 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from dprec.accounting import Guarantee, PrivacyBudget
 from dprec.components import option
-from dprec.exchange import Setup
-from dprec.protocols import base
-from dprec.protocols.base import Example, Promise, Sent
-from dprec.ratings import Ratings
-from simulation.protocols.base import Protocol
-from simulation.protocols.course import course_of
-from simulation.protocols.task import Grid, Outcome, Task
+from dprec.protocols.base import Facts, Promise, Protocol, Public, Sent
+from dprec.ratings import POSITIVE, Ratings
 
 
 @dataclass(frozen=True, kw_only=True)
 class PickingProtocol(Protocol):
-    """Base of the protocols that are the best of some at a budget."""
+    """Base of the protocols that are the best of some at a budget: what is run is what they pick."""
 
-    not_deployed: ClassVar[str] = ""
-    private: ClassVar[bool] = True
+    undeployable: ClassVar[str] = ""
+    scales: ClassVar[bool] = True
     privacy: PrivacyBudget = option("What is promised.")
 
-    @property
     @abstractmethod
+    def pick(self, public: Public | None) -> tuple[Protocol, str]:
+        """Return the protocol that is picked, and why, in a sentence; ``public``: None before it is known.
+
+        Raises SettingError for what leaves nothing to pick.
+        """
+
+    @property
     def picked(self) -> Protocol:
-        """The protocol that is picked."""
+        """The protocol that is picked before any size is known."""
+        return self.pick(None)[0]
 
     @property
-    @abstractmethod
-    def reason(self) -> str:
-        """What is picked, and why, in a sentence."""
+    def facts(self) -> Facts:
+        """What is picked says them, but for what is promised."""
+        return replace(self.picked.facts, private=True, calibrated=not self.privacy.own)
 
-    def among(self, users: int, items: int) -> Self:
-        """Return the protocol that picks for so many users and items; refuse what leaves nothing to pick."""
-        return self
+    def suited(self, public: Public) -> Protocol:
+        """Return the protocol that is picked, suited to the same."""
+        return self.pick(public)[0].suited(public)
 
-    @property
-    def mechanism_name(self) -> str:
-        """What protects the users."""
-        return self.picked.mechanism_name
-
-    @property
-    def completion_name(self) -> str:
-        """What is learned."""
-        return self.picked.completion_name
+    def reason(self, public: Public) -> str:
+        """Return what is picked, and why, in a sentence."""
+        return self.pick(public)[1]
 
     def check(self, train: Any) -> None:
-        """Refuse what leaves nothing to pick, and what the picked protocol refuses."""
-        self.among(train.n_users, train.n_items).picked.check(train)
+        """Refuse what the picked protocol refuses."""
+        self.suited(Public(train.n_users, train.n_items, train.scale)).check(train)
 
     def check_deployed(self) -> None:
         """Refuse what the picked protocol refuses."""
         self.picked.check_deployed()
 
-    def audited(self) -> base.Protocol:
+    def audited(self) -> Protocol:
         """Return the picked protocol for an audit."""
         return self.picked.audited()
 
@@ -67,25 +63,23 @@ class PickingProtocol(Protocol):
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise what the picked protocol does."""
-        suited = self.among(*shape)
-        return suited._with_reason(suited.picked.guarantee(shape))
+        public = Public(*shape, POSITIVE)
+        guarantee = self.suited(public).guarantee(shape)
+        return replace(guarantee, notes=(*guarantee.notes, self.reason(public)))
 
     def influence_of_one(self, train: Ratings) -> float | None:
         """Return that of the picked protocol."""
         return self.picked.influence_of_one(train)
 
-    def sent(self, example: Example) -> Sent | None:
+    def sent(self, public: Public, ratings: int) -> Sent | None:
         """Return what the picked protocol sends."""
-        return self.among(*example.shape).picked.sent(example)
+        return self.suited(public).sent(public, ratings)
 
-    def setup(self) -> Setup:
-        """Return what is installed for the picked protocol."""
-        return self.picked.setup()
+    def seen_cells(self, users: int, items: int, ratings: int) -> int:
+        """Return the cells that the picked protocol shows."""
+        return self.picked.seen_cells(users, items, ratings)
 
-    def run(self, grid: Grid, task: Task) -> Outcome:
-        """Run the picked protocol."""
-        outcome = course_of(self.picked).run(grid, task)
-        return replace(outcome, guarantee=self._with_reason(outcome.guarantee))
-
-    def _with_reason(self, guarantee: Guarantee) -> Guarantee:
-        return replace(guarantee, notes=(*guarantee.notes, self.reason))
+    @property
+    def of_single_ratings(self) -> Any:
+        """The picked protocol, if its reports can be read with those of other times."""
+        return self.picked.of_single_ratings

@@ -15,7 +15,7 @@ from dprec.private_als import (
     ItemLearner,
     PrivateAls,
 )
-from dprec.protocols.base import Predicted
+from dprec.protocols.base import Facts, Predicted
 from dprec.protocols.components import AnyAggregation
 from dprec.protocols.sharing import COMPARED, GUARD
 from dprec.ratings import Ratings
@@ -51,9 +51,9 @@ class PrivateAlsProtocol(AlsOfSums):
     guard: Guard | None = option(GUARD, None)
 
     @property
-    def completion_name(self) -> str:
-        """What is learned."""
-        return "private-als" if self.factorization.rank else "private-item-effects"
+    def facts(self) -> Facts:
+        """Factors, or biases alone."""
+        return self.facts_of(learns="private-als" if self.factorization.rank else "private-item-effects")
 
     @property
     def method(self) -> PrivateAls:
@@ -104,9 +104,13 @@ class ImplicitAlsProtocol(AlsOfSums):
 
     kind: Literal["dp-ials"] = "dp-ials"
     predicted: ClassVar[Predicted] = "lists"
-    completion_name: ClassVar[str] = "private-implicit-als"
     factorization: ImplicitAlsOptions = option("What is learned, and from what.", ImplicitAlsOptions())
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
+
+    @property
+    def facts(self) -> Facts:
+        """Factors of implicit data."""
+        return self.facts_of(learns="private-implicit-als")
 
     @property
     def method(self) -> ImplicitAls:

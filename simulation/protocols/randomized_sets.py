@@ -18,7 +18,7 @@ from dprec.lists.randomized_sets import list_model
 from dprec.mechanisms import Mechanism, RandomizedSet
 from dprec.observations import SetReports
 from dprec.protocols import sharing
-from dprec.protocols.base import Example, Predicted, Sent, sent_ratings
+from dprec.protocols.base import Facts, Predicted, Public, Sent, sent_ratings
 from dprec.ratings import POSITIVE, Ratings, RatingScale
 from dprec.reports import ReportFamily
 from simulation.protocols.base import Protocol
@@ -52,17 +52,20 @@ class RandomizedSetsProtocol(Protocol):
 
     kind: Literal["randomized-sets"] = "randomized-sets"
     predicted: ClassVar[Predicted] = "lists"
-    not_deployed: ClassVar[str] = ""
+    undeployable: ClassVar[str] = ""
     folds_in: ClassVar[bool] = True
     papers: ClassVar[tuple[str, ...]] = ("gao2020",)
-    private: ClassVar[bool] = True
     mechanism: ClassVar[Mechanism] = RandomizedSet()
-    completion_name: ClassVar[str] = "item-table"
     privacy: PrivacyBudget = option("What is promised, of one item or of whole sets.")
     items: int | None = option(
         "Most popular items of the table; by default a public rule.", None, ge=0, le=MOST_ITEMS
     )
     content: bool = option("Whether public categories and numbers of the items are used.", True)
+
+    @property
+    def facts(self) -> Facts:
+        """A table of items that go together."""
+        return self.facts_of(learns="item-table")
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; per rating means per cell."""
@@ -87,9 +90,9 @@ class RandomizedSetsProtocol(Protocol):
         """Return the mechanism and the budget."""
         return RandomizedSetsSetup(mechanism=self.mechanism, privacy=self.privacy)
 
-    def sent(self, example: Example) -> Sent:
+    def sent(self, public: Public, ratings: int) -> Sent:
         """Return the one report."""
-        return sent_ratings(self._family(example.scale, example.items), example)
+        return sent_ratings(self._family(public.scale, public.n_items), ratings)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of an answer, and say what whole sets cost."""

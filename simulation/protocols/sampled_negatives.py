@@ -13,6 +13,7 @@ from dprec.components import option
 from dprec.exchange import SampledNegativesSetup
 from dprec.mechanisms import Mechanism, SampledNegatives
 from dprec.protocols import sharing
+from dprec.protocols.base import Facts
 from simulation.protocols.lists import EaseProtocol
 from simulation.protocols.task import Sizes, Task
 
@@ -27,15 +28,13 @@ class SampledNegativesProtocol(EaseProtocol):
     kind: Literal["sampled-negatives"] = "sampled-negatives"  # type: ignore[assignment]
     papers: ClassVar[tuple[str, ...]] = ("muellner2024", "steck2019")
     folds_in: ClassVar[bool] = False
-    private: ClassVar[bool] = True
     mechanism: ClassVar[Mechanism] = SampledNegatives()
-    completion_name: ClassVar[str] = "ease"
     privacy: PrivacyBudget = option("What is claimed of one item.")
 
     @property
-    def mechanism_name(self) -> str:
-        """The kind of the mechanism."""
-        return self.mechanism.kind
+    def facts(self) -> Facts:
+        """EASE of what the mechanism sends."""
+        return self.facts_of(learns="ease")
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; per rating means per cell, and `check` refuses one per user."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.components import option
 from dprec.errors import within
+from dprec.protocols.base import Facts, Public
 from dprec.protocols.components import AnyAggregation
 from dprec.protocols.sharing import COMPARED
 from dprec.ratings import Ratings
@@ -28,22 +29,22 @@ class SecretSetProtocol(SummedProtocol):
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
 
     @property
-    def completion_name(self) -> str:
-        """What is learned."""
-        return "item-biases-and-embeddings"
+    def facts(self) -> Facts:
+        """The table from which devices predict."""
+        return self.facts_of(learns="item-biases-and-embeddings")
 
     @property
     def method(self) -> SecretSets:
         """The sums'."""
         return SecretSets(options=self.sums)
 
-    def among(self, users: int, items: int) -> Self:
+    def suited(self, public: Public) -> Self:
         """Return the protocol with the sums that a public rule of users and budget picks."""
-        among = super().among(users, items)
+        among = super().suited(public)
         if self.sums.split is not None:
             return among
         sampled = among.aggregation.affordable(among.whole_multiplier) is not None
-        tau = among.tau(self.sums.largest_layout(items), users)
+        tau = among.tau(self.sums.largest_layout(public.n_items), public.n_users)
         return replace(among, sums=self.sums.suited(tau, sampled=sampled))
 
     def check(self, train: Sizes) -> None:

@@ -15,10 +15,10 @@ from dprec.attacks import ReleasedSum, Transcript
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import SummedSetup
 from dprec.protocols import base
-from dprec.protocols.base import Example, Promise, Sent
+from dprec.protocols.base import Facts, Promise, Public, Sent
 from dprec.protocols.findings import Auditor, Finding, NoisySums
 from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
-from dprec.ratings import Ratings
+from dprec.ratings import POSITIVE, Ratings
 from dprec.sums import (
     Aggregation,
     Cost,
@@ -51,8 +51,9 @@ class SummedProtocol(Protocol):
     One that derives from it has the settings `adjacency` and `aggregation`, and names its `method`.
     """
 
-    not_deployed: ClassVar[str] = ""
+    undeployable: ClassVar[str] = ""
     folds_in: ClassVar[bool] = True
+    scales: ClassVar[bool] = True
     adjacency: Adjacency
     aggregation: Aggregation
 
@@ -73,15 +74,14 @@ class SummedProtocol(Protocol):
         return replace(promised, delta=0.0) if self.aggregation.by_itself else promised
 
     @property
-    def installed(self) -> Aggregation:
+    def adding_up(self) -> Aggregation:
         """Who adds up, as devices and server know it."""
         with within("aggregation"):
             return self.aggregation.divided(self.privacy, self.method.shares)
 
-    @property
-    def mechanism_name(self) -> str:
-        """Who adds up."""
-        return f"{self.aggregation.kind}-sums"
+    def facts_of(self, **own: Any) -> Facts:
+        """Return facts, in which the sums protect users."""
+        return super().facts_of(**{"protects": f"{self.aggregation.kind}-sums"} | own)
 
     @property
     def sensitivity(self) -> float:
@@ -96,7 +96,7 @@ class SummedProtocol(Protocol):
     @property
     def bounded(self) -> bool:
         """Whether contributions must not be longer than 1: for a budget, or for those who add them up."""
-        return self.private or self.aggregation.devices_add_noise
+        return self.privacy is not None or self.aggregation.devices_add_noise
 
     @property
     def whole_multiplier(self) -> float:
@@ -120,26 +120,14 @@ class SummedProtocol(Protocol):
             return (0.0,) * len(shares)
         return self.aggregation.multipliers(self.privacy, shares, self.sensitivity)
 
-    def among(self, users: int, items: int) -> Self:
-        """Return the protocol with what follows from public sizes, of what its settings leave out."""
+    def suited(self, public: Public) -> Self:
+        """Return the protocol with what follows from public numbers, of what its settings leave out."""
         with within("aggregation"):
-            suited: dict[str, Any] = {"aggregation": self.aggregation.among(users)}
+            aggregation = self.aggregation.among(public.n_users - public.joined)
+            if public.joined:
+                aggregation = aggregation.resized(public.n_users)
+        suited: dict[str, Any] = {"aggregation": aggregation}
         return replace(self, **suited)
-
-    def resized(self, users: int, items: int) -> Self:
-        """Return the protocol with another number of devices in its sums; see `Protocol.resized`."""
-        suited: dict[str, Any] = {"aggregation": self.aggregation.resized(users)}
-        return replace(self, **suited)
-
-    def suited_to(self, train: Ratings) -> Self:
-        """Return the protocol for the sizes of some ratings; see `among`."""
-        return self.among(train.n_users, train.n_items)
-
-    def representing(self, population: int, train: Ratings) -> Self:
-        """Return the protocol for the size of a population, which it suits; see `RepresentedAggregation`."""
-        suited = self.among(population, train.n_items)
-        suited.check(Releases(population, train.n_items, train.scale))
-        return suited
 
     def check(self, train: Sizes) -> None:
         """Refuse a budget and a rank that cannot be kept to."""
@@ -157,7 +145,7 @@ class SummedProtocol(Protocol):
                     "contributes",
                     f"a larger epsilon or delta, or fewer rounds: at most {LARGEST_MULTIPLIER:g} times",
                 )
-        aggregation, releases = self.installed, self.releases(train)
+        aggregation, releases = self.adding_up, self.releases(train)
         with within("aggregation"):
             aggregation = aggregation.among(train.n_users)
             for layout, multiplier in zip(
@@ -169,7 +157,7 @@ class SummedProtocol(Protocol):
         """Return what a device needs to know about the rounds."""
         return SummedSetup(
             method=self.method,
-            aggregation=self.installed,
+            aggregation=self.adding_up,
             multipliers=self.multipliers,
             promised=self.privacy,
         )
@@ -180,7 +168,7 @@ class SummedProtocol(Protocol):
 
     def audited(self) -> base.Protocol:
         """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
-        return self if self.private else super().audited()
+        return self if self.privacy is not None else super().audited()
 
     def audit(self, auditor: Auditor) -> Iterator[Finding]:
         """Compare sums with noise, unless devices protect what they send by themselves."""
@@ -194,7 +182,7 @@ class SummedProtocol(Protocol):
 
         Of the round in which that is most; see `Protocol.influence_of_one`.
         """
-        layouts, aggregation = self.method.largest_layouts(self.releases(train)), self.installed
+        layouts, aggregation = self.method.largest_layouts(self.releases(train)), self.adding_up
         counts = train.counts[train.counts > 0]
         most = [
             aggregation.most_of_one(layout, multiplier)
@@ -214,7 +202,7 @@ class SummedProtocol(Protocol):
         """Run the rounds and deliver the result; ``evaluate`` knows the accuracy in a simulation."""
         from strategies.iterative import LearningFromSums
 
-        aggregation = self.installed
+        aggregation = self.adding_up
         if task.represents is not None:
             aggregation = RepresentedAggregation(
                 of=aggregation,
@@ -321,8 +309,8 @@ class SummedProtocol(Protocol):
                 *_notes_on_releases(held.failed, len(held.records)),
             ),
             "diagnostics": self.diagnostics_of(held.learner),
-            "noise": tuple(held.noise.values()) if self.private else (),
-            "tau": self._tau(held) if self.private and held.noise else None,
+            "noise": tuple(held.noise.values()) if self.privacy is not None else (),
+            "tau": self._tau(held) if self.privacy is not None and held.noise else None,
         }
 
     def _tau(self, held: LearningFromSums) -> float:
@@ -344,16 +332,16 @@ class SummedProtocol(Protocol):
         return accountant
 
     def _cost(self, multiplier: float) -> Cost:
-        return self.installed.cost(multiplier, self.farthest)
+        return self.adding_up.cost(multiplier, self.farthest)
 
-    def sent(self, example: Example) -> Sent:
+    def sent(self, public: Public, ratings: int) -> Sent:
         """Return the contributions, one in each round."""
-        suited = self.among(*example.shape)
+        suited = self.suited(public)
         method, multipliers = suited.method, suited.multipliers
-        layouts = method.largest_layouts(Releases(*example.shape, example.scale))
-        answers = method.most_ratings(example.ratings)
+        layouts = method.largest_layouts(self.releases(public))
+        answers = method.most_ratings(ratings)
         bits = [
-            suited.installed.report_bits(layout, answers, multiplier)
+            suited.adding_up.report_bits(layout, answers, multiplier)
             for layout, multiplier in zip(layouts, multipliers, strict=True)
         ]
         alone = self.aggregation.by_itself
@@ -364,12 +352,12 @@ class SummedProtocol(Protocol):
             bits=float(np.mean(bits)),
             epsilon=suited._cost(multipliers[0]).epsilon if alone else None,
             per="user",
-            of="item" if example.scale.implicit else "rating",
+            of="item" if public.scale.implicit else "rating",
         )
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the composed loss of all releases among so many, if there is a budget."""
-        return self.among(*shape)._guarantee()
+        return self.suited(Public(*shape, POSITIVE))._guarantee()
 
     def _guarantee(self) -> Guarantee:
         aggregation = self.aggregation

@@ -37,7 +37,7 @@ from dprec.mechanisms import Mechanism
 from dprec.predictions import Predict
 from dprec.progress import Progress
 from dprec.protocols import sharing
-from dprec.protocols.base import Example, Promise, Sent, sent_ratings
+from dprec.protocols.base import Facts, Promise, Public, Sent, sent_ratings
 from dprec.protocols.components import AnyMechanism
 from dprec.protocols.findings import Auditor, CrossDomainOutputs, Finding
 from dprec.randomness import seed_for, words
@@ -79,9 +79,15 @@ class XMapProtocol(base.Protocol):
     recommendation: RecommendationOptions = option("How ratings are predicted.", RecommendationOptions())
 
     @property
-    def private(self) -> bool:
-        """Whether any of the steps takes a budget."""
-        return self.mechanism.private or self.replacement.private or self.recommendation.epsilon is not None
+    def facts(self) -> Facts:
+        """The mechanism of uploads or private replacement, and how items are compared if nothing is noisy."""
+        own, replaced = self.mechanism.private, self.replacement.private
+        return self.facts_of(
+            private=own or replaced or self.recommendation.epsilon is not None,
+            protects="private-replacement" if replaced and not own else self.mechanism.kind,
+            learns="item-knn" if self.replacement.selection == "none" else "alter-ego-knn",
+            fit=None if own else self.graph,
+        )
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget: for the mechanism, or for each replacement and prediction."""
@@ -95,23 +101,6 @@ class XMapProtocol(base.Protocol):
             with within("recommendation"):
                 recommendation = replace(recommendation, epsilon=budget.epsilon)
         return replace(self, replacement=replacement, recommendation=recommendation)
-
-    @property
-    def shared_fit(self) -> GraphOptions | None:
-        """How items are compared, unless the ratings of that are noisy."""
-        return None if self.mechanism.private else self.graph
-
-    @property
-    def mechanism_name(self) -> str:
-        """What protects the users: the mechanism on the uploads, or private replacement."""
-        if self.mechanism.private:
-            return self.mechanism.kind
-        return "private-replacement" if self.replacement.private else self.mechanism.kind
-
-    @property
-    def completion_name(self) -> str:
-        """Kind of the recommender."""
-        return "item-knn" if self.replacement.selection == "none" else "alter-ego-knn"
 
     def check(self, train: Ratings) -> None:
         """Refuse ratings, a mechanism and budgets that do not fit together."""
@@ -246,10 +235,10 @@ class XMapProtocol(base.Protocol):
             return Guarantee("none", "central", False, reason, tuple(notes))
         return Guarantee("claimed", "central", False, _missing(replacement, recommendation), (*notes, _SUMS))
 
-    def sent(self, example: Example) -> Sent:
+    def sent(self, public: Public, ratings: int) -> Sent:
         """Return the report of the ratings; AlterEgos follow it in a second round."""
-        family = sharing.cell_reports(self.mechanism, self.privacy, example.scale, example.items)
-        return sent_ratings(family, example)
+        family = sharing.cell_reports(self.mechanism, self.privacy, public.scale, public.n_items)
+        return sent_ratings(family, ratings)
 
     def _family(self, train: Ratings) -> ReportFamily:
         return sharing.cell_reports(self.mechanism, self.privacy, train.scale, train.n_items)

@@ -82,8 +82,8 @@ def summary_of(
     ``seconds``: of starting Flower, and of the whole run.
     """
     # A user-defined class goes by its module and name, also where it gives itself a kind.
-    protocol = config.protocol
-    own = user_defined_classes(protocol) + user_defined_classes(protocol.picked)
+    protocol, facts = config.protocol, config.protocol.facts
+    own = user_defined_classes(protocol)
     references = {kind_of(each): reference_of(each) for each in own}
     # Absent where there is none.
     drawn = {"mixture": outcome.mixture, "domains": outcome.domains}
@@ -91,8 +91,8 @@ def summary_of(
     return Summary(
         name=config.name,
         protocol=references.get(protocol.kind, protocol.kind),
-        mechanism=references.get(protocol.mechanism_name, protocol.mechanism_name),
-        completion=references.get(protocol.completion_name, protocol.completion_name),
+        mechanism=references.get(facts.protects, facts.protects),
+        completion=references.get(facts.learns, facts.learns),
         beyond_the_paper=tuple(map(str, deviations(protocol.picked))),
         dataset=dataset,
         accuracy=accuracy,
@@ -258,7 +258,7 @@ def _notes(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
         else:
             yield f"{signs.format('as configured')}; the cut is taken to be public."
     yield from _notes_on_lists(config, train)
-    if config.protocol.draws_noise:
+    if config.protocol.facts.draws_noise:
         yield _FROM_ENTROPY if config.simulation.seed == "os" else _FROM_SEED
 
 

@@ -20,9 +20,10 @@ import numpy as np
 from dprec import components, formats
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.errors import InputError
-from dprec.exchange import AnySetup, Setup, from_json, is_integer, to_json
+from dprec.exchange import Setup, from_json, is_integer, to_json
 from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
+from dprec.protocols.installed import AnyInstalled
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
 from dprec.ratings import RatingScale
 from dprec_pilot import files
@@ -45,7 +46,7 @@ _OPEN = 16
 class Agreement(components.Options):
     """The protocol as a device knows it; the contents of protocol.json."""
 
-    setup: AnySetup = components.option("What the device does: mechanism, budget, rounds.")
+    setup: AnyInstalled = components.option("What the device does: mechanism, budget, rounds.")
     levels: tuple[float, ...] = components.option("Levels of the rating scale, ascending.")
     continuous: bool = components.option("Whether true ratings lie between the levels.")
     items: int = components.option("Items of the catalogue.", ge=1)

@@ -12,7 +12,7 @@ from dprec.accounting import PrivacyBudget
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent
-from dprec.protocols.base import check_suits
+from dprec.protocols.base import Public, check_suits
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
 from dprec_pilot.device.folder import Agreement, write_device
@@ -139,8 +139,8 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
         check_suits(config.protocol, train)
     # What follows from sizes is agreed on and written down: a server sees those who came, later, too.
     content = config.dataset.catalogue(train.item_ids) is not None
-    suited = config.protocol.knowing_items(content=content).suited_to(train)
-    config = config.model_copy(update={"protocol": suited.picked.suited_to(train)})
+    suited = config.protocol.suited(Public.of(train, content=content))
+    config = config.model_copy(update={"protocol": suited})
     protocol = server_folder.deployable(config)
     with within("protocol"):
         _check_trust(protocol, train)

@@ -286,4 +286,6 @@ def agreement_of(
     """Return what devices agree to; ``directory``: who they are, where they mask what they send."""
     protocol, schedule = config.protocol.picked, config.schedule
     setup = protocol.setup() if schedule is None else schedule.installed(protocol.of_single_ratings.setup())
-    return Agreement.of(setup, scale, item_ids, public=public, process=protocol.assumed, directory=directory)
+    return Agreement.of(
+        setup, scale, item_ids, public=public, process=protocol.facts.assumes, directory=directory
+    )

@@ -10,7 +10,6 @@ import pytest
 from dprec.accounting import PrivacyBudget
 from dprec.components import Options, as_values, option
 from dprec.exchange import (
-    AnySetup,
     FinalFactors,
     GradientPerturbationSetup,
     GradientRequest,
@@ -37,6 +36,7 @@ from dprec.lists import ListMethod, TableOptions
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
+from dprec.protocols.installed import AnyInstalled
 from dprec.ratings import RatingScale
 from dprec.sums import Aggregation, SecureAggregation, TrustedAggregation
 from dprec.wire import BroadcastOptions
@@ -116,7 +116,7 @@ def test_a_bitmap_names_the_users_who_are_asked(users: int) -> None:
 class Holder(Options):
     """Holds a setup of any kind."""
 
-    setup: AnySetup = option("What is installed.")
+    setup: AnyInstalled = option("What is installed.")
 
 
 BUDGET = PrivacyBudget(epsilon=0.1, per="user")

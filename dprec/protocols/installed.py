@@ -1,0 +1,14 @@
+"""What devices can be given, read back from what describes their population."""
+
+from typing import TYPE_CHECKING
+
+from dprec.components import Registry, one_of
+from dprec.exchange import Setup
+from dprec.exchange.setups import SETUPS
+
+INSTALLED: Registry[Setup] = Registry("protocol", Setup, [*SETUPS])
+
+if TYPE_CHECKING:
+    AnyInstalled = Setup
+else:
+    AnyInstalled = one_of(INSTALLED)
