@@ -53,7 +53,6 @@ __all__ = [
     "SilentSetup",
     "SlopesRequest",
     "SummedReports",
-    "SummedSetup",
     "XMapSetup",
     "action_of",
     "asked_users",

@@ -5,8 +5,24 @@ from typing import TYPE_CHECKING
 from dprec.components import Registry, one_of
 from dprec.exchange import Setup
 from dprec.exchange.setups import SETUPS
+from dprec.protocols.base import Protocol
+from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
+from dprec.protocols.implicit_als import ImplicitAlsProtocol
+from dprec.protocols.private_als import PrivateAlsProtocol
+from dprec.protocols.public_start import PublicStartProtocol
+from dprec.protocols.secret_sets import SecretSetProtocol
 
-INSTALLED: Registry[Setup] = Registry("protocol", Setup, [*SETUPS])
+PROTOCOLS: tuple[type[Protocol], ...] = (
+    GramProtocol,
+    PairsInBlanketProtocol,
+    PopularityProtocol,
+    PublicStartProtocol,
+    SecretSetProtocol,
+    PrivateAlsProtocol,
+    ImplicitAlsProtocol,
+)
+
+INSTALLED: Registry[Setup] = Registry("protocol", Setup, [*SETUPS, *PROTOCOLS])
 
 if TYPE_CHECKING:
     AnyInstalled = Setup

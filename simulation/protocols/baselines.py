@@ -26,12 +26,11 @@ from dprec.protocols import sharing
 from dprec.protocols.base import Facts, Public, Sent, sent_ratings
 from dprec.protocols.components import AnyMechanism, AnyPerturbation
 from dprec.protocols.findings import Auditor, Finding
+from dprec.protocols.secret_sets import SecretSetOptions, SecretSetProtocol
 from dprec.protocols.sharing import DELIVERY, TopN
 from dprec.randomness import seed_for
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel, ReportFamily
-from dprec.secret_sets import SecretSetOptions, SecretSets
-from dprec.sums import Releases
 from dprec.wire import TrafficLedger
 from simulation.protocols.base import Protocol
 from simulation.protocols.course import NOT_DELIVERED, notes_on_failures
@@ -120,10 +119,10 @@ class NothingSentProtocol(Protocol):
         return {"predict": own.predict, "predict_rows": own.predict_rows, "diagnostics": own.diagnostics}
 
     def _weighing(self, train: Ratings, catalogue: Catalogue) -> Devices:
-        method = SecretSets(options=SecretSetOptions(histogram=self.histogram, process=self.process))
-        releases = Releases(train.n_users, train.n_items, train.scale)
-        untaught = method.learner(releases, catalogue, 0).learned_bytes()
-        return method.device(untaught, train.n_items, train.scale).devices(train)
+        options = SecretSetOptions(histogram=self.histogram, process=self.process)
+        taught = SecretSetProtocol(sums=options).server(Public.of(train), catalogue, 0)
+        untaught = SecretSetProtocol(sums=options).device(taught.learned.encode(), train.n_items, train.scale)
+        return untaught.devices(train)
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Predict on every device; the grid is not used, and there is no round."""
