@@ -50,7 +50,6 @@ __all__ = [
     "SampledNegativesSetup",
     "SecureSumRequest",
     "Setup",
-    "SilentSetup",
     "SlopesRequest",
     "SummedReports",
     "SummedSetup",

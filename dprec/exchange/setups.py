@@ -477,13 +477,6 @@ class XMapSetup(ReportSetup):
     replacement: ReplacementSetup = option("How replacements are drawn.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SilentSetup(Setup):
-    """Devices send nothing: whatever a request asks for, they are not set up for it."""
-
-    kind: Literal["nothing-sent"] = "nothing-sent"
-
-
 SETUPS: tuple[type[Setup], ...] = (
     OneShotSetup,
     OwnBudgetsSetup,
@@ -496,7 +489,6 @@ SETUPS: tuple[type[Setup], ...] = (
     FederatedSetup,
     GradientPerturbationSetup,
     XMapSetup,
-    SilentSetup,
 )
 
 InstalledT = TypeVar("InstalledT", bound=Options)

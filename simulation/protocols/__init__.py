@@ -3,7 +3,8 @@
 from dprec.components import Registry
 from dprec.predictions import Predict
 from dprec.protocols.base import Protocol
-from simulation.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, TrustedServerProtocol
+from dprec.protocols.baselines import NothingSentProtocol, RandomListProtocol
+from simulation.protocols.baselines import GlobalMeanProtocol, TrustedServerProtocol
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.best_list import BestListProtocol
 from simulation.protocols.federated import FederatedProtocol
@@ -15,7 +16,7 @@ from simulation.protocols.list_sums import (
     PopularityProtocol,
     PublicStartProtocol,
 )
-from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListProtocol
+from simulation.protocols.lists import EaseProtocol, IalsProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
 from simulation.protocols.randomized_sets import RandomizedSetsProtocol

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,15 +13,11 @@ import scipy.sparse as sp
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
 from dprec.arrays import Floats, Ints
 from dprec.attacks import Transcript
-from dprec.binarization import is_binary
-from dprec.catalogue import Catalogue
-from dprec.completion import Averages, CalibratedNoise, Observations, OneBit, one_mean_per_user, own_averages
+from dprec.completion import Averages, CalibratedNoise, Observations, OneBit, one_mean_per_user
 from dprec.components import is_ours, option
 from dprec.errors import SettingError, within
-from dprec.exchange import OneShotSetup, SilentSetup
+from dprec.exchange import OneShotSetup
 from dprec.mechanisms.randomized_response import Raw
-from dprec.ordinal import Histogram
-from dprec.personalization import Devices, OrdinalProcess
 from dprec.protocols import sharing
 from dprec.protocols.base import Facts, Public, Sent, sent_ratings
 from dprec.protocols.components import AnyMechanism, AnyPerturbation
@@ -30,9 +26,6 @@ from dprec.protocols.sharing import DELIVERY, TopN
 from dprec.randomness import seed_for
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel, ReportFamily
-from dprec.secret_sets import SecretSetOptions, SecretSets
-from dprec.sums import Releases
-from dprec.wire import TrafficLedger
 from simulation.protocols.base import Protocol
 from simulation.protocols.course import NOT_DELIVERED, notes_on_failures
 from simulation.protocols.delivering import attacked_lists, deliver
@@ -41,104 +34,6 @@ from simulation.protocols.transcripts import told, transcript_of
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected
-
-
-@dataclass(frozen=True, kw_only=True)
-class NothingSentProtocol(Protocol):
-    """Every device predicts for its user the mean of the user's own ratings; nothing is sent.
-
-    One that knows what is public about the items predicts by how alike these are.
-    """
-
-    kind: Literal["nothing-sent"] = "nothing-sent"
-    folds_in: ClassVar[bool] = True
-    prior: float | None = option(
-        "Publicly known rating that each mean is pulled towards; by default the middle of the scale.",
-        None,
-    )
-    prior_ratings: float = option(
-        "Number of own ratings that the prior weighs as much as; the default is the best of eleven values on "
-        "tenths of the train ratings of MovieLens 100K (u1), RMSE 1.0386 "
-        "(benchmarks/choosing/nothing_sent_prior.py).",
-        2.0,
-        ge=0,
-    )
-    histogram: Histogram | None = option(
-        "Public shares of the levels, from the lowest, where something is public about the items.", "netflix"
-    )
-    process: OrdinalProcess = option(
-        "What a device assumes of its user there; number and category are the best on the same tenths, with "
-        "years and genres.",
-        OrdinalProcess(number=0.1, category=0.1),
-    )
-
-    @property
-    def facts(self) -> Facts:
-        """Devices that predict alone, from their own averages."""
-        return self.facts_of(private=False, learns="own-average", baseline="nothing-sent")
-
-    def at_budget(self, budget: MatchedBudget) -> Self:
-        """Return the protocol as it is: nothing is sent at any budget."""
-        return self
-
-    def check(self, train: Ratings) -> None:
-        """Refuse a budget, and a prior outside the rating scale."""
-        if self.privacy is not None:
-            budget = f"epsilon {self.privacy.epsilon:g}"
-            raise SettingError("privacy", budget, "none: nothing is sent, so nothing is spent")
-        low, high = train.scale.low, train.scale.high
-        if self.prior is not None and not low <= self.prior <= high:
-            raise SettingError("prior", f"{self.prior:g}", f"a rating from {low:g} to {high:g}")
-
-    def influence_of_one(self, train: Ratings) -> float:
-        """Return 0: nothing is sent."""
-        return 0.0
-
-    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
-        """Promise that nothing is learned about anybody."""
-        why = "nothing is sent; every device predicts for its user from the user's own ratings alone."
-        return Guarantee("proved", "local", True, why)
-
-    def sent(self, public: Public, ratings: int) -> None:
-        """Return None: nothing is sent."""
-
-    def setup(self) -> SilentSetup:
-        """Return the setup with which devices refuse every request."""
-        return SilentSetup()
-
-    def averages(self, train: Ratings) -> Averages:
-        """Return what every device predicts from its user's own ratings."""
-        middle = (train.scale.low + train.scale.high) / 2
-        return own_averages(train, middle if self.prior is None else self.prior, self.prior_ratings)
-
-    def predictions_of(self, held: Ratings, catalogue: Catalogue | None) -> dict[str, Any]:
-        """Return the fields of an `Outcome` for every device, given what is public about the items."""
-        if catalogue is not None and not is_binary(held.scale):
-            note = "Devices weigh what is public about the items (dataset.items)."
-            return {"predict": self._weighing(held, catalogue).predict, "notes": (note,)}
-        own = self.averages(held)
-        return {"predict": own.predict, "predict_rows": own.predict_rows, "diagnostics": own.diagnostics}
-
-    def _weighing(self, train: Ratings, catalogue: Catalogue) -> Devices:
-        method = SecretSets(options=SecretSetOptions(histogram=self.histogram, process=self.process))
-        releases = Releases(train.n_users, train.n_items, train.scale)
-        untaught = method.learner(releases, catalogue, 0).learned_bytes()
-        return method.device(untaught, train.n_items, train.scale).devices(train)
-
-    def run(self, grid: Grid, task: Task) -> Outcome:
-        """Predict on every device; the grid is not used, and there is no round."""
-        train = task.train
-        everybody = train.counts >= 0
-        accountant = PrivacyAccountant(rated=train.counts > 0)
-        accountant.step(0, everybody, 0.0, 0.0)
-        return Outcome(
-            traffic=TrafficLedger(train.n_users),
-            accountant=accountant,
-            guarantee=self.guarantee((train.n_users, train.n_items)),
-            rounds=(),
-            transcript=transcript_of(task) if task.attacked else None,
-            **self.predictions_of(task.judged, task.catalogue),
-        )
 
 
 _MECHANISM = Raw()

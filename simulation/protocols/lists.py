@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,21 +16,18 @@ from dprec.arrays import AnyInts, Bools, Floats
 from dprec.attacks import Broadcast
 from dprec.components import option
 from dprec.errors import SettingError
-from dprec.exchange import OneShotSetup, Setup, SilentSetup
+from dprec.exchange import OneShotSetup, Setup
 from dprec.lists import ease, ials
-from dprec.lists.model import ItemTable, ListModel
 from dprec.mechanisms import Mechanism, SetOnly
 from dprec.observations import Observations
 from dprec.predictions import cells_from_rows
 from dprec.protocols.base import Facts, Predicted, Public, Sent
-from dprec.randomness import public_words, uniforms
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily, Wanted
-from dprec.wire import TrafficLedger
 from simulation.protocols.base import Protocol
 from simulation.protocols.course import NOT_DELIVERED, notes_on_failures
 from simulation.protocols.task import Grid, Outcome, Sizes, Task
-from simulation.protocols.transcripts import told, transcript_of
+from simulation.protocols.transcripts import told
 
 if TYPE_CHECKING:
     from dprec.catalogue import Catalogue
@@ -60,64 +57,6 @@ class ListProtocol(Protocol):
         if self.privacy is not None:
             found = f"epsilon {self.privacy.epsilon:g}"
             raise SettingError("privacy", found, f"none: {self.kind} keeps no budget")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RandomListProtocol(ListProtocol):
-    """Every user gets items in a random order, drawn from what is public; nothing is sent.
-
-    With content, a device orders them by how like they are to its user's own; only equals are in that order.
-    """
-
-    kind: Literal["random-list"] = "random-list"
-    content: bool = option("Whether devices order items by public data that their users' items share.", False)
-
-    @property
-    def facts(self) -> Facts:
-        """Devices that know nothing but the catalogue."""
-        return replace(super().facts, baseline="nothing-sent")
-
-    def influence_of_one(self, train: Ratings) -> float:
-        """Return 0: nothing is sent."""
-        return 0.0
-
-    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
-        """Promise that nothing is learned about anybody."""
-        return Guarantee("proved", "local", True, "nothing is sent; every order is drawn from a public seed.")
-
-    def sent(self, public: Public, ratings: int) -> None:
-        """Return None: nothing is sent."""
-
-    def setup(self) -> SilentSetup:
-        """Return the setup with which devices refuse every request."""
-        return SilentSetup()
-
-    def run(self, grid: Grid, task: Task) -> Outcome:
-        """Draw the orders; the grid is not used, and there is no round."""
-        accountant = PrivacyAccountant(rated=task.train.counts > 0)
-        accountant.step(0, task.train.counts >= 0, 0.0, 0.0)
-        return Outcome(
-            **self._orders(task),
-            traffic=TrafficLedger(task.n_users),
-            accountant=accountant,
-            guarantee=self.guarantee((task.n_users, task.n_items)),
-            rounds=(),
-            transcript=transcript_of(task) if task.attacked else None,
-        )
-
-    def _orders(self, task: Task) -> dict[str, Any]:
-        """Return the fields of an `Outcome` by which items are ordered."""
-        seed = task.public_seed % (1 << 64)
-        if not self.content or task.catalogue is None:
-            return {"predict": lambda users, items: uniforms(public_words(seed, users, items))}
-        model = ListModel.of(np.ones(task.n_items), task.catalogue, ItemTable.nothing())
-        sets, items = task.judged.to_sets(), np.arange(task.n_items)
-
-        def predict_rows(users: AnyInts, n_items: int) -> Floats:
-            order = uniforms(public_words(seed, np.repeat(users, n_items), np.tile(items, len(users))))
-            return np.round(model.scores(sets[users]), 9) + 1e-9 * order.reshape(-1, n_items)
-
-        return {"predict": cells_from_rows(predict_rows, task.n_items), "predict_rows": predict_rows}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,115 @@
+"""Protocols that others have to beat: devices alone, a random order, one mean of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from dprec.arrays import AnyInts, Floats
+from dprec.binarization import is_binary
+from dprec.catalogue import Catalogue
+from dprec.completion import own_averages
+from dprec.components import option
+from dprec.errors import SettingError
+from dprec.lists.model import ItemTable, ListModel
+from dprec.ordinal import Histogram
+from dprec.personalization import Devices, OrdinalProcess
+from dprec.predictions import cells_from_rows
+from dprec.protocols.base import Facts, Predicted
+from dprec.protocols.silent import Alone, SilentProtocol
+from dprec.randomness import public_words, uniforms
+from dprec.ratings import Ratings
+from dprec.secret_sets import SecretSetOptions, SecretSets
+from dprec.sums import Releases
+
+
+@dataclass(frozen=True, kw_only=True)
+class NothingSentProtocol(SilentProtocol):
+    """Every device predicts for its user the mean of the user's own ratings; nothing is sent.
+
+    One that knows what is public about the items predicts by how alike these are.
+    """
+
+    kind: Literal["nothing-sent"] = "nothing-sent"
+    predicts_by: ClassVar[str] = "every device predicts for its user from the user's own ratings alone"
+    prior: float | None = option(
+        "Publicly known rating that each mean is pulled towards; by default the middle of the scale.",
+        None,
+    )
+    prior_ratings: float = option(
+        "Number of own ratings that the prior weighs as much as; the default is the best of eleven values on "
+        "tenths of the train ratings of MovieLens 100K (u1), RMSE 1.0386 "
+        "(benchmarks/choosing/nothing_sent_prior.py).",
+        2.0,
+        ge=0,
+    )
+    histogram: Histogram | None = option(
+        "Public shares of the levels, from the lowest, where something is public about the items.", "netflix"
+    )
+    process: OrdinalProcess = option(
+        "What a device assumes of its user there; number and category are the best on the same tenths, with "
+        "years and genres.",
+        OrdinalProcess(number=0.1, category=0.1),
+    )
+
+    @property
+    def facts(self) -> Facts:
+        """Devices that predict alone, from their own averages."""
+        return self.facts_of(private=False, learns="own-average", baseline="nothing-sent")
+
+    def check(self, train: Any) -> None:
+        """Refuse a budget, and a prior outside the rating scale."""
+        super().check(train)
+        low, high = train.scale.low, train.scale.high
+        if self.prior is not None and not low <= self.prior <= high:
+            raise SettingError("prior", f"{self.prior:g}", f"a rating from {low:g} to {high:g}")
+
+    def alone(self, held: Ratings, catalogue: Catalogue | None, public_seed: int = 0) -> Alone:
+        """Return the means of the users' own ratings, or what a device makes of what is public."""
+        if catalogue is not None and not is_binary(held.scale):
+            note = "Devices weigh what is public about the items (dataset.items)."
+            return Alone(self._weighing(held, catalogue).predict, notes=(note,))
+        middle = (held.scale.low + held.scale.high) / 2
+        own = own_averages(held, middle if self.prior is None else self.prior, self.prior_ratings)
+        return Alone(own.predict, own.predict_rows, diagnostics=own.diagnostics)
+
+    def _weighing(self, held: Ratings, catalogue: Catalogue) -> Devices:
+        """Return devices that were sent a table in which nothing was learned from anybody."""
+        method = SecretSets(options=SecretSetOptions(histogram=self.histogram, process=self.process))
+        releases = Releases(held.n_users, held.n_items, held.scale)
+        untaught = method.learner(releases, catalogue, 0).learned_bytes()
+        return method.device(untaught, held.n_items, held.scale).devices(held)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomListProtocol(SilentProtocol):
+    """Every user gets items in a random order, drawn from what is public; nothing is sent.
+
+    With content, a device orders them by how like they are to its user's own; only equals are in that order.
+    """
+
+    kind: Literal["random-list"] = "random-list"
+    predicted: ClassVar[Predicted] = "lists"
+    predicts_by: ClassVar[str] = "every order is drawn from a public seed"
+    content: bool = option("Whether devices order items by public data that their users' items share.", False)
+
+    @property
+    def facts(self) -> Facts:
+        """Devices that know nothing but the catalogue."""
+        return self.facts_of(private=False, protects="none", baseline="nothing-sent")
+
+    def alone(self, held: Ratings, catalogue: Catalogue | None, public_seed: int) -> Alone:
+        """Draw the orders, or what decides between items that are as like to a user's own."""
+        seed = public_seed % (1 << 64)
+        if not self.content or catalogue is None:
+            return Alone(lambda users, items: uniforms(public_words(seed, users, items)))
+        model = ListModel.of(np.ones(held.n_items), catalogue, ItemTable.nothing())
+        sets, items = held.to_sets(), np.arange(held.n_items)
+
+        def predict_rows(users: AnyInts, n_items: int) -> Floats:
+            order = uniforms(public_words(seed, np.repeat(users, n_items), np.tile(items, len(users))))
+            return np.round(model.scores(sets[users]), 9) + 1e-9 * order.reshape(-1, n_items)
+
+        return Alone(cells_from_rows(predict_rows, held.n_items), predict_rows)
