@@ -6,6 +6,7 @@ from abc import ABC
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -106,6 +107,14 @@ def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
         raise InputError(reference_of(type(protocol)), found, accepted)
 
 
+COURSES: dict[type[Protocol], str] = {}
+"""Module and class of the course of each kind; one that is not here is its own."""
+
+
 def course_of(protocol: Any) -> Any:
     """Return how a protocol runs."""
+    for kind in type(protocol).__mro__:
+        if kind in COURSES:
+            module, _, name = COURSES[kind].partition(":")
+            return getattr(import_module(f"simulation.protocols.{module}"), name)(protocol)
     return protocol
