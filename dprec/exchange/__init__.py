@@ -47,7 +47,6 @@ __all__ = [
     "ReportSetup",
     "Reports",
     "Request",
-    "SampledNegativesSetup",
     "SecureSumRequest",
     "Setup",
     "SlopesRequest",

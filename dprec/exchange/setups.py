@@ -28,7 +28,6 @@ from dprec.mechanisms import (
     LayeredMechanism,
     LocalHashing,
     Mechanism,
-    SampledNegatives,
     TwoLayers,
 )
 from dprec.private_als import ImplicitAls, PrivateAls
@@ -305,14 +304,6 @@ class RandomizedSetsSetup(ReportSetup):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledNegativesSetup(ReportSetup):
-    """Devices send their items and as many others, by randomised answers, once."""
-
-    kind: Literal["sampled-negatives"] = "sampled-negatives"
-    mechanism: SampledNegatives = option("What the device applies to its set.", SampledNegatives())
-
-
-@dataclass(frozen=True, kw_only=True)
 class IterativeSetup(Setup):
     """Devices solve for their users' factors and report on the gradient, in rounds."""
 
@@ -483,7 +474,6 @@ SETUPS: tuple[type[Setup], ...] = (
     MemoisedSetup,
     LayeredSetup,
     RandomizedSetsSetup,
-    SampledNegativesSetup,
     IterativeSetup,
     SummedSetup,
     FederatedSetup,

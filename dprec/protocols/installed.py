@@ -6,8 +6,21 @@ from dprec.components import Registry, one_of
 from dprec.exchange import Setup
 from dprec.exchange.setups import SETUPS
 from dprec.protocols.baselines import NothingSentProtocol, RandomListProtocol
+from dprec.protocols.references import EaseProtocol, IalsProtocol
+from dprec.protocols.sampled_negatives import SampledNegativesProtocol
 
-INSTALLED: Registry[Setup] = Registry("protocol", Setup, [*SETUPS, NothingSentProtocol, RandomListProtocol])
+INSTALLED: Registry[Setup] = Registry(
+    "protocol",
+    Setup,
+    [
+        *SETUPS,
+        NothingSentProtocol,
+        RandomListProtocol,
+        EaseProtocol,
+        IalsProtocol,
+        SampledNegativesProtocol,
+    ],
+)
 
 if TYPE_CHECKING:
     AnyInstalled = Setup

@@ -4,6 +4,8 @@ from dprec.components import Registry
 from dprec.predictions import Predict
 from dprec.protocols.base import Protocol
 from dprec.protocols.baselines import NothingSentProtocol, RandomListProtocol
+from dprec.protocols.references import EaseProtocol, IalsProtocol
+from dprec.protocols.sampled_negatives import SampledNegativesProtocol
 from simulation.protocols.baselines import GlobalMeanProtocol, TrustedServerProtocol
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.best_list import BestListProtocol
@@ -16,11 +18,9 @@ from simulation.protocols.list_sums import (
     PopularityProtocol,
     PublicStartProtocol,
 )
-from simulation.protocols.lists import EaseProtocol, IalsProtocol
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
 from simulation.protocols.randomized_sets import RandomizedSetsProtocol
-from simulation.protocols.sampled_negatives import SampledNegativesProtocol
 from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
 from simulation.protocols.x_map import XMapProtocol
