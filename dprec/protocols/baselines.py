@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from dprec.accounting import Guarantee, MatchedBudget
 from dprec.arrays import AnyInts, Floats
 from dprec.binarization import is_binary
 from dprec.catalogue import Catalogue
-from dprec.completion import own_averages
+from dprec.completion import one_mean_per_user, own_averages
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.lists.model import ItemTable, ListModel
+from dprec.mechanisms import Raw
 from dprec.ordinal import Histogram
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.predictions import cells_from_rows
-from dprec.protocols.base import Facts, Predicted
+from dprec.protocols import sharing
+from dprec.protocols.base import Facts, Predicted, Public, Sent, sent_ratings
+from dprec.protocols.collection import CollectionProtocol
+from dprec.protocols.components import AnyMechanism
 from dprec.protocols.silent import Alone, SilentProtocol
 from dprec.randomness import public_words, uniforms
-from dprec.ratings import Ratings
+from dprec.ratings import Ratings, RatingScale
+from dprec.reports import DeviceChannel, ReportFamily
 from dprec.secret_sets import SecretSetOptions, SecretSets
 from dprec.sums import Releases
 
@@ -113,3 +119,83 @@ class RandomListProtocol(SilentProtocol):
             return np.round(model.scores(sets[users]), 9) + 1e-9 * order.reshape(-1, n_items)
 
         return Alone(cells_from_rows(predict_rows, held.n_items), predict_rows)
+
+
+_TRUE = Raw()
+"""Of devices that send what they hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalMeanProtocol(CollectionProtocol):
+    """Every device sends the mean of its ratings; everybody is predicted the mean of these means.
+
+    Every user counts once, however many ratings it has, since numbers of ratings are not sent. The mean is
+    sent as one rating of a catalogue of one item; see `one_mean_per_user`.
+    """
+
+    kind: Literal["global-mean"] = "global-mean"
+    folds_in: ClassVar[bool] = True
+    mechanism: AnyMechanism = option("What the device applies to its mean.", _TRUE)
+
+    @property
+    def facts(self) -> Facts:
+        """One mean of all; a baseline in the clear."""
+        return replace(super().facts, baseline=None if self.mechanism.private else "global-mean")
+
+    def family(self, scale: RatingScale, n_items: int) -> ReportFamily:
+        """Return what devices report of a mean, on the scale of means and of one item."""
+        return sharing.cell_reports(self.mechanism, self.privacy, scale, n_items)
+
+    def at_budget(self, budget: MatchedBudget) -> Self:
+        """Return the protocol at a budget: a mean stands for the whole profile, so both units are one."""
+        return replace(self, privacy=sharing.budget_at(self.privacy, budget, "user"))
+
+    def check(self, train: Any) -> None:
+        """Refuse a budget in another unit, or that the mechanism cannot keep on the scale of means."""
+        if self.privacy is not None:
+            sharing.check_unit(self.privacy, "user", "one number is sent for all of a user's ratings")
+        if self.mechanism.private and self.privacy is None:
+            raise SettingError("privacy", "none", f"a budget per user, for {self.mechanism.kind}")
+        super().check(one_mean_per_user(train))
+
+    def sent(self, public: Public, ratings: int) -> Sent:
+        """Return the one mean, as one rating of a catalogue of one item."""
+        return replace(sent_ratings(self.family(public.scale, 1), 1), per="user")
+
+    def seen_cells(self, users: int, items: int, ratings: int) -> int:
+        """Return the means, one of each user."""
+        return users
+
+    def influence_of_one(self, train: Ratings) -> float | None:
+        """Return that of the mean that is sent, on the prediction of every item alike."""
+        means = one_mean_per_user(train)
+        return self.family(means.scale, 1).influence_of_one(means.counts, of_values=True)
+
+    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
+        """Promise the loss of the channel for a whole profile, if there is a budget."""
+        seen = "Whether a user has any rating at all is not hidden."
+        if not self.mechanism.sends_values:
+            why = "nothing that is sent depends on any rating."
+            return Guarantee("proved", "local", True, why, notes=(seen,))
+        if self.privacy is None:
+            return Guarantee("none", "central", True, "the server receives every user's true mean.")
+        notes = ["One number is sent for a whole profile, so the loss per rating is at most that per user."]
+        if not self.mechanism.report_family.hides_items:
+            notes.append(seen)
+        return Guarantee("proved", "local", True, f"{sharing.EXACT_CHANNEL}.", notes=tuple(notes))
+
+    @property
+    def drawn_by(self) -> str:
+        """What random words are keyed by."""
+        return self.drawn_as("one-shot", predicts=False)
+
+    def learn(self, received: float, channel: DeviceChannel | None) -> float:
+        """Return the mean, within the scale, whose expectation after the channel, by its best line, came in.
+
+        ``received``: mean of what was reported; ``channel``: None where means are sent as they are.
+        """
+        if channel is None:
+            return received
+        slope, start = np.polyfit(channel.ratings, channel.expected, 1)
+        low, high = channel.ratings[[0, -1]]
+        return float(np.clip((received - start) / slope, low, high))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from dprec.components import Registry, one_of
 from dprec.exchange import Setup
 from dprec.exchange.setups import SETUPS
-from dprec.protocols.baselines import NothingSentProtocol, RandomListProtocol
+from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
 from dprec.protocols.references import EaseProtocol, IalsProtocol
 from dprec.protocols.sampled_negatives import SampledNegativesProtocol
 
@@ -15,6 +15,7 @@ INSTALLED: Registry[Setup] = Registry(
     [
         *SETUPS,
         NothingSentProtocol,
+        GlobalMeanProtocol,
         RandomListProtocol,
         EaseProtocol,
         IalsProtocol,

@@ -3,10 +3,10 @@
 from dprec.components import Registry
 from dprec.predictions import Predict
 from dprec.protocols.base import Protocol
-from dprec.protocols.baselines import NothingSentProtocol, RandomListProtocol
+from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
 from dprec.protocols.references import EaseProtocol, IalsProtocol
 from dprec.protocols.sampled_negatives import SampledNegativesProtocol
-from simulation.protocols.baselines import GlobalMeanProtocol, TrustedServerProtocol
+from simulation.protocols.baselines import TrustedServerProtocol
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.best_list import BestListProtocol
 from simulation.protocols.federated import FederatedProtocol

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant, PrivacyBudget
 from dprec.arrays import Floats, Ints
-from dprec.attacks import Transcript
 from dprec.completion import Averages, CalibratedNoise, Observations, OneBit, one_mean_per_user
 from dprec.components import is_ours, option
 from dprec.errors import SettingError, within
@@ -20,14 +19,15 @@ from dprec.exchange import OneShotSetup
 from dprec.mechanisms.randomized_response import Raw
 from dprec.protocols import sharing
 from dprec.protocols.base import Facts, Public, Sent, sent_ratings
-from dprec.protocols.components import AnyMechanism, AnyPerturbation
+from dprec.protocols.baselines import GlobalMeanProtocol
+from dprec.protocols.components import AnyPerturbation
 from dprec.protocols.findings import Auditor, Finding
 from dprec.protocols.sharing import DELIVERY, TopN
 from dprec.randomness import seed_for
 from dprec.ratings import Ratings
-from dprec.reports import DeviceChannel, ReportFamily
+from dprec.reports import ReportFamily
 from simulation.protocols.base import Protocol
-from simulation.protocols.course import NOT_DELIVERED, notes_on_failures
+from simulation.protocols.course import NOT_DELIVERED, Course, notes_on_failures
 from simulation.protocols.delivering import attacked_lists, deliver
 from simulation.protocols.task import Grid, Outcome, Task
 from simulation.protocols.transcripts import told, transcript_of
@@ -40,113 +40,44 @@ _MECHANISM = Raw()
 """Of devices that send what they hold."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class GlobalMeanProtocol(Protocol):
-    """Every device sends the mean of its ratings; everybody is predicted the mean of these means.
-
-    Every user counts once, however many ratings it has, since numbers of ratings are not sent. The mean is
-    sent as one rating of a catalogue of one item.
-    """
-
-    kind: Literal["global-mean"] = "global-mean"
-    folds_in: ClassVar[bool] = True
-    mechanism: AnyMechanism = option("What the device applies to its mean.", _MECHANISM)
-
-    @property
-    def facts(self) -> Facts:
-        """One mean of all; a baseline in the clear."""
-        private = self.mechanism.private
-        return self.facts_of(private=private, baseline=None if private else "global-mean")
-
-    def at_budget(self, budget: MatchedBudget) -> Self:
-        """Return the protocol at a budget: a mean stands for the whole profile, so both units are one."""
-        return replace(self, privacy=sharing.budget_at(self.privacy, budget, "user"))
-
-    def check(self, train: Ratings) -> None:
-        """Refuse a budget in another unit, or that the mechanism cannot keep on the scale of means."""
-        if self.privacy is not None:
-            sharing.check_unit(self.privacy, "user", "one number is sent for all of a user's ratings")
-        if self.mechanism.private and self.privacy is None:
-            raise SettingError("privacy", "none", f"a budget per user, for {self.mechanism.kind}")
-        self._family(one_mean_per_user(train)).check()
+class GlobalMeanCourse(Course[GlobalMeanProtocol]):
+    """Devices send their means once; everybody is predicted what is learned from them."""
 
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:
         """Return what devices report: their means."""
         return one_mean_per_user(train)
 
-    def audited(self) -> Self:
-        """Return the protocol as it is; see `Protocol.audited`."""
-        sharing.check_private(self.mechanism)
-        return self
-
-    def setup(self) -> OneShotSetup:
-        """Return the mechanism and the budget."""
-        return OneShotSetup(mechanism=self.mechanism, privacy=self.privacy)
-
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the means and predict their mean."""
         from strategies.report_collection import ReportCollection
 
-        means = one_mean_per_user(task.train)
-        family = self._family(means)
+        means, guarantee = (
+            one_mean_per_user(task.train),
+            self.protocol.guarantee((task.n_users, task.n_items)),
+        )
+        family = self.protocol.family(means.scale, means.n_items)
         collected = ReportCollection(family, task.group).collect(grid, task.roster)
-        channel = family.device_channel(means.counts)
-        mean = collected.observations.mean
-        if channel is not None:
-            mean = _without_bias(mean, channel)
+        observed, channel = collected.observations, family.device_channel(means.counts)
+        mean = self.protocol.learn(observed.mean, channel)
         everybody = Averages(np.full(task.judged.n_users, mean), by_item=False)
+        transcript = None
+        if task.attacked:
+            # Of users, none of which is of an item.
+            cells = observed.users, np.zeros(observed.users.size, dtype=np.int64)
+            vectors = sp.coo_array((observed.values, cells), shape=(task.n_users, 1)).tocsr()
+            transcript = transcript_of(task, trusted=guarantee.trusts_server, vectors=vectors)
         return Outcome(
             predict=everybody.predict,
             predict_rows=everybody.predict_rows,
             traffic=collected.traffic,
             accountant=family.accountant(means.counts, collected.sent),
-            guarantee=self.guarantee((task.train.n_users, task.train.n_items)),
+            guarantee=guarantee,
             rounds=(collected.record,),
             channel=channel,
             notes=(*notes_on_failures([collected.record]), NOT_DELIVERED),
             diagnostics={"mean": mean},
-            transcript=self._transcript(task, collected.observations) if task.attacked else None,
+            transcript=transcript,
         )
-
-    def _transcript(self, task: Task, observed: Observations) -> Transcript:
-        """Return the means of users, none of which is of an item."""
-        cells = observed.users, np.zeros(observed.users.size, dtype=np.int64)
-        vectors = sp.coo_array((observed.values, cells), shape=(task.n_users, 1)).tocsr()
-        trusted = self.guarantee((task.n_users, task.n_items)).trusts_server
-        return transcript_of(task, trusted=trusted, vectors=vectors)
-
-    def sent(self, public: Public, ratings: int) -> Sent:
-        """Return the one mean, as one rating of a catalogue of one item."""
-        family = sharing.cell_reports(self.mechanism, self.privacy, public.scale, 1)
-        return replace(sent_ratings(family, 1), per="user")
-
-    def influence_of_one(self, train: Ratings) -> float | None:
-        """Return that of the mean that is sent, on the prediction of every item alike."""
-        means = one_mean_per_user(train)
-        return self._family(means).influence_of_one(means.counts, of_values=True)
-
-    def _family(self, means: Ratings) -> ReportFamily:
-        return sharing.cell_reports(self.mechanism, self.privacy, means.scale, means.n_items)
-
-    def guarantee(self, shape: tuple[int, int]) -> Guarantee:
-        """Promise the loss of the channel for a whole profile, if there is a budget."""
-        seen = "Whether a user has any rating at all is not hidden."
-        if not self.mechanism.sends_values:
-            why = "nothing that is sent depends on any rating."
-            return Guarantee("proved", "local", True, why, notes=(seen,))
-        if self.privacy is None:
-            return Guarantee("none", "central", True, "the server receives every user's true mean.")
-        notes = ["One number is sent for a whole profile, so the loss per rating is at most that per user."]
-        if not self.mechanism.report_family.hides_items:
-            notes.append(seen)
-        return Guarantee("proved", "local", True, f"{sharing.EXACT_CHANNEL}.", notes=tuple(notes))
-
-
-def _without_bias(received: float, channel: DeviceChannel) -> float:
-    """Return the mean, within the scale, whose expectation after the channel, by its best line, came in."""
-    slope, start = np.polyfit(channel.ratings, channel.expected, 1)
-    low, high = channel.ratings[[0, -1]]
-    return float(np.clip((received - start) / slope, low, high))
 
 
 @dataclass(frozen=True, kw_only=True)

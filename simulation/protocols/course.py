@@ -14,6 +14,7 @@ import numpy as np
 from dprec.components import reference_of
 from dprec.errors import InputError
 from dprec.protocols.base import Protocol, as_declared, declaring
+from dprec.protocols.baselines import GlobalMeanProtocol
 from dprec.protocols.references import ClearSetsProtocol
 from dprec.protocols.silent import SilentProtocol
 from dprec.ratings import Ratings
@@ -111,6 +112,7 @@ def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
 
 COURSES: dict[type[Protocol], str] = {
     ClearSetsProtocol: "lists:ReceivedSetsCourse",
+    GlobalMeanProtocol: "baselines:GlobalMeanCourse",
     SilentProtocol: "silent:SilentCourse",
 }
 """Module and class of the course of each kind; one that is not here is its own."""
