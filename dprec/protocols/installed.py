@@ -8,6 +8,7 @@ from dprec.exchange.setups import SETUPS
 from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
 from dprec.protocols.references import EaseProtocol, IalsProtocol
 from dprec.protocols.sampled_negatives import SampledNegativesProtocol
+from dprec.protocols.trusted_server import TrustedServerProtocol
 
 INSTALLED: Registry[Setup] = Registry(
     "protocol",
@@ -20,6 +21,7 @@ INSTALLED: Registry[Setup] = Registry(
         EaseProtocol,
         IalsProtocol,
         SampledNegativesProtocol,
+        TrustedServerProtocol,
     ],
 )
 

@@ -6,7 +6,7 @@ from dprec.protocols.base import Protocol
 from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
 from dprec.protocols.references import EaseProtocol, IalsProtocol
 from dprec.protocols.sampled_negatives import SampledNegativesProtocol
-from simulation.protocols.baselines import TrustedServerProtocol
+from dprec.protocols.trusted_server import TrustedServerProtocol
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.best_list import BestListProtocol
 from simulation.protocols.federated import FederatedProtocol

@@ -17,6 +17,7 @@ from dprec.protocols.base import Protocol, as_declared, declaring
 from dprec.protocols.baselines import GlobalMeanProtocol
 from dprec.protocols.references import ClearSetsProtocol
 from dprec.protocols.silent import SilentProtocol
+from dprec.protocols.trusted_server import TrustedServerProtocol
 from dprec.ratings import Ratings
 from dprec.schedules import Schedule
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
@@ -114,6 +115,7 @@ COURSES: dict[type[Protocol], str] = {
     ClearSetsProtocol: "lists:ReceivedSetsCourse",
     GlobalMeanProtocol: "baselines:GlobalMeanCourse",
     SilentProtocol: "silent:SilentCourse",
+    TrustedServerProtocol: "baselines:TrustedServerCourse",
 }
 """Module and class of the course of each kind; one that is not here is its own."""
 
