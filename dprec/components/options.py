@@ -37,6 +37,9 @@ _BOUNDS = {"gt", "ge", "lt", "le"}
 _PAPER = "paper"
 """Key of a field's metadata that says what the paper has."""
 
+_READER = "reader"
+"""Key of a field's metadata that says who alone reads it."""
+
 
 def plain(value: Any) -> Any:
     """Return a number of NumPy as what a file would hold; anything else as it is."""
@@ -65,6 +68,7 @@ def option(
     *,
     published: Any = dataclasses.MISSING,
     source: str = "",
+    reader: str = "",
     **bounds: float,
 ) -> Any:
     """Declare a field of an `Options` class.
@@ -81,6 +85,8 @@ def option(
         result.
     source : str, optional
         Where the paper says so, as in `Published`; needed with ``published``.
+    reader : str, optional
+        "server" of a protocol's option that no device reads (`dprec.protocols.base.Protocol.installed`).
     **bounds : float
         Any of ``gt``, ``ge``, ``lt``, ``le``.
     """
@@ -89,7 +95,9 @@ def option(
         raise TypeError(f"unknown bounds {sorted(unknown)}; accepted: {sorted(_BOUNDS)}")
     if (published is dataclasses.MISSING) is not (source == ""):
         raise TypeError("a published value and its source belong together")
-    metadata = {"description": description, **bounds}
+    metadata: dict[str, Any] = {"description": description, **bounds}
+    if reader:
+        metadata[_READER] = reader
     if published is not dataclasses.MISSING:
         values = published if isinstance(published, tuple) else (published,)
         metadata[_PAPER] = Published(values, source)
@@ -253,7 +261,7 @@ def _model_of(options: type[Options]) -> type[BaseModel]:
 
 def _declared(field: dataclasses.Field[Any]) -> Any:
     """Return a field as pydantic takes it."""
-    declared = {key: value for key, value in field.metadata.items() if key != _PAPER}
+    declared = {key: value for key, value in field.metadata.items() if key not in (_PAPER, _READER)}
     return Field(**declared) if field.default is dataclasses.MISSING else Field(field.default, **declared)
 
 
