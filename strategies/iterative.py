@@ -32,10 +32,11 @@ from dprec.exchange import ROW_ENTRY, SLOPES, STATISTICS, TRAIN, GradientRequest
 from dprec.exchange.messages import UPDATE
 from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate, GradientReport
+from dprec.protocols.rounds import SamplingOptions
 from dprec.randomness import ReleaseDraws
 from dprec.sums import Aggregation, Cost, Layout, Learner
 from dprec.wire import BroadcastOptions, Factors, ReportCodec, SymbolRows, TrafficLedger, encode_broadcast
-from strategies.participation import RoundRecord, SamplingOptions
+from strategies.participation import RoundRecord
 from strategies.releases import ChargedExchange, Release, ReleaseExchange
 from strategies.roster import ReadSums, Roster, Sums
 from strategies.rounds import (

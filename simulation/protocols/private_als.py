@@ -17,10 +17,10 @@ from dprec.private_als import (
 )
 from dprec.protocols.base import Facts, Predicted
 from dprec.protocols.components import AnyAggregation
+from dprec.protocols.predicting import OwnFactors
 from dprec.protocols.sharing import COMPARED, GUARD
 from dprec.ratings import Ratings
 from dprec.sums import DeviceHalf, Learner, Releases, TrustedAggregation
-from simulation.protocols.iterative import OwnFactors
 from simulation.protocols.sums import SummedProtocol
 from simulation.protocols.task import ServerTask, Sizes, Task
 

@@ -19,11 +19,11 @@ from dprec.mechanisms import Mechanism, RandomizedSet
 from dprec.observations import SetReports
 from dprec.protocols import sharing
 from dprec.protocols.base import Facts, Predicted, Public, Sent, sent_ratings
+from dprec.protocols.predicting import predictions_on_devices
 from dprec.ratings import POSITIVE, Ratings, RatingScale
 from dprec.reports import ReportFamily
 from simulation.protocols.base import Protocol
 from simulation.protocols.course import notes_on_failures
-from simulation.protocols.iterative import predictions_on_devices
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from simulation.protocols.transcripts import of_newcomers, transcript_of
 

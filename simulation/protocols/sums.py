@@ -17,6 +17,7 @@ from dprec.exchange import SummedSetup
 from dprec.protocols import base
 from dprec.protocols.base import Facts, Promise, Public, Sent
 from dprec.protocols.findings import Auditor, Finding, NoisySums
+from dprec.protocols.predicting import predictions_on_devices
 from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
 from dprec.ratings import POSITIVE, Ratings
 from dprec.sums import (
@@ -31,7 +32,6 @@ from dprec.sums import (
 )
 from simulation.protocols.base import Protocol
 from simulation.protocols.course import notes_on_failures
-from simulation.protocols.iterative import predictions_on_devices
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from simulation.protocols.transcripts import of_newcomers, parts_of, said_alone, transcript_of
 
