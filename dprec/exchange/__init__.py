@@ -36,7 +36,6 @@ __all__ = [
     "OneShotSetup",
     "OwnBudgetsSetup",
     "Personalization",
-    "RandomizedSetsSetup",
     "Recommendations",
     "Record",
     "Refusal",

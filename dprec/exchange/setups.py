@@ -297,13 +297,6 @@ class LayeredSetup(OneShotSetup):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedSetsSetup(ReportSetup):
-    """Devices send their randomised item set once, and rank by what is learned of the items."""
-
-    kind: Literal["randomized-sets"] = "randomized-sets"
-
-
-@dataclass(frozen=True, kw_only=True)
 class IterativeSetup(Setup):
     """Devices solve for their users' factors and report on the gradient, in rounds."""
 
@@ -473,7 +466,6 @@ SETUPS: tuple[type[Setup], ...] = (
     OwnBudgetsSetup,
     MemoisedSetup,
     LayeredSetup,
-    RandomizedSetsSetup,
     IterativeSetup,
     SummedSetup,
     FederatedSetup,

@@ -6,6 +6,7 @@ from dprec.components import Registry, one_of
 from dprec.exchange import Setup
 from dprec.exchange.setups import SETUPS
 from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.references import EaseProtocol, IalsProtocol
 from dprec.protocols.sampled_negatives import SampledNegativesProtocol
 from dprec.protocols.trusted_server import TrustedServerProtocol
@@ -20,6 +21,7 @@ INSTALLED: Registry[Setup] = Registry(
         RandomListProtocol,
         EaseProtocol,
         IalsProtocol,
+        RandomizedSetsProtocol,
         SampledNegativesProtocol,
         TrustedServerProtocol,
     ],

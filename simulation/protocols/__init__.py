@@ -4,6 +4,7 @@ from dprec.components import Registry
 from dprec.predictions import Predict
 from dprec.protocols.base import Protocol
 from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.references import EaseProtocol, IalsProtocol
 from dprec.protocols.sampled_negatives import SampledNegativesProtocol
 from dprec.protocols.trusted_server import TrustedServerProtocol
@@ -20,7 +21,6 @@ from simulation.protocols.list_sums import (
 )
 from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
-from simulation.protocols.randomized_sets import RandomizedSetsProtocol
 from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
 from simulation.protocols.x_map import XMapProtocol

@@ -16,7 +16,8 @@ from dprec.components import option
 from dprec.lists import TableOptions
 from dprec.lists.gram import MOST_ITEMS
 from dprec.lists.method import FEWEST
-from dprec.protocols.base import Predicted, Public
+from dprec.protocols.base import Predicted, Protocol, Public
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.sharing import COMPARED, budget_at
 from dprec.sums import (
     Aggregation,
@@ -25,7 +26,6 @@ from dprec.sums import (
     ShuffledAggregation,
     TrustedAggregation,
 )
-from simulation.protocols.base import Protocol
 from simulation.protocols.list_sums import (
     GramProtocol,
     PairsInBlanketProtocol,
@@ -33,7 +33,6 @@ from simulation.protocols.list_sums import (
     TableProtocol,
 )
 from simulation.protocols.picking import PickingProtocol
-from simulation.protocols.randomized_sets import RandomizedSetsProtocol
 
 MOST_NOISE = {True: 2.5e-3, False: 6.5e-3}
 """Noise of a number and of a user up to which a table is best, where anything is public about the items, and

@@ -15,6 +15,7 @@ from dprec.components import reference_of
 from dprec.errors import InputError
 from dprec.protocols.base import Protocol, as_declared, declaring
 from dprec.protocols.baselines import GlobalMeanProtocol
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.references import ClearSetsProtocol
 from dprec.protocols.silent import SilentProtocol
 from dprec.protocols.trusted_server import TrustedServerProtocol
@@ -114,6 +115,7 @@ def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
 COURSES: dict[type[Protocol], str] = {
     ClearSetsProtocol: "lists:ReceivedSetsCourse",
     GlobalMeanProtocol: "baselines:GlobalMeanCourse",
+    RandomizedSetsProtocol: "randomized_sets:RandomizedSetsCourse",
     SilentProtocol: "silent:SilentCourse",
     TrustedServerProtocol: "baselines:TrustedServerCourse",
 }
