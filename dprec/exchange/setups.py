@@ -26,7 +26,6 @@ from dprec.mechanisms import (
     LayeredMechanism,
     LocalHashing,
     Mechanism,
-    SampledNegatives,
     TwoLayers,
 )
 from dprec.randomness.first_draws import first_names
@@ -289,21 +288,6 @@ class LayeredSetup(OneShotSetup):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedSetsSetup(ReportSetup):
-    """Devices send their randomised item set once, and rank by what is learned of the items."""
-
-    kind: Literal["randomized-sets"] = "randomized-sets"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SampledNegativesSetup(ReportSetup):
-    """Devices send their items and as many others, by randomised answers, once."""
-
-    kind: Literal["sampled-negatives"] = "sampled-negatives"
-    mechanism: SampledNegatives = option("What the device applies to its set.", SampledNegatives())
-
-
-@dataclass(frozen=True, kw_only=True)
 class IterativeSetup(Setup):
     """Devices solve for their users' factors and report on the gradient, in rounds."""
 
@@ -390,25 +374,15 @@ class XMapSetup(ReportSetup):
     replacement: ReplacementSetup = option("How replacements are drawn.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SilentSetup(Setup):
-    """Devices send nothing: whatever a request asks for, they are not set up for it."""
-
-    kind: Literal["nothing-sent"] = "nothing-sent"
-
-
 SETUPS: tuple[type[Setup], ...] = (
     OneShotSetup,
     OwnBudgetsSetup,
     MemoisedSetup,
     LayeredSetup,
-    RandomizedSetsSetup,
-    SampledNegativesSetup,
     IterativeSetup,
     FederatedSetup,
     GradientPerturbationSetup,
     XMapSetup,
-    SilentSetup,
 )
 
 InstalledT = TypeVar("InstalledT", bound=Options)

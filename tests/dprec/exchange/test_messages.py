@@ -22,7 +22,6 @@ from dprec.exchange import (
     ReplacementSetup,
     Reports,
     Setup,
-    SilentSetup,
     SlopesRequest,
     SummedSetup,
     XMapSetup,
@@ -36,6 +35,7 @@ from dprec.lists import ListMethod, TableOptions
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
+from dprec.protocols.baselines import NothingSentProtocol
 from dprec.protocols.installed import AnyInstalled
 from dprec.ratings import RatingScale
 from dprec.sums import Aggregation, SecureAggregation, TrustedAggregation
@@ -135,7 +135,7 @@ PERTURBATION = GradientPerturbationSetup(
 DRAWS = ReplacementSetup(epsilon=0.3, sensitivity=2.0, whole_catalogue=True, transfer="deviation")
 MEMOISED = MemoisedSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
 SETUPS: list[Setup] = [
-    SilentSetup(),
+    NothingSentProtocol(),
     ONE_SHOT,
     OneShotSetup(mechanism=Raw(), privacy=None),
     ITERATIVE,
