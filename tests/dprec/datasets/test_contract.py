@@ -22,8 +22,8 @@ from dprec.datasets import (
     OneBitSynthetic,
     Synthetic,
 )
-from dprec.datasets.files import FileDataset
 from dprec.datasets.published import SetsDataset
+from dprec.datasets.table import FileDataset
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from dprec.testing import DatasetContract

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from dprec.catalogue import UsersTable
 from dprec.datasets import DelimitedTable, MovieLens1M, MovieLens100K
-from dprec.datasets.files import UserColumns
-from dprec.datasets.table import ItemColumns
+from dprec.datasets.table import ItemColumns, UserColumns
 from dprec.errors import InputError
 from tests.refusals import refused_at
 

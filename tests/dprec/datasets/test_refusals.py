@@ -20,10 +20,9 @@ from dprec.datasets import (
     SyntheticDomains,
     selected,
 )
-from dprec.datasets.base import TextLayout
-from dprec.datasets.files import UserColumns
+from dprec.datasets.delimited import TextLayout
 from dprec.datasets.synthetic import Arrivals
-from dprec.datasets.table import ItemColumns
+from dprec.datasets.table import ItemColumns, UserColumns
 from dprec.errors import InputError
 
 PLAIN = "1,2,3\n1,3,4\n"
