@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -69,16 +70,11 @@ class ItemRows:
         item has one.
         """
         rows, present = _rows_of(item_ids, self.item_ids, "item", self.source, self.first_line)
-        numbers = np.where(present[:, None], self.numbers[rows], np.nan)
+        numbers, varying = _standardised(np.where(present[:, None], self.numbers[rows], np.nan))
         categories = self.categories[rows] & present[:, None]
-        numbers, varying = _standardised(numbers)
-        shared = categories.all(axis=0) | ~categories.any(axis=0)
-        return Catalogue(
-            numbers,
-            categories[:, ~shared],
-            tuple(np.array(self.number_names, dtype=object)[varying]),
-            tuple(np.array(self.category_names, dtype=object)[~shared]),
-        )
+        differing: Bools = np.any(categories, axis=0) & ~np.all(categories, axis=0)
+        names = compress(self.number_names, varying), compress(self.category_names, differing)
+        return Catalogue(numbers, categories[:, differing], *map(tuple, names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +88,9 @@ class UsersTable:
     def column(self, name: str) -> AnyArray:
         """Return a column; raises SettingError, under no key, that says which there are."""
         if name not in self.columns:
-            known = (
-                f"one of {listed(list(self.columns), name)}" if self.columns else "data with a users' table"
-            )
-            raise SettingError("", f"no column {name!r} about users", known)
+            names = listed(list(self.columns), name)
+            accepted = f"one of {names}" if self.columns else "data with a users' table"
+            raise SettingError("", f"no column {name!r} about users", accepted)
         return self.columns[name]
 
 
@@ -119,13 +114,11 @@ class UserRows:
         user has two rows, or no user has one.
         """
         rows, present = _rows_of(user_ids, self.user_ids, "user", self.source, self.first_line)
-        return UsersTable(
-            {name: _known(column[rows], present) for name, column in self.columns.items()}, user_ids.size
-        )
-
-
-def _known(values: AnyArray, present: Bools) -> AnyArray:
-    return np.asarray(np.where(present, values, np.nan if values.dtype.kind == "f" else ""))
+        known = {
+            name: np.where(present, column[rows], np.nan if column.dtype.kind == "f" else "")
+            for name, column in self.columns.items()
+        }
+        return UsersTable(known, user_ids.size)
 
 
 def _rows_of(wanted: AnyArray, own: AnyArray, what: str, source: str, first_line: int) -> tuple[Ints, Bools]:
