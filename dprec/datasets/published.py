@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dprec.arrays import AnyArray, Bools, Floats
-from dprec.catalogue import Catalogue, ItemRows, UserRows
+from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings, joined
 from dprec.datasets.base import GIVEN, Dataset, Source, locate, read_fold, united
@@ -99,26 +99,27 @@ class MovieLens(DelimitedDataset):
     """The file of users, its layout, and what its columns are after the first, that of identifiers."""
     items: bool = option("Whether years and genres of the films are read, as public data about them.", False)
 
-    def distributed_users(self) -> UserRows | None:
+    def distributed_users(self, user_ids: AnyArray) -> UsersTable | None:
         """Return the users of the file beside the ratings, if there is one."""
         if self.people is None:
             return None
         name, layout, columns = self.people
         path = locate(self.path, self.file).with_name(name)
-        return users_of(path, layout, 1, {c: n for n, c in enumerate(columns, 2)}) if path.exists() else None
+        places = {column: place for place, column in enumerate(columns, start=2)}
+        return users_of(user_ids, path, layout, 1, places) if path.exists() else None
 
     def catalogue(self, item_ids: AnyArray) -> Catalogue | None:
         """Return year and genres if they are asked for; see `Dataset.catalogue`."""
         if not self.items:
             return None
         path = locate(str(locate(self.path, self.file).parent), self.films)
-        films, source = _films(path), str(path)
-        stated = ([genre for genre in genres if genre not in _NO_GENRES] for *_, genres in films)
-        categories, names = categories_of(stated, "genre", source)
-        numbers, years = np.array([film[0] for film in films]), np.array([[film[2]] for film in films])
-        first_line = _FORMATS[path.name][1] + 1
-        rows = ItemRows(numbers, years, categories, ("year",), names, source, first_line)
-        return rows.catalogue(item_ids)
+        numbers, _, years, genres = zip(*_films(path), strict=True)
+        stated = ([genre for genre in each if genre not in _NO_GENRES] for each in genres)
+        categories, names = categories_of(stated, "genre", str(path))
+        columns, first_line = (np.array(years)[:, None], categories), _FORMATS[path.name][1] + 1
+        return Catalogue.of_rows(
+            item_ids, np.array(numbers), columns, (("year",), names), str(path), first_line
+        )
 
     @property
     def public_items(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BeforeValidator
 
 from dprec.arrays import AnyArray, Bools, Floats
-from dprec.catalogue import Catalogue, ItemRows, UserRows, UsersTable
+from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import Options, as_tuple, as_values, option
 from dprec.crossdomain import joined
 from dprec.datasets.base import GIVEN, Dataset, locate, read_fold, united
@@ -72,8 +72,8 @@ class UserColumns(Options):
         None,
     )
 
-    def read(self) -> UserRows:
-        """Read the file; raises InputError for a line that cannot be, or a column that is not there."""
+    def read(self, user_ids: AnyArray) -> UsersTable:
+        """Read what is known of some users; raises InputError for a line or a column that cannot be read."""
         path = locate(self.path)
         separator = self.separator or found_separator(lines_of(path, _FIRST))
         layout = TextLayout(separator=separator, header=self.has_header)
@@ -96,10 +96,12 @@ class UserColumns(Options):
         if not 0 < len(chosen) <= _MOST_ABOUT_USERS:
             accepted = f"1 to {_MOST_ABOUT_USERS} beside the users', such as users.columns=[age, gender]"
             raise InputError(source, f"{len(chosen)} columns", accepted)
-        return users_of(path, layout, user + 1, {names[place]: place + 1 for place in chosen})
+        return users_of(user_ids, path, layout, user + 1, {names[place]: place + 1 for place in chosen})
 
 
-def users_of(path: Path, layout: TextLayout, user: int, columns: dict[str, int]) -> UserRows:
+def users_of(
+    user_ids: AnyArray, path: Path, layout: TextLayout, user: int, columns: dict[str, int]
+) -> UsersTable:
     """Read columns of a file about users, by names of ours and positions from 1."""
     wanted: list[tuple[str | int, Cells]] = [(user, "identifier")]
     wanted += [(place, "text or nothing") for place in columns.values()]
@@ -111,7 +113,7 @@ def users_of(path: Path, layout: TextLayout, user: int, columns: dict[str, int])
         values[name] = cells
         if all(is_number(text) for text in known if text) and known != [""]:
             values[name] = np.array([float(text) if text else np.nan for text in known])[places]
-    return UserRows(users, values, str(path), 2 if layout.header else 1)
+    return UsersTable.of_rows(user_ids, users, values, str(path), layout.header + 1)
 
 
 _MOST_CATEGORIES = 500
@@ -145,8 +147,11 @@ class ItemColumns(Options):
         if len(self.numbers) > _MOST_NUMBERS:
             raise SettingError("numbers", f"{len(self.numbers)} columns", f"at most {_MOST_NUMBERS}")
 
-    def read(self) -> ItemRows:
-        """Read the file; raises InputError for a line that cannot be, no columns, or over 500 categories."""
+    def read(self, item_ids: AnyArray) -> Catalogue:
+        """Read what is known of some items.
+
+        Raises InputError for a line that cannot be read, no columns, or over 500 categories.
+        """
         if not self.numbers and not self.categories:
             raise SettingError("numbers", "no columns", "columns here, under categories, or both")
         path = locate(self.path)
@@ -163,15 +168,12 @@ class ItemColumns(Options):
         total = sum(len(names) for _, names in tables)
         if total > _MOST_CATEGORIES:
             raise _too_many(total, "all columns", str(path))
-        return ItemRows(
-            items,
+        columns = (
             np.column_stack([np.zeros((items.size, 0)), *numbers]),
             np.column_stack([np.zeros((items.size, 0), dtype=np.bool_), *(table for table, _ in tables)]),
-            tuple(map(str, self.numbers)),
-            tuple(name for _, names in tables for name in names),
-            str(path),
-            2 if self.has_header else 1,
         )
+        names = [*map(str, self.numbers)], [name for _, names in tables for name in names]
+        return Catalogue.of_rows(item_ids, items, columns, names, str(path), self.has_header + 1)
 
 
 def categories_of(rows: Iterable[Sequence[str]], column: str, source: str) -> tuple[Bools, tuple[str, ...]]:
@@ -207,18 +209,17 @@ class FileDataset(Dataset):
         "A file of public data about the users, such as their age, or the epsilon that each chose.", None
     )
 
-    def distributed_users(self) -> UserRows | None:
+    def distributed_users(self, user_ids: AnyArray) -> UsersTable | None:
         """Return what the distributor says of the users; None without any."""
         return None
 
     def users_table(self, user_ids: AnyArray) -> UsersTable | None:
         """Return what is known of the users; a column of `users` counts before one of the distributor's."""
-        distributed = self.distributed_users()
-        table = None if distributed is None else distributed.table(user_ids)
+        table = self.distributed_users(user_ids)
         if self.users is None:
             return table
         with within("users"):
-            own = self.users.read().table(user_ids)
+            own = self.users.read(user_ids)
         return own if table is None else UsersTable({**table.columns, **own.columns}, own.n_users)
 
 
@@ -425,7 +426,7 @@ class DelimitedTable(DelimitedColumns):
         if self.items is None:
             return None
         with within("items"):
-            return self.items.read().catalogue(item_ids)
+            return self.items.read(item_ids)
 
 
 @dataclass(frozen=True, kw_only=True)
