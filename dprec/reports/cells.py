@@ -48,7 +48,7 @@ from dprec.reports.base import (
     ReportSize,
     Wanted,
 )
-from dprec.wire import DecodedReports, ReportCodec
+from dprec.wire import ReportCodec
 
 _SMALLEST_EPSILON = 1e-9
 
@@ -199,9 +199,16 @@ class IndependentDraws(ReportFamily):
 class CellFamily(IndependentDraws):
     """A symbol for each rated item, drawn from the channel of its user; see `ReportFamily`."""
 
+    one_channel: ClassVar[bool] = False
+    """Whether everybody's reports are read through one channel, `reference_channel`."""
+
     def check(self) -> None:
         """Refuse a budget for which there is no channel, or a catalogue that reports cannot represent."""
         _ = self.codec
+
+    def sent(self, cells: int) -> Channel:
+        """Return the channel from a level to the symbol that is sent of a user with so many cells."""
+        return self.reference_channel if self.one_channel else self.channel(cells)
 
     def cells(self, counts: Ints) -> Ints:
         """Return the ratings: each is a draw, shape (users,)."""
@@ -234,11 +241,15 @@ class CellFamily(IndependentDraws):
         values that undo the noise.
         """
         lengths = self.cells(np.array([1, self.n_items])).tolist()
-        most = max(most_evidence(self.channel(length), of_values=of_values) for length in lengths)
+        most = max(most_evidence(self.sent(length), of_values=of_values) for length in lengths)
         # Of the user with the median number of ratings, if it has any.
         median = round(float(np.median(counts[counts > 0]))) if counts.any() else 1
         usual = int(self.cells(np.array([median]))[0])
-        return most, mean_evidence(self.channel(usual), of_values=of_values)
+        return most, mean_evidence(self.sent(usual), of_values=of_values)
+
+    def answered(self, symbols: Uint16s) -> Bools | None:
+        """Return which symbols are answers, where losses follow from how many are; None where all are."""
+        return None
 
     def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
         """Return the symbols of the rated items, the same whenever they are computed, shape (ratings,)."""
@@ -267,7 +278,7 @@ class CellFamily(IndependentDraws):
         """Return the probability of each symbol given each level of the scale, shape (cells, levels)."""
         given = np.empty((symbols.size, self.scale.levels))
         for channel, which in self._by_channel(cells):
-            given[which] = channel.probabilities[:, symbols[which]].T
+            given[which] = channel.probabilities[1 - channel.first_level :, symbols[which]].T
         return given
 
     def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> Evidence:
@@ -337,12 +348,12 @@ class CellFamily(IndependentDraws):
     def _by_channel(self, cells: Ints) -> Iterator[tuple[Channel, Ints | slice]]:
         """Yield the channels of users with so many cells, each with the cells that it is for."""
         sizes = np.unique(cells[cells > 0]).tolist()
-        if len({id(self.channel(size)) for size in sizes}) == 1:
-            yield self.channel(sizes[0]), slice(None)
+        if len({id(self.sent(size)) for size in sizes}) == 1:
+            yield self.sent(sizes[0]), slice(None)
             return
         size_of_cell = np.repeat(cells, cells)
         for size in sizes:
-            yield self.channel(size), np.flatnonzero(size_of_cell == size)
+            yield self.sent(size), np.flatnonzero(size_of_cell == size)
 
 
 def _how_many(number: int, probability: Floats) -> Floats:
@@ -365,21 +376,24 @@ class CellReader(Reader):
     """Reports of cells as they arrive; see `Reader`."""
 
     def __init__(self, family: CellFamily, n_users: int, wanted: Wanted) -> None:
-        self._family, self._wanted, self._codec = family, wanted, family.codec
+        self._family, self._wanted = family, wanted
+        if family.answered(np.zeros(0, dtype=np.uint16)) is not None:
+            self.told = np.zeros(n_users, dtype=np.int64)
         self._accepted = np.zeros(n_users, dtype=np.bool_)
         self._counts = np.zeros(n_users, dtype=np.int64)
         self._items, self._symbols = GrowingArray(np.int32), GrowingArray(np.uint16)
 
     def take(self, users: Ints, reports: Sequence[bytes]) -> Bools:
         """Decode reports, and keep the items that they show with the symbols for them."""
-        decoded = self._codec.decode(reports)
-        self._keep(users, decoded)
-        return decoded.valid
-
-    def _keep(self, users: Ints, decoded: DecodedReports) -> None:
+        decoded = self._family.codec.decode(reports)
         self._accepted[users], self._counts[users] = decoded.valid, np.diff(decoded.indptr)
         self._items.extend(decoded.items)
         self._symbols.extend(decoded.symbols)
+        answered = self._family.answered(decoded.symbols)
+        if answered is not None:
+            assert self.told is not None
+            self.told[users] = np.bincount(rows_of(self._counts[users])[answered], minlength=users.size)
+        return decoded.valid
 
     def observations(self, catalogue: Catalogue | None = None) -> Observations:
         """Return the cells that are shown as rated, with what a completion wants to know of their symbols."""
@@ -431,6 +445,7 @@ class HiddenRowFamily(CellFamily):
     """
 
     mechanism: BoundsDistance
+    one_channel: ClassVar[bool] = True
     hides_items: ClassVar[bool] = True
     evidence: ClassVar[type[Evidence]] = RowReports
     units: ClassVar[tuple[PrivacyUnit, ...]] = ("rating", "cell", "user")
@@ -457,9 +472,7 @@ class HiddenRowFamily(CellFamily):
         """Return the items of the catalogue, for every user."""
         return np.full_like(counts, self.n_items)
 
-    def work(self, counts: Ints) -> Ints:
-        """Return the items of the catalogue, for every user."""
-        return self.cells(counts)
+    work = cells
 
     def encode(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
         """Return the symbols of all items of the catalogue, rated or not."""
@@ -486,14 +499,6 @@ class HiddenRowFamily(CellFamily):
         rows = self._rows(nothing, draws)
         rows[rows_of(profiles.counts), profiles.items] = self.loudest(profiles)
         return self._encoded(rows.ravel())
-
-    def read(self, cells: Ints, symbols: Uint16s) -> Floats:
-        """Return the value that each symbol stands for; see the base class."""
-        return self.reference_channel.values[symbols]
-
-    def likelihood(self, cells: Ints, symbols: Uint16s) -> Floats:
-        """Return the probability of each symbol given each level; see the base class."""
-        return self.reference_channel.probabilities[1:, symbols].T
 
     def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> RowReports:
         """Return the symbols that are shown, and what is known of all others."""

@@ -16,9 +16,9 @@ from dprec.accounting import ChannelDraws, PrivacyUnit
 from dprec.arrays import Bools, Floats, Ints, Uint8s, Uint16s, Uint64s, rows_of
 from dprec.channel import Channel
 from dprec.observations import SymbolReports
-from dprec.reports.base import DrawsFor, Profiles, Reader, ReportSize, Wanted
-from dprec.reports.cells import CellFamily, CellReader
-from dprec.wire import DecodedReports, ReportCodec
+from dprec.reports.base import DrawsFor, Profiles, ReportSize
+from dprec.reports.cells import CellFamily
+from dprec.wire import ReportCodec
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +88,6 @@ class PartlyAnsweredFamily(UnansweredFamily):
 
     # The server.
 
-    def reader(self, n_users: int, wanted: Wanted) -> Reader:
-        """Return what reads the reports of so many users."""
-        return _PartlyAnsweredReader(self, n_users, wanted)
-
     def answered(self, symbols: Uint16s) -> Bools:
         """Return which symbols are answers."""
         return symbols < self.silent
@@ -126,17 +122,3 @@ class PartlyAnsweredFamily(UnansweredFamily):
         """Return a report with an answer about every rating."""
         size = super().size(ratings)
         return replace(size, bits=size.bits + ratings)
-
-
-class _PartlyAnsweredReader(CellReader):
-    """Reports as they arrive, and how many answers are in each; see `Reader`."""
-
-    def __init__(self, family: PartlyAnsweredFamily, n_users: int, wanted: Wanted) -> None:
-        super().__init__(family, n_users, wanted)
-        self._answered = family.answered
-        self.told: Ints = np.zeros(n_users, dtype=np.int64)
-
-    def _keep(self, users: Ints, decoded: DecodedReports) -> None:
-        super()._keep(users, decoded)
-        answers = rows_of(np.diff(decoded.indptr))[self._answered(decoded.symbols)]
-        self.told[users] = np.bincount(answers, minlength=users.size)
