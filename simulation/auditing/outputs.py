@@ -167,7 +167,7 @@ def _of_neighbors(given: CrossDomainOutputs, trials: int, seed: int, failure: fl
             seen(2, up, down, down)[0],
         ),
         ("a similarity of a prediction", epsilon / 2, own, seen(1, up)[1]),
-        ("a neighbour and its similarity", epsilon, *both),
+        ("a neighbour and its similarity", epsilon, both[0], both[1]),
     ]
     for test, promised, one, other in compared:
         yield sampled(test, "rating", promised, [(Sent.of_rounds([one]), Sent.of_rounds([other]))], failure)
