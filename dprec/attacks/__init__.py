@@ -7,7 +7,7 @@ from dprec.attacks.liars import Liars
 from dprec.attacks.linkage import Linkage
 from dprec.attacks.membership import Membership
 from dprec.attacks.promotion import Promotion
-from dprec.attacks.reconstruction import Reconstruction
+from dprec.attacks.reconstruction import Reconstruction, recovered
 from dprec.attacks.rounds import Rounds
 from dprec.attacks.shadow import ShadowModels
 from dprec.attacks.sums import SumsMembership
@@ -52,4 +52,5 @@ __all__ = [
     "SumsMembership",
     "Transcript",
     "Upload",
+    "recovered",
 ]

@@ -24,14 +24,11 @@ class Damage(Attack):
 
     kind: Literal["damage"] = "damage"
     papers: ClassVar[tuple[str, ...]] = ("cao2021",)
+    named: ClassVar[tuple[str, ...]] = tuple(_METRICS)
     share: float = option("Share of all users who lie.", 0.05, gt=0, lt=0.5)
     reports: Literal["honest", "crafted"] = option(
         "Whether devices draw what they report of these profiles, or liars choose it.", "crafted"
     )
-
-    def figures(self) -> tuple[str, ...]:
-        """Return by how much each metric gets worse for honest users."""
-        return tuple(_METRICS)
 
     def perform(self, game: Game) -> Attacked:
         """Run the protocol once more, with the liars, and compare how good it is for honest users."""

@@ -21,7 +21,7 @@ one: lists leave out what their users know.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import expit, logit, softmax
@@ -97,14 +97,17 @@ class Membership(Attack):
     """Which items a user rated, from reports that hide it, and from lists."""
 
     kind: Literal["membership"] = "membership"
+    named: ClassVar[tuple[str, ...]] = (
+        "membership_auc",
+        "membership_tpr",
+        "membership_posterior_auc",
+        "membership_posterior_tpr",
+        "omission_precision",
+    )
+    """Areas and true positives, of what is said alone and beside popularity, and omissions."""
     cells: int = option(
         "Users and items of whom it is asked, at most: those of the first users.", 10**7, ge=1
     )
-
-    def figures(self) -> tuple[str, ...]:
-        """Return the areas and true positives, of what is said alone and beside popularity, and omissions."""
-        alone, beside = "membership", "membership_posterior"
-        return f"{alone}_auc", f"{alone}_tpr", f"{beside}_auc", f"{beside}_tpr", "omission_precision"
 
     def perform(self, game: Game) -> Attacked:
         """Rank cells, and look for what lists lack; see `Attack`."""
