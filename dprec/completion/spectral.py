@@ -119,8 +119,11 @@ class SparsePlusLowRank:
     def leading(self, count: int, seed: int) -> LowRank:
         """Return the ``count`` largest singular values and their vectors."""
         if self.small:
-            sides = min(self.sparse.shape)
-            return self._exact([sides - count, sides - 1])
+            import scipy.linalg
+
+            side = min(self.sparse.shape)
+            near = scipy.linalg.eigh(self._gram, driver="evr", subset_by_index=[side - count, side - 1])[1]
+            return spanned(self._dense, near[:, ::-1])
         from scipy.sparse.linalg import ArpackError, svds
 
         start = generator(seed, "lanczos").standard_normal(min(self.sparse.shape))
@@ -178,12 +181,6 @@ class SparsePlusLowRank:
     @cached_property
     def _gram(self) -> Floats:
         return gram(self._dense)
-
-    def _exact(self, places: list[int]) -> LowRank:
-        import scipy.linalg
-
-        near = scipy.linalg.eigh(self._gram, driver="evr", subset_by_index=places)[1]
-        return spanned(self._dense, near[:, ::-1])
 
 
 def refined(matrix: Floats | LinearOperator, right: Floats) -> LowRank:

@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 
-def item_based(bases: Floats, weights: Floats, deviations: Floats, shrinkage: Floats | float = 0.0) -> Floats:
-    """Predict ratings from neighbours.
-
-    r_bar_i + sum_j s_j (r_j - r_bar_j) / (sum_j |s_j| + shrinkage); just r_bar_i if the denominator is 0
-    (Guerraoui et al. [guerraoui2017], section 4.4, who have no shrinkage). ``weights``, ``deviations``, shape
-    (rows, neighbours): s_j and r_j - r_bar_j.
-    """
-    totals = np.abs(weights).sum(axis=1) + shrinkage
-    moves = (weights * deviations).sum(axis=1)
-    return bases + np.divide(moves, totals, out=np.zeros_like(moves), where=totals > 0)
-
-
 def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float, failure: float) -> float:
     """Return the width w of Theorems 3 and 4, before it is limited to the range of similarities.
 
@@ -215,6 +203,11 @@ class ItemBasedRecommender:
         return predictions
 
     def _for_user(self, user: int, wanted: AnyInts, rated: AnyInts, deviations: Floats) -> Floats:
+        """Predict ratings by r_bar_i + sum_j s_j (r_j - r_bar_j) / (sum_j |s_j| + shrinkage).
+
+        Just r_bar_i if the denominator is 0 (Guerraoui et al. [guerraoui2017], section 4.4, without
+        shrinkage).
+        """
         options, k = self.options, min(self.options.neighbors, rated.size)
         similarities = similarity.dense_similarities(self.items, wanted, rated)
         shrinkage = np.full(wanted.size, options.shrinkage)
@@ -227,7 +220,10 @@ class ItemBasedRecommender:
             shrinkage += options.noise_shrinkage * k * moved / (options.epsilon / 2)
         if options.positive_only:
             weights = np.maximum(weights, 0.0)
-        return item_based(self.items.means[wanted], weights, deviations[chosen], shrinkage)
+        totals = np.abs(weights).sum(axis=1) + shrinkage
+        moves = (weights * deviations[chosen]).sum(axis=1)
+        moves = np.divide(moves, totals, out=np.zeros_like(moves), where=totals > 0)
+        return self.items.means[wanted] + moves
 
     def private_neighbors(
         self, user: int, wanted: AnyInts, similarities: Floats, sensitivities: Floats

@@ -234,4 +234,3 @@ def least_biases(
     along = float(spread[0, 1]) / variance
     centres = expected[:, 1] + along * (low if along > 0 else high)
     return guarded_biases(by_bias, reports, most, centres, float(spread[1, 1]) - along * float(spread[0, 1]))
-

@@ -281,4 +281,3 @@ def _solved(
     solved = side.solved(precision, target)
     change = np.clip(solved.means - side.means, -_LONGEST_STEP, _LONGEST_STEP)
     return replace(solved, means=side.means + change)
-
