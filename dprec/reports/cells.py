@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -322,16 +322,20 @@ class CellFamily(IndependentDraws):
         """Return the mean variance of the value read for a rating; None without reports or noise."""
         if self.budget is None or not cells.any():
             return None
+        if self.hides_items:
+            return mean_variance(self.reference_channel)
         sizes, users = np.unique(cells[cells > 0], return_counts=True)
         variances = [mean_variance(self.channel(size)) for size in sizes.tolist()]
         return float(np.average(variances, weights=sizes * users))
 
     def size(self, ratings: int) -> ReportSize:
-        """Return a report of so many symbols and the set of their items."""
-        channel = self.channel(int(self.cells(np.array([ratings]))[0]))
+        """Return a report of so many symbols and the set of their items, or of one for every item."""
+        answers = int(self.cells(np.array([ratings]))[0])
+        channel = self.channel(answers)
         bits = ReportCodec(channel, self.n_items).expected_bits(ratings)
         epsilon = None if self.budget is None else channel.epsilon
-        return ReportSize(channel.symbols, ratings, bits, epsilon, "rating")
+        per: PrivacyUnit = "cell" if self.hides_items else "rating"
+        return ReportSize(channel.symbols, answers, bits, epsilon, per)
 
     def parts(self, report: bytes) -> dict[str, int]:
         """Return the bits of the set of rated items and of their symbols."""
@@ -512,19 +516,6 @@ class HiddenRowFamily(CellFamily):
             reported=accepted,
         )
 
-    def noise_variance(self, cells: Ints) -> float | None:
-        """Return the mean variance of the value read for a rating; see the base class."""
-        if self.budget is None or not cells.any():
-            return None
-        return mean_variance(self.reference_channel)
-
-    def size(self, ratings: int) -> ReportSize:
-        """Return a report of a symbol for every item."""
-        channel = self.channel(self.n_items)
-        bits = ReportCodec(channel, self.n_items).expected_bits(ratings)
-        epsilon = None if self.budget is None else channel.epsilon
-        return ReportSize(channel.symbols, self.n_items, bits, epsilon, "cell")
-
     def against_truth(
         self, train: Ratings, observed: Observations, accepted: Bools
     ) -> tuple[tuple[str, ...], dict[str, float | None]]:
@@ -535,18 +526,18 @@ class HiddenRowFamily(CellFamily):
         cells, true or made up. The measured distance is that between the report and the train rating, on the
         reported cells that are truly rated: a made-up cell has no known truth.
         """
-        rated = RatedCells.of(train, observed)
-        reported = observed.values.size
+        among_reported, among_rated = rated_cells(train, observed)
+        reported, true = observed.values.size, among_rated.size
         note = (
-            f"The server sees {reported} ratings: {reported - rated.count} are fake (the cell is not rated), "
-            f"and {train.count - rated.count} of the {train.count} true ones are lost."
+            f"The server sees {reported} ratings: {reported - true} are fake (the cell is not rated), "
+            f"and {train.count - true} of the {train.count} true ones are lost."
         )
         users, ratings = int(accepted.sum()), int(train.counts[accepted].sum())
         epsilon = self.reference_channel.epsilon
         bound = self.mechanism.distance_bound(users, self.n_items, ratings, self.scale, epsilon, TOLERANCE)
         if bound is None:
             return (note,), {}
-        errors = observed.values[rated.among_reported] - train.values[rated.among_rated]
+        errors = observed.values[among_reported] - train.values[among_rated]
         return (note,), {
             "shown_cells": reported,
             "rated_cells": errors.size,
@@ -557,23 +548,11 @@ class HiddenRowFamily(CellFamily):
         }
 
 
-@dataclass(frozen=True, eq=False)
-class RatedCells:
-    """The cells that are both reported as rated and truly rated; only a simulation knows them."""
+def rated_cells(train: Ratings, observed: Observations) -> tuple[Ints, Ints]:
+    """Return where cells are that are both reported as rated and truly rated; only a simulation knows them.
 
-    among_reported: Ints
-    """Their positions among the observations; shape (cells,)."""
-    among_rated: Ints
-    """Their positions among the ratings that the devices hold; shape (cells,)."""
-
-    @classmethod
-    def of(cls, train: Ratings, observed: Observations) -> Self:
-        """Find the cells that observations and ratings have in common."""
-        reported = observed.users.astype(np.int64) * train.n_items + observed.items
-        places = np.intersect1d(reported, train.cells, assume_unique=True, return_indices=True)[1:]
-        return cls(*places)
-
-    @property
-    def count(self) -> int:
-        """Number of cells."""
-        return self.among_rated.size
+    Their places among the observations, and among the ratings that devices hold, shape (cells,) each.
+    """
+    reported = observed.users.astype(np.int64) * train.n_items + observed.items
+    among = np.intersect1d(reported, train.cells, assume_unique=True, return_indices=True)
+    return among[1], among[2]

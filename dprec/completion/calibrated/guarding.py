@@ -181,22 +181,13 @@ def least_biases(
     spread: Floats,
     most: int,
 ) -> Floats:
-    """Return the least that biases may be without any so many reports on each item, shape (items,).
+    """Return the least that biases may be without any ``most`` reports on each item, shape (items,).
 
-    Parameters
-    ----------
-    counts : ndarray
-        Reports on each item by bin of users and symbol, shape (items, bins, symbols).
-    typical : ndarray
-        Propensity and bias of each bin, shape (bins, 2).
-    given : callable
-        From latent ratings to Pr(symbol | latent rating, rated) and the derivatives, shape (points, symbols).
-    unrated : ndarray
-        Pr(symbol | not rated), shape (symbols,).
-    expected, spread : ndarray
-        Propensities and biases that are expected, shape (items, 2), and their covariance around these.
-    most : int
-        Reports k that may be of liars.
+    ``counts``: reports on each item by bin of users and symbol, shape (items, bins, symbols); ``typical``:
+    propensity and bias of each bin, shape (bins, 2); ``given``: from latent ratings to Pr(symbol | latent
+    rating, rated) and the derivatives, shape (points, symbols); ``unrated``: Pr(symbol | not rated), shape
+    (symbols,); ``expected``, ``spread``: propensities and biases that are expected, shape (items, 2), and
+    their covariance around these.
     """
     from scipy.special import expit
 

@@ -213,8 +213,6 @@ def fitted_to_hidden_sets(
     ``sweeps`` come before the items are embedded, and a third as many follow. Users have no embeddings, and
     counts of ratings are expected ones, rounded.
     """
-    from scipy.special import expit
-
     reports = HiddenReports.of(observations, received)
     everything = np.ones(reports.n_items, dtype=np.bool_)
     users = Regressed.prior(np.zeros((reports.reported.size, 0)), _USERS)
@@ -235,19 +233,7 @@ def fitted_to_hidden_sets(
         bins = PropensityBins.by_rank(items, everything)
         users = _solved(users, bins, reports.of_users(bins.of, bins.sizes.size), reports, cuts)
         progress("completing", sweep + 1, sweeps + again)
-    typical = PropensityBins.by_rank(items, everything)
-    of_user = expit(users.means[:, :1] + typical.means[:, 0]) @ typical.sizes
-    typical = PropensityBins.by_rank(users, reports.reported)
-    of_item = expit(items.means[:, :1] + typical.means[:, 0]) @ typical.sizes
-    signal, noise = items.means[:, 0].var(), items.covariances[:, 0, 0].mean()
-    embedding = ItemSetEmbedding(
-        np.zeros((of_user.size, embeddings.shape[1])),
-        embeddings,
-        np.rint(of_user).astype(np.int64),
-        np.rint(of_item).astype(np.int64),
-        float(np.sqrt(signal / (signal + noise))),
-    )
-    return users, items, embedding
+    return users, items, _embedding(users, items, embeddings, reports)
 
 
 def _solved(
@@ -281,3 +267,23 @@ def _solved(
     solved = side.solved(precision, target)
     change = np.clip(solved.means - side.means, -_LONGEST_STEP, _LONGEST_STEP)
     return replace(solved, means=side.means + change)
+
+
+def _embedding(
+    users: Regressed, items: Regressed, embeddings: Floats, reports: HiddenReports
+) -> ItemSetEmbedding:
+    """Return embeddings with expected counts of ratings, and how far the items' counts exceed noise."""
+    from scipy.special import expit
+
+    typical = PropensityBins.by_rank(items, np.ones(len(embeddings), dtype=np.bool_))
+    of_user = expit(users.means[:, :1] + typical.means[:, 0]) @ typical.sizes
+    typical = PropensityBins.by_rank(users, reports.reported)
+    of_item = expit(items.means[:, :1] + typical.means[:, 0]) @ typical.sizes
+    signal, noise = items.means[:, 0].var(), items.covariances[:, 0, 0].mean()
+    return ItemSetEmbedding(
+        np.zeros((of_user.size, embeddings.shape[1])),
+        embeddings,
+        np.rint(of_user).astype(np.int64),
+        np.rint(of_item).astype(np.int64),
+        float(np.sqrt(signal / (signal + noise))),
+    )
