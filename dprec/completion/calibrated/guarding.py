@@ -202,13 +202,9 @@ def least_biases(
         raised = probabilities.reshape(counts.shape)[places] - unlikely
         return raised, slopes.reshape(counts.shape)[places]
 
-    def relative(share: Floats, rise: Floats, slope: Floats) -> Floats:
-        """Return slopes of the log likelihood, given the propensity and the slope of the likelihood."""
-        return slope / np.maximum(unlikely + share * rise, _LEAST)
-
     def by_propensity(above: Floats) -> Floats:
         share = expit(level + above[owners])
-        return relative(share, at_expected, share * (1 - share) * at_expected)
+        return share * (1 - share) * at_expected / np.maximum(unlikely + share * at_expected, _LEAST)
 
     at_expected = rises(expected[:, 1])[0]
 
@@ -220,7 +216,7 @@ def least_biases(
     def by_bias(biases: Floats) -> Floats:
         rise, slope = rises(biases)
         share = np.where(slope > 0, *shares)
-        return relative(share, rise, share * slope)
+        return share * slope / np.maximum(unlikely + share * rise, _LEAST)
 
     along = float(spread[0, 1]) / variance
     centres = expected[:, 1] + along * (low if along > 0 else high)
