@@ -203,8 +203,7 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 
                 known = choosing(one), choosing(other)
                 thresholds = _thinned(np.unique(np.concatenate(known)), _THRESHOLDS)
                 above = [side.size - np.searchsorted(np.sort(side), thresholds) for side in known]
-                sizes = known[0].size, known[1].size
-                bounds = _log_ratio(above[0], above[1], *sizes, failure / 2, delta)
+                bounds = _log_ratio(above[0], above[1], known[0].size, known[1].size, failure / 2, delta)
                 promising = int(np.argmax(bounds))
                 if bounds[promising] > best[0]:
                     best = float(bounds[promising]), float(thresholds[promising])

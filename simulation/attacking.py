@@ -110,6 +110,10 @@ class Laboratory:
         self._check_runs_again()
         train = self.truth.select(present[self.truth.users])
         identity = f"{self.installer.config.protocol.identity} attacked {number}"
+        return self._said(self._run(train, identity, None if self.hides_item_sets else ~present))
+
+    def _run(self, train: Ratings, identity: str, absent: Bools | None) -> Outcome:
+        """Run the protocol on some ratings; what is drawn follows from the text of its identity."""
         config = self.installer.config
         task = self._quiet.task(
             train,
@@ -118,9 +122,9 @@ class Laboratory:
             self.keys(identity),
             held=config.protocol.held_ratings(train, config.seed),
             setup=config.protocol.setup(),
-            absent=None if self.hides_item_sets else ~present,
+            absent=absent,
         )
-        return self._said(run_protocol(self._quiet.session, config.protocol, task))
+        return run_protocol(self._quiet.session, config.protocol, task)
 
     def _check_runs_again(self) -> None:
         if self.installer.config.schedule is not None:
