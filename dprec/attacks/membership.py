@@ -131,7 +131,8 @@ class Membership(Attack):
             curves.append(Roc.of_scores(occur.astype(np.float64), members[occur], others[occur]))
         start, reached, alone = curves
         allowed: dict[str, tuple[float, float]] = {}
-        if seen is not None and seen.hides_items and seen.of_everybody:
+        everybody = seen is not None and not any(part.silent.any() for part in seen.parts)
+        if seen is not None and seen.hides_items and everybody:
             # The loss of a cell, where everybody reports all cells through one channel with a loss.
             losses = game.accountant.get_epsilon(0.0, "rating")
             if (losses == losses[:1]).all() and math.isfinite(losses[0]):

@@ -22,7 +22,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from dprec.completion import factors
 from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors, FloatT, ResultT
 from dprec.components import option
-from dprec.errors import InputError, RunError, SettingError
+from dprec.errors import RunError
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
 from dprec.randomness import generator
@@ -323,16 +323,6 @@ def naming_iteration(method: str, iteration: int) -> Iterator[None]:
         raise RunError(f"{method} failed in iteration {iteration}: {error}") from error
 
 
-def check_rank(rank: int, shape: tuple[int, int]) -> None:
-    """Refuse a rank that is too large for a catalogue of ``shape`` users x items, or one without factors."""
-    if min(shape) < 2:
-        found = f"users x items = {shape[0]} x {shape[1]}"
-        raise InputError("ratings", found, "at least 2 of each, for a completion with factors")
-    if rank >= min(shape):
-        accepted = f"less than {min(shape)}, the smaller of the numbers of users and items"
-        raise SettingError("rank", str(rank), accepted)
-
-
 def principal_axes(users: Side, items: Side) -> tuple[Floats, Floats, Floats]:
     """Return the axes of two sides, by descending variance, and the variances.
 
@@ -372,6 +362,7 @@ class MatrixFactorization(Completion):
     """Biased matrix factorisation by alternating least squares, ridges learned from the data."""
 
     kind: Literal["mf"] = "mf"
+    has_factors: ClassVar[bool] = True
     rank: int | None = option(
         f"Number of factors, at most; by default {_DEFAULT_RANK}, or as many as the catalogue allows.",
         None,
@@ -379,10 +370,6 @@ class MatrixFactorization(Completion):
     )
     iterations: int = option("Sweeps over users and items, at most.", 60, ge=1)
     tolerance: float = option("Relative change of the noise variance that ends the sweeps.", 1e-4, ge=0)
-
-    def check(self, shape: tuple[int, int]) -> None:
-        """Refuse a rank that is too large for the catalogue."""
-        check_rank(self.rank or 1, shape)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`."""

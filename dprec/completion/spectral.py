@@ -32,7 +32,7 @@ import numpy as np
 from dprec.arrays import AnyInts, Floats
 from dprec.completion.base import Completion, means_of
 from dprec.completion.factors import BiasedFactors, inner_products
-from dprec.completion.matrix_factorization import check_rank, naming_iteration
+from dprec.completion.matrix_factorization import naming_iteration
 from dprec.components import option
 from dprec.errors import RunError, SettingError
 from dprec.observations import Observations
@@ -222,12 +222,9 @@ class TruncatedSvd(Completion):
     """Truncated singular value decomposition of the imputed matrix (Sarwar et al. [sarwar2000])."""
 
     kind: Literal["svd"] = "svd"
+    has_factors: ClassVar[bool] = True
     papers: ClassVar[tuple[str, ...]] = ("neera2023", "sarwar2000")
     rank: int = option("Number of singular values kept.", 5, ge=1)
-
-    def check(self, shape: tuple[int, int]) -> None:
-        """Refuse a rank that is too large for the catalogue."""
-        check_rank(self.rank, shape)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`.

@@ -31,29 +31,24 @@ def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float,
     return float(4 * k * sensitivity / epsilon * np.log(k * (candidates - k) / failure))
 
 
-def limited_width(width: Floats, nearest: Floats, lowest: float) -> Floats:
-    """Return w = min(Sim_k - lowest, width): truncation never leaves the range of the similarity.
-
-    The publication prints min(Sim_k, ...), which is the case of 0, for cosine; adjusted cosine goes down to
-    -1. If this limit is the one that binds, Theorem 3 holds trivially and Theorem 4 is not implied.
-    """
-    return np.minimum(nearest - lowest, width)
-
-
 _TINY = 1e-300
 
 
 def truncated_similarities(
     similarities: Floats, k: int, sensitivity: Floats, epsilon: float, failure: float, lowest: float
 ) -> Floats:
-    """Return Sim^ = max(Sim, Sim_k - w), shape (rows, candidates)."""
+    """Return Sim^ = max(Sim, Sim_k - w), shape (rows, candidates), for w = min(Sim_k - lowest, width).
+
+    So truncation never leaves the range of the similarity. The publication prints min(Sim_k, ...), which is
+    the case of 0, for cosine; adjusted cosine goes down to -1. If this limit is the one that binds, Theorem 3
+    holds trivially and Theorem 4 is not implied.
+    """
     candidates = similarities.shape[1]
     nearest = -np.partition(-similarities, k - 1, axis=1)[:, k - 1]
     widths = np.array(
         [selection_width(k, candidates, value, epsilon, failure) for value in sensitivity.tolist()]
     )
-    baseline = nearest - limited_width(widths, nearest, lowest)
-    return np.maximum(similarities, baseline[:, None])
+    return np.maximum(similarities, (nearest - np.minimum(nearest - lowest, widths))[:, None])
 
 
 def select_neighbors(

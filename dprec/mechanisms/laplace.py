@@ -19,12 +19,6 @@ from dprec.ratings import RatingScale
 from dprec.reports import HiddenRowFamily, ReportFamily
 
 
-def normalisation(ratings: ArrayLike, low: float, high: float, b: float) -> Floats:
-    """Return C(r), the mass that Laplace(r, b) has on [low, high] (Neera et al. [neera2023], Lemma 1)."""
-    r = np.asarray(ratings, dtype=np.float64)
-    return -(np.expm1(-(r - low) / b) + np.expm1(-(high - r) / b)) / 2
-
-
 def interval_probabilities(
     edges: ArrayLike, ratings: ArrayLike, shares: ArrayLike, low: float, high: float, b: float
 ) -> Floats:
@@ -35,9 +29,11 @@ def interval_probabilities(
     they are integrals of the density of Definition 5.
     """
     r, weights = (np.asarray(given, dtype=np.float64) for given in (ratings, shares))
+    # C(r), the mass that Laplace(r, b) has on [low, high] (Lemma 1).
+    mass = -(np.expm1(-(r - low) / b) + np.expm1(-(high - r) / b)) / 2
     n = np.clip(np.asarray(edges, dtype=np.float64)[:, None], low - r, high - r)
     # The integral of the density from 0 to n, for n of either sign.
-    integral = -np.sign(n) * np.expm1(-np.abs(n) / b) / (2 * normalisation(r, low, high, b))
+    integral = -np.sign(n) * np.expm1(-np.abs(n) / b) / (2 * mass)
     return np.diff(integral, axis=0) @ (weights / weights.sum())
 
 
