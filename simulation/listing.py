@@ -14,9 +14,10 @@ from simulation.analysis.protocol_results import by_evaluation, read_results
 from simulation.analysis.vocabulary import Metric, loss, metrics_in, number, plural
 from simulation.configuration.strict_yaml import at, read_yaml
 from simulation.storage import directories
+from simulation.storage.directories import TUNING
 from simulation.storage.files import read_text
 from simulation.storage.summary import read_summary
-from simulation.tuning.running import TRIALS, TUNING, TuningDirectory
+from simulation.tuning.running import TRIALS, read_trials
 
 Kind = Literal["run", "comparison", "audit", "tuning"]
 State = Literal["finished", "unfinished", "damaged"]
@@ -166,7 +167,7 @@ def _audit(found: Found) -> Found:
 def _tuning(found: Found) -> Found:
     names = at(read_yaml(found.path / TUNING), "configurations")
     asked = [str(name) for name in names] if isinstance(names, dict) else []
-    trials = TuningDirectory(found.path).read()
+    trials = read_trials(found.path)
     done = sum(map(len, trials.values()))
     # A configuration with its best settings is written after the last of its trials.
     finished = asked and all((found.path / f"{name}.yaml").is_file() for name in asked if "/" not in name)

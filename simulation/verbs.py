@@ -84,7 +84,7 @@ def run(
     record = _record(loaded, output, resume, progress, track)
     if output is not None and page:
         _draw(Path(output), population, progress, png)
-    return RunResult(record)
+    return RunResult(record, loaded)
 
 
 def _draw(directory: Path, population: float | None, progress: Progress, png: bool) -> None:
@@ -111,7 +111,7 @@ def _record(
         check_suits(config.protocol, train, test)
     directory = RunDirectory.claim(output, config, resume=resume) if output is not None else None
     if directory is not None and directory.finished:
-        return directory.read(config, train, test)
+        return directory.read(train, test)
     place = None if directory is None else directory.path
     with interrupts_noted(lambda: _how_to_go_on(place)), recording(track, config, place) as recorded:
         record = run_prepared(
@@ -390,13 +390,15 @@ def tune(
         When interrupted; its note says how to go on.
     """
     from simulation.configuration.loading import load
-    from simulation.tuning.running import TUNING, Tuning, tune_configurations
+    from simulation.storage.directories import TUNING
+    from simulation.tuning.running import tune_configurations
 
-    tuning = Tuning(trials, space, metric, seed)
     loaded = [load(config, overrides) for config in configs]
     finished = f"{Path(output)} holds the trials that are finished; --resume -o {Path(output)} goes on"
     with interrupts_noted(lambda: finished if (Path(output) / TUNING).exists() else ""):
-        return tune_configurations(loaded, output, tuning, resume=resume, progress=progress)
+        return tune_configurations(
+            loaded, output, trials, space=space, metric=metric, seed=seed, resume=resume, progress=progress
+        )
 
 
 def audit(

@@ -245,10 +245,7 @@ def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
     except Exception as error:  # a defect in one cell must not end the others
         failure = f"{type(error).__name__}: {error}"
     seconds = perf_counter() - started
-    if record is None or directory is not None:
-        return CellEnd(failure, seconds)
-    without = record.config.model_copy(update=_WITHOUT_DATASET)
-    return CellEnd(None, seconds, replace(record, config=without))
+    return CellEnd(failure, seconds, record if directory is None else None)
 
 
 _ATTEMPTS = 3
@@ -413,7 +410,7 @@ def _stored(cell: Cell, end: CellEnd, directory: RunDirectory) -> Failure | None
     """Write the result of a cell if its worker could not; return why the cell failed, if it did."""
     if end.record is not None:
         try:
-            directory.write(replace(end.record, config=cell.config))
+            directory.write(end.record)
         except RunError as error:
             return str(error)
     elif end.failure is None and not directory.finished:

@@ -30,8 +30,8 @@ from simulation.comparison.templates import Cell, LeftOut, of_entry
 from simulation.execution import load_ratings, prepared_ratings
 from simulation.protocols.base import check_suits
 from simulation.storage.columns import typed_frame, write_parquet
-from simulation.storage.directories import CELLS, SUMMARY, ComparisonDirectory, fingerprint
-from simulation.storage.files import Row
+from simulation.storage.directories import CELLS, COMPARISON, NOISE, SUMMARY, claim, fingerprint
+from simulation.storage.files import Row, csv_of_rows, write_atomically
 from simulation.storage.summary import read_summary
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def run_comparison(
         raise InputError("jobs", str(jobs), "at least 1")
     comparison, directory, samples = _claimed(comparison, output, resume, progress)
     backend, cells = comparison.config.simulation.backend, comparison.cells
-    waiting = [cell for cell in cells if not cell_runs.finished(cell, directory.cells)]
+    waiting = [cell for cell in cells if not cell_runs.finished(cell, directory / CELLS)]
     if announce is not unheard and waiting:
         progress("estimating what it will take", 0, 1)
         workers = 1 if backend == "local" else jobs or cell_runs.processors(len(waiting))
@@ -271,17 +271,17 @@ def run_comparison(
     table, failures = Tabulation(cells, directory), dict[str, str]()
 
     try:
-        with closing(cell_runs.run_cells(cells, directory.cells, jobs, backend)) as ended:
+        with closing(cell_runs.run_cells(cells, directory / CELLS, jobs, backend)) as ended:
             _follow(ended, table, failures, progress, tabulated)
     except KeyboardInterrupt:
-        result = ComparisonResult(comparison, directory.path, *table.write(), failures)
+        result = ComparisonResult(comparison, directory, *table.write(), failures)
         raise InterruptedComparison(result) from None
-    return ComparisonResult(comparison, directory.path, *table.write(), failures)
+    return ComparisonResult(comparison, directory, *table.write(), failures)
 
 
 def _claimed(
     comparison: Comparison, output: str | Path, resume: bool, progress: Progress
-) -> tuple[Comparison, ComparisonDirectory, dict[cell_runs.Contender, cell_runs.Sample]]:
+) -> tuple[Comparison, Path, dict[cell_runs.Contender, cell_runs.Sample]]:
     """Return what of a comparison suits the ratings, its directory, and samples of the ratings.
 
     All kernels are compiled, so that the workers find them on disk.
@@ -291,9 +291,9 @@ def _claimed(
     prepare(progress)
     comparison, fingerprints, samples = _checked(comparison, progress)
     noise = sampled_noise(comparison)
-    directory = ComparisonDirectory.claim_for(output, comparison.to_yaml(fingerprints), resume=resume)
+    directory = claim(output, COMPARISON, comparison.to_yaml(fingerprints), resume=resume)
     if noise:
-        directory.write_noise(noise)
+        write_atomically(directory / NOISE, csv_of_rows(noise))
     return comparison, directory, samples
 
 
@@ -319,7 +319,7 @@ def _follow(
         progress(_STAGE, len(table.finished) + len(failures), planned)
         if tabulated is not None and table.finished and (began := monotonic()) >= due:
             table.write()
-            tabulated(table.directory.path)
+            tabulated(table.directory)
             due = monotonic() + (monotonic() - began) / _SHARE
 
 

@@ -36,8 +36,8 @@ from simulation.analysis.vocabulary import METRICS, Metric, grouped_by
 from simulation.comparison.templates import Cell
 from simulation.configuration.strict_yaml import flatten, read_yaml
 from simulation.storage.columns import PER_DEVICE, figures_of
-from simulation.storage.directories import CONFIG, SUMMARY, ComparisonDirectory, cell_key
-from simulation.storage.files import Columns, Row
+from simulation.storage.directories import CELLS, CONFIG, GROUPS, SUMMARY, TABLE, TIMINGS, cell_key
+from simulation.storage.files import Columns, Row, csv_of_rows, write_atomically
 from simulation.storage.run_files import RANK, holds_comparison, read_predictions, read_users
 from simulation.storage.summary import read_summary
 
@@ -262,11 +262,11 @@ class Tabulation:
     ``finished``: keys of the cells that the tables hold.
     """
 
-    def __init__(self, cells: Collection[Cell], directory: ComparisonDirectory) -> None:
+    def __init__(self, cells: Collection[Cell], directory: Path) -> None:
         self.cells, self.directory = cells, directory
         self.finished: set[str] = set()
         self._errors = cache(self._read_errors)
-        self._rows = cache(lambda cell: table_rows(cell, directory.cells))
+        self._rows = cache(lambda cell: table_rows(cell, directory / CELLS))
         self._grouped = cache(self._read_users)
 
     def write(self) -> tuple[list[Row], list[Row]]:
@@ -278,7 +278,9 @@ class Tabulation:
         rows = with_user_intervals([row for row, _ in pairs], self._errors)
         timings = [timing for _, timing in pairs]
         if rows:
-            self.directory.write_tables(rows, timings, self._groups())
+            groups = self._groups()
+            for name, table in ((TABLE, rows), (TIMINGS, timings), *(((GROUPS, groups),) if groups else ())):
+                write_atomically(self.directory / name, csv_of_rows(table))
         return rows, timings
 
     def _groups(self) -> list[Row]:
@@ -294,11 +296,11 @@ class Tabulation:
         ]
 
     def _read_errors(self, key: str) -> UserErrors:
-        with _damaged(directory := self.directory.cells / key):
+        with _damaged(directory := self.directory / CELLS / key):
             return UserErrors.of(read_predictions(directory, read_summary(directory)))
 
     def _read_users(self, cell: Cell) -> GroupedRun:
-        with _damaged(directory := self.directory.cells / cell.key):
+        with _damaged(directory := self.directory / CELLS / cell.key):
             summary = read_summary(directory)
             return GroupedRun(cell.seed, summary, read_users(directory, summary))
 

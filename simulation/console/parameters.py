@@ -3,6 +3,8 @@
 import inspect
 import json
 from collections.abc import Iterator
+from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -133,9 +135,11 @@ def output_folder(output: str | None, name: str, resume: bool, quiet: bool) -> P
     if output is None:
         if resume:
             raise InputError("--resume", "no directory", "-o DIR, the one that was interrupted")
-        from simulation.storage.run_directory import timestamped
-
-        return timestamped(name)
+        folder = first = Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+        numbers = count(2)
+        while folder.exists():
+            folder = first.with_name(f"{first.name}-{next(numbers)}")
+        return folder
     folder = Path(output)
     # Not an error: a command that is repeated until it succeeds may be killed before it writes anything.
     resumable = any(folder.iterdir()) if folder.is_dir() else folder.exists()
