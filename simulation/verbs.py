@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from weakref import finalize
 
 from dprec.errors import InputError, interrupts_noted, within
-from dprec.progress import Announce, Progress, silent, unheard
+from dprec.progress import Progress, silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from dprec.channel import Channel
     from dprec.reports import DeviceChannel
     from simulation.auditing import Audit
+    from simulation.comparison.differences import Difference
     from simulation.comparison.planning import Comparison
     from simulation.comparison.running import ComparisonResult
-    from simulation.comparison.tabulation import Difference
     from simulation.configuration.loading import GivenParts
     from simulation.configuration.models import RunConfig
     from simulation.listing import Found
@@ -146,7 +146,6 @@ def compare(
     page: bool = True,
     png: bool = False,
     progress: Progress = silent,
-    announce: Announce = unheard,
     **parts: Unpack[GivenParts],
 ) -> ComparisonResult:
     """Run the unfinished cells of a comparison, and write its table and page.
@@ -163,8 +162,6 @@ def compare(
         Number of cells to run at a time; one per core by default.
     resume, population, page, png, progress
         As for `dprec.run`; finished cells are kept.
-    announce : callable, optional
-        Called with a sentence on what a long comparison may take, before its first run.
     **parts
         Ratings that you hold, or other parts to replace; see `simulation.configuration.loading.GivenParts`.
 
@@ -178,7 +175,7 @@ def compare(
     _check_request(population, output, resume)
     comparison, page = _loaded_comparison(config, overrides, parts), page and output is not None
     with _directory_of_comparison(output) as (folder, held), _kept_when_interrupted(page):
-        run_cells = partial(run_comparison, comparison, jobs=jobs, resume=resume, announce=announce)
+        run_cells = partial(run_comparison, comparison, jobs=jobs, resume=resume)
         result = run_cells(folder, progress=progress, tabulated=_draw_unfinished if page else None)
         held(result)
         if result.rows and page:
@@ -196,7 +193,6 @@ def attack(
     resume: bool = False,
     page: bool = True,
     progress: Progress = silent,
-    announce: Announce = unheard,
     **parts: Unpack[GivenParts],
 ) -> RunResult | ComparisonResult:
     """Run a configuration, or a comparison, and attack it: what is recovered, and what liars move.
@@ -209,7 +205,7 @@ def attack(
         Directory for the result.
     kinds : sequence of str
         Attacks, with their defaults; left out, those of the configuration, or all if it has none.
-    overrides, jobs, resume, page, progress, announce, **parts
+    overrides, jobs, resume, page, progress, **parts
         As for `dprec.compare`.
 
     Raises
@@ -223,10 +219,10 @@ def attack(
     asked = asking_for(kinds)
     shared: dict[str, Any] = {"resume": resume, "page": page, "progress": progress}
     if compares(config):
-        if kinds or not _loaded_comparison(config, overrides, parts).attacked:
+        cells = () if kinds else _loaded_comparison(config, overrides, parts).cells
+        if not any(cell.config.attacks for cell in cells):
             overrides = [*overrides, asked]
-        waiting: dict[str, Any] = {"jobs": jobs, "announce": announce, "overrides": overrides}
-        return compare(config, output, **waiting, **shared, **parts)
+        return compare(config, output, jobs=jobs, overrides=overrides, **shared, **parts)
     from simulation.configuration.loading import checked_parts, load
 
     loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon", overrides))
@@ -344,7 +340,7 @@ def diff(first: str | Path, second: str | Path) -> Difference:
     InputError
         When a directory is not that of a finished run or comparison, is damaged, or holds another kind.
     """
-    from simulation.comparison.tabulation import differences
+    from simulation.comparison.differences import differences
 
     return differences(Path(first), Path(second))
 

@@ -18,7 +18,6 @@ import typer
 
 import simulation
 from dprec.errors import InputError
-from dprec.progress import unheard
 from simulation.console import parameters
 from simulation.console.progress import progress_bar
 from simulation.console.terminal import exit_code, interrupts_explained
@@ -141,7 +140,6 @@ def compare(
             page=page,
             png=png,
             progress=progress,
-            announce=unheard if quiet else lambda words: typer.echo(f"dprec: {words}", err=True),
         )
     from simulation.console.results import check_complete, print_comparison
 
@@ -192,7 +190,6 @@ def attack(
             resume=resume,
             page=page,
             progress=progress,
-            announce=unheard if quiet else lambda words: typer.echo(f"dprec: {words}", err=True),
         )
     from simulation.console.results import conclude_attack
 

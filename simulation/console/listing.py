@@ -18,7 +18,7 @@ from simulation.storage.columns import column
 
 if TYPE_CHECKING:
     from simulation.analysis.gains import Gain
-    from simulation.comparison.tabulation import Difference, Figure
+    from simulation.comparison.differences import Difference, Figure
     from simulation.listing import Found
 
 

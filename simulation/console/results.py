@@ -228,7 +228,7 @@ def print_comparison(result: ComparisonResult, population: float | None) -> None
     print_lines([*said, *([""] if said else [])])
     print_tables(lambda width: comparison_tables(result.rows, width, marked), _where(result.directory))
     print_lines(f"- {note}" for note in comparison_notes(result))
-    print_lines(f"- {each.name} is left out: {each.reason}" for each in result.comparison.left_out)
+    print_lines(f"- {name} is left out: {why}" for name, why in result.comparison.left_out.items())
     if result.rows:
         print_projection(result.directory, population)
     _print_places("comparison", result.directory)
