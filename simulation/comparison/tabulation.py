@@ -214,7 +214,7 @@ def _pairings(results: Sequence[ProtocolResult], main: Metric) -> Iterator[_Pair
     base, plain = nothing_sent(results), plain_nothing_sent(results)
     for own in results:
         if base is not None and own is not base:
-            metrics = [each for each in sums if own.average(each.column)]
+            metrics: list[Metric | None] = [each for each in sums if own.average(each.column)]
             for metric in metrics or [None]:
                 yield _Pairing(own, base, metric, AGAINST, gain_columns(metric) if metric else ())
     if main.column not in METRICS_OF_USERS:
