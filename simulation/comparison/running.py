@@ -20,7 +20,16 @@ from simulation.comparison.tabulation import Tabulation
 from simulation.execution import load_ratings, prepared_ratings
 from simulation.protocols.base import check_suits
 from simulation.storage.columns import typed_frame, write_parquet
-from simulation.storage.directories import CELLS, COMPARISON, NOISE, SUMMARY, claim, fingerprint
+from simulation.storage.directories import (
+    CELLS,
+    COMPARISON,
+    NOISE,
+    REPORT,
+    SUMMARY,
+    TABLE,
+    claim,
+    fingerprint,
+)
 from simulation.storage.files import Row, csv_of_rows, write_atomically
 from simulation.storage.summary import read_summary
 
@@ -86,6 +95,14 @@ class ComparisonResult:
         ended = (read_summary(folder) for folder in folders if (folder / SUMMARY).is_file())
         return next(filter(None, (each.dataset.notes for each in ended)), ())
 
+    @property
+    def how_far(self) -> str:
+        """How many of its runs are finished, and how to go on."""
+        files = [path for name in (TABLE, REPORT) if (path := self.directory / name).is_file()]
+        counted = f"{len(self.rows)} of {len(self.comparison.cells)} runs are finished"
+        listed = f": {', '.join(map(str, files))}" if files else ""
+        return f"{counted}{listed}; --resume -o {self.directory} goes on"
+
     def __repr__(self) -> str:
         ended = f"{len(self.rows)} of {len(self.comparison.cells)} runs"
         return f"ComparisonResult({self.comparison.config.name}: {ended}, in {self.directory})"
@@ -94,14 +111,6 @@ class ComparisonResult:
         from simulation.pages import comparison_html
 
         return comparison_html(self.rows, self.comparison.config.name)
-
-
-class InterruptedComparison(KeyboardInterrupt):
-    """An interrupt of a comparison, whose table holds what is finished."""
-
-    def __init__(self, result: ComparisonResult) -> None:
-        super().__init__()
-        self.result = result
 
 
 _FIRST_SECONDS, _SHARE = 10.0, 0.02
@@ -134,8 +143,8 @@ def run_comparison(
     ------
     InputError
         When the configuration, the data or the output directory cannot be used; raised before any cell runs.
-    InterruptedComparison
-        When cells had begun; the table of the finished ones is written.
+    KeyboardInterrupt
+        When cells had begun; the table of the finished ones is written, and a note says how to go on.
     """
     comparison, directory = _begun(comparison, output, jobs, resume, progress)
     table, failures = Tabulation(comparison.cells, directory), dict[str, str]()
@@ -154,9 +163,12 @@ def run_comparison(
                     table.write()
                     tabulated(directory)
                     due = monotonic() + (monotonic() - began) / _SHARE
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         result = ComparisonResult(comparison, directory, *table.write(), failures)
-        raise InterruptedComparison(result) from None
+        if result.rows and tabulated is not None:
+            tabulated(directory)
+        interrupt.add_note(result.how_far)
+        raise
     return ComparisonResult(comparison, directory, *table.write(), failures)
 
 

@@ -7,7 +7,7 @@ import io
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -365,7 +365,15 @@ def list_names(
     """List the presets, or the components that a configuration can name."""
     if what not in LISTINGS:
         raise InputError("list", repr(what), ", ".join(LISTINGS))
-    print_listing(listing(what))
+    from simulation.analysis.columns import text_column
+    from simulation.console.terminal import print_table
+    from simulation.storage.column import Column
+
+    columns: list[Column[tuple[str, str]]] = [
+        text_column("", lambda line: line[0]),
+        replace(text_column("", lambda line: line[1]), wrapped=True),
+    ]
+    print_table(columns, listing(what) or [("", "none")], "a wider terminal")
 
 
 @app.command(cls=parameters.PlainHelp)
@@ -500,20 +508,6 @@ def listing(what: str) -> list[tuple[str, str]]:
         except InputError as error:  # of one package, which must not hide the others
             lines.append((name, f"cannot be used: {error.found}."))
     return lines
-
-
-def print_listing(lines: Sequence[tuple[str, str]]) -> None:
-    """Print names and descriptions; without a terminal, each in one line."""
-    from simulation.analysis.columns import text_column
-    from simulation.console.terminal import fitted, table_console, width_of
-    from simulation.storage.column import Column
-
-    def word(place: int) -> Column[tuple[str, str]]:
-        return replace(text_column("", lambda line: line[place]), wrapped=place == 1)
-
-    shown = lines or [("", "none")]
-    console = table_console(sum(max(len(line[at]) + 2 for line in shown) for at in (0, 1)))
-    console.print(fitted([word(0), word(1)], shown, width_of(console)).table)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
