@@ -7,8 +7,7 @@ import io
 import json
 import math
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +18,7 @@ import typer
 import simulation
 from dprec.errors import InputError
 from simulation.console import parameters
-from simulation.console.progress import progress_bar
+from simulation.console.progress import progress_bar, watched
 from simulation.console.terminal import exit_code, interrupts_explained
 
 _REGISTRIES = {
@@ -86,19 +85,6 @@ def run(
         print_run(result, folder, population)
 
 
-@contextmanager
-def shown_while_running(folder: Path, watch: bool) -> Iterator[None]:
-    """Serve the page of a comparison, if that is wanted, and print its address."""
-    if not watch:
-        yield
-        return
-    from simulation.console.progress import watched
-
-    with watched(folder) as address:
-        typer.echo(f"dprec: the page, while it runs: {address}", err=True)
-        yield
-
-
 @app.command(cls=parameters.PlainHelp)
 def compare(
     config: Annotated[
@@ -129,7 +115,10 @@ def compare(
     if watch and not page:
         raise InputError("--watch", "--no-page", "one of them")
     folder = parameters.output_folder(output, config.stem, resume, quiet)
-    with interrupts_explained(), shown_while_running(folder, watch), progress_bar(quiet) as progress:
+    shown = watched(folder) if watch else nullcontext()
+    with interrupts_explained(), shown as address, progress_bar(quiet) as progress:
+        if address is not None:
+            typer.echo(f"dprec: the page, while it runs: {address}", err=True)
         result = simulation.compare(
             config,
             folder,

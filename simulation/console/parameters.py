@@ -2,11 +2,10 @@
 
 import inspect
 import json
-from collections.abc import Iterator
 from datetime import datetime
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import click
 import typer
@@ -157,17 +156,10 @@ class PlainHelp(TyperCommand):
     def get_help(self, ctx: click.Context) -> str:
         """Return the help."""
         # Click forgets what Typer's arguments say of themselves.
-        for name, help_ in _help_of_arguments(self.callback):
-            for parameter in self.params:
-                if parameter.name == name:
-                    parameter.help = help_
+        command = inspect.unwrap(self.callback) if self.callback else None
+        hints = get_type_hints(command, include_extras=True) if command else {}
+        for parameter in self.params:
+            for argument in get_args(hints.get(parameter.name or "")):
+                if isinstance(argument, ArgumentInfo):
+                    parameter.help = argument.help
         return super().get_help(ctx).replace(r"\[", "[")
-
-
-def _help_of_arguments(command: object) -> Iterator[tuple[str, str | None]]:
-    if callable(command):
-        for name, hint in get_type_hints(inspect.unwrap(command), include_extras=True).items():
-            if get_origin(hint) is Annotated:
-                yield from (
-                    (name, argument.help) for argument in get_args(hint) if isinstance(argument, ArgumentInfo)
-                )
