@@ -219,7 +219,7 @@ def run_in(
         attacks, game = config.attacks, Laboratory(installer, keys, evaluator, side.users, judged)
         reached = {"attacks": perform(attacks, game, progress)} if attacks else {}
     return RunRecord(
-        config=configured,
+        config=configured.written_values(),
         summary=summarise(
             config,
             train,

@@ -41,7 +41,7 @@ from simulation.storage.directories import (
     parse_audit,
 )
 from simulation.storage.files import Row, read_text, unusable, write_atomically
-from simulation.storage.run_files import RunFiles, RunRecord, holds_comparison, read_run
+from simulation.storage.run_files import RunRecord, holds_comparison, read_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,7 +121,7 @@ def report_runs(directory: str | Path, progress: Progress = silent, *, png: bool
 
 def plot(result: RunRecord) -> Figure:
     """Return the main figure of a run; see `RunResult.plot`."""
-    return to_figure(summary_plot(RunFiles.of(result)))
+    return to_figure(summary_plot(result.as_stored()))
 
 
 def plot_comparison(directory: Path) -> Figure:

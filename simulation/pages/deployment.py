@@ -15,7 +15,7 @@ from simulation.analysis.vocabulary import size
 from simulation.pages.page import Cell, Section, cell, rows_table
 from simulation.pages.words import label_of
 from simulation.storage.files import Columns
-from simulation.storage.run_files import RunFiles, network_bytes_per_user, read_traffic
+from simulation.storage.run_files import RunRecord, network_bytes_per_user, read_traffic
 
 Traffic = Sequence[tuple[ProtocolResult, str, Columns]]
 """Results with their labels, and what was sent by each user."""
@@ -27,7 +27,7 @@ HOW_TO_PROJECT = Markup(
 """What a page without a projection says of it."""
 
 
-def run_projections(run: RunFiles, population: float) -> list[tuple[str, Projection]]:
+def run_projections(run: RunRecord, population: float) -> list[tuple[str, Projection]]:
     """Project the traffic of a run to a population, by direction."""
     rows = [
         ("messages from the devices", run.traffic["uplink_message_bytes"]),

@@ -50,7 +50,7 @@ from simulation.pages.users import (
 )
 from simulation.pages.words import components_in_words, run_in_words
 from simulation.protocols.domains import LearnedDomains
-from simulation.storage.run_files import RunFiles
+from simulation.storage.run_files import RunRecord
 from simulation.storage.summary import NEARLY_ALL, DirectionSummary, RankingSummary, Summary
 
 
@@ -171,7 +171,7 @@ def _tile(column: ResultColumn, result: ProtocolResult) -> tuple[str, str, str]:
     return column.title, figure, detail
 
 
-def summary_plot(run: RunFiles) -> Plot:
+def summary_plot(run: RunRecord) -> Plot:
     """Return the figure of a run's three answers."""
     metric = main_metric(run.summary.accuracy.metrics())
     reading = ""
@@ -196,7 +196,7 @@ def summary_plot(run: RunFiles) -> Plot:
 
 
 def run_page(
-    run: RunFiles, config_text: str, population: float | None, draw: Draw, declared: Sequence[str] = ()
+    run: RunRecord, config_text: str, population: float | None, draw: Draw, declared: Sequence[str] = ()
 ) -> str:
     """Return the page of a run: its files, the text of config.yaml, what is said of declared promises."""
     summary = run.summary
@@ -248,7 +248,7 @@ def _left_out(summary: Summary) -> list[str]:
     return said
 
 
-def _provenance(run: RunFiles, config_text: str, *, projected: bool) -> Section:
+def _provenance(run: RunRecord, config_text: str, *, projected: bool) -> Section:
     seconds, environment = run.summary.time, run.summary.environment
     versions = ", ".join(f"{key} {value}" for key, value in environment.items() if isinstance(value, str))
     words = (
@@ -277,7 +277,7 @@ _USER_FIGURES = {
 _STATISTICS = ("mean", "smallest", "5th percentile", "median", "95th percentile", "largest")
 
 
-def user_table(run: RunFiles) -> Markup:
+def user_table(run: RunRecord) -> Markup:
     """Return how every figure that applies is distributed over the users."""
     privacy = run.summary.privacy
     compared = profiles_compared(privacy.epsilon_per_user.max, hides_rated_items=privacy.hides_rated_items)
@@ -297,7 +297,7 @@ def _count(value: float) -> str:
     return number(value, 0 if value == round(value) or value >= 100 else 1)
 
 
-def _example_section(run: RunFiles) -> Section:
+def _example_section(run: RunRecord) -> Section:
     """Return the section with some predictions of one user, if anybody has enough test ratings."""
     title = "Predictions for one user"
     if run.example is None:
@@ -313,7 +313,7 @@ def _example_section(run: RunFiles) -> Section:
     )
 
 
-def ranking_sections(run: RunFiles) -> list[Section]:
+def ranking_sections(run: RunRecord) -> list[Section]:
     """Return the figures of lists from the catalogue, if they were measured."""
     rated = run.summary.dataset.scale is not None
     hit = "a relevant test rating" if rated else "a test item"
@@ -342,7 +342,7 @@ def ranking_sections(run: RunFiles) -> list[Section]:
     return sections
 
 
-def _periods_section(run: RunFiles) -> Section:
+def _periods_section(run: RunRecord) -> Section:
     """Return the section on a run of several collections, period by period."""
     metric = main_metric(run.summary.accuracy.metrics())
     plots = []
@@ -388,7 +388,7 @@ def _symbols_in_words(channel: Channel) -> str:
     return f"A bit is sent: the server reads {no} for a 0 and {yes} for a 1."
 
 
-def _rounds_section(run: RunFiles) -> Section:
+def _rounds_section(run: RunRecord) -> Section:
     """Return the table of the rounds, if there are any."""
     metrics = [
         each
@@ -412,7 +412,7 @@ def _rounds_section(run: RunFiles) -> Section:
     return Section("rounds-section", "Round by round", (shown,))
 
 
-def _completion_section(run: RunFiles) -> Section:
+def _completion_section(run: RunRecord) -> Section:
     """Return the section on what the completion learned, with figures, if it reports anything."""
     learned, domains = run.summary, run.summary.domains
     rows: list[Sequence[Cell]] = [

@@ -51,7 +51,7 @@ from simulation.pages.looks import (
 from simulation.pages.page import Section
 from simulation.pages.words import at_budget
 from simulation.storage.files import Columns
-from simulation.storage.run_files import RANK, RunFiles, bytes_per_user
+from simulation.storage.run_files import RANK, RunRecord, bytes_per_user
 from simulation.storage.summary import PrivacySummary
 from strategies.participation import RoundRecord
 
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def _colour(run: RunFiles) -> str:
+def _colour(run: RunRecord) -> str:
     return TRUST_LOOKS[run.summary.privacy.trust].colour
 
 
@@ -142,7 +142,7 @@ def _worse(metric: Metric, reached: float, baseline: float | None) -> list[str]:
     return [f"Worse than nothing sent, by {number(abs(reached - baseline), metric.digits - 1)}."]
 
 
-def summary_panels(run: RunFiles) -> list[Panel]:
+def summary_panels(run: RunRecord) -> list[Panel]:
     """Return the three answers of a run: how accurate, how private, how many bytes per person."""
     spent = run.bytes_per_user
     title = f"How many bytes: {size(float(spent.mean()))} per user"
@@ -157,7 +157,7 @@ def summary_panels(run: RunFiles) -> list[Panel]:
     return [partial(_draw_accuracy, run=run), partial(_draw_losses, run=run), traffic]
 
 
-def _draw_accuracy(ax: Axes, run: RunFiles) -> None:
+def _draw_accuracy(ax: Axes, run: RunRecord) -> None:
     accuracy = run.summary.accuracy.metrics()
     metric = main_metric(accuracy)
     if metric is None:
@@ -189,7 +189,7 @@ def shade(ax: Axes, x: Floats, y: Floats, metric: Metric) -> None:
     ax.plot(places, line, color=INK, linewidth=1.2)
 
 
-def draw_rounds(ax: Axes, run: RunFiles, metric: Metric, title: str, baseline: float | None) -> None:
+def draw_rounds(ax: Axes, run: RunRecord, metric: Metric, title: str, baseline: float | None) -> None:
     """Draw accuracy against the cumulative bytes per user, and what is reached with nothing sent across."""
     rounds = evaluated_rounds(run.rounds, metric)
     spent = np.array([total for _, total, _ in rounds]) / run.summary.traffic.users
@@ -237,7 +237,7 @@ def _draw_ranks(ax: Axes, title: str, ranks: Floats, colour: str) -> None:
     titled(ax, title, x="length of the lists", y="share of test items")
 
 
-def _draw_losses(ax: Axes, run: RunFiles) -> None:
+def _draw_losses(ax: Axes, run: RunRecord) -> None:
     losses, how = run.traffic["epsilon_per_user"], ""
     if not np.isfinite(losses).all():
         # Where noise is added to sums, a loss is bounded by composition alone.
@@ -295,7 +295,7 @@ def group_by_rating(ratings: Floats, predictions: Floats) -> list[tuple[float, F
     ]
 
 
-def has_periods(run: RunFiles) -> bool:
+def has_periods(run: RunRecord) -> bool:
     """Return whether a run followed a schedule."""
     return run.config.get("schedule") is not None
 
@@ -307,7 +307,7 @@ _PERIODS = (
 """Keys of what else is measured in each period, what it is called, its colour and its dashes."""
 
 
-def draw_periods(ax: Axes, run: RunFiles, metric: Metric, title: str) -> None:
+def draw_periods(ax: Axes, run: RunRecord, metric: Metric, title: str) -> None:
     """Draw the accuracy of the predictions of each next period."""
     handles = []
     for key, label, colour, dashes in (*_PERIODS, (metric.column, "users present", SERIES[0], SOLID)):
@@ -319,7 +319,7 @@ def draw_periods(ax: Axes, run: RunFiles, metric: Metric, title: str) -> None:
     legend(ax, handles[::-1])
 
 
-def draw_averaging(ax: Axes, run: RunFiles) -> None:
+def draw_averaging(ax: Axes, run: RunRecord) -> None:
     """Draw how many ratings whoever reads all reports comes to know."""
     ax.set_ylim(0.5, 1.0)
     _draw_period(ax, _by_period(run, _RECOVERED), "recovered", Look(SERIES[0], "o"))
@@ -333,7 +333,7 @@ def draw_averaging(ax: Axes, run: RunFiles) -> None:
     )
 
 
-def periods_panels(run: RunFiles, metric: Metric) -> list[Panel]:
+def periods_panels(run: RunRecord, metric: Metric) -> list[Panel]:
     """Return both; the second where a report depends on a rating."""
     title = f"{metric.label} in the next period"
     panels: list[Panel] = [partial(draw_periods, run=run, metric=metric, title=title)]
@@ -344,7 +344,7 @@ def periods_panels(run: RunFiles, metric: Metric) -> list[Panel]:
 _RECOVERED = "recovered"
 
 
-def _by_period(run: RunFiles, key: str) -> Floats:
+def _by_period(run: RunRecord, key: str) -> Floats:
     """Return a figure of all periods, NaN where there is none."""
     figures = [(record.accuracy or {}).get(key) for record in run.rounds]
     return np.array([np.nan if figure is None else figure for figure in figures], dtype=np.float64)

@@ -18,10 +18,10 @@ from simulation.analysis.protocol_results import (
 from simulation.analysis.vocabulary import listed, plural
 from simulation.configuration.strict_yaml import at
 from simulation.protocols import PROTOCOLS
-from simulation.storage.run_files import RunFiles
+from simulation.storage.run_files import RunRecord
 
 
-def run_in_words(run: RunFiles) -> str:
+def run_in_words(run: RunRecord) -> str:
     """Describe a run: its population, and how devices and server work together."""
     summary = run.summary
     data = summary.dataset
@@ -44,7 +44,7 @@ _WHO_PREDICTS = {
 }
 
 
-def components_in_words(run: RunFiles) -> str:
+def components_in_words(run: RunRecord) -> str:
     """Describe the mechanism, the budget and the completion of a run, and the seed of a simulation."""
     summary, protocol = run.summary, at(run.config, "protocol")
     sentences = []
