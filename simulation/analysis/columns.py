@@ -51,19 +51,7 @@ ResultColumn = Column[ProtocolResult]
 """A column of a table with one line per result."""
 
 
-def free_column(
-    title: str,
-    unit: str,
-    value: Callable[[Line], float | str | None],
-    text: Callable[[Line], str],
-    *,
-    numeric: bool = True,
-) -> Column[Line]:
-    """Return a column with a value and a text of its own."""
-    return Column(title, unit, value=value, text=text, holds=float if numeric else str)
-
-
-def _column(
+def held_column(
     title: str,
     unit: str,
     held: Callable[[Line], Held | None],
@@ -82,24 +70,23 @@ def _column(
         known = held(line)
         return DASH if known is None else written(known)
 
-    return free_column(title, unit, value, text, numeric=numeric)
+    return Column(title, unit, value=value, text=text, holds=float if numeric else str)
 
 
 def text_column(title: str, text: Callable[[Line], object], unit: str = "") -> Column[Line]:
     """Return a column of text; a dash stands for None."""
-    return _column(title, unit, text, str, str, numeric=False)
+    return held_column(title, unit, text, str, str, numeric=False)
 
 
-def figure_column(title: str, unit: str, value: Callable[[Line], float | None], digits: int) -> Column[Line]:
-    """Return a column of numbers with the given number of decimals."""
-    return written_column(title, value, lambda known: number(known, digits), unit)
-
-
-def written_column(
-    title: str, value: Callable[[Line], float | None], written: Callable[[float], str], unit: str = ""
+def figure_column(
+    title: str, unit: str, value: Callable[[Line], float | None], written: int | Callable[[float], str]
 ) -> Column[Line]:
-    """Return a column of numbers that are written in a way of their own; a dash stands for None."""
-    return _column(title, unit, value, lambda known: known, written)
+    """Return a column of numbers, with so many decimals or written in a way of their own; a dash for None."""
+
+    def write(known: float) -> str:
+        return number(known, written) if isinstance(written, int) else written(known)
+
+    return held_column(title, unit, value, lambda known: known, write)
 
 
 def declared_column(declared: Column[Any]) -> ResultColumn:
@@ -108,7 +95,7 @@ def declared_column(declared: Column[Any]) -> ResultColumn:
     def written(value: float) -> str:
         return loss(value) if declared.written == "loss" else number(value, declared.digits)
 
-    figure: ResultColumn = written_column("", lambda each: each.value(declared), written)
+    figure: ResultColumn = figure_column("", "", lambda each: each.value(declared), written)
     text: ResultColumn = text_column("", lambda each: each.text(declared))
     made = figure if declared.numeric else text
     return replace(declared, value=made.value, text=made.text, figures=(declared.name,))
@@ -154,10 +141,10 @@ def baseline_columns(
     columns = []
     for base, gained in held_against(results, metric):
         if brief:
-            return [_column(GAIN_IN_BRIEF, "", gained, attrgetter("mean"), in_brief)]
+            return [held_column(GAIN_IN_BRIEF, "", gained, attrgetter("mean"), in_brief)]
         intervals = dict.fromkeys(against.interval for result in results if (against := gained(result)))
         title, unit = f"against {baseline_in_words(base)}", _unit(metric.label, *intervals)
-        columns.append(_column(title, unit, gained, attrgetter("mean"), attrgetter("written")))
+        columns.append(held_column(title, unit, gained, attrgetter("mean"), attrgetter("written")))
     return columns
 
 
@@ -174,7 +161,9 @@ def best_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
         return "best" if gain is best else number(-gain.mean, digits) + width
 
     unit = _unit(f"{metric.label}, same budget", *dict.fromkeys(gain.interval for gain in compared))
-    return [_column("behind the best", unit, behind, lambda gain: 0.0 - gain.mean, text)] if compared else []
+    return (
+        [held_column("behind the best", unit, behind, lambda gain: 0.0 - gain.mean, text)] if compared else []
+    )
 
 
 def _unit(first: str, *spreads: str) -> str:
@@ -220,7 +209,7 @@ def _bytes_columns(way: Callable[[Summary], DirectionSummary]) -> tuple[ResultCo
     )
 
 
-BUDGET: ResultColumn = written_column("budget", attrgetter("budget"), "{:g}".format, "ε")
+BUDGET: ResultColumn = figure_column("budget", "ε", attrgetter("budget"), "{:g}".format)
 LOSSES = (_loss_column("rating"), _loss_column("user"))
 MEDIAN_LOSS = _of_profiles(figure(lambda run: run.privacy.epsilon_per_user.median))
 ANY_TWO = declared_column(figure(lambda run: run.privacy.epsilon_any_two))
@@ -284,32 +273,30 @@ def headline_columns(
     results: Sequence[ProtocolResult], metric: Metric, unit: ComparableUnit
 ) -> list[ResultColumn]:
     """Return the columns of the headline, after the name of the protocol."""
-    network = written_column("network", attrgetter("network_bytes_per_user"), size, "per user")
+
+    def value(result: ProtocolResult) -> float | None:
+        # Where nothing is spent, 0 is asked for.
+        return 0.0 if result.budget is None and result.epsilon("user") == 0 else result.budget
+
+    def text(result: ProtocolResult) -> str:
+        asked, claimed = value(result), result.claimed(unit)
+        if asked is None or not result.falls_short:
+            return DASH if asked is None else f"{asked:g}"
+        if claimed in (None, asked):
+            return f"{asked:g} {result.word}"
+        return f"{asked:g}, {'declared' if result.status == 'declared' else 'claims'} {loss(claimed)}"
+
+    network: ResultColumn = figure_column("network", "per user", attrgetter("network_bytes_per_user"), size)
     return [
-        free_column("ε asked", f"per {unit}", _asked, lambda result: _asked_in_words(result, unit)),
+        Column("ε asked", f"per {unit}", value=value, text=text, holds=float),
         ANY_TWO,
         replace(composed_column(results), title="ε composed"),
         spread_column(replace(metric, digits=gain_digits(metric)), results),
         *baseline_columns(metric, results),
-        written_column("messages", attrgetter("bytes_per_user"), size, "per user"),
+        figure_column("messages", "per user", attrgetter("bytes_per_user"), size),
         replace(network, figures=NETWORK.figures),
         SERVER_SEES,
     ]
-
-
-def _asked(result: ProtocolResult) -> float | None:
-    """Return the budget of a result; 0 where nothing is spent."""
-    return 0.0 if result.budget is None and result.epsilon("user") == 0 else result.budget
-
-
-def _asked_in_words(result: ProtocolResult, unit: ComparableUnit) -> str:
-    asked = _asked(result)
-    if asked is None or not result.falls_short:
-        return DASH if asked is None else f"{asked:g}"
-    claimed = result.claimed(unit)
-    if claimed in (None, asked):
-        return f"{asked:g} {result.word}"
-    return f"{asked:g}, {'declared' if result.status == 'declared' else 'claims'} {loss(claimed)}"
 
 
 _ASKED = replace(BUDGET, title="ε asked", unit="")

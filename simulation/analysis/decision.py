@@ -99,8 +99,6 @@ class Candidate:
     """Whether it counts as better than nothing sent; everything does where that was not run."""
     rank: float
     """What candidates are sorted by, the most accurate first."""
-    run: ProtocolResult
-    """What its accuracy and its bytes were measured with: the result, unless with other users."""
 
 
 def candidates(results: Sequence[ProtocolResult], metric: Metric) -> list[Candidate]:
@@ -110,7 +108,7 @@ def candidates(results: Sequence[ProtocolResult], metric: Metric) -> list[Candid
         if (accuracy := each.mean(metric.column)) is not None:
             against = gain(each, baseline, metric) if baseline and each is not baseline else None
             better = baseline is None if against is None else against.better
-            every.append(Candidate(each, accuracy, against, better, metric.sort_key(accuracy), each))
+            every.append(Candidate(each, accuracy, against, better, metric.sort_key(accuracy)))
     return every
 
 
@@ -119,29 +117,15 @@ def decide(every: Iterable[Candidate], limits: Limits) -> list[Candidate]:
     return preferred(
         each
         for each in every
-        if limits.allow(each.result) and limits.keep(each.result) and limits.carry(each.run)
+        if limits.allow(each.result) and limits.keep(each.result) and limits.carry(each.result)
     )
-
-
-def with_users(candidate: Candidate, course: Course | None, users: float | None, reached: float) -> Candidate:
-    """Return a candidate as it does with so many users: with the most that were run and are not above.
-
-    Errors on other ratings are no errors on these: it is ranked by what it gains over what is to be beaten,
-    whose place in the ranking is ``reached``.
-    """
-    if course is None or users is None:
-        return candidate
-    points = [point for point in course.points if point.users <= users] or [course.points[0]]
-    run, better = points[-1], course.crossing is not None and users >= course.crossing
-    rank = reached - run.against.mean
-    return Candidate(candidate.result, run.accuracy, run.against, better, rank, run.result)
 
 
 def preferred(every: Iterable[Candidate]) -> list[Candidate]:
     """Return candidates as they are to be taken, whatever the limits."""
 
     def place(each: Candidate) -> tuple[bool, float, float, float, str]:
-        own, cost = each.result, each.run.bytes_per_user or 0.0
+        own, cost = each.result, each.result.bytes_per_user or 0.0
         return not each.better, each.rank, cost, own.budget or 0.0, own.name
 
     return sorted(every, key=place)

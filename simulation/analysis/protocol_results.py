@@ -254,6 +254,10 @@ class ProtocolResult:
         """Whether it is a protocol with neither a budget nor a bound on a privacy loss."""
         return self.baseline is None and self.budget is None and not self.private
 
+    def label(self, reference: float | None) -> str:
+        """Return its name, with its budget if that is not the reference budget."""
+        return self.name if self.budget in (None, reference) else f"{self.name} (ε {self.budget:g})"
+
     def profiles_compared(self, epsilon: float | None, link: str = ", ") -> str:
         """Return what qualifies one of its losses per user, which goes after the number."""
         return profiles_compared(epsilon, hides_rated_items=self.hides, link=link)
@@ -409,6 +413,12 @@ def reference_budget(results: Sequence[ProtocolResult]) -> float | None:
     return min(set(budgets), key=lambda budget: (-budgets.count(budget), abs(math.log(budget)), budget))
 
 
+def reference_in_words(results: Sequence[ProtocolResult]) -> str:
+    """Return what a caption says of the budget at which protocols are shown."""
+    reference = reference_budget(results)
+    return "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
+
+
 def at_reference(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
     """Return one result per protocol: at the reference budget, or at its nearest."""
     reference = reference_budget(results)
@@ -439,6 +449,13 @@ class ComparisonFiles:
         folders = [parent / key for key in _keys(result)]
         # A table may come from anywhere; its names must not lead out of the directory.
         return [each for each in folders if each.parent == parent and (each / directories.SUMMARY).is_file()]
+
+    @cached_property
+    def shown_cells(self) -> list[tuple[ProtocolResult, Path]]:
+        """A run of every protocol but baselines: at the reference budget, of the first fold and seed."""
+        every = [result for own in by_evaluation(self.results).values() for result in at_reference(own)]
+        shown = [(result, self.cells(result)) for result in every if result.baseline is None]
+        return [(result, cells[0]) for result, cells in shown if cells]
 
     @cached_property
     def summary(self) -> Callable[[Path], Summary]:
