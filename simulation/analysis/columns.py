@@ -18,6 +18,7 @@ from simulation.analysis.gains import (
     is_best,
 )
 from simulation.analysis.protocol_results import (
+    BYTES,
     COMPOSED,
     EPSILON,
     NETWORK_BYTES,
@@ -37,13 +38,11 @@ from simulation.analysis.vocabulary import (
     number,
     size,
     spread_in_words,
-    with_claim,
     with_spread,
 )
 from simulation.storage.column import Column, Line
 from simulation.storage.columns import ACROSS, FIGURES, figure, figures_of
 from simulation.storage.files import Row
-from simulation.storage.summary import DirectionSummary, Summary
 
 Held = TypeVar("Held")
 
@@ -89,24 +88,28 @@ def figure_column(
     return held_column(title, unit, value, lambda known: known, write)
 
 
+_OF_PROFILES = ("privacy.epsilon_per_user.", "privacy.epsilon_composed.")
+"""Beginnings of the keys of losses that say for which profiles they hold."""
+
+
 def declared_column(declared: Column[Any]) -> ResultColumn:
     """Return a column of comparison.csv as it is declared, averaged over folds and seeds."""
+    of_profiles = (declared.key or "").startswith(_OF_PROFILES)
 
-    def written(value: float) -> str:
-        return loss(value) if declared.written == "loss" else number(value, declared.digits)
+    def text(result: ProtocolResult) -> str:
+        value = result.value(declared)
+        written = loss(value) if declared.written == "loss" else number(value, declared.digits)
+        return written + (result.profiles_compared(value) if of_profiles else "")
 
-    figure: ResultColumn = figure_column("", "", lambda each: each.value(declared), written)
-    text: ResultColumn = text_column("", lambda each: each.text(declared))
-    made = figure if declared.numeric else text
-    return replace(declared, value=made.value, text=made.text, figures=(declared.name,))
+    words: ResultColumn = text_column("", lambda each: each.text(declared))
+    numeric = {"value": lambda each: each.value(declared), "text": text}
+    made = numeric if declared.numeric else {"value": words.value, "text": words.text}
+    return replace(declared, **made, figures=(declared.name,))
 
 
-def accuracy_column(metric: Metric, *, direction: bool = False) -> ResultColumn:
-    """Return the column of a metric, and whether it says which way is better."""
-    unit = metric.direction if direction else ""
-    made: ResultColumn = figure_column(
-        metric.label, unit, lambda each: each.mean(metric.column), metric.digits
-    )
+def accuracy_column(metric: Metric) -> ResultColumn:
+    """Return the column of a metric."""
+    made: ResultColumn = figure_column(metric.label, "", lambda each: each.mean(metric.column), metric.digits)
     return replace(made, figures=(metric.column,))
 
 
@@ -175,18 +178,9 @@ def _unit(first: str, *spreads: str) -> str:
 def composed_column(results: Sequence[ProtocolResult]) -> ResultColumn:
     """Return the column of losses per user by composition; its unit has the delta with which they hold."""
     deltas = sorted({delta for result in results if (delta := result.delta) is not None})
-    unit = ", ".join(["largest", *(f"δ={each:g}" for each in deltas)])
-    return replace(_of_profiles(COMPOSED), unit=unit)
-
-
-def _of_profiles(declared: Column[Any]) -> ResultColumn:
-    """Return a column of losses per user, with what qualifies them."""
-    plain = declared_column(declared)
-
-    def text(result: ProtocolResult) -> str:
-        return plain.text(result) + result.profiles_compared(result.value(declared))
-
-    return replace(plain, text=text)
+    return replace(
+        declared_column(COMPOSED), unit=", ".join(["largest", *(f"δ={each:g}" for each in deltas)])
+    )
 
 
 def _loss_column(unit: ComparableUnit) -> ResultColumn:
@@ -194,27 +188,17 @@ def _loss_column(unit: ComparableUnit) -> ResultColumn:
 
     def text(result: ProtocolResult) -> str:
         proved, claimed = result.epsilon(unit), result.claimed(unit)
+        beside = "" if claimed is None else f" ({result.word} {loss(claimed)})"
         compared = result.profiles_compared(claimed if proved is None else proved) if unit == "user" else ""
-        return with_claim(proved, claimed, result.word) + compared
+        return f"{loss(proved)}{beside}{compared}"
 
     return replace(declared_column(EPSILON[unit]), text=text)
 
 
-def _bytes_columns(way: Callable[[Summary], DirectionSummary]) -> tuple[ResultColumn, ...]:
-    """Return the columns of the bytes of messages one way: mean, 95th percentile and largest."""
-    return (
-        declared_column(figure(lambda run: way(run).message_mean_per_user)),
-        declared_column(figure(lambda run: way(run).message_p95_per_user)),
-        declared_column(figure(lambda run: way(run).message_max_per_user)),
-    )
-
-
 BUDGET: ResultColumn = figure_column("budget", "ε", attrgetter("budget"), "{:g}".format)
 LOSSES = (_loss_column("rating"), _loss_column("user"))
-MEDIAN_LOSS = _of_profiles(figure(lambda run: run.privacy.epsilon_per_user.median))
 ANY_TWO = declared_column(figure(lambda run: run.privacy.epsilon_any_two))
-BYTES_UP = _bytes_columns(lambda run: run.traffic.uplink)
-BYTES_DOWN = _bytes_columns(lambda run: run.traffic.downlink)
+BYTES_BOTH_WAYS = tuple(map(declared_column, BYTES))
 NETWORK: ResultColumn = replace(
     figure_column("network bytes", "per user", attrgetter("network_bytes_per_user"), 0),
     figures=tuple(each.name for each in NETWORK_BYTES),
@@ -246,8 +230,8 @@ def every_column(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
     metrics = [metric, *(other for other in metrics_of(results) if other != metric)]
     main, *others = [spread_column(each, results, direction=True) for each in metrics]
     against = [*baseline_columns(metric, results), *best_columns(metric, results)]
-    losses = [*LOSSES, composed_column(results), MEDIAN_LOSS, ANY_TWO]
-    price = [SERVER_SEES, *BYTES_UP, *BYTES_DOWN, NETWORK]
+    losses = [*LOSSES, composed_column(results), ANY_TWO]
+    price = [SERVER_SEES, *BYTES_BOTH_WAYS, NETWORK]
     placed = [BUDGET, main, *against, *others, STATUS, TRUST, *losses, *price]
     return list(_and_declared(placed, results, "everywhere", "page"))
 
@@ -300,7 +284,7 @@ def headline_columns(
 
 
 _ASKED = replace(BUDGET, title="ε asked", unit="")
-_MAIN_COSTS = (LOSSES[1], NETWORK, SERVER_SEES, BYTES_UP[0], BYTES_DOWN[0])
+_MAIN_COSTS = (LOSSES[1], NETWORK, SERVER_SEES, *BYTES_BOTH_WAYS)
 
 
 def _brief_loss(result: ProtocolResult) -> str:
@@ -312,7 +296,7 @@ def _brief_loss(result: ProtocolResult) -> str:
 _BRIEF_COSTS = (
     replace(LOSSES[1], unit="", text=_brief_loss),
     *(NETWORK, SERVER_SEES),
-    *(replace(each, unit="per user") for each in (BYTES_UP[0], BYTES_DOWN[0])),
+    *(replace(each, unit="per user") for each in BYTES_BOTH_WAYS),
 )
 
 

@@ -88,14 +88,11 @@ def _users(count: float) -> str:
     return short(rounded) if rounded >= 1e6 else f"{rounded:,.0f}"
 
 
-def courses(results: Sequence[ProtocolResult], metric: Metric, base: str | None = None) -> list[Course]:
-    """Return the course of every private protocol and budget with several numbers of users.
-
-    ``base``: the name of a protocol that is to be beaten; by default `simulation.analysis.gains.to_beat`.
-    """
+def courses(results: Sequence[ProtocolResult], metric: Metric) -> list[Course]:
+    """Return the course of every private protocol and budget with several numbers of users."""
     points: list[tuple[tuple[str, float | None, str], Point]] = []
     for evaluation, own in by_evaluation(results).items():
-        baseline = to_beat(own) if base is None else next((each for each in own if each.name == base), None)
+        baseline = to_beat(own)
         if evaluation.metric != metric or baseline is None:
             continue
         kind = evaluation.dataset if evaluation.dataset == _DRAWN else "given"

@@ -167,11 +167,6 @@ def loss(epsilon: float | None) -> str:
     return f"{epsilon:,.0f}" if epsilon >= 1000 else f"{epsilon:.4g}"
 
 
-def with_claim(proved: float | None, claimed: float | None, word: str = "claimed") -> str:
-    """Write the privacy loss that is proved, and beside it the one that is claimed or declared, if any is."""
-    return loss(proved) if claimed is None else f"{loss(proved)} ({word} {loss(claimed)})"
-
-
 def with_spread(average: Average | None, digits: int) -> str:
     """Write a mean with its standard deviations, over seeds and then over folds; a single run has none."""
     if average is None:

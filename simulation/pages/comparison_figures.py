@@ -456,7 +456,8 @@ def population_plot(every: Sequence[Course], metric: Metric, looks: Looks, suffi
         f"accuracy-users{suffix}",
         f"{metric.label} against the number of users",
         f"Solid line: {every[0].base}; shaded: worse. A ring is where a protocol begins to beat it.",
-        f"{metric.label} against users; the table above has how many each protocol needs.",
+        f"{metric.label} against users, to beat {every[0].base}: "
+        + "; ".join(f"{each.name} at ε = {each.budget:g} {each.users_needed}" for each in every),
         [
             partial(draw, courses=own, title=f"{metric.heading}, ε = {budget:g}")
             for (_, budget), own in sorted(together.items())

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from dprec.accounting import Trust
-from simulation.analysis.answer import PROTECTED, answer_sentences, answer_to, by_trust, price
+from simulation.analysis.answer import PROTECTED, answer_to, price
 from simulation.analysis.columns import (
     RUNS,
     ResultColumn,
@@ -23,7 +23,7 @@ from simulation.analysis.columns import (
     text_column,
 )
 from simulation.analysis.decision import GridCell, decision_grid
-from simulation.analysis.gains import NOTHING_SENT, POPULARITY, SETS_ONLY, same_figures
+from simulation.analysis.gains import NOTHING_SENT, SETS_ONLY, same_figures
 from simulation.analysis.groups import read_groups
 from simulation.analysis.populations import (
     Course,
@@ -52,10 +52,7 @@ from simulation.analysis.vocabulary import (
     data_in_words,
     grouped_by,
     listed,
-    loss,
-    number,
     plural,
-    size,
 )
 from simulation.configuration.strict_yaml import at
 from simulation.pages.attacks import attack_section, attacks_on
@@ -124,9 +121,8 @@ def parts_of(files: ComparisonFiles) -> list[Part]:
         # Whatever a table holds, a figure stays in its directory, and has it to itself.
         suffix = "".join("-" + re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)
         suffix += f"-{len(parts) + 1}" if suffix in {part.suffix for part in parts} else ""
-        results = by_trust(own) if files.matched_unit == "user" else own
         named = f" ({', '.join(words)})" if words else ""
-        parts.append(Part(files, evaluation, results, looks, named, suffix))
+        parts.append(Part(files, evaluation, own, looks, named, suffix))
     return parts
 
 
@@ -197,9 +193,8 @@ def _answer(part: Part) -> Section:
     """Return what a comparison answers of one thing that is predicted: sentences, headline and grids."""
     files, metric = part.files, part.evaluation.metric
     answer = answer_to(part.results, metric, files.matched_unit, files.matched_delta, waiting=files.waiting)
-    worth = [choice.cell for choice in answer.choices if not choice.cell.nothing_sent_wins]
-    taken = [] if files.waiting else [cell.best for cell in worth]
-    content = (*answer_sentences(answer), _headline(part, taken), *_grids(part), part.main_plot())
+    taken = [cell.best for cell in answer.cells if not cell.nothing_sent_wins]
+    content = (*answer.sentences, _headline(part, taken), *_grids(part), part.main_plot())
     return Section(f"answer{part.suffix}", f"Answer{part.words}", content)
 
 
@@ -209,8 +204,8 @@ def _sections(part: Part) -> Iterator[Section]:
     shown = _results_table(part)
     yield Section(f"table{suffix}", f"All results: filter, sort, choose columns{words}", (shown,))
     metric, looks = part.evaluation.metric, part.looks
-    needed = _populations_table(part), population_plot(part.courses, metric, looks, suffix)
-    yield Section(f"needed{suffix}", f"How many users before it is worth it{words}", needed)
+    needed = population_plot(part.courses, metric, looks, suffix)
+    yield Section(f"needed{suffix}", f"How many users before it is worth it{words}", (needed,))
     yield Section(f"figures{suffix}", f"What accuracy costs in bytes{words}", (part.bytes_plot(),))
 
 
@@ -318,7 +313,6 @@ def _grids(part: Part) -> Iterator[Markup]:
             unit,
             files.matched_delta,
             epsilons=files.epsilons,
-            every=part.courses,
         )
     )
     for hides, own in groupby(cells, key=lambda cell: cell.hides):
@@ -351,7 +345,8 @@ def _at_epsilon(place: int, first: GridCell, part: Part) -> Column[list[GridCell
         details = [cell.against.written] if cell.against else []
         if not cell.nothing_sent_wins:
             details.append(price(best))
-            details += [f"needs {cell.users_needed} users"] if cell.users_needed else []
+            needed = users_needed(part.courses, best)
+            details += [f"needs {needed} users"] if needed else []
             less = cell.with_less
             details += [f"no better than {less.name} ({less.trust})"] if less else []
         small = Markup("").join(Markup("<small>{}</small>").format(line) for line in details)
@@ -362,82 +357,36 @@ def _at_epsilon(place: int, first: GridCell, part: Part) -> Column[list[GridCell
     return Column(f"ε {first.epsilon:g}", holds=str, text=text)
 
 
-def _populations_table(part: Part) -> Markup:
-    """Return from how many users on each protocol is worth it, and what it reaches at each number."""
-    lines, metric = part.courses, part.evaluation.metric
-    results = [*part.results, *part.files.populations]
-    names = dict.fromkeys(each.name for each in results if each.baseline == POPULARITY)
-    beaten = dict.fromkeys(dict.fromkeys(course.base for course in lines), lines)
-    beaten |= {name: courses(results, metric, name) for name in names if name not in beaten}
-
-    def beats(base: str, every: Sequence[Course]) -> Column[Course]:
-        needed = {(each.name, each.budget, each.ratings): each.users_needed for each in every}
-        return text_column(
-            f"beats {base}", lambda each: needed.get((each.name, each.budget, each.ratings)), "users"
-        )
-
-    def reached(users: float) -> Column[Course]:
-        def text(course: Course) -> str:
-            point = next((each for each in course.points if each.users == users), None)
-            if point is None:
-                return DASH
-            sent = point.result.mean(BYTES[0])
-            words = ["" if sent is None else size(sent), "by τ" if point.result.mean("represents") else ""]
-            written = number(point.accuracy, metric.digits - 1), ", ".join(filter(None, words))
-            return Markup("{}<br><small>{}</small>").format(*written)
-
-        def value(course: Course) -> float | None:
-            return next((each.accuracy for each in course.points if each.users == users), None)
-
-        return Column(f"{users:,.0f}", "users", value=value, text=text, holds=float)
-
-    counts = sorted({point.users for course in lines for point in course.points})
-    columns: list[Column[Course]] = [
-        text_column("protocol", attrgetter("name")),
-        figure_column("ε", "", attrgetter("budget"), loss),
-        text_column("trust", lambda course: TRUST_IN_WORDS[course.points[0].result.trust]),
-        *(beats(base, every) for base, every in beaten.items()),
-        *map(reached, counts),
-    ]
-    return table(f"From how many users on: {metric.label}, and bytes of messages up", columns, lines)
-
-
-_ROUNDS = figure(lambda run: run.traffic.rounds)
-_BITS = figure(lambda run: run.traffic.payload_bits_per_rating)
-_PAYLOADS = (
-    figure(lambda run: run.traffic.uplink.payload_mean_per_user),
-    figure(lambda run: run.traffic.downlink.payload_mean_per_user),
-)
-
-
 def _published_section(files: ComparisonFiles) -> list[Section]:
-    """Return published costs beside the measured ones, if the configuration lists any."""
+    """Return published costs of a round beside the measured ones, if the configuration lists any."""
     published = files.config.get("published")
     if not isinstance(published, list):
         return []
     results = {result.name: result for result in at_reference(files.results)}
-
-    def stated(title: str, key: str, unit: str = "") -> Column[Any]:
-        return text_column(title, lambda line: at(line, key), unit)
+    rounds = figure(lambda run: run.traffic.rounds)
 
     def measured(way: str, unit: str, column: Column[Any], digits: int = 0) -> Column[Any]:
         def a_round(line: Any) -> float | None:
             result = results.get(str(at(line, "label")))
-            spent, rounds = (result.mean(each) if result else None for each in (column, _ROUNDS))
-            return spent / rounds if spent is not None and rounds else None
+            spent, count = (result.mean(each) if result else None for each in (column, rounds))
+            return spent / count if spent is not None and count else None
 
         return figure_column(f"measured, {way}", unit, a_round, digits)
 
-    columns = [
-        stated("protocol", "label"),
-        stated("published, up", "up", "as printed"),
-        measured("up", "payload bits per rating", _BITS, 2),
-        measured("up", "payload bytes per user", _PAYLOADS[0]),
+    columns: list[Column[Any]] = [
+        text_column("protocol", lambda line: at(line, "label")),
+        text_column("published, up", lambda line: at(line, "up"), "as printed"),
+        measured("up", "payload bits per rating", figure(lambda run: run.traffic.payload_bits_per_rating), 2),
+        measured(
+            "up", "payload bytes per user", figure(lambda run: run.traffic.uplink.payload_mean_per_user)
+        ),
         measured("up", "message bytes per user", BYTES[0]),
-        stated("published, down", "down", "as printed"),
-        measured("down", "payload bytes per user", _PAYLOADS[1]),
+        text_column("published, down", lambda line: at(line, "down"), "as printed"),
+        measured(
+            "down", "payload bytes per user", figure(lambda run: run.traffic.downlink.payload_mean_per_user)
+        ),
         measured("down", "message bytes per user", BYTES[1]),
-        stated("source", "source"),
+        text_column("source", lambda line: at(line, "source")),
     ]
     words = "A payload is the encoded report alone; a message is everything that is sent."
     content = words, table("Cost of one round", columns, published)
