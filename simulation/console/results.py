@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dprec.errors import RunError
-from simulation.analysis.answer import answer_sentences, answer_to
+from simulation.analysis.answer import answer_to
 from simulation.analysis.columns import (
     BUDGET,
     GAIN_IN_BRIEF,
@@ -103,9 +103,8 @@ def comparison_answer(result: ComparisonResult) -> tuple[list[str], set[Marked]]
             results, evaluation.metric, config.match.epsilon, config.match.delta, waiting=waiting
         )
         words = ", ".join(distinguishing_words(evaluation, list(groups)))
-        said += [f"{words}: {each}" if words else each for each in answer_sentences(answer)]
-        named = [] if waiting else [choice.cell.best for choice in answer.choices]
-        marked |= {(each.name, each.budget) for each in named if each}
+        said += [f"{words}: {each}" if words else each for each in answer.sentences]
+        marked |= {(each.best.name, each.best.budget) for each in answer.cells if each.best}
     return list(dict.fromkeys(said)), marked
 
 
