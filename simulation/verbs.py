@@ -235,7 +235,7 @@ def attack(
     InputError, RunError, KeyboardInterrupt
         As `dprec.run` and `dprec.compare` do.
     """
-    from simulation.attacking.performing import asking_for
+    from simulation.attacking import asking_for
     from simulation.comparison.planning import compares, load_comparison
     from simulation.configuration.loading import checked_parts, load
 

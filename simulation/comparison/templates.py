@@ -10,8 +10,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from dprec.accounting import LARGEST_DELTA, SMALLEST_DELTA, ComparableUnit, unit_from_text
 from dprec.components import Options, Values, as_tuple, option
 from dprec.errors import SettingError
+from dprec.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySplit
 from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions
-from simulation.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySplit
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
