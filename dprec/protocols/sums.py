@@ -190,9 +190,7 @@ class SumsProtocol(Protocol):
     def suited(self, public: Public) -> Self:
         """Return the protocol with what follows from public numbers, of what its settings leave out."""
         with within("aggregation"):
-            aggregation = self.aggregation.among(public.n_users - public.joined)
-            if public.joined:
-                aggregation = aggregation.resized(public.n_users)
+            aggregation = self.aggregation.among(public.n_users, public.joined)
         return self._adding_up_by(aggregation).suited_to_noise(public)
 
     @property
