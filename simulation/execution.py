@@ -89,8 +89,10 @@ def load_ratings(
         size = config.dataset.known_size() if config.dataset.as_it_is else None
     if size is not None:
         _check_memory(config, *size)
-    check_schedule(config)
-    check_attacks(config)
+    if config.schedule is not None:
+        check_schedule(config)
+    if config.attacks:
+        check_attacks(config)
     train, test = prepare(config.dataset, config.division, config.binarization, config.seed)
     if config.schedule is not None:
         check_kind(config.schedule, config.protocol.suited(Public.of(train)))
@@ -104,7 +106,8 @@ def load_ratings(
         config.protocol.knowing_users(users)
     with within("evaluation"):
         check_groups(config.evaluation, train, test, _tested(users, test))
-    check_users(config.attacks, users)
+    if config.attacks:
+        check_users(config.attacks, users)
     _attendance(config, train)  # what is no attendance is refused before anything is written
     return train, test
 

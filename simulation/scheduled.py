@@ -52,8 +52,6 @@ KeysOf = Callable[..., RunKeys]
 
 def check_schedule(config: RunConfig) -> None:
     """Refuse parts of a configuration that have no meaning in the course of time; raises SettingError."""
-    if config.schedule is None:
-        return
     refused = {
         "dataset.copies": config.dataset.copies,
         "binarization": config.binarization,
