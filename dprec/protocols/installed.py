@@ -5,8 +5,13 @@ from typing import TYPE_CHECKING
 from dprec.components import Registry, one_of
 from dprec.exchange import Setup
 from dprec.exchange.setups import SETUPS
+from dprec.protocols.federated import FederatedProtocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
+from dprec.protocols.iterative import IterativeProtocol
 
-INSTALLED: Registry[Setup] = Registry("protocol", Setup, [*SETUPS])
+INSTALLED: Registry[Setup] = Registry(
+    "protocol", Setup, [*SETUPS, IterativeProtocol, FederatedProtocol, GradientPerturbationProtocol]
+)
 
 if TYPE_CHECKING:
     AnyInstalled = Setup

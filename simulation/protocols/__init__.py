@@ -3,12 +3,12 @@
 from dprec.components import Registry
 from dprec.predictions import Predict
 from dprec.protocols.base import Protocol
+from dprec.protocols.federated import FederatedProtocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
+from dprec.protocols.iterative import IterativeProtocol
 from simulation.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, TrustedServerProtocol
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.best_list import BestListProtocol
-from simulation.protocols.federated import FederatedProtocol
-from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
-from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.list_sums import (
     GramProtocol,
     PairsInBlanketProtocol,

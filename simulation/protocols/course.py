@@ -6,6 +6,7 @@ from abc import ABC
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from dprec.components import reference_of
 from dprec.errors import InputError
 from dprec.protocols.base import Protocol, as_declared, declaring
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
+from dprec.protocols.rounds import BroadcastProtocol
 from dprec.ratings import Ratings
 from dprec.schedules import Schedule
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
@@ -106,6 +109,17 @@ def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
         raise InputError(reference_of(type(protocol)), found, accepted)
 
 
+COURSES: dict[type[Protocol], str] = {
+    BroadcastProtocol: "rounds:BroadcastCourse",
+    GradientPerturbationProtocol: "rounds:SlopesCourse",
+}
+"""Module and class of the course of each kind; one that is not here is its own."""
+
+
 def course_of(protocol: Any) -> Any:
     """Return how a protocol runs."""
+    for kind in type(protocol).__mro__:
+        if kind in COURSES:
+            module, _, name = COURSES[kind].partition(":")
+            return getattr(import_module(f"simulation.protocols.{module}"), name)(protocol)
     return protocol

@@ -31,13 +31,16 @@ from simulation.storage.summary import attack_file, write_summary
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
-    from strategies.iterative import State
+    from strategies.training import BroadcastRounds
 
 
 CHECKPOINT = "checkpoint.npz"
 
 _LEDGER = "privacy_"
 """Prefix of the names of the privacy ledger's arrays."""
+
+_DEVICES = ("broadcast", "best")
+"""Names of what devices hold or are to hold, kept as it is sent."""
 
 _VALUES = "values"
 """Name of the array that holds, as JSON, whatever is not an array."""
@@ -55,12 +58,13 @@ class Checkpoints:
     depends: dict[str, Any]
     """What the run depends on, by dotted key; a checkpoint is refused if any of it differs."""
 
-    def save(self, state: State) -> None:
+    def save(self, state: BroadcastRounds) -> None:
         """Write the state after a round."""
         ledger = {f"{_LEDGER}{name}": array for name, array in state.accountant.to_arrays().items()}
         arrays = {**self._places(state), **ledger}
-        if state.broadcast is not None:
-            arrays["broadcast"] = state.broadcast
+        for name in _DEVICES:
+            if (device := getattr(state, name)) is not None:
+                arrays[name] = np.frombuffer(device.encode(), dtype=np.uint8)
         values = {
             **formats.STAMP,
             "depends": self.depends,
@@ -77,12 +81,12 @@ class Checkpoints:
         np.savez(buffer, allow_pickle=False, **arrays)
         write_atomically(self.path, buffer.getvalue())
 
-    def load(self, fresh: State) -> State:
-        """Return the state to continue from: the fresh one if no round has ended.
+    def load(self, fresh: BroadcastRounds) -> None:
+        """Fill rounds that have not begun with the state to continue from, if a round has ended.
 
         Parameters
         ----------
-        fresh : State
+        fresh : BroadcastRounds
             The state before the first round; the checkpoint must have the same shapes.
 
         Raises
@@ -92,12 +96,12 @@ class Checkpoints:
             differs.
         """
         if not self.path.exists():
-            return fresh
+            return
         arrays = read_archive(self.path, _ACCEPTED)
         try:
             values = json.loads(arrays.pop(_VALUES).tobytes())
             self._check(values)
-            return self._filled(fresh, arrays, values)
+            self._fill(fresh, arrays, values)
         except InputError:
             raise
         except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -111,25 +115,24 @@ class Checkpoints:
                 differing = f"{before!r} there and {now!r} now"
                 raise InputError(f"{self.path}: {key}", differing, "the configuration and data it began with")
 
-    def _filled(self, fresh: State, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> State:
+    def _fill(self, fresh: BroadcastRounds, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
         fresh.accountant = PrivacyAccountant.from_arrays(
             {key.removeprefix(_LEDGER): array for key, array in arrays.items() if key.startswith(_LEDGER)}
         )
         for name, place in self._places(fresh).items():
             place[...] = arrays[name]
-        fresh.broadcast = arrays.get("broadcast")
+        for name in _DEVICES:
+            if name in arrays:
+                setattr(fresh, name, fresh.decoded(arrays[name].tobytes()))
         fresh.records = [RoundRecord(**record) for record in values["records"]]
         for kind, up, messages, payload, message, example in values["first_user"]:
             own = Exchanged(messages, payload, message, bytes.fromhex(example))
             fresh.traffic.first_user[kind, up] = own
         fresh.best_error, fresh.best_round = values["best_error"], values["best_round"]
-        return fresh
 
-    def _places(self, state: State) -> dict[str, NDArray[Any]]:
+    def _places(self, state: BroadcastRounds) -> dict[str, NDArray[Any]]:
         return {
-            "factors": state.factors,
-            "velocity": state.velocity,
-            "best_factors": state.best_factors,
+            **(state.server.arrays or {}),
             "holders": state.holders,
             **{f"traffic_{name}": column for name, column in state.traffic.columns.items()},
         }
