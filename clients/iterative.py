@@ -100,7 +100,7 @@ def answers(
         for part, lies in partition.parts_that_lie
         for users in part.blocks(device.users_at_once)
     )
-    return reports, device.decode
+    return reports, device.reading.decode
 
 
 def receive_learned_in_rounds(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:

@@ -51,6 +51,8 @@ class LearningRounds(TrainingRounds):
     """Ratings of each user, for the ledger, where they are known; shape (users,)."""
     remembers: bool = False
     """Whether what each user sends in a round is kept."""
+    server: Any = field(init=False)
+    """What it has learned."""
     records: list[RoundRecord] = field(default_factory=list, init=False)
     """One per finished round."""
     traffic: TrafficLedger = field(init=False)
@@ -160,11 +162,8 @@ class BroadcastRounds(LearningRounds):
     def _learn(self, server_round: int, arriving: Callable[[Reader[Any]], Iterator[Any]]) -> int:
         device = self.broadcast
         assert device is not None, "a round in which nothing was asked"
-        reading = ReadSums(
-            device.decode, device.possible, device.sum_shape, device.revealed, self.roster.users_per_node
-        )
         total: Aggregate | None = None
-        for sums in arriving(reading):
+        for sums in arriving(ReadSums(*device.reading, self.roster.users_per_node)):
             if self.remembers:
                 self.received[-1].take(sums)
             total = sums.aggregate if total is None else total + sums.aggregate

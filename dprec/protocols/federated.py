@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from dprec import accounting
-from dprec.arrays import Bools, Floats, Ints, Pieces
+from dprec.arrays import Floats, Ints, Pieces
 from dprec.attacks.transcript import Answered, ReleasedSum, Upload, of_normal_noise
 from dprec.completion import Profiles
 from dprec.components import Options, as_values, naming, option
@@ -37,7 +37,7 @@ from dprec.protocols.base import Facts, Protocol, Public, Sent
 from dprec.protocols.components import AnyModel
 from dprec.protocols.findings import Auditor, Finding
 from dprec.protocols.predicting import held_profiles
-from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, Charge, LearningServer
+from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, Charge, LearningServer, Reading
 from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
 from dprec.randomness import ReleaseDraws, generator, uniform_below
 from dprec.randomness.first_draws import first_names
@@ -340,18 +340,10 @@ class ModelDevice(AnsweringDevice):
             check_updates(model, self.coding, self.parameters, profiles, updates, checked)
         return self.coding.encode(of_holders(updates, profiles), draws)
 
-    def decode(self, reports: Sequence[bytes]) -> tuple[Bools, Aggregate]:
-        """Validate and add up updates."""
-        return self.coding.decode(reports)
-
     @property
-    def sum_shape(self) -> tuple[int, ...]:
-        """Numbers of an update."""
-        return (self.coding.size,)
-
-    def possible(self, aggregate: Aggregate) -> bool:
-        """Return whether updates can have a sum."""
-        return self.coding.possible(aggregate)
+    def reading(self) -> Reading:
+        """How updates are read."""
+        return Reading(self.coding.decode, self.coding.possible, (self.coding.size,))
 
     def upload(self, n_users: int, parts: Sequence[tuple[Ints, Pieces]], public_seed: int) -> Upload:
         """Return clipped updates, with the noise of each device."""

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -256,6 +256,11 @@ class SlopesServer:
         zero = completion.domain(nothing, nothing, self.shape, self.seed).zero()
         self.matrix = HiddenMatrix(completion.link_function, Biases.zero(self.shape), zero)
         self.cells, self.counts = np.zeros(0, dtype=np.int64), np.zeros(self.shape[0], dtype=np.int64)
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """JSON values about what was learned."""
+        return {"radius": self.protocol.completion.radius(self.shape), "rounds": self.protocol.rounds}
 
     @property
     def observed(self) -> tuple[Int32s, Int32s]:

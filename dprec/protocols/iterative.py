@@ -11,13 +11,13 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dprec import accounting
-from dprec.arrays import AnyArray, Bools, Floats, Ints, Pieces
+from dprec.arrays import AnyArray, Floats, Ints, Pieces
 from dprec.attacks.transcript import Answered, Broadcast, Upload, of_normal_noise, of_signs
 from dprec.channel import Channel
 from dprec.completion import (
@@ -41,6 +41,7 @@ from dprec.protocols.rounds import (
     Charge,
     EarlyStopping,
     LearningServer,
+    Reading,
     SamplingOptions,
 )
 from dprec.protocols.sharing import budget_at, check_unit
@@ -109,12 +110,8 @@ class IterativeProtocol(BroadcastProtocol):
 
     def charge(self, counts: Ints | None = None) -> Charge:
         """Return one round's share, per rating and per user alike."""
-        loss, channel = self.gradient.exact_epsilon(self.epsilon_per_round), self._channel
-        return Charge(loss, loss, accounting.ChannelDraws((channel,)))
-
-    @cached_property
-    def _channel(self) -> Channel:
-        return self._channel_at(self.epsilon_per_round)
+        loss, channel = self.gradient.exact_epsilon(self.epsilon_per_round), self._channel_at
+        return Charge(loss, loss, accounting.ChannelDraws((channel(self.epsilon_per_round),)))
 
     def check(self, train: Any) -> None:
         """Refuse a budget, gradient, sampling and catalogue that do not fit together."""
@@ -287,37 +284,25 @@ class FactorsDevice(AnsweringDevice):
         return FittedProfiles(profiles, own, self.item_factors)
 
     @property
-    def _shape(self) -> tuple[int, int]:
-        """Items and rank."""
-        n_items, rank = self.factors.shape
-        return n_items, rank
-
-    @property
-    def revealed(self) -> int | None:  # type: ignore[override]
-        """Items, unless reports hide which are rated."""
-        return None if self.protocol.gradient.hides_rated_items else len(self.factors)
-
-    def decode(self, reports: Sequence[bytes]) -> tuple[Bools, Aggregate]:
-        """Validate and add up reports."""
-        return self.protocol.gradient.decode(reports, self._shape)
-
-    @property
-    def sum_shape(self) -> tuple[int, ...]:
-        """Shape of the sum of reports."""
-        return self.protocol.gradient.sum_shape(self._shape)
-
-    def possible(self, aggregate: Aggregate) -> bool:
-        """Return whether valid reports can have a sum."""
-        return self.protocol.gradient.possible(aggregate, self._shape)
+    def reading(self) -> Reading:
+        """How gradient reports are read."""
+        gradient, shape = self.protocol.gradient, (len(self.factors), self.protocol.rank)
+        return Reading(
+            partial(gradient.decode, shape=shape),
+            partial(gradient.possible, shape=shape),
+            gradient.sum_shape(shape),
+            None if gradient.hides_rated_items else shape[0],
+        )
 
     def upload(self, n_users: int, parts: Sequence[tuple[Ints, Pieces]], public_seed: int) -> Upload | None:
         """Return what reports say about gradients; what comes through a proxy can be linked with nobody."""
-        gradient, shape, epsilon = self.protocol.gradient, self._shape, self.protocol.epsilon_per_round
+        gradient, epsilon = self.protocol.gradient, self.protocol.epsilon_per_round
+        shape = len(self.factors), self.protocol.rank
         first = gradient.answers(parts[0][1], shape, epsilon) if parts and gradient.linked else None
         if first is None:
             return None
         signs = first.scale is not None
-        numbers = math.prod(self.sum_shape)
+        numbers = math.prod(gradient.sum_shape(shape))
 
         def read() -> Iterator[Answered]:
             for users, reports in parts:
@@ -369,10 +354,8 @@ class FactorsServer(LearningServer):
 
     def learn(self, round_index: int, total: Aggregate) -> None:
         """Take a step against the mean gradient; raises RunError where factors diverge."""
-        protocol, (n_items, rank) = self.protocol, self.factors.shape
-        gradient = protocol.gradient.gradient(
-            total, (n_items, rank), protocol.epsilon_per_round, self.public_seed
-        )
+        protocol, shape = self.protocol, (len(self.factors), self.protocol.rank)
+        gradient = protocol.gradient.gradient(total, shape, protocol.epsilon_per_round, self.public_seed)
         share = None if total.raters is None else total.raters / total.users
         with np.errstate(all="ignore"):
             factors, velocity = step_item_factors(

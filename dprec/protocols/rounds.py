@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from dprec.accounting import Adjacency, EventMechanism
 from dprec.arrays import AnyArray, Bools, Floats, Ints, Pieces
@@ -67,11 +67,25 @@ class Server(ABC):
         return self.held
 
 
-class AnsweringDevice(Device):
-    """A device whose answers are added up, and what is read of them."""
+class Reading(NamedTuple):
+    """How the answers of a round are read."""
 
-    revealed: int | None = None
+    decode: Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
+    """Returns which reports are valid, and their sum; malformed ones are rejected without an exception."""
+    possible: Callable[[Aggregate], bool]
+    """Whether valid reports can have a sum, of the right shape, that was added up elsewhere."""
+    sum_shape: tuple[int, ...]
+    items: int | None = None
     """Items whose raters a sum reveals; None if it reveals nothing about which items were rated."""
+
+
+class AnsweringDevice(Device):
+    """A device whose answers are added up."""
+
+    @property
+    @abstractmethod
+    def reading(self) -> Reading:
+        """How answers are read."""
 
     @property
     def users_at_once(self) -> int | None:
@@ -89,19 +103,6 @@ class AnsweringDevice(Device):
     def crafted(self, profiles: Profiles, draws: RoundDraws, targets: Ints) -> Sequence[bytes]:
         """Return the reports that say most about some items that liars have rated; by default, as honest."""
         return self.answer(profiles, draws)
-
-    @abstractmethod
-    def decode(self, reports: Sequence[bytes]) -> tuple[Bools, Aggregate]:
-        """Return which reports are valid, and their sum; malformed ones are rejected without an exception."""
-
-    @property
-    @abstractmethod
-    def sum_shape(self) -> tuple[int, ...]:
-        """Shape of the sum of reports."""
-
-    @abstractmethod
-    def possible(self, aggregate: Aggregate) -> bool:
-        """Return whether valid reports can have a sum, of the right shape, that was added up elsewhere."""
 
     def upload(self, n_users: int, parts: Sequence[tuple[Ints, Pieces]], public_seed: int) -> Upload | None:
         """Return what a server reads that remembers a round; by default, None: what nobody can link or read.

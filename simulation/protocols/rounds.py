@@ -22,13 +22,13 @@ from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, 
 from simulation.protocols.transcripts import transcript_of
 
 if TYPE_CHECKING:
-    from strategies.training import BroadcastRounds, LearningRounds, RowRounds
+    from strategies.training import BroadcastRounds, RowRounds
 
 RoundsT = TypeVar("RoundsT", bound=RoundsProtocol)
 
 
 @dataclass(frozen=True)
-class RoundsCourse(Course[RoundsT], Generic[RoundsT]):
+class LearningCourse(Course[RoundsT], Generic[RoundsT]):
     """What all protocols with rounds do; a simulation knows the ratings, so it evaluates rounds besides."""
 
     def run(self, grid: Grid, task: Task) -> Outcome:
@@ -36,19 +36,19 @@ class RoundsCourse(Course[RoundsT], Generic[RoundsT]):
         if task.attacked:
             task = replace(task, checkpoints=None)
         with naming(self.protocol.code, "a class that computes updates"):
-            return self.simulated(task, self._run_rounds(grid, task, task))
+            return self.simulated(task, self._learned(grid, task, task))
 
     def serve(self, grid: Grid, task: ServerTask) -> Any:
         """Run the rounds and deliver what was learned."""
-        return self._run_rounds(grid, task, None)
+        return self._learned(grid, task, None)
 
-    def _run_rounds(self, grid: Grid, task: ServerTask, known: Task | None) -> Any:
-        """Run the rounds; ``known``: what only a simulation knows."""
-        protocol, strategy = self.protocol, self._begun(task, known)
+    def _learned(self, grid: Grid, task: ServerTask, known: Task | None) -> Any:
+        """Return the strategy after its rounds; ``known``: what only a simulation knows."""
+        protocol, strategy = self.protocol, self.begun(task, known)
         while len(strategy.records) < protocol.rounds and not self.exhausted(strategy):
             strategy.run_round(grid)
             if known is not None:
-                self._ended(strategy, known)
+                self.ended(strategy, known)
             task.ended(strategy.records[-1])
             done, empty = len(strategy.records), strategy.empty_rounds
             task.progress("rounds", done, protocol.rounds)
@@ -59,14 +59,10 @@ class RoundsCourse(Course[RoundsT], Generic[RoundsT]):
                 )
         if strategy.empty_rounds == len(strategy.records):
             raise RunError(f"no usable report arrived in any round (rounds: {len(strategy.records)})")
-        self._deliver(strategy, grid, task)
+        self.deliver(strategy, grid, task)
         return strategy
 
-    def _begun(self, task: ServerTask, known: Task | None) -> Any:
-        """Return the strategy before the first round, or after the last one of an interrupted run."""
-        raise NotImplementedError
-
-    def _settings(self, task: ServerTask, known: Task | None) -> dict[str, Any]:
+    def settings(self, task: ServerTask, known: Task | None) -> dict[str, Any]:
         """Return the fields of a strategy."""
         rated = np.ones(task.n_users, dtype=np.bool_)
         if known is not None:
@@ -83,20 +79,24 @@ class RoundsCourse(Course[RoundsT], Generic[RoundsT]):
             "remembers": task.attacked,
         }
 
+    def begun(self, task: ServerTask, known: Task | None) -> Any:
+        """Return the strategy before the first round, or after the last one of an interrupted run."""
+        raise NotImplementedError
+
+    def ended(self, strategy: Any, known: Task) -> None:
+        """Evaluate a round."""
+        raise NotImplementedError
+
     def exhausted(self, strategy: Any) -> bool:
         """Return whether no further round would help."""
         return False
 
-    def _ended(self, strategy: Any, known: Task) -> None:
-        """Evaluate a round, as only a simulation can."""
-        raise NotImplementedError
+    def deliver(self, strategy: Any, grid: Grid, task: ServerTask) -> None:
+        """Send everybody what is for them: what was learned."""
+        strategy.deliver(grid)
 
-    def _deliver(self, strategy: Any, grid: Grid, task: ServerTask) -> None:
-        """Send everybody what is for them."""
-        raise NotImplementedError
-
-    def _facts(self, held: LearningRounds, *notes: str) -> dict[str, Any]:
-        """Return the fields of an outcome that a server knows."""
+    def facts(self, held: Any, *notes: str) -> dict[str, Any]:
+        """Return the fields of an outcome that a server knows; ``notes``: how the rounds went."""
         public = held.public
         return {
             "traffic": held.traffic,
@@ -105,11 +105,12 @@ class RoundsCourse(Course[RoundsT], Generic[RoundsT]):
             "rounds": tuple(held.records),
             "notes": (*notes_on_failures(held.records), *notes, *self.protocol.notes(public)),
             "noise": self.protocol.noise,
+            "diagnostics": dict(held.server.diagnostics),
         }
 
 
 @dataclass(frozen=True)
-class BroadcastCourse(RoundsCourse[BroadcastProtocol]):
+class BroadcastCourse(LearningCourse[BroadcastProtocol]):
     """Rounds in which everybody is sent the same, and predicts from what is delivered."""
 
     def held_ratings(self, train: Ratings, seed: int) -> Ratings:
@@ -119,7 +120,7 @@ class BroadcastCourse(RoundsCourse[BroadcastProtocol]):
 
     def served(self, task: ServerTask, held: BroadcastRounds) -> ServerOutcome:
         """Return what the server knows; it assumes that everybody has a rating."""
-        return ServerOutcome(**self._known(held))
+        return ServerOutcome(**self.facts(held))
 
     def simulated(self, task: Task, held: BroadcastRounds) -> Outcome:
         """Add what the devices predict."""
@@ -138,17 +139,18 @@ class BroadcastCourse(RoundsCourse[BroadcastProtocol]):
                 sums=tuple(held.released),
                 **held.broadcast.shown(nobody),
             )
-        return Outcome(**held.broadcast.predicting(self._judged(task)), **said, **self._known(held))
+        return Outcome(**held.broadcast.predicting(self._judged(task)), **said, **self.facts(held))
 
     def _judged(self, task: Task) -> Ratings:
         """Return what those hold whose predictions are judged."""
         return self.held_ratings(task.train, task.seed) if task.judged is task.train else task.judged
 
-    def _begun(self, task: ServerTask, known: Task | None) -> BroadcastRounds:
+    def begun(self, task: ServerTask, known: Task | None) -> BroadcastRounds:
+        """Return the strategy with what a checkpoint holds, and give devices back what they held."""
         from clients.population import HeldQuestion
         from strategies.training import BroadcastRounds
 
-        strategy = BroadcastRounds(**self._settings(task, known))
+        strategy = BroadcastRounds(**self.settings(task, known))
         if known is None or known.checkpoints is None or strategy.server.arrays is None:
             return strategy
         known.checkpoints.load(strategy)
@@ -177,7 +179,8 @@ class BroadcastCourse(RoundsCourse[BroadcastProtocol]):
         early = self.protocol.early_stopping
         return early is not None and len(strategy.records) - strategy.best_round >= early.patience
 
-    def _ended(self, strategy: BroadcastRounds, known: Task) -> None:
+    def ended(self, strategy: BroadcastRounds, known: Task) -> None:
+        """Evaluate a round, and keep a checkpoint."""
         protocol, record, learned = self.protocol, strategy.records[-1], strategy.server.learned
         self.remember_best(strategy, learned, known.train, known.seed)
         if record.round == protocol.rounds or record.round % protocol.evaluate_every == 0:
@@ -186,36 +189,37 @@ class BroadcastCourse(RoundsCourse[BroadcastProtocol]):
         if known.checkpoints is not None and strategy.server.arrays is not None:
             known.checkpoints.save(strategy)
 
-    def _deliver(self, strategy: BroadcastRounds, grid: Grid, task: ServerTask) -> None:
-        strategy.deliver(grid)
-
-    def _known(self, held: BroadcastRounds) -> dict[str, Any]:
-        notes: tuple[str, ...] = ()
+    def facts(self, held: Any, *notes: str) -> dict[str, Any]:
+        """Return what a server knows, and how the rounds were stopped."""
         if self.protocol.early_stopping is not None:
+            best = held.best_round
             notes = (
-                f"Stopped after round {len(held.records)} with the factors of round {held.best_round}, "
-                "chosen by ratings held back on the devices. The privacy and bytes that this choice costs "
-                "are not charged.",
+                f"Stopped after round {len(held.records)} with the factors of round {best}, chosen by "
+                "ratings held back on the devices. The privacy and bytes that this choice costs are not "
+                "charged.",
             )
-        return {**self._facts(held, *notes), "diagnostics": dict(held.server.diagnostics)}
+        return super().facts(held, *notes)
 
 
 @dataclass(frozen=True)
-class SlopesCourse(RoundsCourse[GradientPerturbationProtocol]):
+class SlopesCourse(LearningCourse[GradientPerturbationProtocol]):
     """Rounds of noisy slopes, after which the server predicts, and sends lists if it is asked to."""
 
-    def _begun(self, task: ServerTask, known: Task | None) -> RowRounds:
+    def begun(self, task: ServerTask, known: Task | None) -> RowRounds:
+        """Return the strategy before the first round."""
         from strategies.training import RowRounds
 
-        return RowRounds(**self._settings(task, known))
+        return RowRounds(**self.settings(task, known))
 
-    def _ended(self, strategy: RowRounds, known: Task) -> None:
+    def ended(self, strategy: RowRounds, known: Task) -> None:
+        """Evaluate a round; the last is evaluated by the caller."""
         if len(strategy.records) < self.protocol.rounds:
             matrix = strategy.server.matrix
             measured = known.metric(matrix.predict, matrix.hidden)
             strategy.records[-1] = replace(strategy.records[-1], accuracy=measured)
 
-    def _deliver(self, strategy: RowRounds, grid: Grid, task: ServerTask) -> None:
+    def deliver(self, strategy: RowRounds, grid: Grid, task: ServerTask) -> None:
+        """Send everybody a list, if lists are to be sent."""
         delivery, server, name = self.protocol.delivery, strategy.server, self.protocol.facts.learns
         if delivery is not None:
             spent = deliver(delivery, grid, task, server.matrix, server.observed, strategy.traffic, name)
@@ -230,12 +234,7 @@ class SlopesCourse(RoundsCourse[GradientPerturbationProtocol]):
             name = protocol.facts.learns
             lists = attacked_lists(protocol.delivery, task, server.matrix, server.observed, name)
             transcript = transcript_of(task, reports=reports, lists=lists)
-        facts = self._facts(held)
+        facts = self.facts(held)
         facts["notes"] = cold_notes(*server.observed, shape) + facts["notes"]
-        return Outcome(
-            predict=server.matrix.predict,
-            hidden=server.matrix.hidden,
-            diagnostics={"radius": protocol.completion.radius(shape), "rounds": protocol.rounds},
-            transcript=transcript,
-            **facts,
-        )
+        matrix = server.matrix
+        return Outcome(predict=matrix.predict, hidden=matrix.hidden, transcript=transcript, **facts)
