@@ -20,6 +20,8 @@ from dprec.exchange import Refusal, RefusalCode
 from dprec.exchange.messages import UPDATE
 from dprec.protocols.federated import FederatedProtocol
 from dprec.protocols.iterative import IterativeProtocol
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
+from dprec.protocols.sums import SumsProtocol
 
 if TYPE_CHECKING:
     from flwr.clientapp import ClientApp
@@ -49,8 +51,8 @@ Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequ
 """Returns the reports of a partition, and what validates and adds them up."""
 
 _RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
-    exchange.SummedSetup: iterative.receive_learned,
-    exchange.RandomizedSetsSetup: delivery.receive_list_model,
+    SumsProtocol: iterative.receive_learned,
+    RandomizedSetsProtocol: delivery.receive_list_model,
 }
 """What takes the final parameters, by what is installed; others take what rounds learn, or refuse."""
 

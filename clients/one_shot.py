@@ -64,13 +64,16 @@ def count_reports(partition: Partition, request: exchange.CountRequest, context:
 
 @lru_cache(maxsize=4)
 def installed_family(population: Population) -> ReportFamily:
-    """Return what the devices of a population report."""
-    return population.installed(exchange.ReportSetup).family(population.scale, population.n_items)
+    """Return what the devices of a population report once; raises Refusal if they send nothing like that."""
+    family = population.setup.family(population.scale, population.n_items)
+    if family is None:
+        what = f"the request is not for devices set up for {population.setup.kind}"
+        raise Refusal(RefusalCode.NOT_SET_UP, what)
+    return family
 
 
 def installed_follow_up(population: Population) -> FollowUp:
     """Return what the devices of a population answer after their reports; raises Refusal if nothing."""
-    population.installed(exchange.OneShotSetup)
     follow_up = installed_family(population).follow_up
     if follow_up is None:
         raise Refusal(RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it")

@@ -13,8 +13,9 @@ from dprec.arrays import Bools, Ints
 from dprec.attacks import ReleasedSum
 from dprec.exchange import STATISTICS
 from dprec.gradients import Aggregate
+from dprec.protocols.sums import SummedServer
 from dprec.randomness import ReleaseDraws
-from dprec.sums import Aggregation, Cost, Layout, Learner
+from dprec.sums import Aggregation, Cost, Layout
 from strategies.releases import ChargedExchange, Release, ReleaseExchange
 from strategies.roster import ReadSums, Sums
 from strategies.rounds import (
@@ -27,7 +28,7 @@ class LearningFromSums(SummedRounds):
     """Whatever a method learns from sums with noise."""
 
     message_type: ClassVar[str] = STATISTICS
-    learner: Learner
+    server: SummedServer
     aggregation: Aggregation
     multipliers: tuple[float, ...]
     """Noise of each round."""
@@ -53,7 +54,7 @@ class LearningFromSums(SummedRounds):
         self._exchange = self.exchange or ChargedExchange(self.aggregation)
 
     def _model_bytes(self) -> bytes:
-        return self.learner.model_bytes()
+        return self.server.held.encode()
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -72,7 +73,7 @@ class LearningFromSums(SummedRounds):
 
     def _asked_for(self, server_round: int) -> tuple[Layout, float]:
         """Return the layout of what a round releases, and its multiplier."""
-        return self.learner.layout(server_round), self.multipliers[server_round - 1]
+        return self.server.held.release(server_round), self.multipliers[server_round - 1]
 
     def _reading(self, server_round: int) -> ReadSums:
         aggregation, (layout, multiplier) = self.aggregation, self._asked_for(server_round)
@@ -111,7 +112,7 @@ class LearningFromSums(SummedRounds):
         if self.received is not None:
             self.released[server_round] = ReleasedSum((released / layout.scales).ravel(), deviation)
         try:
-            self.learner.learn(server_round, released, layout, deviation, users)
+            self.server.learn(layout, server_round, released, deviation, users)
         except np.linalg.LinAlgError:
             # No honest devices add up to such numbers: somebody has spoiled them.
             self.failed += 1
@@ -120,4 +121,4 @@ class LearningFromSums(SummedRounds):
 
     def deliver(self, grid: Grid) -> None:
         """Send everybody what was learned; see `deliver_parameters`."""
-        self.deliver_parameters(grid, self.learner.learned_bytes(), self.traffic)
+        self.deliver_parameters(grid, self.server.learned.encode(), self.traffic)

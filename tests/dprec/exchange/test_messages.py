@@ -21,7 +21,6 @@ from dprec.exchange import (
     ReplacementSetup,
     Reports,
     Setup,
-    SilentSetup,
     SlopesRequest,
     SummedSetup,
     XMapSetup,
@@ -35,6 +34,7 @@ from dprec.lists import ListMethod, TableOptions
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
+from dprec.protocols.baselines import NothingSentProtocol
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.installed import AnyInstalled
 from dprec.protocols.iterative import IterativeProtocol
@@ -135,7 +135,7 @@ PERTURBATION = GradientPerturbationProtocol(
 DRAWS = ReplacementSetup(epsilon=0.3, sensitivity=2.0, whole_catalogue=True, transfer="deviation")
 MEMOISED = MemoisedSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
 SETUPS: list[Setup] = [
-    SilentSetup(),
+    NothingSentProtocol(),
     ONE_SHOT,
     OneShotSetup(mechanism=Raw(), privacy=None),
     ITERATIVE,
