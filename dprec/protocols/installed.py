@@ -7,8 +7,11 @@ from dprec.exchange import Setup
 from dprec.exchange.setups import SETUPS
 from dprec.protocols.base import Protocol
 from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
+from dprec.protocols.federated import FederatedProtocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
 from dprec.protocols.implicit_als import ImplicitAlsProtocol
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.protocols.private_als import PrivateAlsProtocol
 from dprec.protocols.public_start import PublicStartProtocol
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
@@ -33,6 +36,9 @@ PROTOCOLS: tuple[type[Protocol], ...] = (
     SecretSetProtocol,
     PrivateAlsProtocol,
     ImplicitAlsProtocol,
+    IterativeProtocol,
+    FederatedProtocol,
+    GradientPerturbationProtocol,
 )
 
 INSTALLED: Registry[Setup] = Registry("protocol", Setup, [*SETUPS, *PROTOCOLS])

@@ -33,10 +33,10 @@ from clients.places import READABLE_BY_ALL, folder_inside, place_of
 from clients.population import (
     NOTHING,
     Brought,
-    HeldFactors,
+    HeldQuestion,
     Population,
     open_population,
-    write_held_factors,
+    write_held_question,
     write_population,
 )
 from dprec.arrays import Bools
@@ -234,9 +234,9 @@ class Session:
         )
         return key
 
-    def restore(self, group: str, held: HeldFactors) -> None:
+    def restore(self, group: str, held: HeldQuestion) -> None:
         """Give the devices what they had received before a run was interrupted."""
-        write_held_factors(self.root / group, held)
+        write_held_question(self.root / group, held)
 
     def roster(self, n_users: int, users_per_node: int) -> Roster:
         """Return which node hosts which of a run's users."""

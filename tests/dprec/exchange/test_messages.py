@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget
+from dprec.completion import OneBit
 from dprec.components import Options, as_values, option
 from dprec.exchange import (
     FinalFactors,
-    GradientPerturbationSetup,
     GradientRequest,
     Identity,
-    IterativeSetup,
     MemoisedSetup,
     OneShotSetup,
     Recommendations,
@@ -36,7 +35,9 @@ from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
 from dprec.protocols.baselines import NothingSentProtocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.installed import AnyInstalled
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.ratings import RatingScale
 from dprec.sums import Aggregation, SecureAggregation, TrustedAggregation
 from dprec.wire import BroadcastOptions
@@ -121,16 +122,15 @@ class Holder(Options):
 
 BUDGET = PrivacyBudget(epsilon=0.1, per="user")
 ONE_SHOT = OneShotSetup(mechanism=BoundedLaplace(symbols=64), privacy=BUDGET)
-ITERATIVE = IterativeSetup(
+ITERATIVE = IterativeProtocol(
     gradient=FullGradient(),
-    broadcast=BroadcastOptions(dtype="float16", delta=True),
+    downlink=BroadcastOptions(dtype="float16", delta=True),
     rank=3,
     ridge=1 / 3,
-    epsilon_per_round=None,
     rounds=7,
 )
-PERTURBATION = GradientPerturbationSetup(
-    link="gaussian", sigma=0.7, clamp=0.5, symbols=256, epsilon_per_round=0.2, rounds=3
+PERTURBATION = GradientPerturbationProtocol(
+    completion=OneBit(link="gaussian", sigma=0.7), rounds=3, privacy=PrivacyBudget(epsilon=0.6)
 )
 DRAWS = ReplacementSetup(epsilon=0.3, sensitivity=2.0, whole_catalogue=True, transfer="deviation")
 MEMOISED = MemoisedSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
@@ -146,7 +146,7 @@ SETUPS: list[Setup] = [
     MEMOISED,
     replace(MEMOISED, on_change="update", answers_per_user=20, predicts=True),
     *(OneShotSetup(mechanism=kind(), privacy=None) for kind in MECHANISMS if kind is not BinaryFlip),
-    *(replace(ITERATIVE, gradient=kind(), epsilon_per_round=0.25) for kind in GRADIENTS),
+    *(replace(ITERATIVE, gradient=kind(), privacy=BUDGET) for kind in GRADIENTS),
 ]
 
 
@@ -189,7 +189,7 @@ def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:
     [
         (ONE_SHOT, "mechanism.colour", 1),
         (ONE_SHOT, "privacy.epsilon", float("nan")),
-        (ITERATIVE, "broadcast.delta", 1),
+        (ITERATIVE, "downlink.delta", 1),
         (XMapSetup(mechanism=Raw(), privacy=None, replacement=DRAWS), "replacement.transfer", "all"),
     ],
 )

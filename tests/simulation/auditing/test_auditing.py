@@ -15,12 +15,12 @@ from dprec.channel import Channel
 from dprec.completion import OutputPerturbation
 from dprec.private_als import FactorizationOptions
 from dprec.protocols.findings import Finding, NoisySums
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
 from dprec.sums.shuffled import Exchange
 from simulation import audit, load
 from simulation.auditing import Audit, auditing
 from simulation.auditing.sums import sum_findings
-from simulation.protocols.iterative import IterativeProtocol
 from simulation.protocols.list_sums import GramProtocol
 from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.sums import SummedProtocol

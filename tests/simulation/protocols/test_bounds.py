@@ -22,6 +22,8 @@ from dprec.federated import STEPS, CollaborativeFiltering, UpdateCode
 from dprec.gradients import GRADIENTS, FittedProfiles, GradientReport, RoundDraws
 from dprec.lists import TableOptions
 from dprec.private_als import FactorizationOptions, ImplicitAlsOptions
+from dprec.protocols.federated import FederatedProtocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.randomness import DeviceDraws, ReleaseDraws, words
 from dprec.ratings import POSITIVE, RatingScale
 from dprec.secret_sets import SecretSetOptions
@@ -39,8 +41,6 @@ from dprec.sums import (
 from dprec.sums.local import _with_norm_1
 from dprec.sums.secure import VectorPlan
 from simulation.protocols import PROTOCOLS
-from simulation.protocols.federated import FederatedProtocol
-from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.sums import SummedProtocol
 from tests.drawn_options import drawn
 
