@@ -50,7 +50,6 @@ __all__ = [
     "Setup",
     "SlopesRequest",
     "SummedReports",
-    "SummedSetup",
     "XMapSetup",
     "action_of",
     "asked_users",

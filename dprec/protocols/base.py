@@ -124,7 +124,7 @@ INFORMED_BASELINES = {
 }
 """What stands for a preset of `BASELINE_PRESETS` where something is public about the items."""
 
-_AFTER_REPORTS = frozenset({"delivery", "guard", "shuffler", "item_embeddings"})
+_AFTER_REPORTS = frozenset({"delivery", "guard", "shuffler", "item_embeddings", "noise"})
 """Settings with and without which devices draw and send the same."""
 
 _AS_FIRST = {

@@ -23,12 +23,11 @@ from dprec.protocols import sharing
 from dprec.protocols.base import Facts, Predicted, Public, Sent, sent_ratings
 from dprec.protocols.collection import CollectionProtocol
 from dprec.protocols.components import AnyMechanism
+from dprec.protocols.secret_sets import SecretSetOptions, SecretSetProtocol
 from dprec.protocols.silent import Alone, SilentProtocol
 from dprec.randomness import public_words, uniforms
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import DeviceChannel, ReportFamily
-from dprec.secret_sets import SecretSetOptions, SecretSets
-from dprec.sums import Releases
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +82,10 @@ class NothingSentProtocol(SilentProtocol):
 
     def _weighing(self, held: Ratings, catalogue: Catalogue) -> Devices:
         """Return devices that were sent a table in which nothing was learned from anybody."""
-        method = SecretSets(options=SecretSetOptions(histogram=self.histogram, process=self.process))
-        releases = Releases(held.n_users, held.n_items, held.scale)
-        untaught = method.learner(releases, catalogue, 0).learned_bytes()
-        return method.device(untaught, held.n_items, held.scale).devices(held)
+        options = SecretSetOptions(histogram=self.histogram, process=self.process)
+        protocol = SecretSetProtocol(sums=options)
+        learned = protocol.server(Public.of(held), catalogue, 0).learned.encode()
+        return protocol.device(learned, held.n_items, held.scale).devices(held)
 
 
 @dataclass(frozen=True, kw_only=True)

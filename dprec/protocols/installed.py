@@ -5,27 +5,37 @@ from typing import TYPE_CHECKING
 from dprec.components import Registry, one_of
 from dprec.exchange import Setup
 from dprec.exchange.setups import SETUPS
+from dprec.protocols.base import Protocol
 from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
+from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
+from dprec.protocols.implicit_als import ImplicitAlsProtocol
+from dprec.protocols.private_als import PrivateAlsProtocol
+from dprec.protocols.public_start import PublicStartProtocol
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.references import EaseProtocol, IalsProtocol
 from dprec.protocols.sampled_negatives import SampledNegativesProtocol
+from dprec.protocols.secret_sets import SecretSetProtocol
 from dprec.protocols.trusted_server import TrustedServerProtocol
 
-INSTALLED: Registry[Setup] = Registry(
-    "protocol",
-    Setup,
-    [
-        *SETUPS,
-        NothingSentProtocol,
-        GlobalMeanProtocol,
-        RandomListProtocol,
-        EaseProtocol,
-        IalsProtocol,
-        RandomizedSetsProtocol,
-        SampledNegativesProtocol,
-        TrustedServerProtocol,
-    ],
+PROTOCOLS: tuple[type[Protocol], ...] = (
+    GramProtocol,
+    PairsInBlanketProtocol,
+    PopularityProtocol,
+    PublicStartProtocol,
+    SecretSetProtocol,
+    PrivateAlsProtocol,
+    ImplicitAlsProtocol,
+    RandomizedSetsProtocol,
+    SampledNegativesProtocol,
+    EaseProtocol,
+    IalsProtocol,
+    TrustedServerProtocol,
+    GlobalMeanProtocol,
+    NothingSentProtocol,
+    RandomListProtocol,
 )
+
+INSTALLED: Registry[Setup] = Registry("protocol", Setup, [*SETUPS, *PROTOCOLS])
 
 if TYPE_CHECKING:
     AnyInstalled = Setup

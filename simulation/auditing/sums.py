@@ -10,11 +10,12 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from dprec import accounting, private_als
+from dprec import accounting
 from dprec.arrays import Floats, Ints, Uint64s
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
+from dprec.private_als import statistics
 from dprec.protocols.base import Promise
 from dprec.protocols.findings import Finding, NoisySums
 from dprec.randomness import DeviceDraws, ReleaseDraws, words
@@ -104,8 +105,8 @@ class _Noise(_Sums):
     @cached_property
     def contribution(self) -> Numbers:
         """What a user of the largest contribution adds to a sum, shape (width,)."""
-        most = np.array([0, 1]), np.zeros(1, dtype=np.int32), np.array([1 << private_als.TARGET_BITS])
-        contributions = private_als.StatisticsContributions(*most, np.ones((1, 1), dtype=np.float32))
+        most = np.array([0, 1]), np.zeros(1, dtype=np.int32), np.array([1 << statistics.TARGET_BITS])
+        contributions = statistics.StatisticsContributions(*most, np.ones((1, 1), dtype=np.float32))
         alone: Numbers = self._released(contributions, 1, 0.0, np.ones((2, 1), dtype=np.uint64))[0]
         return alone
 
@@ -126,7 +127,7 @@ class _Noise(_Sums):
         return Sent((binned,), tails, np.zeros((binned.size, 0), dtype=np.float32))
 
     def _released(
-        self, contributions: private_als.StatisticsContributions, items: int, multiplier: float, keys: Uint64s
+        self, contributions: statistics.StatisticsContributions, items: int, multiplier: float, keys: Uint64s
     ) -> Numbers:
         """Return the sums of what devices send, with the noise that is theirs, shape (items, width)."""
         layout = _layout(items)
@@ -189,9 +190,9 @@ class _OfCounts(_Sums):
         return own, other
 
 
-def _without_ratings(users: int) -> private_als.StatisticsContributions:
+def _without_ratings(users: int) -> statistics.StatisticsContributions:
     indptr, items, targets = np.zeros(users + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int64)
-    return private_als.StatisticsContributions(indptr, items, targets, np.ones((users, 1), np.float32))
+    return statistics.StatisticsContributions(indptr, items, targets, np.ones((users, 1), np.float32))
 
 
 def _keys(seed: int, users: int) -> Uint64s:
@@ -254,8 +255,8 @@ def _sums_of(released: NoisySums, delta: float) -> _Sums:
     return _OfServer(aggregation, multipliers, "a whole profile, in the sums of all rounds")
 
 
-def _layout(items: int) -> private_als.StatisticsLayout:
-    return private_als.StatisticsLayout(np.full(items, private_als.UNIT_WEIGHT), 0, 1.0, 1.0, 0.5, limit=1)
+def _layout(items: int) -> statistics.StatisticsLayout:
+    return statistics.StatisticsLayout(np.full(items, statistics.UNIT_WEIGHT), 0, 1.0, 1.0, 0.5, limit=1)
 
 
 def _tail(numbers: Numbers, multiplier: float, step: float) -> Column:
@@ -268,9 +269,9 @@ def _tail(numbers: Numbers, multiplier: float, step: float) -> Column:
 
 def _extents(released: NoisySums, seed: int) -> tuple[float, float]:
     """Return how long the longest contribution is, and how far two are apart, in what is allowed."""
-    method, aggregation = released.method, _among(released.aggregation, (64, 128, 256, 1024))
+    aggregation = _among(released.aggregation, (64, 128, 256, 1024))
     longest, apart = 0.0, 0.0
-    for layout, contributions in method.probes(seed):
+    for layout, contributions in released.probes(seed):
         keys = words(seed, "devices that contribute", 0, 2 * contributions.n_users)
         draws = RoundDraws(DeviceDraws(keys.reshape(2, contributions.n_users)), 1, 0)
         reports = aggregation.encode(contributions, layout, 0.0, draws)
@@ -278,7 +279,7 @@ def _extents(released: NoisySums, seed: int) -> tuple[float, float]:
         differences = [replace(one, total=one.total - other.total) for one, other in combinations(sums, 2)]
         longest = max([longest, *(aggregation.length(each, layout, 0.0) for each in sums)])
         apart = max([apart, *(aggregation.length(each, layout, 0.0) for each in differences)])
-    return longest, apart / aggregation.farthest(method.farthest)
+    return longest, apart / aggregation.farthest(released.farthest)
 
 
 def _among(aggregation: AggregationT, sizes: Iterable[int]) -> AggregationT:

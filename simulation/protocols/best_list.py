@@ -13,10 +13,16 @@ from typing import ClassVar, Literal, Self
 
 from dprec.accounting import Adjacency, MatchedBudget, PrivacyBudget, PrivacyUnit, Trust
 from dprec.components import option
-from dprec.lists import TableOptions
 from dprec.lists.gram import MOST_ITEMS
-from dprec.lists.method import FEWEST
 from dprec.protocols.base import Predicted, Protocol, Public
+from dprec.protocols.gram import (
+    FEWEST,
+    GramProtocol,
+    PairsInBlanketProtocol,
+    PopularityProtocol,
+    TableOptions,
+    TableProtocol,
+)
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.sharing import COMPARED, budget_at
 from dprec.sums import (
@@ -25,12 +31,6 @@ from dprec.sums import (
     SecureAggregation,
     ShuffledAggregation,
     TrustedAggregation,
-)
-from simulation.protocols.list_sums import (
-    GramProtocol,
-    PairsInBlanketProtocol,
-    PopularityProtocol,
-    TableProtocol,
 )
 from simulation.protocols.picking import PickingProtocol
 
@@ -77,7 +77,7 @@ class BestListProtocol(PickingProtocol):
         if public is None:
             return table, "Best picks by users, items and what is public about these."
         suited = table.suited(public)
-        noise, most = suited.tau_among(public.n_users, public.n_items), MOST_NOISE[public.content]
+        noise, most = suited.table_tau(public), MOST_NOISE[public.content]
         picked: Protocol = table
         if noise > most:
             picked = PopularityProtocol(

@@ -18,6 +18,7 @@ from dprec.protocols.baselines import GlobalMeanProtocol
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.references import ClearSetsProtocol
 from dprec.protocols.silent import SilentProtocol
+from dprec.protocols.sums import SumsProtocol
 from dprec.protocols.trusted_server import TrustedServerProtocol
 from dprec.ratings import Ratings
 from dprec.schedules import Schedule
@@ -117,6 +118,7 @@ COURSES: dict[type[Protocol], str] = {
     GlobalMeanProtocol: "baselines:GlobalMeanCourse",
     RandomizedSetsProtocol: "randomized_sets:RandomizedSetsCourse",
     SilentProtocol: "silent:SilentCourse",
+    SumsProtocol: "sums:SumsCourse",
     TrustedServerProtocol: "baselines:TrustedServerCourse",
 }
 """Module and class of the course of each kind; one that is not here is its own."""

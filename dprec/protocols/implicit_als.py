@@ -13,18 +13,20 @@ The published method (Chien et al. [chien2021], Algorithm 1, for sets with the w
 An item that takes no part has no factors, so its score is 0.
 """
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dprec.arrays import Bools, Floats, Ints, Uint64s, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles, packed_outer, predicted_rows, solve_user_factors, unpack
-from dprec.components import Options, option
-from dprec.private_als.device import (
+from dprec.components import Options, as_values, option
+from dprec.private_als.statistics import (
     TARGET_BITS,
     UNIT_WEIGHT,
     StatisticsContributions,
@@ -34,9 +36,13 @@ from dprec.private_als.device import (
     decode_contributions,
     sum_of_contributions,
 )
-from dprec.randomness import generator, uniform_below, uniforms, words
+from dprec.protocols.base import Predicted, Public
+from dprec.protocols.components import AnyAggregation
+from dprec.protocols.private_als import AlsProtocol
+from dprec.protocols.sums import SummedDevice, SummedServer
+from dprec.randomness import generator
 from dprec.ratings import RatingScale
-from dprec.sums import UNIT, DeviceHalf, Learner, Releases, SummedMethod, Vectors
+from dprec.sums import UNIT, TrustedAggregation, Vectors
 
 _COUNTED = 1 << TARGET_BITS
 """The target of every pair: 1."""
@@ -183,25 +189,79 @@ class ImplicitModel:
         return cls(weights, factors)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ImplicitAlsProtocol(AlsProtocol):
+    """Users contribute their sets to sums with Gaussian noise, from which the server solves for the items."""
+
+    kind: Literal["dp-ials"] = "dp-ials"
+    predicted: ClassVar[Predicted] = "lists"
+    learns: ClassVar[str] = "private-implicit-als"
+    factorization: ImplicitAlsOptions = option("What is learned, and from what.", ImplicitAlsOptions())
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """What the counts and each round of factors spend."""
+        share, rounds = self.factorization.count_share, self.factorization.rounds
+        return (share, *((1 - share) / rounds,) * rounds)
+
+    def begin(self, public: Public, catalogue: Catalogue | None = None) -> ImplicitDevice:
+        """Return a model in which as many items have factors as will."""
+        taking_part = max(1, int(self.factorization.item_share * public.n_items))
+        weights = np.zeros(public.n_items, dtype=np.int64)
+        weights[:taking_part] = 1
+        model = ImplicitModel(weights, np.zeros((taking_part, self.factorization.rank)))
+        return ImplicitDevice(self.factorization, model)
+
+    def device(self, received: bytes, n_items: int, scale: RatingScale) -> ImplicitDevice:
+        """Read a model."""
+        model = ImplicitModel.decode(received, n_items, self.factorization.rank)
+        return ImplicitDevice(self.factorization, model)
+
+    def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> ImplicitServer:
+        """Return the server before the first round, which reads nothing of the catalogue."""
+        return ImplicitServer(self.factorization, public.n_items, seed)
+
+    def _method(self) -> dict[str, Any]:
+        return {"kind": "implicit-als", "options": as_values(self.factorization)}
+
+
 @dataclass(frozen=True, eq=False)
-class ImplicitDevice(DeviceHalf):
+class ImplicitDevice(SummedDevice):
     """What devices do with a model of the items."""
 
     options: ImplicitAlsOptions
     model: ImplicitModel
 
-    def layout(self, round_index: int) -> StatisticsLayout:
-        """Return counts, then the statistics of factors; see `DeviceHalf.layout`."""
-        return _layout(self.options, self.model.weights, round_index)
+    def encode(self) -> bytes:
+        """Return the model."""
+        return self.model.encode()
+
+    def release(self, round_index: int) -> StatisticsLayout:
+        """Return counts, then the statistics of factors."""
+        options, weights = self.options, self.model.weights
+        if round_index == 1:
+            everything = np.full(weights.size, UNIT_WEIGHT)
+            return StatisticsLayout(everything, 0, 1.0, 1.0, 0.0, options.pairs, sends_targets=False)
+        return ImplicitLayout(
+            weights[weights > 0],
+            options.rank,
+            1.0,
+            1.0,
+            0.5,
+            sends_targets=False,
+            gramian_share=options.gramian_share,
+            round_index=round_index,
+        )
 
     def contributions(
-        self, profiles: Profiles, layout: StatisticsLayout, round_index: int, random_words: Uint64s
+        self, profiles: Profiles, layout: StatisticsLayout, random: Uint64s
     ) -> ImplicitContributions:
-        """Return chosen items, or all that take part and the user's factors; see `DeviceHalf`."""
-        if round_index == 1:
+        """Return chosen items, or all that take part and the user's factors; see `SummedDevice`."""
+        if layout.round_index == 1:
             everything = np.ones(profiles.items.size, dtype=np.bool_)
             evenly, most = np.zeros(profiles.items.size, dtype=np.int64), self.options.pairs
-            chosen = chosen_ratings(profiles, everything, evenly, most, random_words)
+            chosen = chosen_ratings(profiles, everything, evenly, most, random)
             own, items = np.ones((profiles.n_users, 1), dtype=np.float32), profiles.items[chosen]
             counts = np.bincount(profiles.users[chosen], minlength=profiles.n_users)
         else:
@@ -211,7 +271,7 @@ class ImplicitDevice(DeviceHalf):
         return ImplicitContributions(offsets(counts), items, np.full(items.size, _COUNTED), own)
 
     def predictions(self, profiles: Profiles) -> Floats:
-        """Return the scores of all items; see `DeviceHalf.predictions`."""
+        """Return the scores of all items."""
         factors = self.model.factors
         scores = np.zeros((profiles.n_users, self.model.weights.size))
         scores[:, self.model.popular] = predicted_rows(
@@ -233,23 +293,8 @@ class ImplicitDevice(DeviceHalf):
         return Profiles(offsets(counts), places, np.ones(places.size), int(popular.sum()))
 
 
-def _layout(options: ImplicitAlsOptions, weights: Ints, round_index: int) -> StatisticsLayout:
-    if round_index == 1:
-        everything = np.full(weights.size, UNIT_WEIGHT)
-        return StatisticsLayout(everything, 0, 1.0, 1.0, 0.0, options.pairs, sends_targets=False)
-    return ImplicitLayout(
-        weights[weights > 0],
-        options.rank,
-        1.0,
-        1.0,
-        0.5,
-        sends_targets=False,
-        gramian_share=options.gramian_share,
-    )
-
-
 @dataclass(eq=False)
-class ImplicitLearner(Learner):
+class ImplicitServer(SummedServer):
     """What the server knows from releases alone."""
 
     options: ImplicitAlsOptions
@@ -261,22 +306,16 @@ class ImplicitLearner(Learner):
     def __post_init__(self) -> None:
         self.model = ImplicitModel.decode(b"", self.n_items, self.options.rank)
 
-    def layout(self, round_index: int) -> StatisticsLayout:
-        """Return what is summed in a round."""
-        return _layout(self.options, self.model.weights, round_index)
-
-    def model_bytes(self) -> bytes:
-        """Return the items that take part, with their factors; see `Learner.model_bytes`."""
-        return self.model.encode()
-
-    def learned_bytes(self) -> bytes:
-        """Return the same; see `Learner.learned_bytes`."""
-        return self.model.encode()
+    @property
+    def held(self) -> ImplicitDevice:
+        """The items that take part, with their factors."""
+        decoded = ImplicitModel.decode(self.model.encode(), self.n_items, self.options.rank)
+        return ImplicitDevice(self.options, decoded)
 
     def learn(
-        self, round_index: int, released: Floats, layout: StatisticsLayout, deviation: float, users: int
+        self, layout: StatisticsLayout, round_index: int, released: Floats, deviation: float, users: int
     ) -> None:
-        """Choose the items that take part, or solve for their factors; see `Learner.learn`."""
+        """Choose the items that take part, or solve for their factors."""
         if round_index == 1:
             self._begin(released[:, 0] * np.sqrt(self.options.pairs))
         elif isinstance(layout, ImplicitLayout):
@@ -304,53 +343,3 @@ def _semidefinite(matrices: Floats) -> Floats:
     """Return the nearest positive semidefinite matrices to symmetric ones, of the same shape."""
     values, vectors = np.linalg.eigh(matrices)
     return (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImplicitAls(SummedMethod):
-    """Factors of items that are learned in alternation with those of the users, from sets."""
-
-    kind: Literal["implicit-als"] = "implicit-als"
-    options: ImplicitAlsOptions = option("What is learned, and how sets are counted and clipped.")
-
-    @property
-    def shares(self) -> tuple[float, ...]:
-        """What the counts and each round of factors spend; see `SummedMethod.shares`."""
-        share, rounds = self.options.count_share, self.options.rounds
-        return (share, *((1 - share) / rounds,) * rounds)
-
-    def device(self, received: bytes, n_items: int, scale: RatingScale) -> ImplicitDevice:
-        """Read a model; see `SummedMethod.device`."""
-        return ImplicitDevice(self.options, ImplicitModel.decode(received, n_items, self.options.rank))
-
-    def largest_layouts(self, releases: Releases) -> tuple[StatisticsLayout, ...]:
-        """Return the layouts, whose sizes are public; see `SummedMethod.largest_layouts`."""
-        taking_part = max(1, int(self.options.item_share * releases.n_items))
-        weights = np.zeros(releases.n_items, dtype=np.int64)
-        weights[:taking_part] = 1
-        return tuple(_layout(self.options, weights, index) for index in range(1, self.rounds + 1))
-
-    def learner(self, releases: Releases, catalogue: Catalogue | None, seed: int) -> ImplicitLearner:
-        """Return the server's half, which reads nothing of the catalogue; see `SummedMethod.learner`."""
-        return ImplicitLearner(self.options, releases.n_items, seed)
-
-    def probes(self, seed: int) -> Iterator[tuple[StatisticsLayout, ImplicitContributions]]:
-        """Yield what users contribute who have 1 item, 2 items, and so on."""
-        weights = 1 + uniform_below(UNIT_WEIGHT, words(seed, "weights of items with factors", 0, _ITEMS))
-        options = replace(self.options, rank=min(self.options.rank, _RANK))
-        counts = 1 + np.arange(_USERS) * _ITEMS // _USERS
-        order = words(seed, "items of sets", 0, _USERS * _ITEMS).reshape(_USERS, _ITEMS).argsort(axis=1)
-        for index in (1, 2):
-            layout = _layout(options, weights, index)
-            sizes = np.minimum(counts, layout.limit or _ITEMS)
-            items = [np.sort(row[:size]) for row, size in zip(order, sizes.tolist(), strict=True)]
-            own = np.ones((_USERS, 1), dtype=np.float32)
-            if layout.rank:
-                drawn = uniforms(words(seed, "factors of sets", 0, _USERS * layout.rank)) - 0.5
-                own = clipped(1e3 * drawn.reshape(_USERS, -1))
-            every, ones = np.concatenate(items).astype(np.int32), np.full(sizes.sum(), _COUNTED)
-            yield layout, ImplicitContributions(offsets(sizes), every, ones, own)
-
-
-_USERS, _ITEMS, _RANK = 48, 64, 6
-"""Of whom an audit sees how long their contributions are, with so many factors at most."""

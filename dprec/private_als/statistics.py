@@ -1,4 +1,4 @@
-"""The device's part of a round: which ratings it chooses, and what it contributes for them.
+"""Sums of statistics of the items: what a device adds for the ratings that it chooses.
 
 A device fits its user's level and factors to all its ratings, for itself and for the sums. All that others
 see are sums with noise; what a device predicts from its own ratings, it alone sees, so the privacy is joint:
@@ -15,17 +15,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, Uint64s, offsets, places_of, rows_of
-from dprec.completion import Profiles, packed_outer, solve_user_factors
-from dprec.components import Options, option
+from dprec.completion import Profiles, packed_outer
 from dprec.randomness import uniforms
 from dprec.sums import Contributions, Layout, Vectors
-from dprec.wire import decode_cautions, decode_item_sets, encode_cautions, encode_item_sets
+from dprec.wire import decode_item_sets, encode_item_sets
 
 WEIGHT_BITS, TARGET_BITS, FACTOR_BITS = 8, 12, 16
 """Binary digits of an item's weight, of a target and of a factor, whose product is in whole units."""
@@ -57,6 +56,7 @@ class StatisticsLayout(Layout):
     """Whether reports hold targets; else every target is the clip."""
     fewest: int = 1
     """Ratings, of equal weights, than one of which none of a user's counts more, however few it has."""
+    round_index: int = 1
 
     @property
     def n_rows(self) -> int:
@@ -258,219 +258,8 @@ def decode_contributions(
     return ok | empty, StatisticsContributions(offsets(counts[ok]), items[kept], targets[kept], factors[ok])
 
 
-@dataclass(frozen=True, kw_only=True)
-class FactorizationOptions(Options):
-    """How item biases and factors are learned from sums over the users.
-
-    The rounds of Chien et al. [chien2021] with the weights of Krichene et al. [krichene2023]. Item biases
-    come first, from all items; factors follow, of items that are popular enough for the noise. Lengths are in
-    shares of the rating scale's span, so that the same settings serve every scale.
-    """
-
-    papers: ClassVar[tuple[str, ...]] = ("chien2021", "krichene2023")
-    rank: int = option("Number of factors; 0 for item biases alone.", 3, ge=0)
-    bias_rounds: int = option("Rounds in which item biases are learned.", 2, ge=1, le=1000)
-    factor_rounds: int = option("Rounds in which factors are learned, if there are any.", 8, ge=1, le=1000)
-    bias_share: float = option(
-        "Share of the squared distance of means that the rounds of item biases spend, if there are factors.",
-        0.4,
-        ge=1e-3,
-        le=0.999,
-    )
-    ratings_per_user: int = option("Most ratings of a user in a round, chosen on the device.", 200, ge=1)
-    sampling: Literal["uniform", "tail"] = option(
-        "How a device chooses: with equal chances, or in proportion to the items' weights.", "uniform"
-    )
-    weights: Literal["uniform", "adaptive"] = option(
-        "What a rating counts: the same for all, or its weight, with squares that sum to 1 for every user.",
-        "adaptive",
-    )
-    fewest: int = option(
-        "Ratings of equal weights than one of which no rating counts more, in adaptive weights; this bounds "
-        "what one user adds to a number.",
-        1,
-        ge=1,
-        le=1_000_000,
-    )
-    exponent: float = option(
-        "Power of an item's noisy count to which its weight is inversely proportional.", 0.5, ge=0, le=2
-    )
-    rating_clip: float = option("Largest target of the first round.", 0.5, ge=1e-3, le=1)
-    residual_clip: float = option("Largest target of later rounds.", 0.3, ge=1e-3, le=1)
-    matrix_share: float = option(
-        "Share of a contribution's squared norm that belongs to the Gram matrices.", 0.2, ge=1e-3, le=0.999
-    )
-    noise: float = option("Standard deviation of a rating about its prediction.", 0.22, ge=1e-6, le=1e3)
-    bias_deviation: float = option("Prior standard deviation of an item bias.", 0.1, ge=1e-6, le=1e3)
-    factor_deviation: float = option(
-        "Prior standard deviation of what the factors add to a prediction.", 0.25, ge=1e-6, le=1e3
-    )
-    level_ridge: float = option("Ratings that a user's own level is shrunk by.", 3.0, ge=1e-6, le=1e6)
-    search_ridge: float = option(
-        "Ratings that a user's factors are shrunk by while the items' are learned.", 30.0, ge=1e-6, le=1e6
-    )
-    predict_ridge: float = option(
-        "Squared deviations that a user's factors are shrunk by in predictions.", 0.1, ge=1e-6, le=1e6
-    )
-    length: float = option(
-        "Root mean square of the factors that are aimed at, before they are clipped to a norm of 1.",
-        1.2,
-        ge=1e-6,
-        le=1e3,
-    )
-    popular_from: float = option(
-        "Deviations of the noise that an item's count has to exceed for the item to have factors.", 6.0, ge=0
-    )
-
-    @property
-    def rounds(self) -> int:
-        """Number of rounds, each of them one release."""
-        return self.bias_rounds + (self.factor_rounds if self.rank else 0)
-
-    @property
-    def shares(self) -> tuple[float, ...]:
-        """Share of the squared distance of means that each round spends; their sum is 1."""
-        if not self.rank:
-            return (1 / self.bias_rounds,) * self.bias_rounds
-        biases = (self.bias_share / self.bias_rounds,) * self.bias_rounds
-        return biases + ((1 - self.bias_share) / self.factor_rounds,) * self.factor_rounds
-
-
-_NUMBER, _WEIGHT = np.dtype("<f4"), np.dtype("<u2")
-_HEADER = 2
-"""Numbers before those of the items: the mean and the gain."""
-
-
-@dataclass(frozen=True, eq=False)
-class ItemModel:
-    """What devices are sent."""
-
-    mean: float
-    """Of all ratings."""
-    biases: Floats
-    """What is added to the mean; shape (items,)."""
-    weights: Ints
-    """From 1 to `UNIT_WEIGHT` for items with factors, 0 for the others; shape (items,)."""
-    factors: Floats
-    """In the order of the items; shape (items with factors, rank)."""
-    gain: float = 1.0
-    """What devices multiply their own factors by before they clip them."""
-    cautions: Floats | None = None
-    """By how much items are lowered in lists, in ratings, at least 0; shape (items,)."""
-
-    @classmethod
-    def begin(cls, n_items: int, rank: int, middle: float) -> Self:
-        """Return what is public before the first round: the middle of the scale."""
-        nothing = np.zeros(n_items, dtype=np.int64)
-        return cls(middle, np.zeros(n_items), nothing, np.zeros((0, rank)))
-
-    @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return self.biases.size
-
-    @property
-    def popular(self) -> Bools:
-        """Which items have factors, shape (items,)."""
-        return self.weights > 0
-
-    @property
-    def all_factors(self) -> Floats:
-        """The factors of all items, 0 for those without, shape (items, rank)."""
-        factors = np.zeros((self.n_items, self.factors.shape[1]))
-        factors[self.popular] = self.factors
-        return factors
-
-    def layout(self, options: FactorizationOptions, round_index: int, span: float) -> StatisticsLayout:
-        """Return what is summed in a round.
-
-        Later rounds of item biases need no counts: these are of the same ratings, or of as many chosen at
-        random, so those of the first round serve all, and what was released costs nothing to use again. Gram
-        matrices of factors change with the users' factors, so every round releases them.
-        """
-        limit = options.ratings_per_user if options.weights == "uniform" else None
-        clip = (options.rating_clip if round_index == 1 else options.residual_clip) * span
-        if round_index <= options.bias_rounds:
-            everything = np.full(self.n_items, UNIT_WEIGHT)
-            share = options.matrix_share if round_index == 1 else 0.0
-            return StatisticsLayout(everything, 0, 1.0, clip, share, limit, fewest=options.fewest)
-        own = self.weights[self.popular]
-        weights = own if options.weights == "adaptive" else np.full_like(own, UNIT_WEIGHT)
-        share = options.matrix_share
-        return StatisticsLayout(weights, options.rank, 1.0, clip, share, limit, fewest=options.fewest)
-
-    def encode(self) -> bytes:
-        """Return the bytes that are sent to the devices."""
-        numbers = np.concatenate([[self.mean, self.gain], self.biases]).astype(_NUMBER)
-        cautions = b"" if self.cautions is None else encode_cautions(self.cautions)
-        return (
-            numbers.tobytes()
-            + self.weights.astype(_WEIGHT).tobytes()
-            + self.factors.astype(_NUMBER).tobytes()
-            + cautions
-        )
-
-    @classmethod
-    def decode(cls, data: bytes, n_items: int, rank: int) -> Self:
-        """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
-        first = (_HEADER + n_items) * _NUMBER.itemsize
-        second = first + n_items * _WEIGHT.itemsize
-        if len(data) < second:
-            raise ValueError(f"{len(data)} bytes for {n_items} items")
-        weights = np.frombuffer(data[first:second], dtype=_WEIGHT).astype(np.int64)
-        popular = int((weights > 0).sum())
-        third = second + popular * rank * _NUMBER.itemsize
-        cautions = decode_cautions(data[third:], n_items) if len(data) > third else None
-        if len(data) < third or (len(data) > third and cautions is None):
-            raise ValueError(f"{len(data)} bytes for {n_items} items, {popular} of them with {rank} factors")
-        numbers = np.frombuffer(data[:first], dtype=_NUMBER).astype(np.float64)
-        factors = np.frombuffer(data[second:third], dtype=_NUMBER).astype(np.float64).reshape(popular, rank)
-        if not (np.isfinite(numbers).all() and np.isfinite(factors).all()):
-            raise ValueError("item factors with numbers that are not finite")
-        if numbers[1] < 0 or (weights > UNIT_WEIGHT).any():
-            raise ValueError("weights of items out of range")
-        return cls(float(numbers[0]), numbers[_HEADER:], weights, factors, float(numbers[1]), cautions)
-
-
 _BELOW_ONE = 1 - 1e-6
 """What factors are clipped to, so that their norm is below 1 in single precision too."""
-
-
-def contributions_of(
-    profiles: Profiles,
-    model: ItemModel,
-    options: FactorizationOptions,
-    layout: StatisticsLayout,
-    round_index: int,
-    random_words: Uint64s,
-) -> StatisticsContributions:
-    """Return what the users of a partition contribute to a round."""
-    # Biases are estimated as a whole in each of their rounds, factors from what biases leave.
-    users = profiles.users
-    residuals = profiles.values - model.mean - model.biases[profiles.items]
-    if round_index <= options.bias_rounds:
-        candidates, positions = np.ones(users.size, dtype=np.bool_), np.arange(profiles.n_items)
-        factors = np.ones((profiles.n_users, 1), dtype=np.float32)
-        # The first round estimates the mean, so it takes ratings as they are.
-        levels = np.zeros(profiles.n_users)
-        if round_index > 1:
-            # How far each user rates above the item biases, shrunk.
-            sums = np.bincount(users, residuals, minlength=profiles.n_users)
-            levels = sums / (np.diff(profiles.indptr) + options.level_ridge)
-        residuals = residuals + model.biases[profiles.items]
-    else:
-        candidates, positions = model.popular[profiles.items], np.cumsum(model.popular) - 1
-        levels, own = own_factors(profiles, residuals, model, options)
-        factors = clipped(own * model.gain)
-    chances = model.weights[profiles.items] if options.sampling == "tail" else np.zeros_like(users)
-    chosen = chosen_ratings(profiles, candidates, chances, options.ratings_per_user, random_words)
-    targets = (residuals - levels[users])[chosen] / layout.clip
-    return StatisticsContributions(
-        offsets(np.bincount(users[chosen], minlength=profiles.n_users)),
-        positions[profiles.items[chosen]].astype(np.int32),
-        np.trunc(np.clip(targets, -1, 1) * 2.0**TARGET_BITS).astype(np.int64),
-        factors,
-    )
 
 
 def chosen_ratings(
@@ -488,25 +277,6 @@ def chosen_ratings(
     times = -np.log1p(-uniforms(random_words[cells])) / np.maximum(weights[cells], 1)
     order = cells[np.lexsort((times, users[cells]))]
     return np.sort(order[places_of(counts) < limit])
-
-
-def own_factors(
-    profiles: Profiles, residuals: Floats, model: ItemModel, options: FactorizationOptions
-) -> tuple[Floats, Floats]:
-    """Return the level and the factors that fit each user's ratings, shapes (users,) and (users, rank)."""
-    of_items = with_level(model.all_factors, options.search_ridge, options.level_ridge)
-    residual = Profiles(profiles.indptr, profiles.items, residuals, profiles.n_items)
-    solved = solve_user_factors(residual, of_items, options.search_ridge)
-    return solved[:, 0] * of_items[0, 0], solved[:, 1:]
-
-
-def with_level(factors: Floats, ridge: float, level_ridge: float) -> Floats:
-    """Return item factors with a constant before them, of which users fit a multiple as their level.
-
-    The constant is such that the ridge of the factors shrinks the level by ``level_ridge``.
-    """
-    constant = np.full((len(factors), 1), np.sqrt(ridge / level_ridge))
-    return np.hstack([constant, factors])
 
 
 def clipped(factors: Floats) -> NDArray[np.float32]:
