@@ -84,8 +84,8 @@ class NothingSentProtocol(SilentProtocol):
         """Return devices that were sent a table in which nothing was learned from anybody."""
         options = SecretSetOptions(histogram=self.histogram, process=self.process)
         protocol = SecretSetProtocol(sums=options)
-        learned = protocol.server(Public.of(held), catalogue, 0).learned.encode()
-        return protocol.device(learned, held.n_items, held.scale).devices(held)
+        untaught = protocol.server(Public.of(held), catalogue, 0).learned.encode()
+        return protocol.device(untaught, held.n_items, held.scale).devices(held)
 
 
 @dataclass(frozen=True, kw_only=True)

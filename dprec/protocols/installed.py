@@ -18,6 +18,14 @@ from dprec.protocols.secret_sets import SecretSetProtocol
 from dprec.protocols.trusted_server import TrustedServerProtocol
 
 PROTOCOLS: tuple[type[Protocol], ...] = (
+    NothingSentProtocol,
+    GlobalMeanProtocol,
+    RandomListProtocol,
+    EaseProtocol,
+    IalsProtocol,
+    TrustedServerProtocol,
+    RandomizedSetsProtocol,
+    SampledNegativesProtocol,
     GramProtocol,
     PairsInBlanketProtocol,
     PopularityProtocol,
@@ -25,14 +33,6 @@ PROTOCOLS: tuple[type[Protocol], ...] = (
     SecretSetProtocol,
     PrivateAlsProtocol,
     ImplicitAlsProtocol,
-    RandomizedSetsProtocol,
-    SampledNegativesProtocol,
-    EaseProtocol,
-    IalsProtocol,
-    TrustedServerProtocol,
-    GlobalMeanProtocol,
-    NothingSentProtocol,
-    RandomListProtocol,
 )
 
 INSTALLED: Registry[Setup] = Registry("protocol", Setup, [*SETUPS, *PROTOCOLS])

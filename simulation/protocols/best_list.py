@@ -77,7 +77,7 @@ class BestListProtocol(PickingProtocol):
         if public is None:
             return table, "Best picks by users, items and what is public about these."
         suited = table.suited(public)
-        noise, most = suited.table_tau(public), MOST_NOISE[public.content]
+        noise, most = suited.noise_of_tables(public)(suited.table.items or 0), MOST_NOISE[public.content]
         picked: Protocol = table
         if noise > most:
             picked = PopularityProtocol(

@@ -114,11 +114,11 @@ def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
 
 
 COURSES: dict[type[Protocol], str] = {
+    SumsProtocol: "sums:SumsCourse",
     ClearSetsProtocol: "lists:ReceivedSetsCourse",
     GlobalMeanProtocol: "baselines:GlobalMeanCourse",
     RandomizedSetsProtocol: "randomized_sets:RandomizedSetsCourse",
     SilentProtocol: "silent:SilentCourse",
-    SumsProtocol: "sums:SumsCourse",
     TrustedServerProtocol: "baselines:TrustedServerCourse",
 }
 """Module and class of the course of each kind; one that is not here is its own."""
