@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -507,7 +507,7 @@ class GradientPerturbation(OwnModelRounds):
         self._cells = np.union1d(self._cells, cells)
         self._counts = np.bincount(self._cells // self.n_items, minlength=self.roster.n_users)
 
-    def _domain(self, users: Int32s, items: Int32s) -> Domain[Any]:
+    def _domain(self, users: Int32s, items: Int32s) -> Domain:
         return self.completion.domain(users, items, self.shape, self.seed)
 
     def _users_and_items(self, cells: Ints) -> tuple[Int32s, Int32s]:

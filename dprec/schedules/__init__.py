@@ -1,7 +1,6 @@
 """Schedules: when devices are asked in the course of time, about which ratings, and at what price."""
 
 from dprec.components import Registry
-from dprec.schedules.averaging import recovered
 from dprec.schedules.base import Collection, Held, Schedule
 from dprec.schedules.increments import Fresh, Increments
 from dprec.schedules.layered import DBitFlip, Layered, Loloha, TwoLayered
@@ -24,5 +23,4 @@ __all__ = [
     "Periods",
     "Schedule",
     "TwoLayered",
-    "recovered",
 ]

@@ -1,10 +1,10 @@
-"""Accuracy of protocols against epsilon, bytes per user, rounds, noise and the number of users."""
+"""Accuracy of protocols against epsilon, bytes and the number of users, and how users differ."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -13,18 +13,19 @@ import numpy as np
 
 from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
 from dprec.arrays import Floats
-from simulation.analysis.gains import NOTHING_SENT, POPULARITY, baseline_in_words, nothing_sent, to_beat
-from simulation.analysis.populations import Course
+from simulation.analysis.gains import NOTHING_SENT, POPULARITY, baseline_in_words, nothing_sent
+from simulation.analysis.populations import Course, Traffic
 from simulation.analysis.protocol_results import (
+    REPRESENTS,
+    USERS,
     ProtocolResult,
     at_reference,
     by_accuracy,
     by_protocol,
     reference_budget,
 )
-from simulation.analysis.vocabulary import Metric, listed, loss, loss_per, short, size, with_spread
-from simulation.pages.drawing import Plot, arrange, entry, legend, log_axis, point, titled
-from simulation.pages.evaluation_parts import EvaluationPart
+from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, short, size, with_spread
+from simulation.pages.drawing import Plot, arrange, entry, legend, log_axis, point, shade, titled
 from simulation.pages.looks import (
     FAINT,
     INK,
@@ -38,10 +39,7 @@ from simulation.pages.looks import (
     shortened,
     told_apart,
 )
-from simulation.pages.noise import distance_plot
-from simulation.pages.users import evaluated_rounds, shade
-from simulation.pages.words import label_of
-from simulation.storage.run_files import read_rounds
+from simulation.storage.run_files import bytes_per_user
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -72,27 +70,29 @@ def _series(
     spent: str | None = None,
 ) -> list[Series]:
     """Return the results of one protocol at some places, from left to right; nothing without a place."""
-    known = [
-        (x, average.mean, average.deviation, result)
-        for x, result in points
-        if x and (average := result.average(metric.column))
-    ]
+    known = [(x, own, result) for x, result in points if x and (own := result.average(metric.column))]
     known.sort(key=lambda point: point[0])
+    words = []
+    for _, average, result in known:
+        budget = "" if result.budget is None else f", ε {loss(result.budget)}"
+        if result.population is not None:
+            represented = result.mean(REPRESENTS)
+            users = represented or result.mean(USERS) or 0
+            budget += f", {users:,.0f} users" + (" by τ" if represented else "")
+        price = "" if result.bytes_per_user is None else f"{size(result.bytes_per_user)} per user"
+        reached = f"{metric.label} {with_spread(average, metric.digits)}"
+        said = [f"{printable(result.name)}{budget}: {reached}", spent or price]
+        words.append(", ".join(filter(None, said)))
     if not known:
         return []
-    x, mean, deviation = np.array([point[:3] for point in known], dtype=np.float64).T
-    words = [_in_words(point[3], metric, spent) for point in known]
-    return [Series(known[0][3].name, label, x, mean, words, deviation)]
+    figures = [(x, average.mean, average.deviation) for x, average, _ in known]
+    x, mean, deviation = np.array(figures, dtype=np.float64).T
+    return [Series(known[0][2].name, label, x, mean, words, deviation)]
 
 
-def _across(
-    results: Sequence[ProtocolResult], metric: Metric, ax: Axes, beaten: ProtocolResult | None = None
-) -> list[Series]:
-    """Return lines across a panel: of baselines and protocols without privacy, first the one to beat.
-
-    That is ``beaten``; by default, nothing sent.
-    """
-    beaten = beaten or nothing_sent(results)
+def _across(results: Sequence[ProtocolResult], metric: Metric, ax: Axes) -> list[Series]:
+    """Return lines across a panel: of baselines and protocols without privacy, first of nothing sent."""
+    beaten = nothing_sent(results)
     lines = []
     for result in sorted(results, key=lambda result: result is not beaten):
         label = baseline_in_words(result) if result is beaten else shortened(result.name)
@@ -101,18 +101,6 @@ def _across(
             ends = np.array(ax.get_xlim()), np.full(2, reached)
             lines.append(Series(result.name, label, *ends, baseline=baseline, beaten=result is beaten))
     return lines
-
-
-def _in_words(result: ProtocolResult, metric: Metric, spent: str | None) -> str:
-    """Return a protocol, its budget, its accuracy and its bytes in one line."""
-    budget = "" if result.budget is None else f", ε {loss(result.budget)}"
-    if result.population is not None:
-        represented = result.mean("represents")
-        users = represented or result.mean("users") or 0
-        budget += f", {users:,.0f} users" + (" by τ" if represented else "")
-    accuracy = with_spread(result.average(metric.column), metric.digits)
-    known = "" if result.bytes_per_user is None else f"{size(result.bytes_per_user)} per user"
-    return f"{printable(result.name)}{budget}: {metric.label} {accuracy}, {spent or known}".removesuffix(", ")
 
 
 def _marked(name: str, results: Sequence[ProtocolResult]) -> str:
@@ -169,12 +157,9 @@ def _worst_shown(values: Mapping[str, Sequence[float]]) -> float:
 
 def _draw(
     ax: Axes, title: str, x: str, series: Sequence[Series], metric: Metric, looks: Looks,
-    handles: Sequence[Artist] = (), *, faint: bool = True,
+    handles: Sequence[Artist] = (),
 ) -> None:  # fmt: skip
-    """Draw at most six named lines, the others thin and grey, and baselines behind them.
-
-    ``faint``: the others are in their own colours if not.
-    """
+    """Draw at most six named lines, the others thin and grey, and baselines behind them."""
     errors = [(each.y, each.deviation) for each in series if each.deviation is not None]
     ends = np.concatenate([[], *(y + sign * deviation for y, deviation in errors for sign in (-1, 1))])
     values: dict[str, list[float]] = {}
@@ -191,7 +176,7 @@ def _draw(
     }
     apart = told_apart(most_telling(prices), looks)
     behind = [each for each in series if each.name not in apart]
-    entries = _draw_behind(ax, behind, metric, looks, faint=faint)
+    entries = _draw_behind(ax, behind, metric, looks)
     for name in reversed(apart):
         each, look = protocols[name], apart[name]
         if each.deviation is not None:
@@ -201,7 +186,7 @@ def _draw(
             point(ax, each.x, each.y, look.colour, each.words, marker=look.marker)
         if each.x.size > 1:
             entries.insert(0, entry(each.label, look if each.words else Look(look.colour, "", look.dashes)))
-    if faint and (more := len(protocols) - len(apart)):
+    if more := len(protocols) - len(apart):
         entries.append(entry(f"{more} more", Look(FAINT)))
     colours = {look.colour for look in apart.values()}
     trusts = [entry(*known, line=False) for colour, known in LOOKS_IN_WORDS.items() if colour in colours]
@@ -210,9 +195,7 @@ def _draw(
     name_points(ax, lone, list(protocols.values()))
 
 
-def _draw_behind(
-    ax: Axes, series: Sequence[Series], metric: Metric, looks: Looks, *, faint: bool
-) -> list[Artist]:
+def _draw_behind(ax: Axes, series: Sequence[Series], metric: Metric, looks: Looks) -> list[Artist]:
     """Draw what is to be beaten, the other baselines and protocols that are not named; name the first."""
     entries = []
     for each in series:
@@ -225,12 +208,10 @@ def _draw_behind(
             if each.name == POPULARITY:
                 entries.append(entry(each.label, Look(MUTED, "", dashes), linewidth=0.9))
         else:
-            colour = FAINT if faint else looks[each.name].colour
-            ax.plot(each.x, each.y, color=colour, linewidth=1.1)
+            ax.plot(each.x, each.y, color=FAINT, linewidth=1.1)
             if each.words:
-                size = 5.5 if each.x.size == 1 or not faint else 2.5
-                style: dict[str, Any] = {"markersize": size, "markerfacecolor": SURFACE}
-                point(ax, each.x, each.y, colour, each.words, **style)
+                style: dict[str, Any] = {"markersize": 5.5 if each.x.size == 1 else 2.5}
+                point(ax, each.x, each.y, FAINT, each.words, markerfacecolor=SURFACE, **style)
     return entries
 
 
@@ -296,7 +277,7 @@ class EpsilonAxis:
     @property
     def name(self) -> str:
         """What it counts."""
-        asked = f"{'requested ' if self.asked else ''}{loss_per(self.unit)}"
+        asked = f"{'requested ' if self.asked else ''}ε per {self.unit}"
         return "ε for any two profiles" if self.any_two else asked
 
     @property
@@ -323,17 +304,6 @@ def draw_accuracy_against_epsilon(
     log_axis(ax.xaxis, np.concatenate([curve.x for curve in curves]), at_values=True)
     across = _across([result for result in results if result.baseline or result.reference], metric, ax)
     _draw(ax, f"{metric.heading}, by {axis.name}", axis.label, [*across, *curves], metric, looks)
-
-
-def draw_accuracy_by_round(
-    ax: Axes, traces: Sequence[Series], results: Sequence[ProtocolResult], metric: Metric, looks: Looks
-) -> None:
-    """Draw iterative protocols as lines over their rounds, one-shot protocols as points, baselines across."""
-    log_axis(ax.xaxis, np.concatenate([trace.x for trace in traces]), size)
-    across = _across([result for result in results if result.baseline], metric, ax)
-    _draw(
-        ax, metric.heading, "bytes of messages per user so far, both ways", [*across, *traces], metric, looks
-    )
 
 
 SPENT = {"messages": "bytes_per_user", "the network": "network_bytes_per_user"}
@@ -367,29 +337,9 @@ def draw_accuracy_against_bytes(
     _draw(ax, title, "bytes per user, both ways", [*across, *points], metric, looks, [steps])
 
 
-def draw_accuracy_against_tau(
-    ax: Axes,
-    results: Sequence[ProtocolResult],
-    across: Sequence[ProtocolResult],
-    metric: Metric,
-    looks: Looks,
+def draw_accuracy_against_users(
+    ax: Axes, courses: Sequence[Course], metric: Metric, looks: Looks, title: str
 ) -> None:
-    """Draw protocols of sums at all budgets and numbers of users, by how little noise there is per user.
-
-    ``across``: baselines and protocols without privacy.
-    """
-    beaten = to_beat(across)
-    curves = []
-    for name, own in by_protocol(results).items():
-        points = [(1 / tau, each) for each in own if (tau := each.mean("tau"))]
-        curves += _series(shortened(name), points, metric)
-    log_axis(ax.xaxis, np.concatenate([curve.x for curve in curves]))
-    held = [each for each in across if each.baseline != NOTHING_SENT or each is beaten]
-    lines = [*_across(held, metric, ax, beaten), *curves]
-    _draw(ax, metric.heading, "1 / τ: users over the noise of a sum", lines, metric, looks, faint=False)
-
-
-def draw_accuracy_against_users(ax: Axes, courses: Sequence[Course], metric: Metric, looks: Looks) -> None:
     """Draw one line per protocol, all at one budget, and a ring where it begins to beat the base."""
     sign = 1 if metric.lower_is_better else -1
     every = [point for course in courses for point in course.points]
@@ -404,7 +354,7 @@ def draw_accuracy_against_users(ax: Axes, courses: Sequence[Course], metric: Met
     ring: dict[str, Any] = {"markersize": 11, "markerfacecolor": "none"}
     crossings = [course.crossing for course in courses if course.crossing]
     handles = [entry(f"begins to beat {base}", Look(INK, "o"), line=False, **ring)] if crossings else []
-    _draw(ax, metric.heading, "users", lines, metric, looks, handles)
+    _draw(ax, title, "users", lines, metric, looks, handles)
     at = np.interp(np.log(crossings), np.log(users), reached) if crossings else []
     ax.plot(crossings, at, color=INK, linestyle="none", marker="o", **ring)
 
@@ -421,7 +371,7 @@ def _caption(results: Sequence[ProtocolResult], *more: str, dagger: bool = True,
     return " ".join(words)
 
 
-def seen(results: Sequence[ProtocolResult], metric: Metric, against: str) -> str:
+def _seen(results: Sequence[ProtocolResult], metric: Metric, against: str) -> str:
     """Say what is seen, for readers who cannot see it."""
     own = [result for result in by_accuracy(results, metric) if not result.baseline]
     most = f"the most accurate of {len(by_protocol(own))} is {printable(own[0].name)}"
@@ -469,7 +419,7 @@ def epsilon_plot(
         f"accuracy-epsilon{suffix}",
         f"{metric.label} against {units}",
         _caption(results, bars, *unproved, dagger=asked, at=False),
-        seen(results, metric, units),
+        _seen(results, metric, units),
         [partial(draw, axis=axis) for axis in drawn],
         full_width=len(drawn) > 1,
     )
@@ -487,100 +437,85 @@ def bytes_plot(results: Sequence[ProtocolResult], metric: Metric, looks: Looks, 
         f"accuracy-bytes{suffix}",
         f"{metric.label} against bytes per user",
         _caption(results),
-        seen(sending, metric, "mean bytes per user, of messages and on the network"),
+        _seen(sending, metric, "mean bytes per user, of messages and on the network"),
         [partial(draw, what=what) for what in drawn],
         full_width=len(drawn) > 1,
     )
 
 
-def evaluation_plots(part: EvaluationPart) -> list[Plot]:
-    """Return the figures of accuracy against privacy, bytes and rounds; that against epsilon comes first."""
-    files, results, metric, looks, suffix = part.files, part.results, part.metric, part.looks, part.suffix
-    axes = epsilon_axes(results, files.matched_unit, files.matched_delta)
-    plots = [
-        epsilon_plot(results, metric, axes, looks, suffix),
-        distance_plot(results) if metric.column == "rmse" else None,
-        bytes_plot(results, metric, looks, suffix),
-    ]
-    traces = _traces(part)
-    # With a single evaluated round, accuracy against bytes shows it all.
-    if any(trace.y.size > 1 for trace in traces):
-        lone = "A marker alone is a one-shot protocol, a line an iterative one."
-        draw = partial(draw_accuracy_by_round, traces=traces, results=results, metric=metric, looks=looks)
-        plots.append(
-            Plot(
-                f"accuracy-rounds{suffix}",
-                "One-shot and iterative protocols, round by round",
-                _caption(results, lone, dagger=False),
-                seen(at_reference(results), metric, "the bytes per user so far"),
-                [draw],
-            )
-        )
-    return [plot for plot in plots if plot]
+def population_plot(every: Sequence[Course], metric: Metric, looks: Looks, suffix: str) -> Plot | None:
+    """Return the plot of accuracy against the number of users, a panel for each budget; None without any.
 
-
-def _traces(part: EvaluationPart) -> list[Series]:
-    """Return how accurate every protocol was by round, averaged over its runs at the reference budget."""
-    files, results, metric = part.files, part.results, part.metric
-    reference = reference_budget(files.results)
-    traces = []
-    for result in at_reference([result for result in results if result.baseline is None]):
-        courses = [
-            evaluated_rounds(read_rounds(cell, files.summary(cell)), metric) for cell in files.cells(result)
-        ]
-        users = result.mean("users")
-        shared = set.intersection(*({number for number, *_ in each} for each in courses)) if courses else None
-        if not shared or not users:
-            continue
-        rounds = np.array([[each for each in course if each[0] in shared] for course in courses])
-        numbers, total, reached = rounds.mean(axis=0).T
-        if (total > 0).all():
-            label = label_of(result, reference)
-            words = [
-                f"{printable(label)}, round {number:.0f}: {metric.label} {value:.{metric.digits}f}, "
-                f"{size(spent)} per user so far"
-                for number, spent, value in zip(numbers, total / users, reached, strict=True)
-            ]
-            traces.append(Series(result.name, shortened(label), total / users, reached, words))
-    return traces
-
-
-def population_plot(ratings: str, budget: float, courses: Sequence[Course], part: EvaluationPart) -> Plot:
-    """Return the plot of accuracy against the number of users, at one budget and on some ratings."""
-    metric = part.metric
-    needed = [f"{each.name} {each.users_needed}" for each in courses]
-    given, base = "" if ratings == "synthetic" else f"-{ratings}", courses[0].base
-    return Plot(
-        f"accuracy-users-{budget:g}{given}{part.suffix}",
-        f"{metric.label} against the number of users, ε = {budget:g}",
-        f"Solid line: {base}; shaded: worse. A ring is where a protocol begins to beat it.",
-        f"{metric.label} against users, to beat {base}: {'; '.join(needed)}.",
-        [partial(draw_accuracy_against_users, courses=courses, metric=metric, looks=part.looks)],
-    )
-
-
-def noise_plots(part: EvaluationPart) -> list[Plot]:
-    """Return the plot of accuracy against noise per user, if sums are noisy to several degrees.
-
-    All trust models and numbers of users share it: what a protocol of sums reaches depends on tau alone.
+    Ratings that are drawn and those of data sets share no panel.
     """
-    metric, files = part.metric, part.files
-    evaluated = [(each.evaluation, each) for each in [*part.results, *files.populations] if each.mean("tau")]
-    own = [each for held, each in evaluated if held and replace(held, population=None) == part.evaluation]
-    # Fewer degrees of noise make no course.
-    if len({result.mean("tau") for result in own}) < 3:
-        return []
-    across = [result for result in part.results if result.baseline or result.reference]
-    base = to_beat(across)
-    words = (
-        "τ is the noise of a sum over its users, where each contributes a vector of length 1 and the whole "
-        "budget is spent at once: budget, trust and number of users count by it alone."
+    together = grouped_by(((each.ratings, each.budget or 0.0), each) for each in every)
+    if not together:
+        return None
+    draw = partial(draw_accuracy_against_users, metric=metric, looks=looks)
+    return Plot(
+        f"accuracy-users{suffix}",
+        f"{metric.label} against the number of users",
+        f"Solid line: {every[0].base}; shaded: worse. A ring is where a protocol begins to beat it.",
+        f"{metric.label} against users, to beat {every[0].base}: "
+        + "; ".join(f"{each.name} at ε = {each.budget:g} {each.users_needed}" for each in every),
+        [
+            partial(draw, courses=own, title=f"{metric.heading}, ε = {budget:g}")
+            for (_, budget), own in sorted(together.items())
+        ],
+        full_width=len(together) > 1,
     )
-    plot = Plot(
-        f"accuracy-tau{part.suffix}",
-        f"{metric.label} against noise per user, whoever is trusted",
-        words if base is None else f"{words} Shaded: worse than {base.name}.",
-        seen(own, metric, "noise per user"),
-        [partial(draw_accuracy_against_tau, results=own, across=across, metric=metric, looks=part.looks)],
+
+
+_QUANTILES = (0, 5, 25, 50, 75, 95, 100)
+
+
+def spreads_plot(traffic: Traffic, looks: Looks, at: str) -> Plot | None:
+    """Return the plot of how bytes and losses are distributed over the users of every protocol.
+
+    ``at``: what the caption says of the budget. None where nothing is sent.
+    """
+    sent = [(result.name, label, bytes_per_user(columns)) for result, label, columns in traffic]
+    lost = [(result.name, label, columns["epsilon_per_user"]) for result, label, columns in traffic]
+    panels = {}
+    for title, figures in (("Bytes per user, both ways", sent), ("ε per user", lost)):
+        # A logarithmic axis has no place for what sends and loses nothing.
+        drawn = [each for each in figures if np.isfinite(each[2]).all() and each[2].max() > 0]
+        if drawn:
+            panels[title] = partial(_draw_spreads, spreads=drawn, title=title, looks=looks)
+    if not panels:
+        return None
+    return Plot(
+        "users",
+        "How users differ",
+        f"Line: all users. Bars: the middle 90 % and 50 %. Dot: the median.{at}",
+        f"{' and '.join(panels)} of {len(traffic)} protocols: smallest, quantiles and largest.",
+        list(panels.values()),
+        full_width=len(panels) > 1,
+        height=60.0 + 15 * len(traffic),
     )
-    return [plot]
+
+
+def _draw_spreads(ax: Axes, spreads: Sequence[tuple[str, str, Floats]], title: str, looks: Looks) -> None:
+    """Draw one strip per protocol: all users, 90 %, 50 % and the median, which is also beside the name."""
+    in_bytes = title.startswith("Bytes")
+
+    def written(value: float) -> str:
+        return size(value) if in_bytes else f"ε {short(value)}"
+
+    strips = [(name, label, np.percentile(own, _QUANTILES)) for name, label, own in spreads]
+    strips.sort(key=lambda strip: -float(strip[2][3]))
+    every = np.concatenate([quantiles for *_, quantiles in strips])
+    least, _ = log_axis(ax.xaxis, every[every > 0], size if in_bytes else short)
+    ax.set_ylim(-0.7, len(strips) - 0.3)
+    names = []
+    for row, (name, label, quantiles) in enumerate(strips):
+        colour = looks[name].colour
+        low, p5, p25, median, p75, p95, high = np.maximum(quantiles, least).tolist()
+        for start, end, width, opacity in ((low, high, 1, 0.7), (p5, p95, 4, 0.4), (p25, p75, 8, 0.55)):
+            ax.hlines(row, start, end, color=colour, linewidth=width, alpha=opacity)
+        words = f"median {written(median)}, 95th percentile {written(p95)}, largest {written(high)}"
+        point(ax, [median], [row], colour, [f"{printable(label)}: {words}"], markersize=5)
+        names.append(f"{shortened(label)}  {written(float(quantiles[3]))}")
+    ax.set_yticks(range(len(names)), names)
+    ax.grid(visible=True, axis="x")
+    titled(ax, title)
