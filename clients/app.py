@@ -52,7 +52,7 @@ Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequ
 
 _RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
     SumsProtocol: iterative.receive_learned,
-    RandomizedSetsProtocol: delivery.receive_list_model,
+    RandomizedSetsProtocol: iterative.receive_learned,
 }
 """What takes the final parameters, by what is installed; others take what rounds learn, or refuse."""
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from simulation.protocols.list_sums import GramProtocol
+from simulation.protocols.private_als import PrivateAlsProtocol
 
 from clients import one_shot
 from dprec.accounting import PrivacyBudget
@@ -21,8 +23,6 @@ from dprec.sums.shuffled import Exchange
 from simulation import audit, load
 from simulation.auditing import Audit, auditing
 from simulation.auditing.sums import sum_findings
-from simulation.protocols.list_sums import GramProtocol
-from simulation.protocols.private_als import PrivateAlsProtocol
 from simulation.protocols.sums import SummedProtocol
 from tests.paths import preset_file
 from tests.refusals import refused_at
