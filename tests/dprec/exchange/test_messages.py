@@ -22,7 +22,6 @@ from dprec.exchange import (
     Reports,
     Setup,
     SlopesRequest,
-    SummedSetup,
     XMapSetup,
     asked_users,
     bitmap_of,
@@ -30,17 +29,18 @@ from dprec.exchange import (
     to_json,
 )
 from dprec.gradients import GRADIENTS, FullGradient
-from dprec.lists import ListMethod, TableOptions
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
 from dprec.protocols.baselines import NothingSentProtocol
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
+from dprec.protocols.gram import GramProtocol, TableOptions
 from dprec.protocols.installed import AnyInstalled
 from dprec.protocols.iterative import IterativeProtocol
 from dprec.ratings import RatingScale
-from dprec.sums import Aggregation, SecureAggregation, TrustedAggregation
+from dprec.sums import SecureAggregation, TrustedAggregation
 from dprec.wire import BroadcastOptions
+from tests.make import user_budget
 from tests.refusals import refused_at
 
 WRITTEN = [
@@ -198,22 +198,15 @@ def test_a_damaged_value_is_named(setup: Setup, key: str, value: Any) -> None:
         read(changed(setup, key, value))
 
 
-@pytest.mark.parametrize(
-    ("aggregation", "multiplier"), [(TrustedAggregation(), 2.0), (SecureAggregation(), 0.0)]
-)
-def test_a_device_takes_no_sums_in_which_profiles_have_any_length(
-    aggregation: Aggregation, multiplier: float
-) -> None:
-    options = TableOptions(items=0, normalised=False)
-    clear = SummedSetup(
-        method=ListMethod(options=options), aggregation=TrustedAggregation(), multipliers=(0.0,)
-    )
+@pytest.mark.parametrize("told", [{"privacy": user_budget()}, {"aggregation": SecureAggregation()}])
+def test_a_device_takes_no_sums_in_which_profiles_have_any_length(told: dict[str, Any]) -> None:
+    table = TableOptions(items=0, normalised=False)
+    clear = GramProtocol(table=table, aggregation=TrustedAggregation()).installed
     assert read(json.loads(to_json(clear))) == clear
-    with refused_at("method.options.normalised"):
-        replace(clear, aggregation=aggregation, multipliers=(multiplier,))
-    values = changed(clear, "multipliers", [multiplier])
-    values["aggregation"] = as_values(aggregation)
-    with refused_at("population.json, setup.method.options.normalised"):
+    with refused_at("table.normalised"):
+        replace(clear, **told)
+    values = json.loads(to_json(clear)) | {key: as_values(value) for key, value in told.items()}
+    with refused_at("population.json, setup.table.normalised"):
         read(values)
 
 

@@ -7,10 +7,10 @@ from dprec.arrays import offsets
 from dprec.gradients import OneBitGradient, SampledSigns
 from dprec.gradients.base import GradientReport
 from dprec.protocols.base import Public
+from dprec.protocols.sums import SumsProtocol
 from dprec.ratings import POSITIVE, Ratings, RatingScale
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import presets
-from simulation.protocols.sums import SummedProtocol
 
 UNBOUNDED = {"federated-mf", "fcf"}
 """Devices send gradients as they are, of any size."""
@@ -42,7 +42,7 @@ def test_every_preset_states_it(name: str) -> None:
     train = people(scale)
     protocol = config.protocol.suited(Public.of(train))
     influence = protocol.influence_of_one(train)
-    if name in UNBOUNDED | UNKNOWN or isinstance(protocol.picked, SummedProtocol):
+    if name in UNBOUNDED | UNKNOWN or isinstance(protocol, SumsProtocol):
         assert influence is None or influence > 0
     elif protocol.facts.baseline == "nothing-sent":
         assert influence == 0
