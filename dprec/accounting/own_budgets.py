@@ -29,9 +29,6 @@ _MOST = 10
 _NUMBER = re.compile(r"\s*|[-+]?(\d[\d_.]*|\.\d+)(e[-+]?\d+)?|[-+]?\.?(nan|inf(inity)?)", re.IGNORECASE)
 """A text that names no column: it was meant as a number."""
 
-_ROUNDING = 1e-6
-"""By how much shares may miss 1 together."""
-
 _SAMPLED_AT = (
     "Epsilon at which all reports are made, on ratings that take part by their users' own; by default, all "
     "ratings are reported, at the user's own."
@@ -88,7 +85,7 @@ class OwnBudgets(PrivacyBudget):
             found = ", ".join(f"{epsilon:g}" for epsilon in epsilons)
             accepted = f"0 for a refusal, and others up to {LARGEST_CELL_EPSILON:g}"
             raise SettingError("epsilon", found, accepted)
-        if min(shares) <= 0 or abs(sum(shares) - 1) > _ROUNDING:
+        if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
             alone = f"a share of {min(shares):g}" if min(shares) <= 0 else ""
             found = alone or f"shares that add up to {sum(shares):g}"
             raise SettingError("epsilon", found, "shares above 0, of 1")
