@@ -145,70 +145,6 @@ def _distribution(masses: Floats, count: int, first: int) -> tuple[Floats, float
 _BLANKET_MARGIN = 1 + 1e-8
 """Factor that covers what rounding does to probabilities and gains before they are summed."""
 
-
-@dataclass(frozen=True, eq=False)
-class PrivacyBlanket:
-    """The blanket of a channel."""
-
-    channel: Channel
-    """With a finite epsilon."""
-
-    @cached_property
-    def masses(self) -> Floats:
-        """Probability w of every symbol that occurs, whatever was rated, shape (symbols,)."""
-        return np.asarray(self._rows.min(axis=0))
-
-    @property
-    def share(self) -> float:
-        """Probability gamma that a report says nothing of its rating."""
-        return float(self.masses.sum())
-
-    @cached_property
-    def _rows(self) -> Floats:
-        return self.channel.probabilities[:, self.channel.weights.max(axis=0) > 0]
-
-    @cached_property
-    def pairs(self) -> list[tuple[Floats, Floats]]:
-        """Pairs of rows relative to the blanket's masses; those that are the same but for rounding once."""
-        known: dict[bytes, tuple[Floats, Floats]] = {}
-        for one, other in permutations(self._rows / self.masses, 2):
-            # More digits would be noise of the weights.
-            columns = np.round(np.log(np.stack([one, other, self.masses])), 12)
-            if (columns[0] != columns[1]).any():
-                known.setdefault(columns[:, np.lexsort(columns)].tobytes(), (one, other))
-        return list(known.values())
-
-    def delta(self, epsilon: float, reports: int) -> float:
-        """Return a delta with which epsilon holds for one of the shuffled reports.
-
-        For a report of x or of y and n reports in all it is, at most,
-
-            E[max(0, sum of G_j over j <= n)] / n,   G_j = (Q[x, Z_j] - e^epsilon Q[y, Z_j]) / w(Z_j)
-
-        with Z_j = z of probability w(z), and G_j = 0 otherwise ([balle2019], Lemma 5.3, with both
-        expectations in one). With n = 1 it is the channel's own. It falls with n: anybody can add what hides
-        in a further report.
-
-        ``epsilon``: at least 0. ``reports``: n, the report itself included; the others are through the
-        channel, of any ratings.
-        """
-        if epsilon >= self.channel.epsilon:
-            return 0.0
-        masses = np.append(self.masses, max(0.0, 1 - self.share))
-        masses /= masses.sum()
-        deltas = (
-            _BLANKET_MARGIN * expected_excess(np.append(gain, 0.0), masses, reports) / reports
-            for gain in (one - math.exp(epsilon) * other for one, other in self.pairs)
-        )
-        return min(max(deltas, default=0.0), self.alone(epsilon))
-
-    def alone(self, epsilon: float) -> float:
-        """Return the delta with which epsilon holds for a report that is not shuffled."""
-        factor = math.exp(epsilon)
-        gains = (self.masses @ np.maximum(0.0, one - factor * other) for one, other in self.pairs)
-        return min(1.0, _BLANKET_MARGIN * max(map(float, gains), default=0.0))
-
-
 _CLONES_TAIL = 1e-15
 """Probability that the number of clones lies beyond either end of what is summed."""
 
@@ -301,7 +237,7 @@ def least_epsilon(delta_at: Callable[[float], float], largest: float, delta: flo
 
 @dataclass(frozen=True, eq=False)
 class ShuffledChannel:
-    """A channel whose reports are shuffled, none of them linked to another."""
+    """A channel whose reports are shuffled, none of them linked to another, and its privacy blanket."""
 
     channel: Channel
     """With a finite epsilon above 0."""
@@ -319,15 +255,47 @@ class ShuffledChannel:
         return _KNOWN[key]
 
     @cached_property
-    def blanket(self) -> PrivacyBlanket:
-        """What hides a report."""
-        return PrivacyBlanket(self.channel)
+    def _blanket(self) -> tuple[Floats, list[tuple[Floats, Floats]]]:
+        """Probabilities w of the symbols that occur, whatever was rated, and pairs of rows relative to them.
+
+        Pairs that are the same but for rounding count once.
+        """
+        rows = self.channel.probabilities[:, self.channel.weights.max(axis=0) > 0]
+        masses: Floats = rows.min(axis=0)
+        pairs: dict[bytes, tuple[Floats, Floats]] = {}
+        for one, other in permutations(rows / masses, 2):
+            # More digits would be noise of the weights.
+            columns = np.round(np.log(np.stack([one, other, masses])), 12)
+            if (columns[0] != columns[1]).any():
+                pairs.setdefault(columns[:, np.lexsort(columns)].tobytes(), (one, other))
+        return masses, list(pairs.values())
 
     def delta(self, epsilon: float, reports: int) -> float:
-        """Return a delta with which epsilon holds for one of ``reports`` shuffled reports."""
-        if len(self.blanket.pairs) <= 90:  # with more, it would take long, and clones of any two rows do
-            return self.blanket.delta(epsilon, reports)
-        return min(clones_delta(epsilon, reports, self.channel.epsilon), self.blanket.alone(epsilon))
+        """Return a delta with which epsilon holds for one of the shuffled reports.
+
+        For a report of x or of y and n reports in all it is, at most,
+
+            E[max(0, sum of G_j over j <= n)] / n,   G_j = (Q[x, Z_j] - e^epsilon Q[y, Z_j]) / w(Z_j)
+
+        with Z_j = z of probability w(z), and G_j = 0 otherwise ([balle2019], Lemma 5.3, with both
+        expectations in one). With n = 1 it is the channel's own. It falls with n: anybody can add what hides
+        in a further report. With more than 90 different pairs of rows, clones of any two rows are computed.
+
+        ``epsilon``: at least 0. ``reports``: n, the report itself included; the others are through the
+        channel, of any ratings.
+        """
+        if epsilon >= self.channel.epsilon:
+            return 0.0
+        masses, pairs = self._blanket
+        gains = [one - math.exp(epsilon) * other for one, other in pairs]
+        alone = max((float(masses @ np.maximum(0.0, gain)) for gain in gains), default=0.0)
+        alone = min(1.0, _BLANKET_MARGIN * alone)
+        if len(pairs) > 90:
+            return min(clones_delta(epsilon, reports, self.channel.epsilon), alone)
+        masses = np.append(masses, max(0.0, 1 - float(masses.sum())))
+        masses /= masses.sum()
+        excesses = (expected_excess(np.append(gain, 0.0), masses, reports) for gain in gains)
+        return min(max((_BLANKET_MARGIN * each / reports for each in excesses), default=0.0), alone)
 
     def epsilon(self, reports: int, delta: float) -> float:
         """Return an epsilon that holds with delta for one of the shuffled reports, at most the channel's."""
