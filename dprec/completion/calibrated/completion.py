@@ -379,8 +379,7 @@ def learned_shares(reports: SymbolReports, public: ArrayLike) -> Floats:
     shares = prior / prior.sum()
     prior = _PUBLIC_RATINGS * shares
     columns = np.hstack(reports.channels)
-    first = np.cumsum([0, *(channel.shape[1] for channel in reports.channels[:-1])])
-    counts = np.bincount(first[reports.channel_of] + reports.symbols, minlength=columns.shape[1])
+    counts = np.bincount(reports.columns, minlength=columns.shape[1])
     columns, counts = columns[:, counts > 0], counts[counts > 0]
 
     def height(at: Floats) -> float:
