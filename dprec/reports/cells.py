@@ -71,31 +71,27 @@ class IndependentDraws(ReportFamily):
     def channel(self, cells: int) -> Channel:
         """Return the channel of each draw about a user of whom so many are sent."""
         key = cells if self.budget and self.budget.per == "user" else 1
-        if key not in self._channels:
-            self._channels[key] = self._built(key)
-        return self._channels[key]
+        if key in self._channels:
+            return self._channels[key]
+        if self.budget is None:
+            with within("mechanism"):
+                channel = self.mechanism.channel(self.scale, math.inf)
+        else:
+            # Users with few draws may have more budget than a channel can spend; the rest stays unspent.
+            epsilon = self._share(self.budget, key)
+            made = self._within(epsilon)
+            if made is None:
+                shares = f"{self.budget.epsilon:g} leaves {epsilon:g} per cell"
+                found = f"{shares}, which {self.mechanism.kind} cannot keep"
+                raise SettingError("privacy.epsilon", found, "a larger epsilon, or fewer symbols")
+            channel = made
+        self._channels[key] = channel
+        return channel
 
     @property
     def reference_channel(self) -> Channel:
         """The channel for which the wire format is made; per user, that of the longest report."""
         return self.channel(self.n_items)
-
-    def _built(self, cells: int) -> Channel:
-        """Return the channel of one of ``cells`` draws, after checking that it keeps to its budget."""
-        if self.budget is None:
-            with within("mechanism"):
-                return self.mechanism.channel(self.scale, math.inf)
-        # Users with few draws may have more budget than a channel can spend; the rest stays unspent.
-        epsilon = self._share(self.budget, cells)
-        channel = self._within(epsilon)
-        if channel is None:
-            shares = f"{self.budget.epsilon:g} leaves {epsilon:g} per cell"
-            raise SettingError(
-                "privacy.epsilon",
-                f"{shares}, which {self.mechanism.kind} cannot keep",
-                "a larger epsilon, or fewer symbols",
-            )
-        return channel
 
     def _within(self, epsilon: float) -> Channel | None:
         """Return the channel at epsilon; None if integer weights are too coarse, or it costs more."""

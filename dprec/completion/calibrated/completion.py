@@ -205,17 +205,6 @@ class Calibrated(Completion):
             Regressed.at(np.zeros((n_items, factors)), of_items, variance=0.0, spread=_ITEM_FACTOR_SPREAD),
         )
 
-    def _swept(self, latent: LatentRatings, cells: Cells, sweep: int) -> LatentRatings:
-        """Solve every part once; factors join when the biases have settled."""
-        factors = latent.item_factors.spreads.size > 0 and sweep >= _BIASES_ALONE
-        latent = latent.with_item_biases(cells)
-        if factors:
-            latent = latent.with_item_factors(cells, learn=sweep >= _BIASES_ALONE + _FACTORS_FREE)
-        latent = latent.with_user_biases(cells)
-        if self.slopes:
-            latent = latent.with_slopes(cells)
-        return latent.with_user_factors(cells) if factors else latent
-
 
 @singledispatch
 def fitted_to(
@@ -251,7 +240,16 @@ def _fitted_to_symbols(
     factors = completion.factors if informed else 0
     latent = completion._start(embedding, seen.catalogue, factors, seed)
     for sweep in range(completion.sweeps):
-        latent = completion._swept(latent, cells, sweep)
+        # Every part is solved once; factors join when the biases have settled.
+        joined = factors > 0 and sweep >= _BIASES_ALONE
+        latent = latent.with_item_biases(cells)
+        if joined:
+            latent = latent.with_item_factors(cells, learn=sweep >= _BIASES_ALONE + _FACTORS_FREE)
+        latent = latent.with_user_biases(cells)
+        if completion.slopes:
+            latent = latent.with_slopes(cells)
+        if joined:
+            latent = latent.with_user_factors(cells)
         progress("completing", sweep + 1, completion.sweeps)
     return _model(latent, embedding, seen, cuts, diagnostics)
 
