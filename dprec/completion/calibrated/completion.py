@@ -62,16 +62,6 @@ class CalibratedModel(Completed):
     scale: RatingScale
 
     @property
-    def users(self) -> Regressed:
-        """Biases of the users."""
-        return self.latent.users
-
-    @property
-    def items(self) -> Regressed:
-        """Biases of the items."""
-        return self.latent.items
-
-    @property
     def public_data(self) -> Catalogue | None:
         """The catalogue."""
         return self.catalogue
@@ -81,11 +71,11 @@ class CalibratedModel(Completed):
         reports, factors = observations.evidence or clear_reports(observations), self.latent.item_factors
         guarded = guarded_by(reports, self, observations, most)
         added = preferences + factors.means**2 @ self.latent.user_factors.spreads
-        return cautions(self.items.biases, guarded, self.embedding.item_counts, most, added)
+        return cautions(self.latent.items.biases, guarded, self.embedding.item_counts, most, added)
 
     def lowered(self, cautions: Floats) -> "CalibratedModel":
         """Return a model by which lists are ranked; see `Completed.lowered`."""
-        return replace(self, latent=replace(self.latent, items=self.items.lowered(cautions)))
+        return replace(self, latent=replace(self.latent, items=self.latent.items.lowered(cautions)))
 
     def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the expected ratings of the given cells, shape (cells,)."""
@@ -318,20 +308,22 @@ def guarded_by(evidence: Evidence, model: CalibratedModel, seen: Observations, m
 def _(evidence: SymbolReports, model: CalibratedModel, seen: Observations, most: int) -> Floats:
     tables, items = SymbolTables.of(evidence.channels, model.cuts), seen.items
     columns, channel_of = tables.columns(evidence), evidence.channel_of.astype(np.int64, copy=False)
-    rest = model.latent.means(seen.users, items) - model.items.biases[items]
+    rest = model.latent.means(seen.users, items) - model.latent.items.biases[items]
 
     def slopes(biases: Floats) -> Floats:
         return tables.at(rest + biases[items], columns, channel_of)[0]
 
     one_each = np.ones(items.size, dtype=np.int64)
-    priors = guarded_priors(model.items, model.embedding, model.catalogue, most)
-    return guarded_biases(slopes, (items, one_each), most, priors, float(model.items.spreads[0]))
+    priors = guarded_priors(model.latent.items, model.embedding, model.catalogue, most)
+    return guarded_biases(slopes, (items, one_each), most, priors, float(model.latent.items.spreads[0]))
 
 
 @guarded_by.register
 def _(evidence: RowReports, model: CalibratedModel, seen: Observations, most: int) -> Floats:
     reports = HiddenReports.of(seen, evidence)
-    return guarded_hidden_biases(reports, model.latent.users, model.items, model.catalogue, model.cuts, most)
+    return guarded_hidden_biases(
+        reports, model.latent.users, model.latent.items, model.catalogue, model.cuts, most
+    )
 
 
 def _model(
