@@ -111,7 +111,7 @@ def read_groups(directory: Path) -> list[GroupLine]:
     lines = []
     try:
         for cells in zip(*(columns[name].tolist() for name in types), strict=True):
-            row = {
+            row: dict[str, Any] = {
                 name: None if isinstance(cell, float) and math.isnan(cell) else cell
                 for name, cell in zip(types, cells, strict=True)
             }
