@@ -234,7 +234,7 @@ def run_in(
             time.perf_counter() - began,
             judged.nothing_sent,
             shown_names(side.item_names, test, outcome.domains),
-            None if grouped is None else grouped.figures(),
+            None if grouped is None else grouped.figures,
         ).model_copy(update=reached | {"protocol": configured.protocol.kind}),
         predictions=prediction_columns(test, judged.predictions, judged.ranks),
         traffic=traffic,

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulation.protocols.list_sums import GramProtocol
-from simulation.protocols.private_als import PrivateAlsProtocol
 
 from clients import one_shot
 from dprec.accounting import PrivacyBudget

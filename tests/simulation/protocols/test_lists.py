@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dprec.lists.contributions import DIAGONAL
 from scipy import optimize, stats
 
 from dprec.completion import Profiles
