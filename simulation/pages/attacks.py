@@ -86,7 +86,7 @@ Courses = Mapping[str, Sequence[AttackedResult]]
 
 def _plots(lines: Sequence[AttackedResult], looks: Looks) -> Iterator[Plot]:
     """Yield the figure of what any protocol reaches at several budgets."""
-    every = {name: _courses(name, lines) for name in names_of(lines) if name in AttackSummary.declared()}
+    every = {name: _courses(name, lines) for name in names_of(lines) if name in AttackSummary.model_fields}
     drawn = {name: courses for name, courses in every.items() if courses}
     said = (
         f"{_titled(name)}, {key} at ε = {loss(line.budget)}: {number(line.reached[name].value, _DIGITS)}"
