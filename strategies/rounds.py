@@ -7,12 +7,11 @@ so that sizes do not change from run to run.
 
 import logging
 import time
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -23,16 +22,13 @@ from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from dprec.accounting import PrivacyAccountant
-from dprec.arrays import Bools, Ints, Pieces
+from dprec.arrays import Ints, Pieces
 from dprec.errors import RunError
-from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, GradientRequest, Reports, Request
-from dprec.gradients import Aggregate
+from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, Reports, Request
 from dprec.progress import Progress
-from dprec.sums import Cost
 from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.participation import RoundRecord
-from strategies.roster import ReadSums, Replies, Roster, Sums
+from strategies.roster import Replies, Roster, Sums
 
 
 def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:
@@ -341,87 +337,3 @@ class TrainingRounds(Strategy):
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """Return nothing; see `configure_evaluate`."""
         return None
-
-
-@dataclass(eq=False)
-class SummedRounds(TrainingRounds):
-    """Rounds in which everybody is sent the same model, and of reports only the sum is used, with noise."""
-
-    message_type: ClassVar[str]
-    seed: int
-    """Of what the server draws."""
-    group: str
-    """Run key under which the devices find their setup."""
-    roster: Roster
-    received: list[Received] | None = field(default=None, kw_only=True)
-    """Where what each user sends in a round is kept, if it is."""
-    traffic: TrafficLedger = field(init=False)
-    accountant: PrivacyAccountant = field(init=False)
-    """A sum with noise has no epsilon without a delta, so by itself it costs infinitely much."""
-
-    def __post_init__(self) -> None:
-        everybody = np.ones(self.roster.n_users, dtype=np.bool_)
-        self.traffic, self.accountant = TrafficLedger(self.roster.n_users), PrivacyAccountant(rated=everybody)
-        self.records = []
-
-    @abstractmethod
-    def _model_bytes(self) -> bytes:
-        """Return the model as devices receive it in the next round."""
-
-    def _asking(self, server_round: int, model: bytes, grid: Grid) -> dict[int, RecordDict]:
-        """Return the requests of a round, by partition, and charge them: the same for everybody."""
-        content = request_content(GradientRequest(server_round, model))
-        self._account.charge_request(slice(None), content, len(model))
-        return dict.fromkeys(range(len(self.roster.node_ids)), content)
-
-    @abstractmethod
-    def _reading(self, server_round: int) -> ReadSums:
-        """Return what reads and adds up the replies of a round."""
-
-    @abstractmethod
-    def _cost(self, server_round: int) -> Cost:
-        """Return what a round costs a user, whoever adds the noise."""
-
-    @abstractmethod
-    def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
-        """Add the noise and take a step, given of whom a whole report arrived in time."""
-
-    def _taken(self, server_round: int, sums: Sums) -> tuple[Sums, Ints, Bools]:
-        """Return what arrived as it is charged, whose report costs them something, and whose is all there is.
-
-        The last is of those who were asked: whether all that a user contributes arrived in time.
-        """
-        return sums, sums.senders, sums.punctual
-
-    def configure_train(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
-        """Return the requests of a round; raises ValueError for arrays to start from."""
-        self.refuse_arrays(arrays)
-        self._account = RoundAccount(self.message_type, self.group, self.traffic)
-        model = self._model_bytes()
-        if self.received is not None:
-            self.received.append(Received(model))
-        return self.roster.messages(self.message_type, self._asking(server_round, model, grid), self.group)
-
-    def aggregate_train(
-        self, server_round: int, replies: Iterable[Message]
-    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Add up, account and learn; see Flower's `Strategy`."""
-        n_users, reading = self.roster.n_users, self._reading(server_round)
-        sent, present = np.zeros((2, n_users), dtype=np.bool_)
-        total = Aggregate(np.zeros(reading.sum_shape, dtype=np.int64), None, 0)
-        everybody = np.ones(n_users, dtype=np.bool_)
-        for sums in self.roster.read(self.roster.by_partition(replies), everybody, reading):
-            if self.received is not None:
-                self.received[-1].take(sums)
-            charged, paying, whole = self._taken(server_round, sums)
-            self._account.charge_reports(charged)
-            sent[paying] = True
-            present[sums.users[whole]] = True
-            total = total + sums.aggregate
-        cost = self._cost(server_round)
-        self.accountant.step(server_round, sent, cost.epsilon, cost.epsilon, cost.mechanism)
-        self._learn(server_round, total, present)
-        self.records.append(self._account.record(server_round, asked=n_users, accepted=total.users))
-        return None, MetricRecord({"replies": total.users, "asked": n_users})

@@ -81,7 +81,9 @@ class LearningRounds(TrainingRounds):
         self.refuse_arrays(arrays)
         self._account = RoundAccount(self.protocol.message_type, self.group, self.traffic)
         self._asked = self.protocol.sampling.draw(self.roster.n_users, self.seed, server_round)
-        return self.roster.messages(self.protocol.message_type, self._questions(server_round), self.group)
+        return self.roster.messages(
+            self.protocol.message_type, self._questions(server_round, grid), self.group
+        )
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
@@ -92,20 +94,29 @@ class LearningRounds(TrainingRounds):
 
         def arriving(reader: Reader[RepliesT]) -> Iterator[RepliesT]:
             for arrivals in self.roster.read(answers, self._asked, reader):
-                self._account.charge_reports(arrivals)
-                sent[arrivals.senders] = True
+                charged, paying = self._charged(server_round, arrivals)
+                self._account.charge_reports(charged)
+                sent[paying] = True
                 in_time[arrivals.punctual_users] = True
                 yield arrivals
 
-        accepted, price = self._learn(server_round, arriving), self.price
+        accepted, price = self._learn(server_round, arriving), self._price(server_round)
         self.accountant.step(server_round, sent, price.per_rating, price.per_user, price.mechanism)
         self.holders = in_time
         asked = int(self._asked.sum())
         self.records.append(self._account.record(server_round, asked=asked, accepted=accepted))
         return None, MetricRecord({"replies": accepted, "asked": asked})
 
+    def _price(self, server_round: int) -> Charge:
+        """Return what a round costs: each the same."""
+        return self.price
+
+    def _charged(self, server_round: int, arrivals: RepliesT) -> tuple[RepliesT, Ints]:
+        """Return what arrived as its bytes are charged, and whose report costs them something."""
+        return arrivals, arrivals.senders
+
     @abstractmethod
-    def _questions(self, server_round: int) -> dict[int, RecordDict]:
+    def _questions(self, server_round: int, grid: Grid) -> dict[int, RecordDict]:
         """Return what is sent to those who are asked, by partition, and charge it."""
 
     @abstractmethod
@@ -137,7 +148,7 @@ class BroadcastRounds(LearningRounds):
         """Return what devices hold that were sent some bytes; raises ValueError for malformed ones."""
         return self.protocol.device(sent, self.public.n_items, self.public.scale)
 
-    def _questions(self, server_round: int) -> dict[int, RecordDict]:
+    def _questions(self, server_round: int, grid: Grid) -> dict[int, RecordDict]:
         question = self.server.held
         whole = question.encode()
         changes = whole
@@ -193,7 +204,7 @@ class RowRounds(LearningRounds):
         super().__post_init__()
         self.server = self.protocol.server(self.public, self.seed)
 
-    def _questions(self, server_round: int) -> dict[int, RecordDict]:
+    def _questions(self, server_round: int, grid: Grid) -> dict[int, RecordDict]:
         rows = self.server.rows()
         self._account.charge_requests(
             np.arange(self.roster.n_users),

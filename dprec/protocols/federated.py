@@ -132,7 +132,7 @@ class FederatedProtocol(BroadcastProtocol):
         return self.deviation if self.trust == "local" else 0.0
 
     @property
-    def noise(self) -> tuple[float, ...]:  # type: ignore[override]
+    def noise_of_rounds(self) -> tuple[float, ...]:  # type: ignore[override]
         """Of each round, in clips."""
         return (self.deviation,) * self.rounds if self.privacy is not None else ()
 

@@ -222,7 +222,7 @@ class RoundsProtocol(Protocol):
     """Rounds in a row without a usable report that end the run; None for any number."""
     compares: Adjacency = "add-or-remove-one"
     """What epsilon compares where losses compose."""
-    noise: tuple[float, ...] = ()
+    noise_of_rounds: tuple[float, ...] = ()
     """Noise of each sum, for contributions of a norm of 1; empty without any."""
 
     @abstractmethod

@@ -104,7 +104,7 @@ class LearningCourse(Course[RoundsT], Generic[RoundsT]):
             "guarantee": self.protocol.guarantee((public.n_users, public.n_items)),
             "rounds": tuple(held.records),
             "notes": (*notes_on_failures(held.records), *notes, *self.protocol.notes(public)),
-            "noise": self.protocol.noise,
+            "noise": self.protocol.noise_of_rounds,
             "diagnostics": dict(held.server.diagnostics),
         }
 
