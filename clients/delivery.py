@@ -26,6 +26,7 @@ from dprec.exchange import (
 from dprec.lists.model import ListModel
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.predictions import NO_ITEM
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import Ratings
 from dprec.wire import ItemListCodec, ItemTable
 
@@ -51,7 +52,7 @@ def receive_lists(partition: Partition, delivery: exchange.Recommendations) -> N
 def receive_table(partition: Partition, known: exchange.Personalization) -> None:
     """Receive a table of items, from which each device predicts with its clean ratings, or raise Refusal."""
     population = partition.population
-    if not population.installed(exchange.OneShotSetup).predicts:
+    if not population.installed(OneShotProtocol).on_device:
         raise Refusal(RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing")
     levels, n_items = population.scale.levels, population.n_items
     with exchange.refusing_malformed():

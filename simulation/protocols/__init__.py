@@ -3,6 +3,7 @@
 from dprec.components import Registry
 from dprec.predictions import Predict
 from dprec.protocols.base import Protocol
+from dprec.protocols.one_shot import OneShotProtocol
 from simulation.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, TrustedServerProtocol
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.best_list import BestListProtocol
@@ -16,7 +17,6 @@ from simulation.protocols.list_sums import (
     PublicStartProtocol,
 )
 from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListProtocol
-from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
 from simulation.protocols.randomized_sets import RandomizedSetsProtocol
 from simulation.protocols.sampled_negatives import SampledNegativesProtocol

@@ -15,10 +15,18 @@ from dprec.arrays import Floats, Ints
 from dprec.attacks import Transcript
 from dprec.binarization import is_binary
 from dprec.catalogue import Catalogue
-from dprec.completion import Averages, CalibratedNoise, Observations, OneBit, one_mean_per_user, own_averages
+from dprec.completion import (
+    Averages,
+    CalibratedNoise,
+    ItemAverage,
+    Observations,
+    OneBit,
+    one_mean_per_user,
+    own_averages,
+)
 from dprec.components import is_ours, option
 from dprec.errors import SettingError, within
-from dprec.exchange import OneShotSetup, SilentSetup
+from dprec.exchange import SilentSetup
 from dprec.mechanisms.randomized_response import Raw
 from dprec.ordinal import Histogram
 from dprec.personalization import Devices, OrdinalProcess
@@ -26,6 +34,7 @@ from dprec.protocols import sharing
 from dprec.protocols.base import Facts, Public, Sent, sent_ratings
 from dprec.protocols.components import AnyMechanism, AnyPerturbation
 from dprec.protocols.findings import Auditor, Finding
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.protocols.sharing import DELIVERY, TopN
 from dprec.randomness import seed_for
 from dprec.ratings import Ratings
@@ -184,9 +193,9 @@ class GlobalMeanProtocol(Protocol):
         sharing.check_private(self.mechanism)
         return self
 
-    def setup(self) -> OneShotSetup:
+    def setup(self) -> OneShotProtocol:
         """Return the mechanism and the budget."""
-        return OneShotSetup(mechanism=self.mechanism, privacy=self.privacy)
+        return OneShotProtocol(mechanism=self.mechanism, privacy=self.privacy, completion=ItemAverage())
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the means and predict their mean."""
@@ -302,9 +311,9 @@ class TrustedServerProtocol(Protocol):
 
         return auditor.of_releases(complete)
 
-    def setup(self) -> OneShotSetup:
+    def setup(self) -> OneShotProtocol:
         """Return the setup of devices that send true signs."""
-        return OneShotSetup(mechanism=_MECHANISM, privacy=None)
+        return OneShotProtocol(mechanism=_MECHANISM, completion=ItemAverage())
 
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the signs and complete the matrix with noise."""

@@ -14,6 +14,7 @@ import numpy as np
 from dprec.components import reference_of
 from dprec.errors import InputError
 from dprec.protocols.base import Protocol, as_declared, declaring
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import Ratings
 from dprec.schedules import Schedule
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
@@ -107,12 +108,16 @@ def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
         raise InputError(reference_of(type(protocol)), found, accepted)
 
 
-COURSES: dict[type[Protocol], str] = {}
+COURSES: dict[type[Protocol], str] = {
+    OneShotProtocol: "one_shot:OneShotCourse",
+}
 """Module and class of the course of each kind; one that is not here is its own."""
 
 
 def course_of(protocol: Any) -> Any:
     """Return how a protocol runs."""
+    if protocol.course is not None:
+        return protocol.course(protocol)
     for kind in type(protocol).__mro__:
         if kind in COURSES:
             module, _, name = COURSES[kind].partition(":")

@@ -14,15 +14,17 @@ import scipy.sparse as sp
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyAccountant
 from dprec.arrays import AnyInts, Bools, Floats
 from dprec.attacks import Broadcast
+from dprec.completion import ItemAverage
 from dprec.components import option
 from dprec.errors import SettingError
-from dprec.exchange import OneShotSetup, Setup, SilentSetup
+from dprec.exchange import Setup, SilentSetup
 from dprec.lists import ease, ials
 from dprec.lists.model import ItemTable, ListModel
 from dprec.mechanisms import Mechanism, SetOnly
 from dprec.observations import Observations
 from dprec.predictions import cells_from_rows
 from dprec.protocols.base import Facts, Predicted, Public, Sent
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import public_words, uniforms
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily, Wanted
@@ -128,7 +130,7 @@ class ClearSetsProtocol(ListProtocol):
 
     def setup(self) -> Setup:
         """Return the setup of devices that send their sets as they are."""
-        return OneShotSetup(mechanism=self.mechanism, privacy=None)
+        return OneShotProtocol(mechanism=self.mechanism, completion=ItemAverage())
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise nothing: the server receives the sets."""

@@ -37,16 +37,16 @@ from dprec.mechanisms import Mechanism
 from dprec.predictions import Predict
 from dprec.progress import Progress
 from dprec.protocols import sharing
-from dprec.protocols.base import Facts, Promise, Public, Sent, sent_ratings
+from dprec.protocols.base import Facts, Promise, Protocol, Public, Sent, sent_ratings
 from dprec.protocols.components import AnyMechanism
 from dprec.protocols.findings import Auditor, CrossDomainOutputs, Finding
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import seed_for, words
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily, Wanted
 from simulation.protocols import base
 from simulation.protocols.course import NOT_DELIVERED, notes_on_failures
 from simulation.protocols.domains import AlterEgo, LearnedDomains
-from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.task import Grid, Outcome, Task
 from simulation.protocols.transcripts import told
 
@@ -135,7 +135,7 @@ class XMapProtocol(base.Protocol):
                 "no budget: what follows a private upload costs no more privacy",
             )
 
-    def audited(self) -> base.Protocol:
+    def audited(self) -> Protocol:
         """Return the protocol if it draws what it lets out, else the uploads; see `Protocol.audited`."""
         if self.replacement.private or self.recommendation.epsilon is not None:
             return self

@@ -16,18 +16,20 @@ from clients.population import Brought, HeldFactors, open_population
 from dprec.accounting import PrivacyBudget
 from dprec.components import option
 from dprec.errors import InputError
-from dprec.exchange import IterativeSetup, OneShotSetup, Setup
+from dprec.exchange import IterativeSetup, Setup
 from dprec.mechanisms import Channel, Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
 from dprec.wire import BroadcastOptions
+from tests import make
 from tests.builders import populated
 from tests.make import synthetic
 
 RATINGS = synthetic(23, 30, 250)
 BUDGET = PrivacyBudget(epsilon=1.0)
-SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=BUDGET)
+SETUP = make.one_shot(BoundedLaplace(), BUDGET)
 
 
 def described(folder: Path, setup: Setup | None = SETUP, size: int = 10) -> Path:
@@ -71,7 +73,7 @@ def test_the_error_names_file_and_key_of_a_damaged_description(
 def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path) -> None:
     described(tmp_path / "run")
     population = open_population(str(tmp_path / "run"))
-    assert population.installed(OneShotSetup) == SETUP
+    assert population.installed(OneShotProtocol) == SETUP
     with pytest.raises(ValueError, match="set up for one-shot"):
         population.installed(IterativeSetup)
 
@@ -134,7 +136,7 @@ def test_what_has_no_name_or_no_settings_in_a_file_is_brought(
     weights = np.full((5, 5), 2.0) if how == "with an array" else 2.0
     if how == "of the running program":
         monkeypatch.setattr(Truthful, "__module__", "__main__")
-    setup = OneShotSetup(mechanism=Truthful(weights=weights), privacy=BUDGET)
+    setup = make.one_shot(Truthful(weights=weights), BUDGET)
     brought = Brought.for_setup(setup)
     assert (brought.setup is None) == (how == "named")
     file = described(tmp_path / "run", setup if how == "named" else None)

@@ -10,13 +10,12 @@ import pytest
 from dprec.accounting import PrivacyBudget
 from dprec.components import Options, as_values, option
 from dprec.exchange import (
+    REPORT,
     FinalFactors,
     GradientPerturbationSetup,
     GradientRequest,
     Identity,
     IterativeSetup,
-    MemoisedSetup,
-    OneShotSetup,
     Recommendations,
     ReplacementRequest,
     ReplacementSetup,
@@ -33,13 +32,15 @@ from dprec.exchange import (
 )
 from dprec.gradients import GRADIENTS, FullGradient
 from dprec.lists import ListMethod, TableOptions
-from dprec.mechanisms import MECHANISMS
+from dprec.mechanisms import MECHANISMS, TwoLayers
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
 from dprec.protocols.installed import AnyInstalled
 from dprec.ratings import RatingScale
+from dprec.schedules import PermanentAnswers, RepeatedAnswers
 from dprec.sums import Aggregation, SecureAggregation, TrustedAggregation
 from dprec.wire import BroadcastOptions
+from tests import make
 from tests.refusals import refused_at
 
 WRITTEN = [
@@ -120,7 +121,7 @@ class Holder(Options):
 
 
 BUDGET = PrivacyBudget(epsilon=0.1, per="user")
-ONE_SHOT = OneShotSetup(mechanism=BoundedLaplace(symbols=64), privacy=BUDGET)
+ONE_SHOT = make.one_shot(BoundedLaplace(symbols=64), BUDGET)
 ITERATIVE = IterativeSetup(
     gradient=FullGradient(),
     broadcast=BroadcastOptions(dtype="float16", delta=True),
@@ -133,19 +134,28 @@ PERTURBATION = GradientPerturbationSetup(
     link="gaussian", sigma=0.7, clamp=0.5, symbols=256, epsilon_per_round=0.2, rounds=3
 )
 DRAWS = ReplacementSetup(epsilon=0.3, sensitivity=2.0, whole_catalogue=True, transfer="deviation")
-MEMOISED = MemoisedSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+MEMOISED = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0), answers=RepeatedAnswers())
 SETUPS: list[Setup] = [
     SilentSetup(),
     ONE_SHOT,
-    OneShotSetup(mechanism=Raw(), privacy=None),
+    make.one_shot(Raw()),
     ITERATIVE,
     PERTURBATION,
     XMapSetup(mechanism=Raw(), privacy=None, replacement=DRAWS),
     XMapSetup(mechanism=BoundedLaplace(), privacy=BUDGET, replacement=replace(DRAWS, epsilon=None)),
-    OneShotSetup(mechanism=BinaryFlip(p1=0.2, p2=0.3), privacy=None),
+    make.one_shot(BinaryFlip(p1=0.2, p2=0.3)),
     MEMOISED,
-    replace(MEMOISED, on_change="update", answers_per_user=20, predicts=True),
-    *(OneShotSetup(mechanism=kind(), privacy=None) for kind in MECHANISMS if kind is not BinaryFlip),
+    make.one_shot(
+        BoundedLaplace(),
+        PrivacyBudget(epsilon=1.0),
+        predicts=True,
+        answers=RepeatedAnswers(on_change="update", answers_per_user=20),
+    ),
+    make.one_shot(Raw(), None, answers=RepeatedAnswers()),
+    make.one_shot(
+        BoundedLaplace(), PrivacyBudget(epsilon=1.0), answers=PermanentAnswers(mechanism=TwoLayers(first=0.4))
+    ),
+    *(make.one_shot(kind()) for kind in MECHANISMS if kind is not BinaryFlip),
     *(replace(ITERATIVE, gradient=kind(), epsilon_per_round=0.25) for kind in GRADIENTS),
 ]
 
@@ -161,16 +171,20 @@ def test_a_setup_survives_the_way_through_json(setup: Setup) -> None:
 
 def test_what_is_memoised_follows_from_mechanism_budget_and_scale_alone() -> None:
     stars = RatingScale.evenly(1, 5, 1)
-    own = MEMOISED.memory(stars)
-    for same in ({"on_change": "update"}, {"answers_per_user": 3, "predicts": True}):
-        assert replace(MEMOISED, **same).memory(stars) == own
+    own = MEMOISED.memory(stars, REPORT)
+    for same in (RepeatedAnswers(on_change="update"), RepeatedAnswers(answers_per_user=3)):
+        assert replace(MEMOISED, answers=same, personalization="on-device").memory(stars, REPORT) == own
+    layered = replace(MEMOISED, answers=PermanentAnswers(mechanism=TwoLayers()))
     others = [
-        MEMOISED.memory(RatingScale.evenly(1, 10, 1)),
-        replace(MEMOISED, privacy=PrivacyBudget(epsilon=2.0)).memory(stars),
-        replace(MEMOISED, mechanism=BoundedLaplace(symbols=64)).memory(stars),
+        MEMOISED.memory(RatingScale.evenly(1, 10, 1), REPORT),
+        replace(MEMOISED, privacy=PrivacyBudget(epsilon=2.0)).memory(stars, REPORT),
+        replace(MEMOISED, mechanism=BoundedLaplace(symbols=64)).memory(stars, REPORT),
+        layered.memory(stars, REPORT),
     ]
-    assert len({own, *others}) == 4
-    assert OneShotSetup(mechanism=BoundedLaplace(), privacy=BUDGET).memory(stars) is None
+    assert len({own, *others}) == 5
+    assert MEMOISED.memory(stars, "anything else") == own
+    assert layered.memory(stars, "anything else") is None
+    assert make.one_shot(BoundedLaplace(), BUDGET).memory(stars, REPORT) is None
 
 
 def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings
 from simulation.protocols import Protocol, Task
+from simulation.protocols.course import course_of
 from simulation.protocols.iterative import IterativeProtocol
 from strategies.participation import RoundRecord
 from tests.refusals import refused_at
@@ -147,20 +148,20 @@ def installed(session: Session, config: RunConfig, train: Ratings, **more: Any) 
 def test_a_server_serves_without_ratings(session: Session, name: str) -> None:
     config = parse_config(presets()[name])
     train, _ = load_ratings(config)
-    protocol = config.protocol
     heard: list[RoundRecord] = []
     task = installed(session, config, train, ended=heard.append)
     server = task.for_server()
     assert not {"train", "seed", "metric"} & {field.name for field in fields(server)}
-    outcome = protocol.served(server, protocol.serve(session.grid, server))
-    expected = protocol.run(session.grid, installed(session, config, train))
+    course = course_of(config.protocol)
+    outcome = course.served(server, course.serve(session.grid, server))
+    expected = course.run(session.grid, installed(session, config, train))
     for column in ("uplink_message", "downlink_message", "uplink_payload", "downlink_payload"):
         assert (getattr(outcome.traffic, column) == getattr(expected.traffic, column)).all()
     # Every report was accepted, and shows which items are rated or costs the same whatever they are.
     assert (outcome.accountant.get_epsilon() == expected.accountant.get_epsilon()).all()
     assert outcome.diagnostics == expected.diagnostics
     assert len(outcome.rounds) == len(expected.rounds)
-    assert len(heard) == (len(outcome.rounds) if isinstance(protocol, IterativeProtocol) else 0)
+    assert len(heard) == (len(outcome.rounds) if isinstance(config.protocol, IterativeProtocol) else 0)
 
 
 def test_a_run_metrics_what_its_server_sees(tiny: dict[str, Any]) -> None:

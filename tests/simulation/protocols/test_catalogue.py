@@ -15,12 +15,12 @@ from dprec.datasets.table import ItemColumns
 from dprec.mechanisms.thresholds import ThresholdBit
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import Ratings, RatingScale
 from dprec.splits import LeaveNPerUser
 from simulation import run
 from simulation.configuration.models import RunConfig, SimulationOptions
 from simulation.protocols.baselines import NothingSentProtocol
-from simulation.protocols.one_shot import OneShotProtocol
 
 STARS = RatingScale.evenly(1, 5, 1)
 SEEN: list[Catalogue | None] = []
