@@ -18,6 +18,8 @@ from dprec.arrays import Bools
 from dprec.exchange import Refusal, RefusalCode
 from dprec.exchange.messages import UPDATE
 from dprec.exchange.setups import FederatedSetup
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
+from dprec.protocols.sums import SumsProtocol
 
 if TYPE_CHECKING:
     from flwr.clientapp import ClientApp
@@ -47,9 +49,9 @@ Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequ
 """Returns the reports of a partition, and what validates and adds them up."""
 
 _RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
-    exchange.SummedSetup: iterative.receive_learned,
+    SumsProtocol: iterative.receive_learned,
     FederatedSetup: iterative.receive_parameters,
-    exchange.RandomizedSetsSetup: delivery.receive_list_model,
+    RandomizedSetsProtocol: delivery.receive_list_model,
 }
 """What takes the final parameters, by what is installed; others take factors, or refuse."""
 

@@ -23,10 +23,10 @@ from dprec.exchange import (
     XMapSetup,
     refusing_malformed,
 )
-from dprec.lists.model import ListModel
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.predictions import NO_ITEM
 from dprec.protocols.one_shot import OneShotProtocol
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.ratings import Ratings
 from dprec.wire import ItemListCodec, ItemTable
 
@@ -76,9 +76,11 @@ def receive_table(partition: Partition, known: exchange.Personalization) -> None
 
 def receive_list_model(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
     """Receive what devices rank by; raises Refusal when it is malformed."""
+    population = partition.population
+    protocol = population.installed(RandomizedSetsProtocol)
     with exchange.refusing_malformed():
-        model = ListModel.decode(final.factors, partition.population.n_items)
-    partition.population.show(lambda process: model.predictions(profiles_of(partition)))
+        device = protocol.device(final.factors, population.n_items, population.scale)
+    population.show(lambda process: device.predictions(profiles_of(partition)))
 
 
 def alter_ego_reports(partition: Partition, request: ReplacementRequest, context: Context) -> Pieces:

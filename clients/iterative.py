@@ -32,8 +32,9 @@ from dprec.exchange.setups import FederatedSetup
 from dprec.federated import UpdateCode, check_updates, code_of, of_holders
 from dprec.gradients import Aggregate, FittedProfiles, RoundDraws
 from dprec.personalization import OrdinalProcess
+from dprec.protocols.sums import SumsProtocol
 from dprec.randomness import uniform_below, words
-from dprec.sums import Aggregation, DeviceHalf, PartOfContributions
+from dprec.sums import Aggregation, PartOfContributions
 from dprec.wire import Factors, decode_broadcast
 
 AddUp = Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
@@ -209,26 +210,28 @@ def contributions(
 ) -> tuple[Sequence[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
-    Raises Refusal when what was sent is malformed, the setup has fewer rounds, the round has been answered
+    Raises Refusal when what was sent is malformed, the protocol has fewer rounds, the round has been answered
     for another model, or a later one has been answered; or when the devices are too few for their
     aggregation, as one that runs alone is for sums with others.
     """
-    population, setup = partition.population, partition.population.installed(exchange.SummedSetup)
-    half = device_half(request.factors, partition)
-    Memory.of(population, len(setup.multipliers), context).answer_once(request.round_index, request.factors)
-    aggregation, layout = among_all(partition), half.layout(request.round_index)
-    multiplier = setup.multipliers[request.round_index - 1]
+    population, protocol = partition.population, partition.population.installed(SumsProtocol)
+    round_index = request.round_index
+    with exchange.refusing_malformed():
+        device = protocol.device(request.factors, population.n_items, population.scale)
+    Memory.of(population, protocol.rounds, context).answer_once(round_index, request.factors)
+    aggregation, layout = among_all(partition), device.release(round_index)
+    multiplier = protocol.multipliers[round_index - 1]
 
     def encoded(part: Partition, *, lies: bool) -> Pieces:
         devices = draws_of_rounds(part, "contribution").asked(request.factors)
-        words = devices.per_cell(np.asarray(part.counts), part.items, request.round_index)
-        own = half.contributions(profiles_of(part), layout, request.round_index, words)
+        words = devices.per_cell(np.asarray(part.counts), part.items, round_index)
+        own = device.contributions(profiles_of(part), layout, words)
         lasting = turns_of(part) if aggregation.by_itself else None
-        draws = RoundDraws(devices, request.round_index, population.keys.public_seed, lasting)
+        draws = RoundDraws(devices, round_index, population.keys.public_seed, lasting)
         if not lies:
             return Pieces.of(aggregation.encode(own, layout, multiplier, draws))
         if population.targets:
-            own = PartOfContributions(own, half.about(np.array(population.targets), layout))
+            own = PartOfContributions(own, device.about(np.array(population.targets), layout))
         return Pieces.of(aggregation.crafted(own, layout, multiplier, draws, population.crafted))
 
     reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie)
@@ -242,22 +245,17 @@ def turns_of(partition: Partition) -> Uint64s:
 
 def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
     """Receive what was learned from sums; raises Refusal when it is malformed."""
-    half = device_half(final.factors, partition)
-    partition.population.show(lambda process: half.predictions(profiles_of(partition)))
+    population = partition.population
+    with exchange.refusing_malformed():
+        protocol = population.installed(SumsProtocol)
+        device = protocol.device(final.factors, population.n_items, population.scale)
+    population.show(lambda process: device.predictions(profiles_of(partition)))
 
 
 def among_all(partition: Partition) -> Aggregation:
     """Return who adds up, among all devices; raises Refusal for too few of them."""
     population = partition.population
     try:
-        return population.installed(exchange.SummedSetup).aggregation.among(population.devices)
+        return population.installed(SumsProtocol).aggregation.among(population.devices)
     except SettingError as error:
         raise Refusal(RefusalCode.NOT_SET_UP, str(error)) from None
-
-
-def device_half(data: bytes, partition: Partition) -> DeviceHalf:
-    """Return what the devices of a partition make of a broadcast; raises Refusal when it is malformed."""
-    population = partition.population
-    method = population.installed(exchange.SummedSetup).method
-    with exchange.refusing_malformed():
-        return method.device(data, population.n_items, population.scale)

@@ -13,6 +13,7 @@ from clients.population import Partition
 from dprec import exchange
 from dprec.accounting import Loss
 from dprec.exchange.messages import UPDATE
+from dprec.protocols.sums import SumsProtocol
 
 
 @dataclass(frozen=True)
@@ -83,12 +84,13 @@ def _of_contribution(partition: Partition, record: exchange.Record, answered: Co
     A device that protects its report by itself has one turn, at no delta. What a server is trusted to do
     protects nothing as far as a device knows, so there is no end to the loss.
     """
-    setup, round_index = partition.population.installed(exchange.SummedSetup), exchange.round_of(record)
-    aggregation, before = setup.aggregation, () if setup.aggregation.by_itself else tuple(answered)
+    protocol, round_index = partition.population.installed(SumsProtocol), exchange.round_of(record)
+    aggregation = protocol.aggregation
+    before = () if aggregation.by_itself else tuple(answered)
     silent = aggregation.by_itself and not aggregation.reporting(turns_of(partition), round_index)[0]
-    whole = 0.0 if silent else setup.loss_of((*before, round_index))
-    loss = max(0.0, whole - setup.loss_of(before)) if math.isfinite(whole) else math.inf
-    delta = 0.0 if before else setup.delta
+    whole = 0.0 if silent else protocol.loss_of((*before, round_index))
+    loss = max(0.0, whole - protocol.loss_of(before)) if math.isfinite(whole) else math.inf
+    delta = 0.0 if before else protocol.counted_at
     return Price(round_index, Loss(_of_rated(partition, loss), loss), Loss(loss, loss), delta)
 
 

@@ -75,10 +75,10 @@ class Hits:
 
     def mrr(self, cutoff: int) -> Floats:
         """Return one over the rank of each user's first relevant item; 0 if it is beyond the cutoff."""
-        hits = self.hits[:, :cutoff]
         if not self.length:
-            return np.zeros(len(hits))
-        return np.where(self._hits_until(cutoff) > 0, 1 / (1 + hits.argmax(axis=1)), 0.0)
+            return np.zeros(len(self.hits))
+        first = self.hits[:, :cutoff].argmax(axis=1)
+        return np.where(self._hits_until(cutoff) > 0, 1 / (1 + first), 0.0)
 
     def recall(self, cutoff: int) -> Floats:
         """Return the share of each user's relevant items that are among the first ones."""
@@ -356,19 +356,14 @@ def _relevant(test: Ratings, train: Ratings, relevant_from: float | None) -> Boo
 
 def _ranking(hits: AnyArray, recommended: AnyArray, wanted: AnyArray) -> RankingAccuracy:
     """Return the means over users of what their hits are a share of."""
-    precision = _mean_ratio(hits, recommended)
-    recall = _mean_ratio(hits, wanted)
+    precision, recall = (
+        float(np.mean(hits[whole > 0] / whole[whole > 0])) if (whole > 0).any() else None
+        for whole in (recommended, wanted)
+    )
     if precision is None or recall is None:
         return RankingAccuracy(precision, recall, None)
     f_score = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
     return RankingAccuracy(precision, recall, f_score)
-
-
-def _mean_ratio(numerators: AnyArray, denominators: AnyArray) -> float | None:
-    defined = denominators > 0
-    if not defined.any():
-        return None
-    return float(np.mean(numerators[defined] / denominators[defined]))
 
 
 ACCEPTED = "a function of ratings and predictions, and perhaps users and items, that returns a finite number"
@@ -420,8 +415,7 @@ def metric(reference: str, test: Ratings, predictions: Floats) -> float:
         raise
     except Exception as error:
         raise InputError(reference, f"{type(error).__name__}: {one_line(error)}", ACCEPTED) from error
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
+    value = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not math.isfinite(value):
         found = f"it returned {value}" if isinstance(value, Real) else f"it returned a {type(value).__name__}"
         raise InputError(reference, found, ACCEPTED)

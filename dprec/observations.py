@@ -83,11 +83,6 @@ class Evidence:
         """Return what is left if every cell is a message of its own, in another order; None for nothing."""
         return None
 
-    @property
-    def of_cells(self) -> SymbolReports | None:
-        """The symbol of every cell; None if there are none."""
-        return None
-
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
@@ -122,15 +117,6 @@ class SymbolReports(Evidence):
     def unlinked(self, order: Ints) -> Self:
         """Return the symbols in another order."""
         return replace(self, symbols=self.symbols[order], channel_of=self.channel_of[order])
-
-    def of_some(self, chosen: Bools) -> SymbolReports:
-        """Return the symbols of some cells, by themselves."""
-        return SymbolReports(self.channels, self.symbols[chosen], self.channel_of[chosen])
-
-    @property
-    def of_cells(self) -> SymbolReports:
-        """These reports themselves."""
-        return self
 
     @classmethod
     def joined(cls, parts: Sequence[SymbolReports], order: Ints) -> Self:
@@ -350,14 +336,17 @@ class Observations:
 
     def select(self, chosen: Bools) -> Observations:
         """Return some of the cells, with what is known of each by itself; shape (cells,)."""
-        reports = self.symbols
+        evidence = self.symbols
+        if evidence is not None:
+            symbols, channel_of = evidence.symbols[chosen], evidence.channel_of[chosen]
+            evidence = SymbolReports(evidence.channels, symbols, channel_of)
         return replace(
             self,
             indptr=offsets(np.bincount(self.users[chosen], minlength=self.shape[0])),
             items=self.items[chosen],
             read=lambda: self.values[chosen],
             likelihood=None if self.likelihood is None else self.likelihood[chosen],
-            evidence=None if reports is None else reports.of_some(chosen),
+            evidence=evidence,
         )
 
     def _check_joins(self, first: Observations) -> None:
@@ -407,7 +396,7 @@ class Observations:
     @property
     def symbols(self) -> SymbolReports | None:
         """The symbol of every cell, if the evidence has them."""
-        return None if self.evidence is None else self.evidence.of_cells
+        return self.evidence if isinstance(self.evidence, SymbolReports) else None
 
     def unlinked(self, *, with_sets: bool) -> Observations:
         """Return what arrives if every cell is a message of its own, in an order that says nothing.

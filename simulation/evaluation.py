@@ -19,6 +19,7 @@ from dprec.errors import InputError, SettingError, within
 from dprec.groups import MEANS, SUMS, Grouping, error_sums, group_figures
 from dprec.predictions import Candidates, Predict, PredictRows, Sampled, Unrated, best_items, recommended
 from dprec.progress import Progress, silent
+from dprec.protocols.baselines import NothingSentProtocol
 from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
 from simulation.configuration.models import (
     ACTIVITY,
@@ -28,7 +29,6 @@ from simulation.configuration.models import (
     RankingOptions,
 )
 from simulation.protocols import Outcome
-from simulation.protocols.baselines import NothingSentProtocol
 
 
 def unmeasured(predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
@@ -233,8 +233,7 @@ class Evaluator:
     @cached_property
     def alone(self) -> NDArray[np.float64]:
         """Predictions of devices that neither send nor receive anything, shape (test ratings,)."""
-        alone = NothingSentProtocol().predictions_of(self.held, self.catalogue)
-        return self.predictions(alone["predict"])
+        return self.predictions(NothingSentProtocol().alone(self.held, self.catalogue).predict)
 
     def groupings(self, epsilons: NDArray[np.float64] | None = None) -> dict[str, Grouping]:
         """Return the groups that are asked for, of all users.

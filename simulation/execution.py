@@ -25,8 +25,7 @@ from dprec.protocols.base import Public, check_suits
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
-from simulation.attacking.laboratory import Laboratory
-from simulation.attacking.performing import check_attacks, check_users, perform
+from simulation.attacking import Laboratory, check_attacks, check_users, perform
 from simulation.configuration.models import EPSILON, RunConfig
 from simulation.engine.installing import Installer, run_protocol
 from simulation.engine.ray_cluster import check_memory
@@ -220,7 +219,7 @@ def run_in(
         attacks, game = config.attacks, Laboratory(installer, keys, evaluator, side.users, judged)
         reached = {"attacks": perform(attacks, game, progress)} if attacks else {}
     return RunRecord(
-        config=configured,
+        config=configured.written_values(),
         summary=summarise(
             config,
             train,

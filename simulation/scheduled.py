@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools, Uint8s
-from dprec.attacks import Transcript
+from dprec.attacks import Transcript, recovered
 from dprec.components import as_values
 from dprec.datasets import selected
 from dprec.errors import SettingError, within
@@ -31,7 +31,7 @@ from dprec.protocols.base import Public
 from dprec.protocols.one_shot import Learned, OneShotProtocol, notes_on_catalogue
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.schedules import Collection, Held, Periods, Schedule, recovered
+from dprec.schedules import Collection, Held, Periods, Schedule
 from dprec.wire import TrafficLedger
 from simulation.configuration.models import RunConfig
 from simulation.engine.installing import Installer, run_protocol

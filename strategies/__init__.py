@@ -3,7 +3,7 @@
 Protocols that run in rounds are Flower strategies (`IterativeFactorization`, `GradientPerturbation`);
 what is asked only once is a query, not a strategy (`ReportCollection`, `ReplacementExchange`).
 
-Names are imported on first use: the configuration needs the sampling, but not Flower.
+Names are imported on first use: the configuration needs none of Flower.
 """
 
 from importlib import import_module
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from strategies.iterative import GradientPerturbation, IterativeFactorization
-    from strategies.participation import RoundRecord, SamplingOptions
+    from strategies.participation import RoundRecord
     from strategies.report_collection import ReplacementExchange, ReportCollection
     from strategies.roster import Roster, identify
     from strategies.rounds import TrainingRounds
@@ -23,7 +23,6 @@ __all__ = [
     "ReportCollection",
     "Roster",
     "RoundRecord",
-    "SamplingOptions",
     "TrainingRounds",
     "identify",
 ]
@@ -36,7 +35,6 @@ _MODULES = {
     "Roster": "roster",
     "identify": "roster",
     "RoundRecord": "participation",
-    "SamplingOptions": "participation",
     "TrainingRounds": "rounds",
 }
 

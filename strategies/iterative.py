@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -32,10 +32,12 @@ from dprec.exchange import ROW_ENTRY, SLOPES, STATISTICS, TRAIN, GradientRequest
 from dprec.exchange.messages import UPDATE
 from dprec.federated import FederatedModel, Parameters, UpdateCode
 from dprec.gradients import Aggregate, GradientReport
+from dprec.protocols.rounds import SamplingOptions
+from dprec.protocols.sums import SummedServer
 from dprec.randomness import ReleaseDraws
-from dprec.sums import Aggregation, Cost, Layout, Learner
+from dprec.sums import Aggregation, Cost, Layout
 from dprec.wire import BroadcastOptions, Factors, ReportCodec, SymbolRows, TrafficLedger, encode_broadcast
-from strategies.participation import RoundRecord, SamplingOptions
+from strategies.participation import RoundRecord
 from strategies.releases import ChargedExchange, Release, ReleaseExchange
 from strategies.roster import ReadSums, Roster, Sums
 from strategies.rounds import (
@@ -273,7 +275,7 @@ class LearningFromSums(SummedRounds):
     """Whatever a method learns from sums with noise."""
 
     message_type: ClassVar[str] = STATISTICS
-    learner: Learner
+    server: SummedServer
     aggregation: Aggregation
     multipliers: tuple[float, ...]
     """Noise of each round."""
@@ -299,7 +301,7 @@ class LearningFromSums(SummedRounds):
         self._exchange = self.exchange or ChargedExchange(self.aggregation)
 
     def _model_bytes(self) -> bytes:
-        return self.learner.model_bytes()
+        return self.server.held.encode()
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -318,7 +320,7 @@ class LearningFromSums(SummedRounds):
 
     def _asked_for(self, server_round: int) -> tuple[Layout, float]:
         """Return the layout of what a round releases, and its multiplier."""
-        return self.learner.layout(server_round), self.multipliers[server_round - 1]
+        return self.server.held.release(server_round), self.multipliers[server_round - 1]
 
     def _reading(self, server_round: int) -> ReadSums:
         aggregation, (layout, multiplier) = self.aggregation, self._asked_for(server_round)
@@ -357,7 +359,7 @@ class LearningFromSums(SummedRounds):
         if self.received is not None:
             self.released[server_round] = ReleasedSum((released / layout.scales).ravel(), deviation)
         try:
-            self.learner.learn(server_round, released, layout, deviation, users)
+            self.server.learn(layout, server_round, released, deviation, users)
         except np.linalg.LinAlgError:
             # No honest devices add up to such numbers: somebody has spoiled them.
             self.failed += 1
@@ -366,7 +368,7 @@ class LearningFromSums(SummedRounds):
 
     def deliver(self, grid: Grid) -> None:
         """Send everybody what was learned; see `deliver_parameters`."""
-        self.deliver_parameters(grid, self.learner.learned_bytes(), self.traffic)
+        self.deliver_parameters(grid, self.server.learned.encode(), self.traffic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -505,7 +507,7 @@ class GradientPerturbation(OwnModelRounds):
         self._cells = np.union1d(self._cells, cells)
         self._counts = np.bincount(self._cells // self.n_items, minlength=self.roster.n_users)
 
-    def _domain(self, users: Int32s, items: Int32s) -> Domain[Any]:
+    def _domain(self, users: Int32s, items: Int32s) -> Domain:
         return self.completion.domain(users, items, self.shape, self.seed)
 
     def _users_and_items(self, cells: Ints) -> tuple[Int32s, Int32s]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from docs.tables.results import RESULTS, summary
 from simulation.analysis.protocol_results import by_evaluation
-from simulation.pages.accuracy import EpsilonAxis, bytes_plot, epsilon_plot
+from simulation.pages.comparison_figures import EpsilonAxis, bytes_plot, epsilon_plot
 from simulation.pages.drawing import render
 from simulation.pages.looks import looks_of
 

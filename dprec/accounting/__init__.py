@@ -20,7 +20,6 @@ __all__ = [
     "AnyBudget",
     "BudgetChoice",
     "ChannelDraws",
-    "ColumnBudgets",
     "ComparableUnit",
     "ComposedLoss",
     "Epsilon",

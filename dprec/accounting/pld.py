@@ -136,10 +136,14 @@ class PrivacyLossDistribution:
     def log_moments(self, exponents: Floats) -> Floats:
         """Return log E[exp(t loss)] for every exponent t."""
         seen = self.masses > 0
-        powers = np.outer(exponents, self.losses[seen])
-        shift = powers.max(axis=1)
-        moments = np.exp(powers - shift[:, None]) @ self.masses[seen]
-        return np.asarray(np.log(moments) + shift)
+        return log_moments(self.losses[seen], self.masses[seen], exponents)
+
+
+def log_moments(values: Floats, masses: Floats, exponents: Floats) -> Floats:
+    """Return log E[exp(t X)] for every exponent t, of a draw X from some values of some probabilities."""
+    powers = np.outer(exponents, values)
+    shift = powers.max(axis=1)
+    return np.asarray(np.log(np.exp(powers - shift[:, None]) @ masses) + shift)
 
 
 def points_up_to(epsilon: float, step: float) -> int:

@@ -16,12 +16,18 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import permutations
 
 import numpy as np
 
-from dprec.accounting.pld import POINTS, PrivacyLossDistribution, compose_many, points_up_to
+from dprec.accounting.pld import (
+    POINTS,
+    PrivacyLossDistribution,
+    compose_many,
+    log_moments,
+    points_up_to,
+)
 from dprec.arrays import AnyInts, Floats, Ints, Pieces, offsets
 from dprec.channel import Channel
 
@@ -35,7 +41,6 @@ _STEPS_PER_DEVIATION, _FEWEST_POINTS, _DEVIATIONS = 12, 1024, 16
 """Steps of the grid per deviation of a draw at least, and points per so many deviations of the sum."""
 
 _NEWTON_STEPS = 6
-"""Steps towards the best exponent; any exponent gives a bound."""
 
 _NOISE = 1e-12
 """Relative size below which a deviation is rounding."""
@@ -45,61 +50,6 @@ _NEGLIGIBLE = -60.0
 
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 """Relative error of a Fourier coefficient, for each draw and each level of the transform, and more."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Draw:
-    """Values of one draw and their probabilities, shape (outcomes,) each."""
-
-    values: Floats
-    masses: Floats
-
-    def log_moments(self, exponents: Floats) -> Floats:
-        """Return log E[exp(t X)] for every exponent t."""
-        powers = np.outer(exponents, self.values)
-        shift = powers.max(axis=1)
-        return np.asarray(np.log(np.exp(powers - shift[:, None]) @ self.masses) + shift)
-
-    def log_moment(self, exponent: float) -> float:
-        """Return log E[exp(t X)] for one exponent."""
-        return float(self.log_moments(np.array([exponent]))[0])
-
-    def tilted(self, exponent: float) -> "_Draw":
-        """Return the draw with masses in proportion to exp(t X)."""
-        powers = exponent * self.values
-        masses = self.masses * np.exp(powers - powers.max())
-        return _Draw(self.values, masses / masses.sum())
-
-    @property
-    def mean(self) -> float:
-        """Mean of a draw."""
-        return float(self.masses @ self.values)
-
-    @property
-    def variance(self) -> float:
-        """Variance of a draw."""
-        return float(self.masses @ (self.values - self.mean) ** 2)
-
-    def balance(self) -> float:
-        """Return an exponent of at least 0 at which the tilted mean is nearly 0, or 0 if there is none."""
-        exponent = 0.0
-        for _ in range(_NEWTON_STEPS):
-            tilted = self.tilted(exponent)
-            variance = tilted.variance
-            exponent = max(0.0, exponent - tilted.mean / variance) if variance > 0 else exponent
-        return exponent if self.log_moment(exponent) <= 0 else 0.0
-
-    def on_grid(self, step: float) -> "_Draw":
-        """Return a draw on the multiples of ``step``, each value divided between its two neighbours.
-
-        The mean of every value is kept, so that E[f(sum)] does not fall for any convex f.
-        """
-        lower = np.floor(self.values / step)
-        upper_share = self.values / step - lower
-        return _Draw(
-            step * np.concatenate([lower, lower + 1]),
-            np.concatenate([self.masses * (1 - upper_share), self.masses * upper_share]),
-        )
 
 
 def expected_excess(values: Floats, probabilities: Floats, count: int) -> float:
@@ -114,61 +64,91 @@ def expected_excess(values: Floats, probabilities: Floats, count: int) -> float:
     """
     from scipy.fft import next_fast_len
 
-    draw = _Draw(values, probabilities)
-    deviation = math.sqrt(draw.variance)
-    largest = float(values.max())
+    deviation, largest = math.sqrt(_moments(values, probabilities)[1]), float(values.max())
     if largest <= 0 or deviation <= _NOISE * largest:
         return max(0.0, count * largest)
     step = deviation * min(1 / _STEPS_PER_DEVIATION, _DEVIATIONS * math.sqrt(count) / _FEWEST_POINTS)
-    exponent = draw.balance()
-    draw = draw.on_grid(step)
-    bottom, top = _window(draw, exponent, count)
-    scale = math.exp(count * draw.log_moment(exponent))
+    # Towards the exponent at which the tilted mean is 0, at least 0; any exponent gives a bound.
+    exponent = 0.0
+    for _ in range(_NEWTON_STEPS):
+        mean, variance = _moments(values, _tilted(values, probabilities, exponent))
+        exponent = max(0.0, exponent - mean / variance) if variance > 0 else exponent
+    if _log_moment(values, probabilities, exponent) > 0:
+        exponent = 0.0
+    # On the grid each value is divided between its two neighbours. The mean of every value is kept, so that
+    # E[f(sum)] does not fall for any convex f.
+    lower = np.floor(values / step)
+    upper_share = values / step - lower
+    values = step * np.concatenate([lower, lower + 1])
+    masses = np.concatenate([probabilities * (1 - upper_share), probabilities * upper_share])
+    tilted = _tilted(values, masses, exponent)
+    bottom, top = _window(values, masses, tilted, exponent, count)
     first = math.floor(bottom / step)
     length = next_fast_len(math.ceil(top / step) - first + 2, real=True)
     sums = step * (first + np.arange(length))
-    masses, error = _distribution(draw.tilted(exponent), count, step, first, length)
+    places = np.rint(values / step).astype(np.int64) % length
+    wound: Floats = np.bincount(places, tilted, minlength=length).astype(np.float64)
+    of_sums, error = _distribution(wound, count, first)
     above = sums > 0
     weights = sums[above] * np.exp(-exponent * sums[above])
-    excess = float(masses[above] @ weights) + error * float(np.linalg.norm(weights)) + top * _TAIL
-    return scale * excess
+    excess = float(of_sums[above] @ weights) + error * float(np.linalg.norm(weights)) + top * _TAIL
+    return math.exp(count * _log_moment(values, masses, exponent)) * excess
 
 
-def _window(draw: _Draw, exponent: float, count: int) -> tuple[float, float]:
+def _log_moment(values: Floats, masses: Floats, exponent: float) -> float:
+    """Return log E[exp(t X)] of a draw."""
+    return float(log_moments(values, masses, np.array([exponent]))[0])
+
+
+def _tilted(values: Floats, masses: Floats, exponent: float) -> Floats:
+    """Return masses in proportion to exp(t X)."""
+    powers = exponent * values
+    tilted = masses * np.exp(powers - powers.max())
+    return np.asarray(tilted / tilted.sum())
+
+
+def _moments(values: Floats, masses: Floats) -> tuple[float, float]:
+    """Return the mean and the variance of a draw."""
+    mean = float(masses @ values)
+    return mean, float(masses @ (values - mean) ** 2)
+
+
+def _window(
+    values: Floats, masses: Floats, tilted: Floats, exponent: float, count: int
+) -> tuple[float, float]:
     """Return ends between which the tilted sum lies, but for what `_TAIL` says.
 
     For s > 0 and t = exponent + s, the excess of sums beyond x >= 1 / t is at most
     x exp(count log E[exp(t X)] - t x) (Chernoff), and below the window lies `_TAIL` of the tilted mass.
     """
-    variance = count * max(draw.tilted(exponent).variance, 1e-300)
+    variance = count * max(_moments(values, tilted)[1], 1e-300)
     further = _EXPONENTS * math.sqrt(-2 * math.log(_TAIL) / variance)
-    base = count * draw.log_moment(exponent)
-    margin = -math.log(_TAIL)
+    base, margin = count * _log_moment(values, masses, exponent), -math.log(_TAIL)
     up = exponent + further
-    above = (count * draw.log_moments(up) - base + margin) / up
+    above = (count * log_moments(values, masses, up) - base + margin) / up
     top = float(np.min(np.maximum(above, 1 / up)))
-    below = (count * draw.log_moments(exponent - further) - base + margin) / further
-    return min(-float(np.min(below)), 0.0), min(top, count * max(0.0, float(draw.values.max())))
+    below = (count * log_moments(values, masses, exponent - further) - base + margin) / further
+    return min(-float(np.min(below)), 0.0), min(top, count * max(0.0, float(values.max())))
 
 
-def _distribution(draw: _Draw, count: int, step: float, first: int, length: int) -> tuple[Floats, float]:
-    """Return the distribution of the sum on a circle of ``length`` points, and the norm of its error.
+def _distribution(masses: Floats, count: int, first: int) -> tuple[Floats, float]:
+    """Return the distribution of the sum on a circle of points, and the norm of its error.
 
     What lies beyond the window is wound into it, so that no mass is missing.
     """
     from scipy.fft import irfft, rfft
 
-    places = np.rint(draw.values / step).astype(np.int64) % length
-    spectrum = rfft(np.bincount(places, draw.masses, minlength=length))
+    length = masses.size
+    spectrum = rfft(masses)
     with np.errstate(divide="ignore"):
         logs = count * np.log(spectrum)
     power = np.zeros_like(spectrum)
     # Nearly all of it is too small to count beside the rounding errors.
     seen = logs.real > _NEGLIGIBLE
     power[seen] = np.exp(logs[seen])
-    masses = np.maximum(0.0, np.roll(irfft(power, length), -(first % length)))
+    of_sums = np.maximum(0.0, np.roll(irfft(power, length), -(first % length)))
     rounding = _ROUNDING * count * math.log2(2 * length)
-    return masses, rounding * float(np.linalg.norm(masses)) + math.exp(_NEGLIGIBLE)
+    return of_sums, rounding * float(np.linalg.norm(of_sums)) + math.exp(_NEGLIGIBLE)
 
 
 _BLANKET_MARGIN = 1 + 1e-8
@@ -225,21 +205,19 @@ class PrivacyBlanket:
         """
         if epsilon >= self.channel.epsilon:
             return 0.0
-        return min(
-            max((self._delta(*pair, epsilon, reports) for pair in self.pairs), default=0.0),
-            self.alone(epsilon),
+        masses = np.append(self.masses, max(0.0, 1 - self.share))
+        masses /= masses.sum()
+        deltas = (
+            _BLANKET_MARGIN * expected_excess(np.append(gain, 0.0), masses, reports) / reports
+            for gain in (one - math.exp(epsilon) * other for one, other in self.pairs)
         )
+        return min(max(deltas, default=0.0), self.alone(epsilon))
 
     def alone(self, epsilon: float) -> float:
         """Return the delta with which epsilon holds for a report that is not shuffled."""
         factor = math.exp(epsilon)
         gains = (self.masses @ np.maximum(0.0, one - factor * other) for one, other in self.pairs)
         return min(1.0, _BLANKET_MARGIN * max(map(float, gains), default=0.0))
-
-    def _delta(self, one: Floats, other: Floats, epsilon: float, reports: int) -> float:
-        values = np.append(one - math.exp(epsilon) * other, 0.0)
-        masses = np.append(self.masses, max(0.0, 1 - self.share))
-        return _BLANKET_MARGIN * expected_excess(values, masses / masses.sum(), reports) / reports
 
 
 _CLONES_TAIL = 1e-15
@@ -422,10 +400,6 @@ class ShuffledReports:
     n_users: int
 
     @cached_property
-    def _shuffled(self) -> ShuffledChannel:
-        return ShuffledChannel.known(self.channel)
-
-    @cached_property
     def _sizes(self) -> tuple[Ints, Ints]:
         """Numbers of reports for which bounds are computed, and the place of every report's among them."""
         sizes, places = np.unique(computed_for(self.mixed), return_inverse=True)
@@ -434,7 +408,8 @@ class ShuffledReports:
     def per_report(self, delta: float) -> Floats:
         """Return an epsilon for the rating of each report that holds with delta, shape (reports,)."""
         sizes, places = self._sizes
-        return np.array([self._shuffled.epsilon(size, delta) for size in sizes.tolist()])[places]
+        shuffled = ShuffledChannel.known(self.channel)
+        return np.array([shuffled.epsilon(size, delta) for size in sizes.tolist()])[places]
 
     def per_user(self, delta: float) -> Floats:
         """Return an epsilon for all that a user reports that holds with delta, shape (users,).
@@ -450,7 +425,8 @@ class ShuffledReports:
         typical = float((alone**2).sum() / alone.sum()) if alone.any() else self.channel.epsilon
         finer = max(0, math.ceil(math.log2(self.channel.epsilon / POINTS * _STEPS / typical)))
         step = self.channel.epsilon / POINTS / 2**finer
-        kinds = [self._shuffled.losses(size, step) for size in sizes.tolist()]
+        shuffled = ShuffledChannel.known(self.channel)
+        kinds = [shuffled.losses(size, step) for size in sizes.tolist()]
         ends = np.searchsorted(self.users, np.arange(self.n_users + 1))
         for start in range(0, self.n_users, _USERS_AT_ONCE):
             stop = min(start + _USERS_AT_ONCE, self.n_users)
@@ -492,17 +468,16 @@ class ShuffledProfiles:
         """
         cases = np.column_stack([self.losses, self.mixed.astype(np.float64)])
         distinct, of_user = np.unique(cases, axis=0, return_inverse=True)
-        bounds = [_hidden(loss, int(mixed), delta) for loss, mixed in distinct.tolist()]
+        bounds = []
+        for loss, mixed in distinct.tolist():
+            bound = loss if mixed else math.inf
+            # Where no clone is to be expected, nothing is gained.
+            if mixed and 0 < loss <= math.log(mixed):
+                bound = least_epsilon(
+                    partial(clones_delta, reports=int(mixed), local_epsilon=loss), loss, delta
+                )
+            bounds.append(bound)
         return np.array(bounds)[of_user.ravel()]
 
     def per_report(self, delta: float) -> None:
         """Return None: a message holds all reports of its user."""
-
-
-def _hidden(loss: float, mixed: int, delta: float) -> float:
-    if mixed == 0:
-        return math.inf
-    # Where no clone is to be expected, nothing is gained.
-    if loss == 0 or loss > math.log(mixed):
-        return loss
-    return least_epsilon(lambda epsilon: clones_delta(epsilon, mixed, loss), loss, delta)

@@ -45,12 +45,9 @@ class ShadowModels(Attack):
 
     kind: Literal["shadow"] = "shadow"
     papers: ClassVar[tuple[str, ...]] = ("carlini2022",)
+    named: ClassVar[tuple[str, ...]] = ("shadow_auc", *_FALSE_POSITIVES)
     pairs: int = option("Pairs of runs, each with half of the users and with the other half.", 10, ge=4)
     users: int = option("Users of whom it is asked, at most.", 1000, ge=2)
-
-    def figures(self) -> tuple[str, ...]:
-        """Return the names of its figures; see `Attack.figures`."""
-        return ("shadow_auc", *_FALSE_POSITIVES)
 
     def perform(self, game: Game) -> Attacked:
         """Run the protocol again, and judge the evidence; see `Attack.perform`."""

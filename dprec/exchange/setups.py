@@ -5,53 +5,42 @@ so its guarantee holds against any server. A setup is stored as JSON and checked
 """
 
 import json
-import math
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 import numpy as np
-from pydantic import BeforeValidator
 
-from dprec.accounting import PrivacyAccountant, PrivacyBudget
+from dprec.accounting import PrivacyBudget
 from dprec.channel import Channel
 from dprec.completion import LinkKind, slope_channel
-from dprec.components import Options, as_tuple, as_values, one_of, one_of_classes, option, parse_json
-from dprec.errors import InputError, SettingError, within
+from dprec.components import Options, as_values, one_of, one_of_classes, option, parse_json
+from dprec.errors import InputError, SettingError
 from dprec.federated import MODELS, FederatedModel, code_of
 from dprec.gradients import GRADIENTS, GradientReport
-from dprec.lists import ListMethod
 from dprec.mechanisms import (
     MECHANISMS,
     BucketBits,
     LayeredMechanism,
     LocalHashing,
     Mechanism,
-    SampledNegatives,
     TwoLayers,
 )
-from dprec.private_als import ImplicitAls, PrivateAls
 from dprec.randomness.first_draws import first_names
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import ReportFamily
-from dprec.secret_sets import SecretSets
 from dprec.sent_symbols import SentSymbols, symbols_of_slopes
-from dprec.sums import AGGREGATIONS, Aggregation, SummedMethod, TrustedAggregation
 from dprec.wire import BroadcastOptions
 
 if TYPE_CHECKING:
     _AnyMechanism = Mechanism
     _AnyGradient = GradientReport
-    _AnyAggregation = Aggregation
     _AnyModel = FederatedModel
-    _AnyMethod = SummedMethod
     _AnyLayered = LayeredMechanism
 else:
     _AnyMechanism = one_of(MECHANISMS)
     _AnyGradient = one_of(GRADIENTS)
-    _AnyAggregation = one_of(AGGREGATIONS)
     _AnyModel = one_of(MODELS)
-    _AnyMethod = one_of_classes((PrivateAls, ImplicitAls, ListMethod, SecretSets), SummedMethod)
     _AnyLayered = one_of_classes((TwoLayers, LocalHashing, BucketBits), LayeredMechanism)
 
 
@@ -143,21 +132,6 @@ class ReportSetup(Setup):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedSetsSetup(ReportSetup):
-    """Devices send their randomised item set once, and rank by what is learned of the items."""
-
-    kind: Literal["randomized-sets"] = "randomized-sets"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SampledNegativesSetup(ReportSetup):
-    """Devices send their items and as many others, by randomised answers, once."""
-
-    kind: Literal["sampled-negatives"] = "sampled-negatives"
-    mechanism: SampledNegatives = option("What the device applies to its set.", SampledNegatives())
-
-
-@dataclass(frozen=True, kw_only=True)
 class IterativeSetup(Setup):
     """Devices solve for their users' factors and report on the gradient, in rounds."""
 
@@ -179,84 +153,6 @@ class IterativeSetup(Setup):
         if self.epsilon_per_round is not None:
             loss = self.gradient.exact_epsilon(self.epsilon_per_round) * self.rounds
             yield "answers of all rounds, as probabilities", 1, loss
-
-
-@dataclass(frozen=True, kw_only=True)
-class SummedSetup(Setup):
-    """Devices contribute to sums, in rounds, and predict from what is learned."""
-
-    kind: Literal["sums"] = "sums"
-    method: _AnyMethod = option("What is learned from the sums.")
-    aggregation: _AnyAggregation = option("Who adds up the contributions.")
-    multipliers: Annotated[tuple[float, ...], BeforeValidator(as_tuple)] = option(
-        "Noise of each round, for contributions of a norm of 1: the device answers no other round."
-    )
-    promised: PrivacyBudget | None = option(
-        "What the rounds together are said to cost; a device counts for itself, at this delta.", None
-    )
-
-    @property
-    def drawn_by(self) -> str:
-        """What devices do, to which their draws are bound: not what it is said to cost."""
-        return json.dumps(first_names(as_values(replace(self, promised=None))))
-
-    @property
-    def delta(self) -> float:
-        """At which devices count what masked contributions cost; 0 for others."""
-        return 0.0 if self.promised is None or not self.masks else self.promised.delta
-
-    def loss_of(self, rounds: Collection[int]) -> float:
-        """Return what contributions to some rounds, from 1, cost between any two profiles, at `delta`.
-
-        Infinite where those who are to protect them are neither the device itself nor devices that mask.
-        """
-        aggregation, alone = self.aggregation, np.ones(1, dtype=np.bool_)
-        if not (self.masks or aggregation.by_itself):
-            return math.inf
-        accountant, farthest = PrivacyAccountant(alone), aggregation.farthest(self.method.farthest)
-        for round_index in rounds:
-            cost = aggregation.cost(self.multipliers[round_index - 1], farthest)
-            accountant.step(round_index, alone, cost.epsilon, cost.epsilon, cost.mechanism)
-        return float(accountant.get_epsilon(self.delta, adjacency="replace-one")[0])
-
-    @property
-    def composed(self) -> tuple[float, float] | None:
-        """What masked contributions to all rounds cost; None of others, or without noise."""
-        loss = self.loss_of(range(1, len(self.multipliers) + 1)) if self.masks else math.inf
-        return (loss, self.delta) if math.isfinite(loss) else None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.aggregation.devices_add_noise or any(self.multipliers):
-            with within("method"):
-                self.method.check_bounded()
-
-    @property
-    def masks(self) -> bool:
-        """Whether the aggregation has them do so."""
-        return self.aggregation.masks
-
-    def represented(self) -> Self:
-        """Return the setup for a trusted sum; see `dprec.sums.RepresentedAggregation`."""
-        return replace(self, aggregation=TrustedAggregation())
-
-    @property
-    def hides_rated_items(self) -> bool:
-        """Whether each report protects them by itself."""
-        return self.aggregation.by_itself
-
-    def sent_symbols(self, people: Ratings) -> SentSymbols | None:
-        """Return the candidates that devices send; None for reports that do not protect themselves."""
-        if not self.aggregation.by_itself:
-            return None
-        read = self.aggregation.symbols
-        return SentSymbols(lambda number, reports: read(reports, people.n_items), linked=True, once=True)
-
-    def exact_losses(self, people: Ratings) -> Iterator[tuple[str, int, float]]:
-        """Yield the loss of a device's only report."""
-        if self.aggregation.by_itself:
-            loss = self.aggregation.cost(self.multipliers[0], self.method.farthest).epsilon
-            yield "a device's only report, as probabilities", 1, loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,22 +218,11 @@ class XMapSetup(ReportSetup):
     replacement: ReplacementSetup = option("How replacements are drawn.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SilentSetup(Setup):
-    """Devices send nothing: whatever a request asks for, they are not set up for it."""
-
-    kind: Literal["nothing-sent"] = "nothing-sent"
-
-
 SETUPS: tuple[type[Setup], ...] = (
-    RandomizedSetsSetup,
-    SampledNegativesSetup,
     IterativeSetup,
-    SummedSetup,
     FederatedSetup,
     GradientPerturbationSetup,
     XMapSetup,
-    SilentSetup,
 )
 
 InstalledT = TypeVar("InstalledT", bound=Options)

@@ -117,28 +117,18 @@ class Layers:
         sent = combinations_with_replacement(range(symbols), reports)
         return np.array([np.bincount(each, minlength=symbols) for each in sent], dtype=np.int64)
 
-    def log_likelihood(self, counts: Ints) -> Floats:
-        """Return the log probability of reports in some order, given each level; shape (cells, levels).
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (cells, symbols)
-            How often each symbol was reported.
-        """
-        from scipy.special import logsumexp, xlogy
-
-        of_answers = xlogy(counts[:, None, :], self.instantaneous).sum(axis=2)
-        with np.errstate(divide="ignore"):
-            permanent = np.log(self.permanent)
-        return logsumexp(permanent + of_answers[:, None, :], axis=2)
-
     def repeated(self, reports: int) -> Floats:
         """Return Pr(saying | level) of so many reports, in the order of `said`; shape (levels, sayings)."""
-        from scipy.special import gammaln
+        from scipy.special import gammaln, logsumexp, xlogy
 
         counts = self.said(reports)
         orders = gammaln(reports + 1) - gammaln(counts + 1).sum(axis=1)
-        rows = np.exp(self.log_likelihood(counts) + orders[:, None]).T
+        # The log probability of reports in some order, given each level; shape (sayings, levels).
+        of_answers = xlogy(counts[:, None, :], self.instantaneous).sum(axis=2)
+        with np.errstate(divide="ignore"):
+            permanent = np.log(self.permanent)
+        given = logsumexp(permanent + of_answers[:, None, :], axis=2)
+        rows = np.exp(given + orders[:, None]).T
         return rows / rows.sum(axis=1, keepdims=True)
 
 

@@ -149,23 +149,28 @@ class Devices:
         return SymbolTables.of([np.eye(self.ratings.scale.levels)], self.table.cuts)
 
     @cached_property
-    def _directions(self) -> Floats:
-        return self.table.directions(self.process.reach)
+    def _features(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """What latent ratings are linear in, times its standard deviation, and two ends of directions.
 
-    @cached_property
-    def _weighted(self) -> Floats:
-        """What latent ratings are linear in, times its standard deviation, shape (items, columns)."""
+        Rows of the ends have products that are minus squared distances of directions; shapes (items,
+        columns). The last are the variances of level and preference at every item, shape (items,).
+        """
         table, process = self.table, self.process
-        return np.column_stack(
+        directions = table.directions(process.reach)
+        apart, ones = -(directions**2).sum(axis=1), np.ones(len(table.means))
+        weighted = np.column_stack(
             [
                 np.full(len(table.means), np.sqrt(process.level)),
                 np.sqrt(process.agreement) * table.means,
-                np.sqrt(process.taste) * self._directions,
+                np.sqrt(process.taste) * directions,
                 np.sqrt(process.number) * table.numbers,
                 np.sqrt(process.category) * (table.categories - table.categories.mean(axis=0)),
                 table.item_factors,
             ]
         )
+        scaled = np.sqrt(2) * directions
+        ends = np.column_stack([scaled, apart, ones]), np.column_stack([scaled, ones, apart])
+        return weighted, *ends, (weighted**2).sum(axis=1) + process.nearness
 
     def _predicted(self, batch: _Batch, items: AnyInts, cautions: Floats) -> Floats:
         """Return the predictions of a batch, in the order of its questions."""
@@ -183,7 +188,7 @@ class Devices:
         prior = self._prior(priors, rated)
         posterior = Posterior.of(covariance, prior, symbols, batch.is_rating, self._tables)
         moved, explained = posterior.at(self._covariance(asked, rated))
-        alone = self._variances[asked] + self.table.deviations[asked] ** 2
+        alone = self._features[3][asked] + self.table.deviations[asked] ** 2
         latent = self._prior(priors, asked) + moved - cautions[asked]
         variance = np.maximum(alone - explained, 0.0)
         shown = batch.is_question
@@ -204,25 +209,12 @@ class Devices:
 
     def _covariance(self, rows: AnyInts, columns: AnyInts) -> Floats:
         """Return the covariance of levels and preferences, shape (batch, rows, columns)."""
-        ends = self._ends
-        covariance: Floats = ends[0][rows] @ ends[1][columns].swapaxes(1, 2)
+        weighted, left, right, _ = self._features
+        covariance: Floats = left[rows] @ right[columns].swapaxes(1, 2)
         np.exp(covariance, out=covariance)
         covariance *= self.process.nearness
-        covariance += self._weighted[rows] @ self._weighted[columns].swapaxes(1, 2)
+        covariance += weighted[rows] @ weighted[columns].swapaxes(1, 2)
         return covariance
-
-    @cached_property
-    def _ends(self) -> tuple[Floats, Floats]:
-        """Rows whose products are minus squared distances of directions, shapes (items, columns)."""
-        apart = -(self._directions**2).sum(axis=1)
-        scaled, ones = np.sqrt(2) * self._directions, np.ones(apart.size)
-        return np.column_stack([scaled, apart, ones]), np.column_stack([scaled, ones, apart])
-
-    @cached_property
-    def _variances(self) -> Floats:
-        """Variances of level and preference at every item, shape (items,)."""
-        linear = (self._weighted**2).sum(axis=1)
-        return linear + self.process.nearness
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,7 +124,7 @@ INFORMED_BASELINES = {
 }
 """What stands for a preset of `BASELINE_PRESETS` where something is public about the items."""
 
-_AFTER_REPORTS = frozenset({"delivery", "guard", "shuffler", "item_embeddings"})
+_AFTER_REPORTS = frozenset({"delivery", "guard", "shuffler", "item_embeddings", "noise"})
 """Settings with and without which devices draw and send the same."""
 
 _OF_SCHEDULES = frozenset({"answers"})
@@ -190,7 +190,7 @@ class Protocol(Setup):
     scales: ClassVar[bool] = False
     """Whether a few users can stand for a population of copies though there is a budget."""
     course: ClassVar[Any] = None
-    """From a protocol of a class from outside to how it runs; None for that of the class it is derived from."""
+    """From a protocol of a class from outside to how it runs; None for that of the class it derives from."""
     undeployable: ClassVar[str] = "whose server needs ratings or trust"
     """Why it cannot be deployed; empty if it can."""
     privacy: PrivacyBudget | None = option("What is promised; left out if nothing is.", None)

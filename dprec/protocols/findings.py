@@ -12,7 +12,7 @@ from dprec.crossdomain import RecommendationOptions, ReplacementOptions, Similar
 from dprec.exchange import XMapSetup
 from dprec.observations import Observations
 from dprec.ratings import RatingScale
-from dprec.sums import Aggregation, SummedMethod
+from dprec.sums import Aggregation, Contributions, Layout
 
 ROUNDING = 1e-9
 """Relative excess over a promise that adding up floating-point numbers may cause."""
@@ -73,9 +73,12 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class NoisySums:
-    """The sums that a protocol releases; see `simulation.protocols.sums.SummedProtocol`."""
+    """The sums that a protocol releases; see `dprec.protocols.sums.SumsProtocol`."""
 
-    method: SummedMethod
+    probes: Callable[[int], Iterator[tuple[Layout, Contributions[typing.Any]]]]
+    """From a seed to releases, and contributions to them that are as long as they get."""
+    farthest: float
+    """How far apart the contributions of two profiles can be, before they are added up."""
     aggregation: Aggregation
     multipliers: tuple[float, ...]
     sensitivity: float

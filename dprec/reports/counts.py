@@ -205,7 +205,9 @@ class CountFamily(CellFamily):
         epsilons, of_user = np.unique(self.epsilons(cells), return_inverse=True)
         kinds = np.column_stack([np.repeat(of_user, sizes.shape[1]), sizes.ravel()])
         distinct, numbers = np.unique(kinds, axis=0, return_inverse=True)
-        losses = np.array([self._loss(float(epsilons[place]), size) for place, size in distinct.tolist()])
+        losses = np.array(
+            [self.count_epsilon(float(epsilons[place]), size) for place, size in distinct.tolist()]
+        )
         return losses[numbers.ravel()].reshape(sizes.shape).sum(axis=1)
 
     def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
@@ -215,11 +217,7 @@ class CountFamily(CellFamily):
         epsilons = self.epsilons(profiles.counts)
         return np.where(profiles.counts > 0, epsilons, np.nan), epsilons * symbols
 
-    def count_epsilon(self, cells: int, size: int) -> float:
-        """Return the exact loss of a count of ``size`` of a user's cells when all of its ratings change."""
-        return self._loss(float(self.epsilons(np.array([cells]))[0]), size)
-
-    def _loss(self, epsilon: float, size: int) -> float:
+    def count_epsilon(self, epsilon: float, size: int) -> float:
         """Return the exact loss of a count of so many ratings when all change.
 
         None and all of the ratings are told apart best by the two ends, 1 and all by a count between them:
@@ -231,7 +229,7 @@ class CountFamily(CellFamily):
     def exact_losses(self, entries: int) -> Iterator[tuple[str, float]]:
         """Yield the losses of symbols, and that of a count in which so many ratings change."""
         yield from super().exact_losses(entries)
-        loss = self.count_epsilon(entries, entries)
+        loss = self.count_epsilon(float(self.epsilons(np.array([entries]))[0]), entries)
         yield f"counts that differ by {entries}, from the table", loss
 
     def audited_symbols(self, exchange: int, reports: Sequence[bytes], items: Ints) -> Ints:
@@ -288,7 +286,11 @@ class Counts(FollowUp):
         counts = self.grouped(cells, of_rating, left & (profiles.levels >= self.least_level))
         words = draws("counts").asked(question)
         columns = [words.per_user(group, FOLLOW_UP_ROUND) for group in range(self.groups)]
-        return self.codec.encode(self.perturb(cells, counts, sizes, np.column_stack(columns)))
+        drawn, epsilons = np.column_stack(columns), self.family.epsilons(cells)
+        for epsilon in np.unique(epsilons).tolist():
+            own = epsilons == epsilon
+            counts[own] = self.family.noise_at(epsilon).perturb(counts[own], sizes[own], drawn[own])
+        return self.codec.encode(counts)
 
     def _left(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> tuple[Bools, Ints]:
         """Return which ratings the reports left out, and the group of each rating's item."""
@@ -304,15 +306,6 @@ class Counts(FollowUp):
         """
         left, of_rating = self._left(profiles, question, draws)
         return self.family.added(profiles.counts, self.grouped(profiles.counts, of_rating, left))
-
-    def perturb(self, cells: Ints, counts: Ints, sizes: Ints, random_words: Uint64s) -> Ints:
-        """Add each user's noise to its counts of the ratings that reach the least level, and clamp them."""
-        noisy = np.zeros_like(counts)
-        epsilons = self.family.epsilons(cells)
-        for epsilon in np.unique(epsilons).tolist():
-            own = epsilons == epsilon
-            noisy[own] = self.family.noise_at(epsilon).perturb(counts[own], sizes[own], random_words[own])
-        return noisy
 
     def asking(self, observed: Observations) -> "CountsAsked":
         """Return what groups the items by how often reports show them as rated, and reads the counts."""

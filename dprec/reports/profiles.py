@@ -180,18 +180,14 @@ class ProfileCode:
         if self.size == 1:
             return np.bincount(answers, minlength=self.elements)
         total = np.zeros(self.modulus, dtype=np.int64)
-        inverses, step = _inverses(self.modulus), max(1, (1 << 21) // self.size)
+        inverses = np.array([0, *(pow(number, -1, self.modulus) for number in range(1, self.modulus))])
+        step = max(1, (1 << 21) // self.size)
         for start in range(0, answers.size, step):
             multipliers, blocks = np.divmod(answers[start : start + step], self.blocks)
             hashed = blocks[:, None] * self.size + np.arange(self.size)
             members = inverses[multipliers + 1][:, None] * hashed % self.modulus
             total += np.bincount(members[hashed < self.modulus], minlength=self.modulus)
         return total[: self.elements]
-
-
-def fewest_divided(epsilon: float, profile: int) -> int:
-    """Return of how many items on elements share blocks; see `ProfileCode.at`."""
-    return math.ceil(_WORTH_DIVIDING * _wanted_blocks(min(epsilon, _MOST_EPSILON), profile) / 2)
 
 
 def _wanted_blocks(epsilon: float, profile: int) -> float:
@@ -204,17 +200,6 @@ def _modulus(elements: int, size: int) -> int:
     while size > 1 and not (number % np.arange(2, math.isqrt(number) + 1)).all():
         number += 1
     return number
-
-
-def _inverses(prime: int) -> Ints:
-    """Return the inverse of every number modulo a prime, shape (prime,); 0 for 0."""
-    inverses = np.ones(prime, dtype=np.int64)
-    powers, exponent = np.arange(prime, dtype=np.int64), prime - 2
-    while exponent:
-        if exponent & 1:
-            inverses = inverses * powers % prime
-        powers, exponent = powers * powers % prime, exponent >> 1
-    return inverses
 
 
 _DIVISIONS = 8
@@ -341,15 +326,6 @@ class ProfileFamily(IndependentDraws):
         """Return what reads the answers of so many users."""
         return ProfileReader(self, n_users)
 
-    def profile_reports(self, counted: Ints, answers: int) -> ProfileReports:
-        """Return what the server makes of its answers, counted by element."""
-        code = self.code
-        pairs = counted.reshape(self.n_items, 2)
-        # Where elements share blocks by chance, the block of one that nobody has is as likely as any other.
-        usual = 1 / code.blocks
-        least = usual if code.size > 1 else code.fewest_draws / DRAWS
-        return ProfileReports(pairs[:, 1], pairs[:, 0], answers, (least, usual), code.draws / DRAWS)
-
     def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
         """Return the exact losses, per rating and per user: the same, for users without ratings too."""
         per_user = super().losses(counts)[1]
@@ -368,7 +344,9 @@ class ProfileFamily(IndependentDraws):
         if self.code.size == 1:
             return 1
         assert self.budget is not None, "answers without a budget"
-        return fewest_divided(self._share(self.budget, self.answers), self.mechanism.profile)
+        epsilon = min(self._share(self.budget, self.answers), _MOST_EPSILON)
+        # From so many items on, elements share blocks.
+        return math.ceil(_WORTH_DIVIDING * _wanted_blocks(epsilon, self.mechanism.profile) / 2)
 
     def answers_about(self, entries: int) -> int:
         """Return all answers: each is about the whole profile."""
@@ -403,14 +381,19 @@ class ProfileReader(Reader):
 
     def observations(self, catalogue: Catalogue | None = None) -> Observations:
         """Return no cells, and the answers as evidence."""
-        family, nobody = self._family, np.zeros(0, dtype=np.int32)
+        family, nobody, code = self._family, np.zeros(0, dtype=np.int32), self._family.code
+        below, above = self._named.reshape(family.n_items, 2).T
+        # Where elements share blocks by chance, the block of one that nobody has is as likely as any other.
+        usual = 1 / code.blocks
+        least = usual if code.size > 1 else code.fewest_draws / DRAWS
+        answers = self._accepted * family.answers
         return Observations.of(
             nobody,
             nobody,
             np.zeros(0),
             (self._n_users, family.n_items),
             family.scale,
-            evidence=family.profile_reports(self._named, self._accepted * family.answers),
+            evidence=ProfileReports(above, below, answers, (least, usual), code.draws / DRAWS),
             catalogue=catalogue,
         )
 

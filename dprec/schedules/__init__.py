@@ -2,7 +2,6 @@
 
 from dprec.components import Registry
 from dprec.schedules.answers import Answers, PermanentAnswers, RepeatedAnswers
-from dprec.schedules.averaging import recovered
 from dprec.schedules.base import Collection, Held, Schedule
 from dprec.schedules.increments import Fresh, Increments
 from dprec.schedules.layered import DBitFlip, Layered, Loloha, TwoLayered
@@ -28,5 +27,4 @@ __all__ = [
     "RepeatedAnswers",
     "Schedule",
     "TwoLayered",
-    "recovered",
 ]

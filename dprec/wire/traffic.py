@@ -154,45 +154,33 @@ class Octets(NamedTuple):
     down: float
 
 
-@dataclass(frozen=True)
-class NetworkConstants:
-    """What requests cost beyond the bytes of Flower's messages.
+class NetworkConstants(NamedTuple):
+    """What requests cost beyond the bytes of Flower's messages, of flwr 1.41 and a device of a pilot.
 
     As `benchmarks/network.py` of commit 757efef4 measured it.
     """
 
-    handshake: Octets
+    handshake: Octets = Octets(594, 1195)
     """A TLS connection, with a certificate of P-256."""
-    poll: Octets
+    poll: Octets = Octets(895, 150)
     """The question for messages when there is none."""
-    heartbeat: Octets
+    heartbeat: Octets = Octets(910, 174)
     """The request that takes a device online, or keeps it there."""
-    received: Octets
+    received: Octets = Octets(1865, 217)
     """A message to the device: the poll that it answers, and its confirmation."""
-    pulled: Octets
+    pulled: Octets = Octets(970, 398)
     """Each of its objects."""
-    sent: Octets
+    sent: Octets = Octets(900, 286)
     """A message from the device: the push of its envelope."""
-    pushed: Octets
+    pushed: Octets = Octets(1225, 240)
     """Each of its objects."""
-    kept_seconds: float
+    kept_seconds: float = 5.0
     """How long a connection is kept without a request."""
-    heartbeat_seconds: float
+    heartbeat_seconds: float = 24.0
     """Time between the heartbeats of a device that stays online."""
 
 
-MEASURED = NetworkConstants(
-    handshake=Octets(594, 1195),
-    poll=Octets(895, 150),
-    heartbeat=Octets(910, 174),
-    received=Octets(1865, 217),
-    pulled=Octets(970, 398),
-    sent=Octets(900, 286),
-    pushed=Octets(1225, 240),
-    kept_seconds=5.0,
-    heartbeat_seconds=24.0,
-)
-"""Of flwr 1.41 and a device of a pilot."""
+MEASURED = NetworkConstants()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,15 +195,15 @@ class NetworkOptions(Options):
     )
     poll_seconds: float = option("Time between two polls.", 3.0, ge=0.01, le=86_400)
 
-    def contacts(self, requests: AnyInts, constants: NetworkConstants = MEASURED) -> "Contacts":
+    def contacts(self, requests: AnyInts) -> "Contacts":
         """Return how often each user's device connects and asks.
 
         A device picks up each message in a visit of its own, in which the last poll finds nothing.
         """
         seconds = self.minutes_per_round * 60
         polls = max(1, math.floor(seconds / self.poll_seconds))
-        heartbeats = min(polls, 1 + math.floor(seconds / constants.heartbeat_seconds))
-        again = polls if seconds and self.poll_seconds >= constants.kept_seconds else 0
+        heartbeats = min(polls, 1 + math.floor(seconds / MEASURED.heartbeat_seconds))
+        again = polls if seconds and self.poll_seconds >= MEASURED.kept_seconds else 0
         return Contacts(*(requests.astype(np.int64) * each for each in (1 + again, polls, heartbeats)))
 
 
@@ -229,18 +217,16 @@ class Contacts:
     """TLS connections, polls that found nothing, and heartbeats; shape (users,), or int."""
 
 
-def network_bytes(
-    traffic: TrafficLedger, contacts: Contacts, constants: NetworkConstants = MEASURED
-) -> tuple[Ints, Ints]:
+def network_bytes(traffic: TrafficLedger, contacts: Contacts) -> tuple[Ints, Ints]:
     """Return the bytes that a network carries from and to every user's device, shape (users,) each."""
     counts = (
-        (constants.handshake, contacts.connections),
-        (constants.poll, contacts.polls),
-        (constants.heartbeat, contacts.heartbeats),
-        (constants.received, traffic.requests),
-        (constants.pulled, traffic.downlink_objects),
-        (constants.sent, traffic.messages - traffic.requests),
-        (constants.pushed, traffic.uplink_objects),
+        (MEASURED.handshake, contacts.connections),
+        (MEASURED.poll, contacts.polls),
+        (MEASURED.heartbeat, contacts.heartbeats),
+        (MEASURED.received, traffic.requests),
+        (MEASURED.pulled, traffic.downlink_objects),
+        (MEASURED.sent, traffic.messages - traffic.requests),
+        (MEASURED.pushed, traffic.uplink_objects),
     )
     up = traffic.uplink_message + sum(np.asarray(count) * cost.up for cost, count in counts)
     down = traffic.downlink_message + sum(np.asarray(count) * cost.down for cost, count in counts)

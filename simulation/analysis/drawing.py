@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dprec.accounting import Trust
 from simulation.analysis.protocol_results import result_of
 from simulation.analysis.vocabulary import plural, size
-from simulation.storage.run_files import MessagesOfKind, RunFiles, UserMessages
+from simulation.storage.run_files import MessagesOfKind, RunRecord, UserMessages
 
 _TITLES = {
     "query.report": ("request", "report"),
@@ -78,7 +78,7 @@ class Drawing:
         return "\n".join([*lines, "", *self.totals, f"the server sees: {self.server_sees}"])
 
 
-def drawing_of(run: RunFiles) -> Drawing | None:
+def drawing_of(run: RunRecord) -> Drawing | None:
     """Return the drawing of a run; None if nothing is sent, or devices are deployed."""
     told = run.messages
     if told is None:
@@ -117,7 +117,7 @@ def _size(own: MessagesOfKind) -> str:
     return f"{counted} {'byte' if counted == '1' else 'bytes'} in a {message}{mean}"
 
 
-def _total(run: RunFiles, told: UserMessages, way: str) -> str:
+def _total(run: RunRecord, told: UserMessages, way: str) -> str:
     own = [each for each in told.messages if each.up is (way == "up")]
     payload, message = sum(each.payload_bytes for each in own), sum(each.message_bytes for each in own)
     network = float(run.traffic[f"{way}link_network_bytes"][0])

@@ -3,24 +3,22 @@
 from dprec.components import Registry
 from dprec.predictions import Predict
 from dprec.protocols.base import Protocol
+from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
+from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
+from dprec.protocols.implicit_als import ImplicitAlsProtocol
 from dprec.protocols.one_shot import OneShotProtocol
-from simulation.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, TrustedServerProtocol
+from dprec.protocols.private_als import PrivateAlsProtocol
+from dprec.protocols.public_start import PublicStartProtocol
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
+from dprec.protocols.references import EaseProtocol, IalsProtocol
+from dprec.protocols.sampled_negatives import SampledNegativesProtocol
+from dprec.protocols.secret_sets import SecretSetProtocol
+from dprec.protocols.trusted_server import TrustedServerProtocol
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.best_list import BestListProtocol
 from simulation.protocols.federated import FederatedProtocol
 from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.protocols.iterative import IterativeProtocol
-from simulation.protocols.list_sums import (
-    GramProtocol,
-    PairsInBlanketProtocol,
-    PopularityProtocol,
-    PublicStartProtocol,
-)
-from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListProtocol
-from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
-from simulation.protocols.randomized_sets import RandomizedSetsProtocol
-from simulation.protocols.sampled_negatives import SampledNegativesProtocol
-from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
 from simulation.protocols.x_map import XMapProtocol
 

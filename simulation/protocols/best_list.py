@@ -13,10 +13,17 @@ from typing import ClassVar, Literal, Self
 
 from dprec.accounting import Adjacency, MatchedBudget, PrivacyBudget, PrivacyUnit, Trust
 from dprec.components import option
-from dprec.lists import TableOptions
 from dprec.lists.gram import MOST_ITEMS
-from dprec.lists.method import FEWEST
-from dprec.protocols.base import Predicted, Public
+from dprec.protocols.base import Predicted, Protocol, Public
+from dprec.protocols.gram import (
+    FEWEST,
+    GramProtocol,
+    PairsInBlanketProtocol,
+    PopularityProtocol,
+    TableOptions,
+    TableProtocol,
+)
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.sharing import COMPARED, budget_at
 from dprec.sums import (
     Aggregation,
@@ -25,15 +32,7 @@ from dprec.sums import (
     ShuffledAggregation,
     TrustedAggregation,
 )
-from simulation.protocols.base import Protocol
-from simulation.protocols.list_sums import (
-    GramProtocol,
-    PairsInBlanketProtocol,
-    PopularityProtocol,
-    TableProtocol,
-)
 from simulation.protocols.picking import PickingProtocol
-from simulation.protocols.randomized_sets import RandomizedSetsProtocol
 
 MOST_NOISE = {True: 2.5e-3, False: 6.5e-3}
 """Noise of a number and of a user up to which a table is best, where anything is public about the items, and
@@ -78,7 +77,7 @@ class BestListProtocol(PickingProtocol):
         if public is None:
             return table, "Best picks by users, items and what is public about these."
         suited = table.suited(public)
-        noise, most = suited.tau_among(public.n_users, public.n_items), MOST_NOISE[public.content]
+        noise, most = suited.noise_of_tables(public)(suited.table.items or 0), MOST_NOISE[public.content]
         picked: Protocol = table
         if noise > most:
             picked = PopularityProtocol(

@@ -35,13 +35,13 @@ from dprec.protocols import base
 from dprec.protocols.base import Facts, Public, Sent
 from dprec.protocols.components import AnyModel
 from dprec.protocols.findings import Auditor, Finding
+from dprec.protocols.predicting import held_profiles
 from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
 from dprec.randomness import ReleaseDraws, generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.sums import Cost
 from simulation.protocols.base import Protocol
 from simulation.protocols.course import notes_on_failures
-from simulation.protocols.iterative import held_profiles
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from simulation.protocols.transcripts import UpdateRounds, of_newcomers, transcript_of
 

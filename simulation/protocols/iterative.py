@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dprec import accounting
-from dprec.arrays import AnyInts, Bools, Floats, offsets, segments
+from dprec.arrays import Bools
 from dprec.attacks import Broadcast, Transcript
 from dprec.attacks.transcript import added_up
 from dprec.channel import Channel
-from dprec.completion import Profiles, StepOptions, check_rank, inner_products, solve_user_factors
+from dprec.completion import StepOptions, check_rank
 from dprec.components import Options, option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import IterativeSetup
 from dprec.gradients import GradientReport
 from dprec.metrics import root_mean_squared_error
-from dprec.predictions import Predict, cells_from_rows
+from dprec.predictions import Predict
 from dprec.protocols.base import Facts, Public, Sent
 from dprec.protocols.components import AnyGradient
+from dprec.protocols.predicting import OwnFactors
+from dprec.protocols.rounds import SamplingOptions
 from dprec.protocols.sharing import budget_at, check_unit
 from dprec.randomness import uniforms, words
 from dprec.ratings import Ratings
@@ -31,15 +33,10 @@ from simulation.protocols.base import Protocol
 from simulation.protocols.course import notes_on_failures
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
 from simulation.protocols.transcripts import GradientRounds, transcript_of
-from strategies.participation import SamplingOptions
 
 if TYPE_CHECKING:
     from strategies.iterative import IterativeFactorization, State
     from strategies.rounds import Received
-
-
-_USERS_AT_ONCE = 1 << 16
-"""Users whose factors are solved together: bounds the memory for any number of users."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -398,54 +395,3 @@ class EvaluatedRounds(BetweenRounds):
     def _own_factors(self, held: Ratings, state: State) -> OwnFactors:
         item_factors = self.downlink.rounded(state.factors).astype(np.float64)
         return OwnFactors(held, item_factors, self.ridge, solve=self.gradient.user_factors)
-
-
-@dataclass(frozen=True, eq=False)
-class OwnFactors:
-    """The predictions of devices that hold some item factors."""
-
-    ratings: Ratings
-    """What the devices hold."""
-    item_factors: Floats
-    """Shape (items, rank)."""
-    ridge: float
-    """As for `solve_user_factors`."""
-    base: Floats | None = None
-    """What is predicted without factors; 0 by default; shape (items,)."""
-    solve: Callable[[Profiles, Floats, float], Floats] = solve_user_factors
-    """How users' factors are solved for."""
-
-    def __call__(self, users: AnyInts, items: AnyInts) -> Floats:
-        """Return the predictions of some cells, in any order, shape (cells,)."""
-        predictions = np.empty(users.size)
-        order = np.argsort(users, kind="stable")
-        distinct, firsts = np.unique(users[order], return_index=True)
-        ends = np.append(firsts[1:], users.size)
-        for start in range(0, distinct.size, _USERS_AT_ONCE):
-            block = slice(start, start + _USERS_AT_ONCE)
-            cells = order[firsts[block][0] : ends[block][-1]]
-            rows = np.repeat(np.arange(distinct[block].size), ends[block] - firsts[block])
-            profiles = held_profiles(self.ratings, distinct[block])
-            if self.base is not None:
-                profiles = replace(profiles, values=profiles.values - self.base[profiles.items])
-            factors = self.solve(profiles, self.item_factors, self.ridge)
-            predictions[cells] = inner_products(factors, self.item_factors, rows, items[cells])
-        return predictions if self.base is None else predictions + self.base[items]
-
-
-def predictions_on_devices(held: Ratings, predictions: Callable[[Profiles], Floats]) -> dict[str, Any]:
-    """Return the fields of an `Outcome` for what devices predict of all items from what they hold."""
-
-    def predict_rows(users: AnyInts, n_items: int) -> Floats:
-        return predictions(held_profiles(held, users))
-
-    return {"predict": cells_from_rows(predict_rows, held.n_items), "predict_rows": predict_rows}
-
-
-def held_profiles(ratings: Ratings, users: AnyInts) -> Profiles:
-    """Return what the devices of some users hold, in their order; values are NaN of implicit data."""
-    starts = ratings.indptr[users]
-    counts = ratings.indptr[users + 1] - starts
-    cells = segments(starts, counts)
-    values = np.full(cells.size, np.nan) if ratings.scale.implicit else ratings.values_at(cells)
-    return Profiles(offsets(counts), ratings.items[cells], values, ratings.n_items)

@@ -18,8 +18,9 @@ from dprec.federated import FederatedModel, UpdateCode, of_holders
 from dprec.gradients import FittedProfiles, GradientReport
 from dprec.observations import Observations
 from dprec.predictions import Predict
+from dprec.protocols.sums import SummedDevice
 from dprec.randomness import words
-from dprec.sums import UNIT, Aggregation, DeviceHalf, Layout
+from dprec.sums import UNIT, Aggregation, Layout
 from simulation.protocols.task import ServerTask
 
 if TYPE_CHECKING:
@@ -150,14 +151,14 @@ def said_alone(
 
 
 def parts_of(
-    device: DeviceHalf, layout: Layout, round_index: int, seed: int, profiles: Profiles
+    device: SummedDevice, layout: Layout, round_index: int, seed: int, profiles: Profiles
 ) -> sp.csr_array:
     """Return what devices add to a sum, in contributions of a norm of 1, shape (users, entries).
 
     Where a device chooses among its user's ratings at random, others are chosen here.
     """
     chosen = words(seed, "choices that an attack supposes", 0, profiles.items.size, round_index=round_index)
-    vectors = device.contributions(profiles, layout, round_index, chosen).vectors(layout)
+    vectors = device.contributions(profiles, layout, chosen).vectors(layout)
     width, counts = layout.width, np.diff(vectors.indptr)
     entries = (vectors.rows.astype(np.int64)[:, None] * width + np.arange(width)).ravel()
     shape = profiles.n_users, layout.n_rows * width

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dprec.lists.contributions import PairLayout
 
 from dprec.accounting import OwnBudgets, PrivacyBudget
 from dprec.binarization import FixedThreshold, MeanThreshold, check_binary
@@ -14,7 +15,6 @@ from dprec.crossdomain import ReplacementOptions, joined
 from dprec.datasets import Synthetic
 from dprec.fitting import fit
 from dprec.gradients import ReducedOneBitGradient, SampledSigns
-from dprec.lists.contributions import PairLayout
 from dprec.mechanisms import (
     MECHANISMS,
     BinaryFlip,
@@ -32,12 +32,6 @@ from dprec.mechanisms import (
     TwoLayers,
     ZhengLaplace,
     ZhengRandomizedResponse,
-)
-from dprec.mechanisms.laplace import (
-    interval_probabilities,
-    least_scale,
-    modified_laplace_bound,
-    randomized_response_bound,
 )
 from dprec.observations import EmbeddingRelease
 from dprec.personalization import TableOptions
@@ -100,13 +94,6 @@ MECHANISMS_AND_SCALES: list[Row] = [
     ("symbols", lambda: MECHANISMS["zheng-laplace"](symbols=2)),
     ("ratings", lambda: Laplace().perturb([1.0, 0.5], 1.0)),
     ("perturb", lambda: ResidualBits().perturb([1.0], 1.0)),
-    ("epsilon", lambda: least_scale(1, 5, 0.0)),
-    ("sensitivity", lambda: least_scale(1, 5, 1.0, 4.5)),
-    ("ratings", lambda: interval_probabilities([-1.0, 1.0], [0.0, 1.0], [0.5, 0.5], 1, 5, 1.0)),
-    ("shares", lambda: interval_probabilities([-1.0, 1.0], [1.0, 2.0], [0.5, -0.5], 1, 5, 1.0)),
-    ("ratings", lambda: modified_laplace_bound(2, 2, 5, 1.0, 0.1)),
-    ("tolerance", lambda: randomized_response_bound(2, 2, 3, 5, 1.0, 1.0)),
-    ("levels", lambda: randomized_response_bound(2, 2, 3, 1, 1.0, 0.1)),
     *(("scale", lambda given=given: RatingScale.evenly(*given)) for given in ((1, 5, 0.3), (5, 1, 1))),
     *(
         ("scale", lambda levels=levels: RatingScale(np.array(levels, dtype=float)))

@@ -13,10 +13,10 @@ from clients.faults import ABSENT, DAMAGED, PUNCTUAL, FaultOptions, fates
 from dprec.completion import StepOptions
 from dprec.exchange import IterativeSetup, Reports
 from dprec.gradients import Aggregate, FullGradient, GradientReport, OneBitGradient, ReducedOneBitGradient
+from dprec.protocols.rounds import SamplingOptions
 from dprec.randomness import RunKeys
 from dprec.wire import BroadcastOptions
 from strategies.iterative import IterativeFactorization, State
-from strategies.participation import SamplingOptions
 from strategies.roster import Roster, identify
 from strategies.rounds import message_size
 from tests.builders import RecordingGrid, Tamper, populated

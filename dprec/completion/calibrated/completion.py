@@ -18,7 +18,7 @@ from dprec.completion.calibrated.guarding import (
     guarded_hidden_biases,
     guarded_priors,
 )
-from dprec.completion.calibrated.hidden_sets import HiddenReports, HiddenSetFit
+from dprec.completion.calibrated.hidden_sets import HiddenReports, fitted_to_hidden_sets
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.components import option
@@ -275,9 +275,16 @@ def _fitted_to_hidden_sets(
     """Complete the matrix from reports on every cell of the catalogue."""
     cuts = cut_points(level_shares(completion.histogram, seen.scale.levels), completion.variance)
     sizes = completion.dimensions, completion.features, completion.sweeps
-    fit = HiddenSetFit.of(seen, reports, cuts, *sizes, seed, progress)
-    latent, said = LatentRatings.of_biases(fit.users, fit.items), fit.diagnostics
-    return CalibratedModel(latent, fit.embedding, seen.catalogue, cuts, seen.scale, diagnostics=said)
+    users, items, embedding = fitted_to_hidden_sets(seen, reports, cuts, *sizes, seed, progress)
+    diagnostics = {
+        "expected_ratings": int(embedding.item_counts.sum()),
+        "user_spread": users.spread.tolist(),
+        "item_spread": items.spread.tolist(),
+        "item_coefficients": items.coefficients.T.tolist(),
+        "dimensions_above_noise": int(embedding.items.any(axis=0).sum()),
+    }
+    latent = LatentRatings.of_biases(users, items)
+    return CalibratedModel(latent, embedding, seen.catalogue, cuts, seen.scale, diagnostics=diagnostics)
 
 
 @fitted_to.register

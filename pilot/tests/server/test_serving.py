@@ -26,6 +26,7 @@ from pilot.tests.make import (
 )
 from pilot.tests.server.test_secure_sums import check_predictions, check_same
 from simulation import run
+from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage.run_files import read_run
 from tests.refusals import refused_at
 from tests.simulation.conftest import presets
@@ -54,7 +55,7 @@ def test_the_run_directory_is_that_of_the_simulation(tmp_path: Path, values: dic
     serve(grid_of(server), server, tmp_path / "out")
     simulated = run(config, page=False)
     check_same(read_run(tmp_path / "out"), simulated)
-    assert (tmp_path / "out" / "config.yaml").read_text() == simulated.record.config.to_yaml()
+    assert read_yaml(tmp_path / "out" / "config.yaml") == simulated.record.config
     if values not in (SECRET_SET, VALUES):
         check_predictions(server, simulated, sent=np.float32 if values == BLP else np.float64)
     if values is VALUES:

@@ -21,7 +21,6 @@ from dprec.exchange import (
     ReplacementSetup,
     Reports,
     Setup,
-    SilentSetup,
     SlopesRequest,
     SummedSetup,
     XMapSetup,
@@ -35,6 +34,7 @@ from dprec.lists import ListMethod, TableOptions
 from dprec.mechanisms import MECHANISMS, TwoLayers
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
+from dprec.protocols.baselines import NothingSentProtocol
 from dprec.protocols.installed import AnyInstalled
 from dprec.ratings import RatingScale
 from dprec.schedules import PermanentAnswers, RepeatedAnswers
@@ -136,7 +136,7 @@ PERTURBATION = GradientPerturbationSetup(
 DRAWS = ReplacementSetup(epsilon=0.3, sensitivity=2.0, whole_catalogue=True, transfer="deviation")
 MEMOISED = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0), answers=RepeatedAnswers())
 SETUPS: list[Setup] = [
-    SilentSetup(),
+    NothingSentProtocol(),
     ONE_SHOT,
     make.one_shot(Raw()),
     ITERATIVE,

@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import Bools
+from dprec.attacks import recovered
 from dprec.datasets import Synthetic
 from dprec.datasets.synthetic import Arrivals
 from dprec.mechanisms import ThresholdBit
 from dprec.observations import Observations
-from dprec.schedules import Collection, Fresh, Held, Increments, Periods, RepeatedAnswers, Schedule, recovered
+from dprec.schedules import Collection, Fresh, Held, Increments, Periods, RepeatedAnswers, Schedule
 from tests import make
 from tests.distributions import check_counts
 

@@ -19,21 +19,20 @@ from simulation.analysis.gains import Gain
 from simulation.analysis.populations import Course, Point
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import METRICS, TRUST_IN_WORDS, Metric
-from simulation.pages.accuracy import (
+from simulation.pages.comparison_figures import (
     EpsilonAxis,
     bytes_plot,
-    draw_accuracy_against_tau,
     draw_accuracy_against_users,
     epsilon_plot,
 )
 from simulation.pages.drawing import Plot, point, render, titled, to_figure
 from simulation.pages.looks import COLOURS, INK, MUTED, RULE, looks_of
-from simulation.pages.run_page import summary_plot
-from simulation.pages.users import (
+from simulation.pages.run_figures import (
     PREDICTION_QUANTILES,
     draw_rounds,
     evaluated_rounds,
     group_by_rating,
+    summary_plot,
 )
 from simulation.storage.run_files import read_run
 from strategies.participation import RoundRecord
@@ -224,22 +223,8 @@ def test_a_ring_on_the_baseline_is_where_a_protocol_begins_to_beat_it() -> None:
         for name, own in gains.items()
     ]
     ax = axes()
-    draw_accuracy_against_users(ax, every, RMSE, looks_of([each.points[0].result for each in every]))
+    draw_accuracy_against_users(ax, every, RMSE, looks_of([each.points[0].result for each in every]), "Users")
     assert places(ax.lines[-1]) == [[pytest.approx(1e4)], [pytest.approx(1.05)]]
     (base,) = curves(ax, INK)
     assert base[1] == pytest.approx([1.05] * 4)
     assert named(ax) == {"a", "b", "nothing sent", "begins to beat nothing sent", TRUST_IN_WORDS["local"]}
-
-
-def test_how_much_noise_protocols_stand_is_one_curve_for_all_of_them() -> None:
-    sums = [
-        result("a", 100.0, 1.0, 1.0, tau=0.01, trust="central"),
-        result("a", 100.0, 0.9, 4.0, tau=0.002, trust="central"),
-        result("b", 100.0, 1.02, 4.0, tau=0.02),
-    ]
-    across, ax = [CURVES[0], *BASELINES], axes()
-    looks = looks_of([*sums, *across])
-    draw_accuracy_against_tau(ax, sums, across, RMSE, looks)
-    (curve,) = curves(ax, looks["a"].colour)
-    assert curve[0] == pytest.approx([100, 500])
-    assert named(ax) >= {"a", "b", "nothing sent", "plain"}

@@ -68,7 +68,7 @@ def test_self_contained_well_formed_and_rebuilt_the_same(
     assert all(after <= before + 1 for before, after in pairwise(headings))
     figures = {path.stem for path in (directory / "figures").glob("*.svg")}
     assert len(figures) == len(list((directory / "figures").iterdir()))
-    assert outline.pictures.count("img") == outline.tags.count("figcaption") == len(figures) >= 3
+    assert outline.pictures.count("img") == outline.tags.count("figcaption") == len(figures) >= 2
     assert outline.tags.count("svg") >= len(figures)
     assert len(set(outline.identifiers)) == len(outline.identifiers)
     assert {address[1:] for address in outline.addresses if address[0] == "#"} <= set(outline.identifiers)

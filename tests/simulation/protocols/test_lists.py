@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dprec.lists.contributions import DIAGONAL, PairLayout, PopularityLayout, SetLayout
+from dprec.lists.method import ListLearner
 from scipy import optimize, stats
 
 from dprec.completion import Profiles
 from dprec.gradients import Aggregate
-from dprec.lists.contributions import DIAGONAL, PairLayout, PopularityLayout, SetLayout
-from dprec.lists.method import ListLearner
 from dprec.randomness import ReleaseDraws
 from dprec.ratings import POSITIVE
 from dprec.sums import UNIT, RepresentedAggregation, TrustedAggregation
 from simulation.configuration.loading import load
-from simulation.execution import load_ratings
+from simulation.execution import load_ratings, suited
 from tests.make import ON_THIS_MACHINE, POSITIVE_DATA
 from tests.refusals import refused_at
 from tests.simulation.conftest import run_of_sets
@@ -142,7 +142,7 @@ def test_who_reports_to_nobody_in_particular_is_charged_once_and_others_nothing(
     assert np.array_equal(traffic["epsilon_per_user"] > 0, charged)
     assert 2 * (1 - 1e-9) < privacy["epsilon_composed"]["max"] <= 2
     assert (traffic["epsilon_composed"] == traffic["epsilon_per_user"]).all()
-    assert found.record.config.protocol.table.content is False  # Nothing is public of these items.
+    assert found.record.config["protocol"]["table"]["content"] is False  # Nothing is public of these items.
 
 
 def test_between_any_two_sets_the_distance_is_the_root_of_two() -> None:
@@ -218,10 +218,10 @@ def test_a_server_learns_from_sums_with_the_noise_that_epsilon_needs(
     found = run_of_sets(
         name, dataset=dataset, overrides=["protocol.table.items=40", "protocol.table.popularity_share=0.2"]
     )
-    train = load_ratings(found.record.config)[0]
+    train = load_ratings(found.config)[0]
     sets = train.to_sets().toarray()
     assert [layout.n_rows for _, _, layout, _ in learned] == [40, 820]
-    multipliers = found.record.config.protocol.suited_to(train).multipliers
+    multipliers = suited(found.config, train, None).multipliers
     precision = sum(multiplier**-2 for multiplier in multipliers)
     # Seeds are fixed. Renyi divergences bound the loss of Skellam noise, which is larger by that.
     assert 0.85 < precision / mean_distance(1.0, 1e-6) ** 2 <= 1
