@@ -51,7 +51,7 @@ Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequ
 _RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
     SumsProtocol: iterative.receive_learned,
     FederatedSetup: iterative.receive_parameters,
-    RandomizedSetsProtocol: delivery.receive_list_model,
+    RandomizedSetsProtocol: iterative.receive_learned,
 }
 """What takes the final parameters, by what is installed; others take factors, or refuse."""
 

@@ -8,7 +8,6 @@ Only once the reply has left is anything computed from the table and the user's 
 import numpy as np
 from flwr.app import Context
 
-from clients.iterative import profiles_of
 from clients.memory import Memory
 from clients.population import Partition, device_draws
 from dprec import exchange
@@ -26,7 +25,6 @@ from dprec.exchange import (
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.predictions import NO_ITEM
 from dprec.protocols.one_shot import OneShotProtocol
-from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.ratings import Ratings
 from dprec.wire import ItemListCodec, ItemTable
 
@@ -72,15 +70,6 @@ def receive_table(partition: Partition, known: exchange.Personalization) -> None
         return Devices(process, table, ratings).predict(users.ravel(), items.ravel()).reshape(shape)
 
     population.show(predictions)
-
-
-def receive_list_model(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
-    """Receive what devices rank by; raises Refusal when it is malformed."""
-    population = partition.population
-    protocol = population.installed(RandomizedSetsProtocol)
-    with exchange.refusing_malformed():
-        device = protocol.device(final.factors, population.n_items, population.scale)
-    population.show(lambda process: device.predictions(profiles_of(partition)))
 
 
 def alter_ego_reports(partition: Partition, request: ReplacementRequest, context: Context) -> Pieces:

@@ -16,6 +16,7 @@ aggregation.
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -244,10 +245,10 @@ def turns_of(partition: Partition) -> Uint64s:
 
 
 def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
-    """Receive what was learned from sums; raises Refusal when it is malformed."""
+    """Receive what was learned, from which devices predict; raises Refusal when it is malformed."""
     population = partition.population
+    protocol: Any = population.setup
     with exchange.refusing_malformed():
-        protocol = population.installed(SumsProtocol)
         device = protocol.device(final.factors, population.n_items, population.scale)
     population.show(lambda process: device.predictions(profiles_of(partition)))
 

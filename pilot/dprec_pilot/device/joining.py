@@ -83,7 +83,7 @@ class Joined:
         left_out = f"; left out, as the catalogue lacks them: {', '.join(named)}" if named else ""
         left_out += f" and {more} more" if more > 0 else ""
         agreement, setup = folder.agreement, folder.agreement.setup
-        privacy: Any = getattr(setup, "privacy", None) or getattr(setup, "promised", None)
+        privacy: Any = getattr(setup, "privacy", None)
         epsilon = getattr(privacy, "epsilon", None)
         budget = f", epsilon {epsilon:g} per {privacy.per}" if isinstance(epsilon, int | float) else ""
         # Where rounds compose, it holds with a delta alone.

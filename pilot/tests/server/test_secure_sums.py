@@ -12,7 +12,8 @@ from flwr.app import Error, Message
 
 from clients.faults import FaultOptions
 from dprec.errors import RunError
-from dprec.exchange import KEYS, SHARES, STATISTICS, UNMASK, SummedSetup
+from dprec.exchange import KEYS, SHARES, STATISTICS, UNMASK
+from dprec.protocols.sums import SumsProtocol
 from dprec.secure_aggregation import graph_size
 from dprec.secure_aggregation.messages import SECRET_BYTES
 from dprec_pilot.device.device import Device
@@ -147,12 +148,12 @@ def check_ledgers(server: ServerFolder) -> None:
     for folder in folders_of(server):
         device = Device(folder, seeded=True)
         setup, charges, limits = device.folder.agreement.setup, device.charges, device.folder.options.limits
-        assert isinstance(setup, SummedSetup)
+        assert isinstance(setup, SumsProtocol)
         whole = most_lost(charges).per_user
         assert whole == pytest.approx(setup.loss_of(range(1, len(charges) + 1)))
         assert limits.per_user is not None
         assert 0 < whole <= limits.per_user
-        assert sum(charge.delta for charge in charges) == setup.delta > 0
+        assert sum(charge.delta for charge in charges) == setup.counted_at > 0
 
 
 @pytest.mark.parametrize("kind", [KEYS, SHARES, STATISTICS, UNMASK])

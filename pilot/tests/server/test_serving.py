@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.exchange import SummedSetup
-from dprec.lists import ListMethod
+from dprec.protocols.base import Public
+from dprec.protocols.gram import GramProtocol
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, write_enrolment
 from dprec_pilot.server.serving import serve
 from pilot.tests.make import (
@@ -26,7 +26,7 @@ from pilot.tests.make import (
 )
 from pilot.tests.server.test_secure_sums import check_predictions, check_same
 from simulation import run
-from simulation.configuration.strict_yaml import read_yaml
+from simulation.execution import load_ratings
 from simulation.storage.run_files import read_run
 from tests.refusals import refused_at
 from tests.simulation.conftest import presets
@@ -55,7 +55,10 @@ def test_the_run_directory_is_that_of_the_simulation(tmp_path: Path, values: dic
     serve(grid_of(server), server, tmp_path / "out")
     simulated = run(config, page=False)
     check_same(read_run(tmp_path / "out"), simulated)
-    assert read_yaml(tmp_path / "out" / "config.yaml") == simulated.record.config
+    # What follows from sizes is written down: a server sees others, later, too.
+    suited = config.protocol.suited(Public.of(load_ratings(config)[0], content=False))
+    expected = config.model_copy(update={"protocol": suited}).to_yaml()
+    assert (tmp_path / "out" / "config.yaml").read_text() == expected
     if values not in (SECRET_SET, VALUES):
         check_predictions(server, simulated, sent=np.float32 if values == BLP else np.float64)
     if values is VALUES:
@@ -81,10 +84,9 @@ def test_what_follows_from_sizes_is_agreed_on_and_others_may_come(
 ) -> None:
     _, server = pilot(values, tmp_path / "pilot")
     setup = folders_of(server)[0].agreement.setup
-    assert isinstance(setup, SummedSetup)
-    assert isinstance(setup.method, ListMethod)
-    assert setup.method.options.items == 12
-    assert setup.method.options.popularity_share
+    assert isinstance(setup, GramProtocol)
+    assert setup.table.items == 12
+    assert setup.table.popularity_share
     grid = grid_of(server)
     write_enrolment(server.enrolment_file, [*server.enrolled(), Enrolled("later", None)])
     assert server.protocol().setup() == setup
