@@ -9,9 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
-import numpy as np
-
-from dprec.accounting import PrivacyBudget
 from dprec.channel import Channel
 from dprec.completion import LinkKind, slope_channel
 from dprec.components import Options, as_values, one_of, one_of_classes, option, parse_json
@@ -98,40 +95,6 @@ class Setup(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportSetup(Setup):
-    """Base of the setups of devices that send their perturbed profile once."""
-
-    mechanism: _AnyMechanism = option("What the device applies to each rating.")
-    privacy: PrivacyBudget | None = option("What is guaranteed; none if nothing is.")
-
-    @property
-    def hides_rated_items(self) -> bool:
-        """Whether the mechanism hides them, or is about whole profiles."""
-        return self.mechanism.report_family.hides_items
-
-    @property
-    def sends_values(self) -> bool:
-        """Whether the mechanism does."""
-        return self.mechanism.sends_values
-
-    def family(self, scale: RatingScale, n_items: int) -> ReportFamily:
-        """Return the family of the mechanism at the budget."""
-        return self.mechanism.family(self.privacy, scale, n_items)
-
-    def sent_symbols(self, people: Ratings) -> SentSymbols:
-        """Return what can be read in the reports of the mechanism."""
-        family, rated = self.family(people.scale, people.n_items), np.unique(people.items)
-        return SentSymbols(
-            lambda number, reports: family.audited_symbols(number, reports, rated.astype(np.int64)),
-            family.channel,
-            family.exact_losses,
-            fewest_items=family.fewest_items,
-            drawn=not family.by_cell,
-            linked=family.asks_further,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class IterativeSetup(Setup):
     """Devices solve for their users' factors and report on the gradient, in rounds."""
 
@@ -200,29 +163,10 @@ class GradientPerturbationSetup(Setup):
         return symbols_of_slopes(self.channel, self.rounds, people)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReplacementSetup(Options):
-    """How a device replaces the items that it rated (Guerraoui et al. [guerraoui2017], Algorithm 2)."""
-
-    epsilon: float | None = option("Budget of one replacement; none if the draw is not private.", gt=0)
-    sensitivity: float = option("Largest change of an X-Sim value that one user can cause.", gt=0)
-    whole_catalogue: bool = option("Whether items without an X-Sim value can be drawn too.")
-    transfer: Literal["rating", "deviation"] = option("What a replacement inherits from the rating.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class XMapSetup(ReportSetup):
-    """Devices send their profile once, and its AlterEgo when they are sent candidates."""
-
-    kind: Literal["x-map"] = "x-map"
-    replacement: ReplacementSetup = option("How replacements are drawn.")
-
-
 SETUPS: tuple[type[Setup], ...] = (
     IterativeSetup,
     FederatedSetup,
     GradientPerturbationSetup,
-    XMapSetup,
 )
 
 InstalledT = TypeVar("InstalledT", bound=Options)

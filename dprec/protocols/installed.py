@@ -17,9 +17,11 @@ from dprec.protocols.references import EaseProtocol, IalsProtocol
 from dprec.protocols.sampled_negatives import SampledNegativesProtocol
 from dprec.protocols.secret_sets import SecretSetProtocol
 from dprec.protocols.trusted_server import TrustedServerProtocol
+from dprec.protocols.x_map import XMapProtocol
 
 PROTOCOLS: tuple[type[Protocol], ...] = (
     OneShotProtocol,
+    XMapProtocol,
     NothingSentProtocol,
     GlobalMeanProtocol,
     RandomListProtocol,

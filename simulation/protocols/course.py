@@ -21,6 +21,7 @@ from dprec.protocols.references import ClearSetsProtocol
 from dprec.protocols.silent import SilentProtocol
 from dprec.protocols.sums import SumsProtocol
 from dprec.protocols.trusted_server import TrustedServerProtocol
+from dprec.protocols.x_map import XMapProtocol
 from dprec.ratings import Ratings
 from dprec.schedules import Schedule
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
@@ -116,6 +117,7 @@ def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
 
 COURSES: dict[type[Protocol], str] = {
     OneShotProtocol: "one_shot:OneShotCourse",
+    XMapProtocol: "x_map:XMapCourse",
     SumsProtocol: "sums:SumsCourse",
     ClearSetsProtocol: "lists:ReceivedSetsCourse",
     GlobalMeanProtocol: "baselines:GlobalMeanCourse",

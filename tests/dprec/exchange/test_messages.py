@@ -9,6 +9,7 @@ import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.components import Options, as_values, option
+from dprec.crossdomain import ReplacementOptions
 from dprec.exchange import (
     REPORT,
     FinalFactors,
@@ -18,12 +19,10 @@ from dprec.exchange import (
     IterativeSetup,
     Recommendations,
     ReplacementRequest,
-    ReplacementSetup,
     Reports,
     Setup,
     SlopesRequest,
     SummedSetup,
-    XMapSetup,
     asked_users,
     bitmap_of,
     from_json,
@@ -36,6 +35,7 @@ from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
 from dprec.protocols.baselines import NothingSentProtocol
 from dprec.protocols.installed import AnyInstalled
+from dprec.protocols.x_map import GraphOptions, XMapProtocol
 from dprec.ratings import RatingScale
 from dprec.schedules import PermanentAnswers, RepeatedAnswers
 from dprec.sums import Aggregation, SecureAggregation, TrustedAggregation
@@ -133,7 +133,12 @@ ITERATIVE = IterativeSetup(
 PERTURBATION = GradientPerturbationSetup(
     link="gaussian", sigma=0.7, clamp=0.5, symbols=256, epsilon_per_round=0.2, rounds=3
 )
-DRAWS = ReplacementSetup(epsilon=0.3, sensitivity=2.0, whole_catalogue=True, transfer="deviation")
+X_MAP = XMapProtocol(
+    mechanism=Raw(),
+    replacement=ReplacementOptions(
+        selection="private", epsilon=0.3, candidates="catalogue", transfer="deviation"
+    ),
+).installed
 MEMOISED = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0), answers=RepeatedAnswers())
 SETUPS: list[Setup] = [
     NothingSentProtocol(),
@@ -141,8 +146,8 @@ SETUPS: list[Setup] = [
     make.one_shot(Raw()),
     ITERATIVE,
     PERTURBATION,
-    XMapSetup(mechanism=Raw(), privacy=None, replacement=DRAWS),
-    XMapSetup(mechanism=BoundedLaplace(), privacy=BUDGET, replacement=replace(DRAWS, epsilon=None)),
+    X_MAP,
+    XMapProtocol(mechanism=BoundedLaplace(), privacy=BUDGET, graph=GraphOptions(similarity="cosine")),
     make.one_shot(BinaryFlip(p1=0.2, p2=0.3)),
     MEMOISED,
     make.one_shot(
@@ -204,7 +209,7 @@ def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:
         (ONE_SHOT, "mechanism.colour", 1),
         (ONE_SHOT, "privacy.epsilon", float("nan")),
         (ITERATIVE, "broadcast.delta", 1),
-        (XMapSetup(mechanism=Raw(), privacy=None, replacement=DRAWS), "replacement.transfer", "all"),
+        (X_MAP, "replacement.transfer", "all"),
     ],
 )
 def test_a_damaged_value_is_named(setup: Setup, key: str, value: Any) -> None:
