@@ -37,7 +37,6 @@ from dprec.protocols.installed import AnyInstalled
 from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
-from dprec.wire import Factors
 
 Received = Callable[[OrdinalProcess], Floats]
 """What the devices of a partition have received: it predicts every item, shape (users, items).
@@ -106,12 +105,14 @@ class PopulationError(InputError):
 
 
 @dataclass(frozen=True, eq=False)
-class HeldFactors:
+class HeldQuestion:
     """What a device remembers of the last round in which it was asked."""
 
     round_index: int
-    factors: Factors
-    """The broadcast of that round; shape (items, rank)."""
+    sent: bytes
+    """By which everybody was sent what it holds of that round."""
+    question: bytes
+    """What its answer was bound to; see `dprec.protocols.rounds.Device`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +142,7 @@ class Population:
     """So many users, the last ones, choose what they report, which says most for their profiles."""
     targets: tuple[int, ...] = ()
     """Items that these care for; none for all."""
-    held: HeldFactors | None = None
+    held: HeldQuestion | None = None
     """What the devices last received before the run was interrupted."""
     key: str = ""
     """Run key, under which a device remembers what it answered."""
@@ -209,6 +210,11 @@ class Partition:
     def size(self) -> int:
         """Number of users."""
         return self.stop - self.start
+
+    def blocks(self, users: int | None) -> "Iterator[Partition]":
+        """Yield the users of the partition, so many at once; None for all."""
+        for start in range(self.start, self.stop, users or max(1, self.size)):
+            yield replace(self, start=start, stop=min(start + users, self.stop) if users else self.stop)
 
     @property
     def counts(self) -> Ints:
@@ -336,10 +342,11 @@ def write_population(
     write_whole(directory / _POPULATION, to_json(description).encode())
 
 
-def write_held_factors(directory: Path, held: HeldFactors) -> None:
+def write_held_question(directory: Path, held: HeldQuestion) -> None:
     """Write what the devices of an interrupted run had received, before they start again."""
     file = BytesIO()
-    np.savez(file, round=held.round_index, factors=held.factors)
+    sent, question = (np.frombuffer(each, dtype=np.uint8) for each in (held.sent, held.question))
+    np.savez(file, round=held.round_index, sent=sent, question=question)
     write_whole(directory / _HELD, file.getvalue())
 
 
@@ -395,13 +402,13 @@ def _epsilons(digits: str, n_users: int, where: str) -> Uint8s | None:
     return np.frombuffer(digits.encode(), dtype=np.uint8) - ord("0") if digits else None
 
 
-def _held(folder: Path) -> HeldFactors | None:
+def _held(folder: Path) -> HeldQuestion | None:
     path = folder / _HELD
     if not path.exists():
         return None
     try:
         with np.load(BytesIO(contents_of(path)), allow_pickle=False) as held:
-            return HeldFactors(int(held["round"]), held["factors"])
+            return HeldQuestion(int(held["round"]), held["sent"].tobytes(), held["question"].tobytes())
     except (ValueError, EOFError, KeyError, BadZipFile) as error:
         raise InputError(str(path), f"no arrays ({error})", "a file of dprec") from None
 

@@ -163,9 +163,6 @@ METRICS_OF_LISTS: dict[str, Callable[[Hits], Floats]] = {
 }
 """The metrics of implicit data that are means over users, by their keys in results."""
 
-_HEAD = 0.2
-"""Share of the items that are popular; the others are the tail."""
-
 
 def accuracy_of_lists(ranked: RankedHits, users: AnyInts, test: Ratings, train: Ratings) -> dict[str, Any]:
     """Return how good lists of `LONGEST_LIST` items from the catalogue are, on implicit data.
@@ -187,8 +184,9 @@ def accuracy_of_lists(ranked: RankedHits, users: AnyInts, test: Ratings, train: 
     """
     figures: dict[str, Any] = {name: float(of(ranked).mean()) for name, of in METRICS_OF_LISTS.items()}
     held, popularity = held_by_tested(train, test), np.bincount(train.items, minlength=train.n_items)
+    # All but the fifth of the items that is most popular.
     tail = np.ones(train.n_items, dtype=np.bool_)
-    tail[np.argsort(-popularity, kind="stable")[: math.ceil(_HEAD * train.n_items)]] = False
+    tail[np.argsort(-popularity, kind="stable")[: math.ceil(0.2 * train.n_items)]] = False
     in_tail = tail[test.items]
     tested, owners = np.unique(test.users[in_tail], return_inverse=True)
     hits = Hits.at(ranked.ranks(users, test)[in_tail], owners, LONGEST_LIST)
@@ -428,9 +426,6 @@ CONFIDENCE = 0.95
 REPLICATES = 2000
 """Times that the users are drawn again: the ends of an interval are then off by a few hundredths of it."""
 
-_SEED = 0
-_CELLS_AT_ONCE = 1 << 22
-
 
 def resampled_sums(sums: Floats, replicates: int = REPLICATES) -> Floats:
     """Return the totals over users who are drawn again, shape (replicates, columns).
@@ -445,8 +440,8 @@ def resampled_sums(sums: Floats, replicates: int = REPLICATES) -> Floats:
     The draws depend on the number of users alone, so totals of two calls are paired.
     """
     users = len(sums)
-    random, totals = generator(_SEED, "users drawn again"), np.empty((replicates, sums.shape[1]))
-    at_once = max(1, _CELLS_AT_ONCE // users)
+    random, totals = generator(0, "users drawn again"), np.empty((replicates, sums.shape[1]))
+    at_once = max(1, (1 << 22) // users)
     for start in range(0, replicates, at_once):
         count = min(at_once, replicates - start)
         drawn = random.integers(0, users, size=(count, users)) + np.arange(count)[:, None] * users

@@ -118,6 +118,12 @@ class SymbolReports(Evidence):
         """Return the symbols in another order."""
         return replace(self, symbols=self.symbols[order], channel_of=self.channel_of[order])
 
+    @property
+    def columns(self) -> Ints:
+        """The place of each cell's symbol among those of all channels in turn; shape (cells,)."""
+        first = np.cumsum([0, *(channel.shape[1] for channel in self.channels[:-1])])
+        return first[self.channel_of] + self.symbols
+
     @classmethod
     def joined(cls, parts: Sequence[SymbolReports], order: Ints) -> Self:
         """Return all symbols in an order, with every channel that differs from the others once."""
@@ -346,6 +352,27 @@ class Observations:
             items=self.items[chosen],
             read=lambda: self.values[chosen],
             likelihood=None if self.likelihood is None else self.likelihood[chosen],
+            evidence=evidence,
+        )
+
+    @cached_property
+    def repeats(self) -> tuple[Ints, Ints]:
+        """Where the reports about each rating begin, and how many there are; shape (ratings,) each."""
+        cells = self.users.astype(np.int64) * self.shape[1] + self.items
+        begins = np.flatnonzero(np.diff(cells, prepend=-1))
+        return begins, np.diff(begins, append=cells.size)
+
+    def merged(self, evidence: SymbolReports, noise_variance: float | None) -> Observations:
+        """Return a cell for each rating, with what its reports say together, and the mean of their values."""
+        begins, times = self.repeats
+        values = np.add.reduceat(self.values, begins) / times
+        return replace(
+            self,
+            indptr=offsets(np.bincount(self.users[begins], minlength=self.shape[0])),
+            items=self.items[begins],
+            read=lambda: values,
+            noise_variance=noise_variance,
+            likelihood=None if self.likelihood is None else np.hstack(evidence.channels).T[evidence.columns],
             evidence=evidence,
         )
 

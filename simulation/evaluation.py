@@ -99,23 +99,8 @@ class GroupedUsers:
     columns: Mapping[str, NDArray[np.float64]]
     """`dprec.groups.SUMS` and `dprec.groups.MEANS`, shape (users,) each."""
     groupings: Mapping[str, Grouping]
-    lists: NDArray[np.integer[Any]]
-    """What each is recommended, shape (users, length); negative after the last one of a short list."""
-    n_items: int
-
-    def figures(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the figures of every group, by what divides them; the keys of summary.json."""
-        return {
-            name: [
-                {
-                    "group": group,
-                    **group_figures(self.columns, members),
-                    "coverage": np.unique((own := self.lists[members])[own >= 0]).size / self.n_items,
-                }
-                for group, members in each.masks()
-            ]
-            for name, each in self.groupings.items()
-        }
+    figures: dict[str, list[dict[str, Any]]]
+    """The figures of every group, by what divides them; the keys of summary.json."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,13 +263,16 @@ class Evaluator:
             judged = error_sums(test.users, test.values, predictions, self.alone)
         losses = {name: own[users].astype(np.float64) for name, own in of_train.items()}
         popular = {"list_popularity": of_lists, "own_popularity": own}
+        columns |= {**judged, **popular, **losses}
         groupings = self.groupings(of_train["epsilon_per_rating"])
-        return GroupedUsers(
-            {**columns, **judged, **popular, **losses},
-            {name: each.of_users(users) for name, each in groupings.items()},
-            lists.lists[:, :_LISTED],
-            self.train.n_items,
-        )
+        groupings = {name: each.of_users(users) for name, each in groupings.items()}
+        figures: dict[str, list[dict[str, Any]]] = {name: [] for name in groupings}
+        for name, each in groupings.items():
+            for group, members in each.masks():
+                listed = lists.lists[members, :_LISTED]
+                covered = np.unique(listed[listed >= 0]).size / self.train.n_items
+                figures[name].append({"group": group, **group_figures(columns, members), "coverage": covered})
+        return GroupedUsers(columns, groupings, figures)
 
     def own(self, predictions: NDArray[np.float64]) -> dict[str, dict[str, float]]:
         """Return the user-defined metrics by their keys in summary.json; none if there are none.

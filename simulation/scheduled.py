@@ -52,14 +52,7 @@ KeysOf = Callable[..., RunKeys]
 
 
 def check_schedule(config: RunConfig) -> None:
-    """Refuse parts of a configuration that have no meaning in the course of time, or that a schedule says.
-
-    Raises SettingError.
-    """
-    if getattr(config.protocol, "answers", None) is not None:
-        raise SettingError("protocol.answers", "one, in a configuration", "null, and what a schedule says")
-    if config.schedule is None:
-        return
+    """Refuse parts of a configuration that have no meaning in the course of time; raises SettingError."""
     refused = {
         "dataset.copies": config.dataset.copies,
         "binarization": config.binarization,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dprec.reports import DeviceChannel
     from simulation.auditing import Audit
     from simulation.comparison.differences import Difference
+    from simulation.comparison.planning import Comparison
     from simulation.comparison.running import ComparisonResult
     from simulation.configuration.loading import GivenParts
     from simulation.configuration.models import RunConfig
@@ -163,15 +164,32 @@ def compare(
     """
     from simulation.analysis.populations import check_population
     from simulation.comparison.planning import load_comparison
-    from simulation.comparison.running import run_comparison
     from simulation.configuration.loading import checked_parts
 
     if output is None and resume:
         raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
     check_population(population)
     comparison = load_comparison(config, overrides, checked_parts(parts, "epsilons", overrides))
-    folder, page = Path(mkdtemp(prefix="dprec-") if output is None else output), page and output is not None
-    drawn = _draw if page else None
+    page = page and output is not None
+    result = _compared(comparison, output, jobs, resume, progress, page)
+    if result.rows and page:
+        with interrupts_noted(lambda: result.how_far):
+            _draw(result.directory, population, progress, png=png, runs=True)
+    return result
+
+
+def _compared(
+    comparison: Comparison,
+    output: str | Path | None,
+    jobs: int | None,
+    resume: bool,
+    progress: Progress,
+    page: bool,
+) -> ComparisonResult:
+    """Run a comparison; without a directory, in a temporary one that lives as long as the result."""
+    from simulation.comparison.running import run_comparison
+
+    folder, drawn = Path(mkdtemp(prefix="dprec-") if output is None else output), _draw if page else None
     try:
         result = run_comparison(
             comparison, folder, jobs=jobs, resume=resume, progress=progress, tabulated=drawn
@@ -183,9 +201,6 @@ def compare(
         raise
     if output is None:
         finalize(result, rmtree, folder, ignore_errors=True)
-    if result.rows and page:
-        with interrupts_noted(lambda: result.how_far):
-            _draw(folder, population, progress, png=png, runs=True)
     return result
 
 

@@ -274,69 +274,27 @@ class Received:
 
 
 class TrainingRounds(Strategy):
-    """A Flower `Strategy` that evaluates nothing on the devices.
+    """A Flower `Strategy` that evaluates nothing on the devices, and whose model stays with it.
 
-    `start()` runs it like any other; `run_round` runs one round, for a caller that checkpoints,
-    evaluates or stops early.
+    There are no arrays: devices are sent bytes of the model. `start()` runs it like any other; `run_round`
+    runs one round, for a caller that checkpoints, evaluates or stops early.
     """
 
     group: str
     roster: Roster
-
-    @property
-    @abstractmethod
-    def records(self) -> list[RoundRecord]:
-        """One per finished round."""
+    records: list[RoundRecord]
+    """One per finished round."""
 
     def summary(self) -> None:
         """Log what is run."""
-        logging.getLogger("flwr").info("\\t└──> %s", type(self).__name__)
-
-    @property
-    @abstractmethod
-    def arrays(self) -> ArrayRecord:
-        """What the next round starts from, as `start` passes it from round to round."""
+        logging.getLogger("flwr").info("\t└──> %s", type(self).__name__)
 
     def run_round(self, grid: Grid) -> RoundRecord:
         """Run the next round: ask, read, account, step."""
         server_round = len(self.records) + 1
-        requests = self.configure_train(server_round, self.arrays, ConfigRecord(), grid)
+        requests = self.configure_train(server_round, ArrayRecord(), ConfigRecord(), grid)
         self.aggregate_train(server_round, grid.send_and_receive(requests))
         return self.records[-1]
-
-    def deliver_parameters(self, grid: Grid, payload: bytes, traffic: TrafficLedger) -> None:
-        """Send everybody what was learned, from which devices make their own predictions.
-
-        The bytes are charged to the last round: its accuracy depends on them.
-        """
-        spent = broadcast_parameters(grid, self.roster, self.group, payload, traffic)
-        self.records[-1] = self.records[-1].with_traffic(spent)
-
-    def configure_evaluate(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
-        """Ask nobody: devices evaluate nothing that they could send."""
-        return []
-
-    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """Return nothing; see `configure_evaluate`."""
-        return None
-
-
-class OwnModelRounds(TrainingRounds):
-    """Rounds whose model stays with the strategy: there are no arrays, and devices are sent bytes of it."""
-
-    _records: list[RoundRecord]
-
-    @property
-    def records(self) -> list[RoundRecord]:
-        """One per finished round."""
-        return self._records
-
-    @property
-    def arrays(self) -> ArrayRecord:
-        """None."""
-        return ArrayRecord()
 
     def run_rounds(
         self,
@@ -366,9 +324,27 @@ class OwnModelRounds(TrainingRounds):
         if len(arrays):
             raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own model")
 
+    def deliver_parameters(self, grid: Grid, payload: bytes, traffic: TrafficLedger) -> None:
+        """Send everybody what was learned, from which devices make their own predictions.
+
+        The bytes are charged to the last round: its accuracy depends on them.
+        """
+        spent = broadcast_parameters(grid, self.roster, self.group, payload, traffic)
+        self.records[-1] = self.records[-1].with_traffic(spent)
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Ask nobody: devices evaluate nothing that they could send."""
+        return []
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """Return nothing; see `configure_evaluate`."""
+        return None
+
 
 @dataclass(eq=False)
-class SummedRounds(OwnModelRounds):
+class SummedRounds(TrainingRounds):
     """Rounds in which everybody is sent the same model, and of reports only the sum is used, with noise."""
 
     message_type: ClassVar[str]
@@ -386,7 +362,7 @@ class SummedRounds(OwnModelRounds):
     def __post_init__(self) -> None:
         everybody = np.ones(self.roster.n_users, dtype=np.bool_)
         self.traffic, self.accountant = TrafficLedger(self.roster.n_users), PrivacyAccountant(rated=everybody)
-        self._records = []
+        self.records = []
 
     @abstractmethod
     def _model_bytes(self) -> bytes:
@@ -447,5 +423,5 @@ class SummedRounds(OwnModelRounds):
         cost = self._cost(server_round)
         self.accountant.step(server_round, sent, cost.epsilon, cost.epsilon, cost.mechanism)
         self._learn(server_round, total, present)
-        self._records.append(self._account.record(server_round, asked=n_users, accepted=total.users))
+        self.records.append(self._account.record(server_round, asked=n_users, accepted=total.users))
         return None, MetricRecord({"replies": total.users, "asked": n_users})

@@ -32,7 +32,6 @@ __all__ = [
     "NoisySum",
     "OwnBudgets",
     "PrivacyAccountant",
-    "PrivacyBlanket",
     "PrivacyBudget",
     "PrivacyLossDistribution",
     "PrivacyUnit",

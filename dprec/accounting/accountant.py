@@ -186,13 +186,6 @@ Trust = Literal["central", "secure-aggregation", "shuffle", "local"]
 LEAST_TRUST_FIRST: tuple[Trust, ...] = ("local", "shuffle", "secure-aggregation", "central")
 """Who trusts one of these can take part in what needs any before it."""
 
-_OPENINGS: dict[Status, str] = {
-    "proved": "Proved",
-    "claimed": "Claimed, not proved",
-    "declared": "Declared, not proved",
-    "none": "No privacy",
-}
-
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -218,7 +211,13 @@ class Guarantee:
     @property
     def statements(self) -> tuple[str, ...]:
         """The status with its reason, and the notes."""
-        return (f"{_OPENINGS[self.status]}: {self.reason}", *self.notes)
+        openings: dict[Status, str]
+        openings = {
+            "claimed": "Claimed, not proved",
+            "declared": "Declared, not proved",
+            "none": "No privacy",
+        }
+        return (f"{openings.get(self.status, 'Proved')}: {self.reason}", *self.notes)
 
 
 _SAME_FOR_ALL = -1

@@ -38,9 +38,6 @@ from dprec.secure_aggregation import BEYOND_BOUNDS, DISTANCE
 _PRECISION = 1e-12
 """Relative error of a root; results are moved by as much to the side that costs more."""
 
-_NEAREST, _FURTHEST = 1e-12, 1e6
-"""Between these, in deviations, the distance of two means is sought."""
-
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Return the delta of one release, for mu above 0 (Balle and Wang [balle2018], Theorem 8)."""
@@ -68,15 +65,13 @@ def largest_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu that is (epsilon, delta)-private, for a delta from 1e-12 to 1."""
     from scipy.optimize import brentq
 
-    root = brentq(
-        lambda mu: gaussian_delta(mu, epsilon) - delta, _NEAREST, _FURTHEST, xtol=1e-15, rtol=_PRECISION
-    )
+    # Between these distances of two means, in deviations, it is sought.
+    ends = 1e-12, 1e6
+    root = brentq(lambda mu: gaussian_delta(mu, epsilon) - delta, *ends, xtol=1e-15, rtol=_PRECISION)
     return float(root) * (1 - 2 * _PRECISION)
 
 
-_ORDERS = np.unique(np.concatenate([np.arange(2, 129), np.geomspace(128, 1 << 40, 256).round()])).astype(
-    np.int64
-)
+_ORDERS = np.unique(np.append(np.arange(2, 129), np.geomspace(128, 1 << 40, 256).round().astype(np.int64)))
 """Orders of which the best is taken."""
 
 _SLACK = 2.0**44 * DISTANCE + 2.0**32 * BEYOND_BOUNDS
@@ -86,9 +81,6 @@ honest devices whose proofs fail, in 2**32 proofs.
 
 _SHARE_OF_SLACK = 2.0**-10
 """Part of delta that is set aside for it."""
-
-_LARGEST_MULTIPLIER = 2.0**40
-"""Multiplier above which none is sought."""
 
 LEAST_DELTA = 1e-15
 """The least delta for which that part is enough."""
@@ -124,7 +116,7 @@ def skellam_multiplier(epsilon: float, norm: float, delta: float) -> float:
     low, high = 0.0, 1.0
     while skellam_epsilon(high, norm, delta) > epsilon:
         low, high = high, 2 * high
-        if high > _LARGEST_MULTIPLIER:
+        if high > 2.0**40:
             return math.inf
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
@@ -335,8 +327,6 @@ _KNOWN: dict[tuple[float, tuple[bytes, ...], tuple[int, ...]], float] = {}
 same.
 """
 
-_MOST_KNOWN = 100_000
-
 
 def _loss_of_draws(draws: Sequence[tuple[Channel, int]], delta: float) -> float:
     """Return an epsilon of independent draws: channels, and how often each is drawn from."""
@@ -348,7 +338,7 @@ def _loss_of_draws(draws: Sequence[tuple[Channel, int]], delta: float) -> float:
         return math.inf
     case = delta, tuple(map(_digest, channels)), times
     if case not in _KNOWN:
-        if len(_KNOWN) >= _MOST_KNOWN:
+        if len(_KNOWN) >= 100_000:
             _KNOWN.clear()
         basic = sum(channel.epsilon * count for channel, count in costly)
         if basic <= delta:

@@ -12,18 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import (
-    BeforeValidator,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    StringConstraints,
-    ValidatorFunctionWrapHandler,
-)
-from pydantic_core import CoreSchema, core_schema
+from pydantic import BeforeValidator, PlainSerializer, PlainValidator, StringConstraints
 
 from dprec.accounting.accountant import LARGEST_CELL_EPSILON, PrivacyBudget
 from dprec.arrays import Floats, Ints, Uint8s
-from dprec.components import Options, as_tuple, as_values, option, read, schema_of
+from dprec.components import Options, as_tuple, as_values, option, read
 from dprec.errors import SettingError, shown
 from dprec.randomness import generator
 
@@ -35,9 +28,6 @@ _MOST = 10
 
 _NUMBER = re.compile(r"\s*|[-+]?(\d[\d_.]*|\.\d+)(e[-+]?\d+)?|[-+]?\.?(nan|inf(inity)?)", re.IGNORECASE)
 """A text that names no column: it was meant as a number."""
-
-_ROUNDING = 1e-6
-"""By how much shares may miss 1 together."""
 
 _SAMPLED_AT = (
     "Epsilon at which all reports are made, on ratings that take part by their users' own; by default, all "
@@ -95,7 +85,7 @@ class OwnBudgets(PrivacyBudget):
             found = ", ".join(f"{epsilon:g}" for epsilon in epsilons)
             accepted = f"0 for a refusal, and others up to {LARGEST_CELL_EPSILON:g}"
             raise SettingError("epsilon", found, accepted)
-        if min(shares) <= 0 or abs(sum(shares) - 1) > _ROUNDING:
+        if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
             alone = f"a share of {min(shares):g}" if min(shares) <= 0 else ""
             found = alone or f"shares that add up to {sum(shares):g}"
             raise SettingError("epsilon", found, "shares above 0, of 1")
@@ -244,24 +234,14 @@ class _Written(Options):
     sampled_at: float | None = option(_SAMPLED_AT, None)
 
 
-class _SharesOrOne:
-    """How pydantic reads a budget whose epsilon may be a mapping or a column, and writes it."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        written = core_schema.plain_serializer_function_ser_schema(as_values, when_used="json")
-        return core_schema.no_info_wrap_validator_function(_read, handler(source), serialization=written)
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {"anyOf": [handler(schema), handler(schema_of(_Written)["schema"])]}
-
-
-def _read(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+def _read(value: Any) -> PrivacyBudget:
+    """Return a budget as a file has it, whose epsilon may be a mapping or name a column."""
+    if isinstance(value, PrivacyBudget):
+        return value
     epsilon = value.get("epsilon") if isinstance(value, Mapping) else None
     named = isinstance(epsilon, str) and _NUMBER.fullmatch(epsilon) is None
     if not named and not isinstance(epsilon, Mapping):
-        return validate(value)
+        return read(PrivacyBudget, value)
     written = read(_Written, value)
     if not isinstance(written.epsilon, str):
         return OwnBudgets.of(written.epsilon, choice=written.choice, sampled_at=written.sampled_at)
@@ -274,4 +254,8 @@ def _read(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
 if TYPE_CHECKING:
     AnyBudget = PrivacyBudget
 else:
-    AnyBudget = Annotated[PrivacyBudget, _SharesOrOne()]
+    AnyBudget = Annotated[
+        PrivacyBudget,
+        PlainValidator(_read, json_schema_input_type=PrivacyBudget | _Written),
+        PlainSerializer(as_values, when_used="json"),
+    ]

@@ -34,22 +34,11 @@ from dprec.channel import Channel
 _TAIL = 1e-15
 """Share of the expected excess, or nearly, that may lie beyond either end of the window."""
 
-_EXPONENTS = np.geomspace(0.25, 4.0, 17)
-"""Where Chernoff's bound is tried, as multiples of what suits a normal distribution."""
-
 _STEPS_PER_DEVIATION, _FEWEST_POINTS, _DEVIATIONS = 12, 1024, 16
 """Steps of the grid per deviation of a draw at least, and points per so many deviations of the sum."""
 
-_NEWTON_STEPS = 6
-
-_NOISE = 1e-12
-"""Relative size below which a deviation is rounding."""
-
 _NEGLIGIBLE = -60.0
 """Logarithm of the modulus below which a frequency is left out."""
-
-_ROUNDING = 8 * float(np.finfo(np.float64).eps)
-"""Relative error of a Fourier coefficient, for each draw and each level of the transform, and more."""
 
 
 def expected_excess(values: Floats, probabilities: Floats, count: int) -> float:
@@ -65,12 +54,12 @@ def expected_excess(values: Floats, probabilities: Floats, count: int) -> float:
     from scipy.fft import next_fast_len
 
     deviation, largest = math.sqrt(_moments(values, probabilities)[1]), float(values.max())
-    if largest <= 0 or deviation <= _NOISE * largest:
+    if largest <= 0 or deviation <= 1e-12 * largest:  # which is rounding
         return max(0.0, count * largest)
     step = deviation * min(1 / _STEPS_PER_DEVIATION, _DEVIATIONS * math.sqrt(count) / _FEWEST_POINTS)
     # Towards the exponent at which the tilted mean is 0, at least 0; any exponent gives a bound.
     exponent = 0.0
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(6):
         mean, variance = _moments(values, _tilted(values, probabilities, exponent))
         exponent = max(0.0, exponent - mean / variance) if variance > 0 else exponent
     if _log_moment(values, probabilities, exponent) > 0:
@@ -122,7 +111,8 @@ def _window(
     x exp(count log E[exp(t X)] - t x) (Chernoff), and below the window lies `_TAIL` of the tilted mass.
     """
     variance = count * max(_moments(values, tilted)[1], 1e-300)
-    further = _EXPONENTS * math.sqrt(-2 * math.log(_TAIL) / variance)
+    # Where Chernoff's bound is tried, as multiples of what suits a normal distribution.
+    further = np.geomspace(0.25, 4.0, 17) * math.sqrt(-2 * math.log(_TAIL) / variance)
     base, margin = count * _log_moment(values, masses, exponent), -math.log(_TAIL)
     up = exponent + further
     above = (count * log_moments(values, masses, up) - base + margin) / up
@@ -147,84 +137,16 @@ def _distribution(masses: Floats, count: int, first: int) -> tuple[Floats, float
     seen = logs.real > _NEGLIGIBLE
     power[seen] = np.exp(logs[seen])
     of_sums = np.maximum(0.0, np.roll(irfft(power, length), -(first % length)))
-    rounding = _ROUNDING * count * math.log2(2 * length)
+    # Of a Fourier coefficient, for each draw and each level of the transform, and more.
+    rounding = 8 * float(np.finfo(np.float64).eps) * count * math.log2(2 * length)
     return of_sums, rounding * float(np.linalg.norm(of_sums)) + math.exp(_NEGLIGIBLE)
 
 
 _BLANKET_MARGIN = 1 + 1e-8
 """Factor that covers what rounding does to probabilities and gains before they are summed."""
 
-_DIGITS = 12
-"""Decimals of the logarithms in which pairs of rows are compared: more would be noise of the weights."""
-
-
-@dataclass(frozen=True, eq=False)
-class PrivacyBlanket:
-    """The blanket of a channel."""
-
-    channel: Channel
-    """With a finite epsilon."""
-
-    @cached_property
-    def masses(self) -> Floats:
-        """Probability w of every symbol that occurs, whatever was rated, shape (symbols,)."""
-        return np.asarray(self._rows.min(axis=0))
-
-    @property
-    def share(self) -> float:
-        """Probability gamma that a report says nothing of its rating."""
-        return float(self.masses.sum())
-
-    @cached_property
-    def _rows(self) -> Floats:
-        return self.channel.probabilities[:, self.channel.weights.max(axis=0) > 0]
-
-    @cached_property
-    def pairs(self) -> list[tuple[Floats, Floats]]:
-        """Pairs of rows relative to the blanket's masses; those that are the same but for rounding once."""
-        known: dict[bytes, tuple[Floats, Floats]] = {}
-        for one, other in permutations(self._rows / self.masses, 2):
-            columns = np.round(np.log(np.stack([one, other, self.masses])), _DIGITS)
-            if (columns[0] != columns[1]).any():
-                known.setdefault(columns[:, np.lexsort(columns)].tobytes(), (one, other))
-        return list(known.values())
-
-    def delta(self, epsilon: float, reports: int) -> float:
-        """Return a delta with which epsilon holds for one of the shuffled reports.
-
-        For a report of x or of y and n reports in all it is, at most,
-
-            E[max(0, sum of G_j over j <= n)] / n,   G_j = (Q[x, Z_j] - e^epsilon Q[y, Z_j]) / w(Z_j)
-
-        with Z_j = z of probability w(z), and G_j = 0 otherwise ([balle2019], Lemma 5.3, with both
-        expectations in one). With n = 1 it is the channel's own. It falls with n: anybody can add what hides
-        in a further report.
-
-        ``epsilon``: at least 0. ``reports``: n, the report itself included; the others are through the
-        channel, of any ratings.
-        """
-        if epsilon >= self.channel.epsilon:
-            return 0.0
-        masses = np.append(self.masses, max(0.0, 1 - self.share))
-        masses /= masses.sum()
-        deltas = (
-            _BLANKET_MARGIN * expected_excess(np.append(gain, 0.0), masses, reports) / reports
-            for gain in (one - math.exp(epsilon) * other for one, other in self.pairs)
-        )
-        return min(max(deltas, default=0.0), self.alone(epsilon))
-
-    def alone(self, epsilon: float) -> float:
-        """Return the delta with which epsilon holds for a report that is not shuffled."""
-        factor = math.exp(epsilon)
-        gains = (self.masses @ np.maximum(0.0, one - factor * other) for one, other in self.pairs)
-        return min(1.0, _BLANKET_MARGIN * max(map(float, gains), default=0.0))
-
-
 _CLONES_TAIL = 1e-15
 """Probability that the number of clones lies beyond either end of what is summed."""
-
-_CLONES_MARGIN = 1 + 1e-9
-"""Factor that covers rounding errors of the sum."""
 
 
 def clones_delta(epsilon: float, reports: int, local_epsilon: float) -> float:
@@ -267,7 +189,7 @@ def _mixture_delta(epsilon: float, reports: int, local_epsilon: float, clone: fl
     least = np.floor((clones + 1) * (cost / (gain + cost))) + 1
     given = gain * binom.sf(least - 2, clones, 0.5) - cost * binom.sf(least - 1, clones, 0.5)
     total = float(binom.pmf(clones, reports - 1, clone) @ np.maximum(0.0, given))
-    return min(1.0, _CLONES_MARGIN * total + 2 * _CLONES_TAIL)
+    return min(1.0, (1 + 1e-9) * total + 2 * _CLONES_TAIL)  # more than the sum is rounded by
 
 
 def closed_form_epsilon(reports: int, local_epsilon: float, delta: float) -> float:
@@ -281,9 +203,6 @@ def closed_form_epsilon(reports: int, local_epsilon: float, delta: float) -> flo
 
 _RATIO = 1.1
 """Ratio of the numbers of reports for which bounds are computed; between two of them, the lower one holds."""
-
-_MOST_PAIRS = 90
-"""Pairs of different rows for which the blanket is computed; with more, clones of any two rows are."""
 
 _CORNERS, _LEAST_DELTA = 33, 1e-13
 """Corners of a curve of divergences, and where it ends but for a straight line."""
@@ -318,7 +237,7 @@ def least_epsilon(delta_at: Callable[[float], float], largest: float, delta: flo
 
 @dataclass(frozen=True, eq=False)
 class ShuffledChannel:
-    """A channel whose reports are shuffled, none of them linked to another."""
+    """A channel whose reports are shuffled, none of them linked to another, and its privacy blanket."""
 
     channel: Channel
     """With a finite epsilon above 0."""
@@ -330,21 +249,53 @@ class ShuffledChannel:
         """Return the one that was computed for such a channel before in this process, if any."""
         key = repr(channel.weights.shape).encode() + channel.weights.tobytes()
         if key not in _KNOWN:
-            if len(_KNOWN) >= _MOST_KNOWN:
+            if len(_KNOWN) >= 64:
                 _KNOWN.clear()
             _KNOWN[key] = cls(channel)
         return _KNOWN[key]
 
     @cached_property
-    def blanket(self) -> PrivacyBlanket:
-        """What hides a report."""
-        return PrivacyBlanket(self.channel)
+    def _blanket(self) -> tuple[Floats, list[tuple[Floats, Floats]]]:
+        """Probabilities w of the symbols that occur, whatever was rated, and pairs of rows relative to them.
+
+        Pairs that are the same but for rounding count once.
+        """
+        rows = self.channel.probabilities[:, self.channel.weights.max(axis=0) > 0]
+        masses: Floats = rows.min(axis=0)
+        pairs: dict[bytes, tuple[Floats, Floats]] = {}
+        for one, other in permutations(rows / masses, 2):
+            # More digits would be noise of the weights.
+            columns = np.round(np.log(np.stack([one, other, masses])), 12)
+            if (columns[0] != columns[1]).any():
+                pairs.setdefault(columns[:, np.lexsort(columns)].tobytes(), (one, other))
+        return masses, list(pairs.values())
 
     def delta(self, epsilon: float, reports: int) -> float:
-        """Return a delta with which epsilon holds for one of ``reports`` shuffled reports."""
-        if len(self.blanket.pairs) <= _MOST_PAIRS:
-            return self.blanket.delta(epsilon, reports)
-        return min(clones_delta(epsilon, reports, self.channel.epsilon), self.blanket.alone(epsilon))
+        """Return a delta with which epsilon holds for one of the shuffled reports.
+
+        For a report of x or of y and n reports in all it is, at most,
+
+            E[max(0, sum of G_j over j <= n)] / n,   G_j = (Q[x, Z_j] - e^epsilon Q[y, Z_j]) / w(Z_j)
+
+        with Z_j = z of probability w(z), and G_j = 0 otherwise ([balle2019], Lemma 5.3, with both
+        expectations in one). With n = 1 it is the channel's own. It falls with n: anybody can add what hides
+        in a further report. With more than 90 different pairs of rows, clones of any two rows are computed.
+
+        ``epsilon``: at least 0. ``reports``: n, the report itself included; the others are through the
+        channel, of any ratings.
+        """
+        if epsilon >= self.channel.epsilon:
+            return 0.0
+        masses, pairs = self._blanket
+        gains = [one - math.exp(epsilon) * other for one, other in pairs]
+        alone = max((float(masses @ np.maximum(0.0, gain)) for gain in gains), default=0.0)
+        alone = min(1.0, _BLANKET_MARGIN * alone)
+        if len(pairs) > 90:
+            return min(clones_delta(epsilon, reports, self.channel.epsilon), alone)
+        masses = np.append(masses, max(0.0, 1 - float(masses.sum())))
+        masses /= masses.sum()
+        excesses = (expected_excess(np.append(gain, 0.0), masses, reports) for gain in gains)
+        return min(max((_BLANKET_MARGIN * each / reports for each in excesses), default=0.0), alone)
 
     def epsilon(self, reports: int, delta: float) -> float:
         """Return an epsilon that holds with delta for one of the shuffled reports, at most the channel's."""
@@ -378,11 +329,6 @@ class ShuffledChannel:
 _KNOWN: dict[bytes, ShuffledChannel] = {}
 """What was computed, by the channels' draws: runs that differ in their seed ask for the same."""
 
-_MOST_KNOWN = 64
-
-
-_STEPS = 80
-"""Points of the grid up to the epsilon of a report, averaged with those that tell most weighing most."""
 
 _USERS_AT_ONCE = 1 << 14
 
@@ -423,7 +369,8 @@ class ShuffledReports:
             return composed
         alone = self.per_report(delta)
         typical = float((alone**2).sum() / alone.sum()) if alone.any() else self.channel.epsilon
-        finer = max(0, math.ceil(math.log2(self.channel.epsilon / POINTS * _STEPS / typical)))
+        # 80 points up to the epsilon of a report, averaged with those that tell most weighing most.
+        finer = max(0, math.ceil(math.log2(self.channel.epsilon / POINTS * 80 / typical)))
         step = self.channel.epsilon / POINTS / 2**finer
         shuffled = ShuffledChannel.known(self.channel)
         kinds = [shuffled.losses(size, step) for size in sizes.tolist()]

@@ -78,7 +78,11 @@ class Promotion(Attack):
         """Run the protocol once more, with the liars, and compare what honest users are shown."""
         honest = game.truth
         targets = targets_among(honest, self.targets, generator(game.seed, "targets"))
-        ways = self._ways(honest)
+        own = () if self.fillers == "strongest" else (self.fillers,)
+        fillers: tuple[Fillers, ...] = own or (_TRIED_IN_SETS if honest.scale.implicit else _TRIED)
+        ways = [Way(each, self.reports != "honest") for each in fillers]
+        if self.reports == "strongest":
+            ways += [Way(each, False) for each in own or ("contrast",)]
         moved = {way: self._lied(game, targets, way, self.share) for way in ways}
         few = np.linspace(0, honest.n_users - 1, min(_FEW, honest.n_users)).astype(np.int64)
         ranks = {way: seen_of(targets, honest, shown, few).rank for way, shown in moved.items()}
@@ -98,15 +102,6 @@ class Promotion(Attack):
             reached = seen_of(targets, honest, shown, many)
             figures |= zip(_by_share(share), map(Figure, reached, before), strict=False)
         return Attacked(figures, notes)
-
-    def _ways(self, honest: Ratings) -> "tuple[Way, ...]":
-        """Return the ways to lie that are tried, of those that settings leave open."""
-        own = () if self.fillers == "strongest" else (self.fillers,)
-        fillers: tuple[Fillers, ...] = own or (_TRIED_IN_SETS if honest.scale.implicit else _TRIED)
-        if self.reports != "strongest":
-            return tuple(Way(each, self.reports == "crafted") for each in fillers)
-        drawn = own or ("contrast",)
-        return (*(Way(each, True) for each in fillers), *(Way(each, False) for each in drawn))
 
     def _lied(self, game: Game, targets: Ints, way: "Way", share: float) -> Shown:
         """Return what honest users are shown beside liars who lie in some way."""

@@ -185,11 +185,8 @@ def recovered(observed: Observations, true: Ratings) -> float | None:
     reports = observed.symbols
     if reports is None or not observed.items.size:
         return None
-    logarithms = [np.log(np.maximum(channel, _LEAST)).T for channel in reports.channels]
-    first = np.cumsum([0, *(len(rows) for rows in logarithms[:-1])])
-    of_reports = np.vstack(logarithms)[first[reports.channel_of] + reports.symbols]
-    cells = observed.users.astype(np.int64) * observed.shape[1] + observed.items
-    begins = np.flatnonzero(np.diff(cells, prepend=-1))
+    of_reports = np.log(np.maximum(np.hstack(reports.channels), _LEAST)).T[reports.columns]
+    cells, begins = observed.users.astype(np.int64) * observed.shape[1] + observed.items, observed.repeats[0]
     told = np.add.reduceat(of_reports, begins, axis=0)
     places = np.minimum(np.searchsorted(true.cells, cells[begins]), max(true.count - 1, 0))
     rated = (true.cells[places] == cells[begins]) & (np.ptp(told, axis=1) > _SLACK)

@@ -74,8 +74,7 @@ class Rounds(Attack):
             notes.append(str(error))
             return {}
         cells = told.users.astype(np.int64) * told.shape[1] + told.items
-        begins = np.flatnonzero(np.diff(cells, prepend=-1))
-        times = np.diff(begins, append=cells.size)
+        begins, times = told.repeats
         turns = np.arange(cells.size) - np.repeat(begins, times)
         answered = game.truth.select(np.isin(game.truth.cells, cells))
         figures: dict[str, Figure] = {}

@@ -156,6 +156,8 @@ class Side:
 
     def map(self, function: Callable[[slice], ResultT]) -> list[ResultT]:
         """Apply a function to blocks of entities; see `factors.map_blocks`."""
+        if 0 < len(self.means) <= self.block:
+            return [function(slice(0, len(self.means)))]
         return factors.map_blocks(function, len(self.means), self.block)
 
     @property
@@ -194,7 +196,10 @@ class Side:
         """The mean of E[x x^T] over the entities, shape (1 + rank, 1 + rank)."""
         sums = self.map(lambda rows: self.moments(rows).sum(axis=0))
         total = np.sum(sums, axis=0, keepdims=True)[:, 1 + self.means.shape[1] :]
-        return factors.unpack(total / len(self.means))[0]
+        upper, packed = np.triu_indices(self.means.shape[1]), total[0] / len(self.means)
+        moments = np.empty((self.means.shape[1],) * 2)
+        moments[upper] = moments.T[upper] = packed
+        return moments
 
     def divergence(self) -> float:
         """Return the Kullback-Leibler divergence of the posterior from the prior, over all entities."""
@@ -219,7 +224,7 @@ class _Solution:
         self.side, self.linear = replace(side), 1 + side.means.shape[1]
         self._noise = noise
         self._precision = np.linalg.inv(side.prior).astype(np.float64, copy=False)
-        self._packed = factors.pack(self._precision[None])[0]
+        self._packed = self._precision[np.triu_indices(len(self._precision))]
         self._pivots = np.diag(np.linalg.cholesky(self._precision)) ** 2
 
     def fill(self, rows: slice, sums: Floats, reached: Floats) -> float:

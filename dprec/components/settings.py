@@ -147,17 +147,19 @@ def one_of_classes(
     In a file, the value is identified by its kind; in Python, it is any instance of their base class. Where
     there is a registry, a file may name others that it finds.
     """
-    known = tuple(components)
+    known = {kind_of(component): component for component in components}
     # Where there are none, all are from elsewhere.
-    return Annotated[functools.reduce(operator.or_, known or (base,)), _Component(base, known, registry)]
+    named = functools.reduce(operator.or_, known.values()) if known else base
+    return Annotated[named, _Component(base, known, registry)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Component:
     """How pydantic reads, writes and describes a field that holds a component."""
 
     base: type[Options]
-    known: tuple[type[Options], ...]
+    known: Mapping[str, type[Options]]
+    """By kind."""
     registry: Registry[Any] | None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -167,7 +169,7 @@ class _Component:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        described = {kind_of(component): handler(schema_of(component)) for component in self.known}
+        described = {kind: handler(schema_of(component)) for kind, component in self.known.items()}
         chosen = {"propertyName": "kind", "mapping": {kind: each["$ref"] for kind, each in described.items()}}
         named = {"oneOf": list(described.values()), "discriminator": chosen}
         if self.registry is None:
@@ -189,8 +191,7 @@ class _Component:
             raise SettingError("", f"an instance of {type(value).__name__}", accepted)
         if not isinstance(value, Mapping):
             raise SettingError("", as_written(value), MAPPING)
-        known = {kind_of(component): component for component in self.known}
-        kinds, kind = list(known), value.get("kind")
+        known, kinds, kind = self.known, list(self.known), value.get("kind")
         if "kind" not in value:
             raise SettingError("kind", "missing", ", ".join(kinds) or ELSEWHERE)
         if not isinstance(kind, str) or (self.registry is None and kind not in known):

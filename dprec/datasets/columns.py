@@ -69,9 +69,6 @@ _RESHAPED = (
 )
 """What to do with a matrix in a file."""
 
-_FEW = 30
-"""Different values that ratings in the first lines of a matrix may have; identifiers of items are more."""
-
 
 def check_layout(rows: Sequence[Sequence[str]], separator: str, source: str) -> None:
     """Refuse first lines that are lists or those of a matrix, or whose third column holds times.
@@ -85,7 +82,8 @@ def check_layout(rows: Sequence[Sequence[str]], separator: str, source: str) -> 
         raise InputError(source, "lines of integers, of different lengths", f"{kind}; or columns")
     cells = {cell.strip() for row in rows[1:] for cell in row[1:]}
     given = {cell for cell in cells if cell.lower() not in {"", "nan", "na", "null", "none", "?"}}
-    if min(widths) >= 10 and 0 < len(given) <= _FEW and all(map(is_number, given)):
+    # Ratings in the first lines of a matrix have few different values; identifiers of items have more.
+    if min(widths) >= 10 and 0 < len(given) <= 30 and all(map(is_number, given)):
         found = f"{len(rows[0])} columns of few different numbers, as of a column per item"
         believed = "or, if a line is a rating, --set dataset.user_column=1"
         raise InputError(source, found, f"{_RESHAPED}; {believed}")

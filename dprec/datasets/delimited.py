@@ -82,8 +82,6 @@ _WITHOUT_TEXTS = (
 
 MOST_COLUMNS = 10_000
 _CELL_BYTES = 255
-_WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?$"
-"""An integer in its shortest form, perhaps with decimals of zero."""
 
 
 def is_parquet(path: Path) -> bool:
@@ -328,7 +326,9 @@ def _array(cells: pl.Series, kind: Cells, name: str, source: str, first_line: in
         return numbers.fill_null(np.nan).to_numpy()
     if kind == "identifier":
         missing, shortest = cells.is_in(["nan", "NaN"]), cells
-        if not missing.all() and cells.filter(~missing).str.contains(_WHOLE).all():
+        # In their shortest form, perhaps with decimals of zero.
+        whole_numbers = cells.filter(~missing).str.contains(r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?$")
+        if not missing.all() and whole_numbers.all():
             if missing.any():
                 row = int(missing.arg_true()[0])
                 raise error(row, shown(repr(cells[row])), "an identifier in every line")

@@ -18,7 +18,6 @@ from dprec.datasets.base import Source
 from dprec.errors import InputError, RunError, listed
 from dprec.progress import Progress, silent
 
-_CHUNK_BYTES = 1 << 20
 _MOST_DOWNLOADED = 1 << 30
 _MOST_UNPACKED = 4 << 30
 
@@ -73,7 +72,7 @@ def _download(url: str, archive: Path, md5: str | None, progress: Progress) -> N
             with urllib.request.urlopen(url, timeout=60) as reply:
                 length = reply.headers.get("Content-Length", "")
                 total = int(length) if length.isdigit() else None
-                while chunk := reply.read(_CHUNK_BYTES):
+                while chunk := reply.read(1 << 20):
                     received += len(chunk)
                     if received > _MOST_DOWNLOADED:
                         raise RunError(f"{url}: more than {_MOST_DOWNLOADED} bytes, which no data set has")

@@ -34,8 +34,6 @@ GENRES = (
 )
 """The genres of MovieLens 100K, in the order of the columns of u.item."""
 
-_NO_GENRES = ("unknown", "(no genres listed)")
-
 _FLAGS = f"a film with {len(GENRES)} genres, 0 or 1"
 _FORMATS = {
     "u.item": ("|", 0, _FLAGS),
@@ -114,7 +112,9 @@ class MovieLens(DelimitedDataset):
             return None
         path = locate(str(locate(self.path, self.file).parent), self.films)
         numbers, _, years, genres = zip(*_films(path), strict=True)
-        stated = ([genre for genre in each if genre not in _NO_GENRES] for each in genres)
+        stated = (
+            [genre for genre in each if genre not in ("unknown", "(no genres listed)")] for each in genres
+        )
         categories, names = categories_of(stated, "genre", str(path))
         columns, first_line = (np.array(years)[:, None], categories), _FORMATS[path.name][1] + 1
         return Catalogue.of_rows(

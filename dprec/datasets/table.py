@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -176,7 +176,7 @@ class ItemColumns(Options):
         return Catalogue.of_rows(item_ids, items, columns, names, str(path), self.has_header + 1)
 
 
-def categories_of(rows: Iterable[Sequence[str]], column: str, source: str) -> tuple[Bools, tuple[str, ...]]:
+def categories_of(rows: Iterable[Collection[str]], column: str, source: str) -> tuple[Bools, tuple[str, ...]]:
     """Return which category each row is in, shape (rows, categories), and their names: "genres: Drama".
 
     Empty ones are ignored. Raises InputError when there are more than 500.

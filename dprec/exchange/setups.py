@@ -7,38 +7,14 @@ so its guarantee holds against any server. A setup is stored as JSON and checked
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self, TypeVar
+from typing import Self, TypeVar
 
-from dprec.channel import Channel
-from dprec.completion import LinkKind, slope_channel
-from dprec.components import Options, as_values, one_of, one_of_classes, option, parse_json
+from dprec.components import Options, as_values, parse_json
 from dprec.errors import InputError, SettingError
-from dprec.federated import MODELS, FederatedModel, code_of
-from dprec.gradients import GRADIENTS, GradientReport
-from dprec.mechanisms import (
-    MECHANISMS,
-    BucketBits,
-    LayeredMechanism,
-    LocalHashing,
-    Mechanism,
-    TwoLayers,
-)
 from dprec.randomness.first_draws import first_names
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import ReportFamily
-from dprec.sent_symbols import SentSymbols, symbols_of_slopes
-from dprec.wire import BroadcastOptions
-
-if TYPE_CHECKING:
-    _AnyMechanism = Mechanism
-    _AnyGradient = GradientReport
-    _AnyModel = FederatedModel
-    _AnyLayered = LayeredMechanism
-else:
-    _AnyMechanism = one_of(MECHANISMS)
-    _AnyGradient = one_of(GRADIENTS)
-    _AnyModel = one_of(MODELS)
-    _AnyLayered = one_of_classes((TwoLayers, LocalHashing, BucketBits), LayeredMechanism)
+from dprec.sent_symbols import SentSymbols
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,81 +69,6 @@ class Setup(Options):
             for test, loss in symbols.exact_losses(entries):
                 yield test, entries, loss
 
-
-@dataclass(frozen=True, kw_only=True)
-class IterativeSetup(Setup):
-    """Devices solve for their users' factors and report on the gradient, in rounds."""
-
-    kind: Literal["iterative"] = "iterative"
-    gradient: _AnyGradient = option("What a device reports about its gradient.")
-    broadcast: BroadcastOptions = option("How item factors are sent to the device.")
-    rank: int = option("Number of factors.", ge=1)
-    ridge: float = option("Ridge of the user factors that the device solves for.", gt=0)
-    epsilon_per_round: float | None = option("Budget of one report; none if nothing is protected.", gt=0)
-    rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
-
-    @property
-    def hides_rated_items(self) -> bool:
-        """Whether the gradient report does."""
-        return self.gradient.hides_rated_items
-
-    def exact_losses(self, people: Ratings) -> Iterator[tuple[str, int, float]]:
-        """Yield the loss of the probabilities with which a device answers in all rounds."""
-        if self.epsilon_per_round is not None:
-            loss = self.gradient.exact_epsilon(self.epsilon_per_round) * self.rounds
-            yield "answers of all rounds, as probabilities", 1, loss
-
-
-@dataclass(frozen=True, kw_only=True)
-class FederatedSetup(Setup):
-    """Devices send clipped updates of a model, in rounds."""
-
-    kind: Literal["federated"] = "federated"
-    model: _AnyModel = option("What a device computes, and predicts with.")
-    clip: float = option("Largest norm of an update.", gt=0)
-    deviation: float = option("Noise that a device adds to each number, in clips; 0 if others add it.", ge=0)
-    rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
-
-    @property
-    def hides_rated_items(self) -> bool:
-        """Whether the device adds the noise itself."""
-        return self.deviation > 0
-
-    def sent_symbols(self, people: Ratings) -> SentSymbols | None:
-        """Return noisy numbers, in classes of half a deviation; None if reports have no noise."""
-        if not self.deviation:
-            return None
-        code = code_of(self.model, people.n_items, people.scale, self.clip, self.deviation)
-        return SentSymbols(lambda number, reports: code.classes(reports))
-
-
-@dataclass(frozen=True, kw_only=True)
-class GradientPerturbationSetup(Setup):
-    """Devices report noisy slopes of their rows, in rounds (Li et al. [li2021], Algorithm 3)."""
-
-    kind: Literal["gradient-perturbation"] = "gradient-perturbation"
-    link: LinkKind = option("From an entry of the hidden matrix to the probability of a +1.")
-    sigma: float = option("Standard deviation of the Gaussian link's noise.", gt=0)
-    clamp: float = option("Largest entry C of a gradient that is sent.", gt=0)
-    symbols: int = option("Cells of the grid on which a noisy entry is sent.", ge=3)
-    epsilon_per_round: float = option("Budget of one report.", gt=0)
-    rounds: int = option("Rounds that the budget was divided by: the device answers no other.", ge=1)
-
-    @property
-    def channel(self) -> Channel:
-        """The channel of one entry of a gradient, at the budget of one round."""
-        return slope_channel(self.clamp, self.symbols, self.epsilon_per_round)
-
-    def sent_symbols(self, people: Ratings) -> SentSymbols:
-        """Return what can be read in the slopes."""
-        return symbols_of_slopes(self.channel, self.rounds, people)
-
-
-SETUPS: tuple[type[Setup], ...] = (
-    IterativeSetup,
-    FederatedSetup,
-    GradientPerturbationSetup,
-)
 
 InstalledT = TypeVar("InstalledT", bound=Options)
 

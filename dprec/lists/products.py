@@ -8,16 +8,11 @@ fewer numbers than pairs of items have, and by what is public of them, of items 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from dprec.arrays import Bools, Floats, Uint8s
 from dprec.lists.gram import joined
 from dprec.lists.public_kernels import BINS
-
-if TYPE_CHECKING:
-    pass
 
 COLUMNS = 28
 """Public features: parts of numbers after categories, one upon another where there are more.

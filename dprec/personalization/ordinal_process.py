@@ -40,16 +40,12 @@ def thinned(ratings: Ratings, most: int) -> Ratings:
     return ratings.select(chosen)
 
 
-@dataclass(frozen=True, eq=False)
-class _Batch:
-    """Users of one padded size, and what is asked about them."""
+_Batch = tuple[Ints, Bools, Ints, Bools]
+"""Users of one padded size, and what is asked about them.
 
-    ratings: Ints
-    is_rating: Bools
-    """Positions in the users' ratings, and which are not padding; shape (batch, ratings)."""
-    questions: Ints
-    is_question: Bools
-    """Positions in the list of questions, and which are not padding; shape (batch, questions)."""
+Positions in the users' ratings, and which are not padding, shape (batch, ratings) each; the same of the list
+of questions, shape (batch, questions) each.
+"""
 
 
 def batches(ratings: Ratings, users: AnyInts) -> Iterator[_Batch]:
@@ -65,7 +61,7 @@ def batches(ratings: Ratings, users: AnyInts) -> Iterator[_Batch]:
             chunk = members[start : start + step]
             rated, is_rating = _grid(begin[chunk], lengths[chunk], int(size[0]))
             questions, is_question = _grid(first[chunk], counts[chunk], int(size[1]))
-            yield _Batch(rated, is_rating, order[questions], is_question)
+            yield rated, is_rating, order[questions], is_question
 
 
 def _padded(sizes: AnyInts) -> Ints:
@@ -136,7 +132,7 @@ class Devices:
         """Return the ratings expected of latent ones, less the items' cautions, shape (cells,)."""
         predictions = np.empty(users.size)
         for batch in batches(self._used, users):
-            predictions[batch.questions[batch.is_question]] = self._predicted(batch, items, cautions)
+            predictions[batch[2][batch[3]]] = self._predicted(batch, items, cautions)
         return predictions
 
     @cached_property
@@ -174,24 +170,23 @@ class Devices:
 
     def _predicted(self, batch: _Batch, items: AnyInts, cautions: Floats) -> Floats:
         """Return the predictions of a batch, in the order of its questions."""
-        used = self._used
-        rated = used.items[batch.ratings] if used.count else np.zeros_like(batch.ratings)
-        levels = used.levels[batch.ratings] if used.count else np.ones_like(batch.ratings)
-        asked = items[batch.questions]
+        used, (ratings, is_rating, questions, shown) = self._used, batch
+        rated = used.items[ratings] if used.count else np.zeros_like(ratings)
+        levels = used.levels[ratings] if used.count else np.ones_like(ratings)
+        asked = items[questions]
         covariance = self._covariance(rated, rated)
         diagonal = np.arange(rated.shape[1])
         covariance[:, diagonal, diagonal] += self.table.deviations[rated] ** 2
         # What users' items say about their levels and factors, shape (batch, 1, 1 + factors).
-        sums = batch.is_rating[:, None, :].astype(np.float64) @ self._leanings[rated]
-        priors = sums / (batch.is_rating.sum(axis=1) + SHRINKAGE)[:, None, None]
+        sums = is_rating[:, None, :].astype(np.float64) @ self._leanings[rated]
+        priors = sums / (is_rating.sum(axis=1) + SHRINKAGE)[:, None, None]
         symbols = levels.astype(np.int64) - 1
         prior = self._prior(priors, rated)
-        posterior = Posterior.of(covariance, prior, symbols, batch.is_rating, self._tables)
+        posterior = Posterior.of(covariance, prior, symbols, is_rating, self._tables)
         moved, explained = posterior.at(self._covariance(asked, rated))
         alone = self._features[3][asked] + self.table.deviations[asked] ** 2
         latent = self._prior(priors, asked) + moved - cautions[asked]
         variance = np.maximum(alone - explained, 0.0)
-        shown = batch.is_question
         return expected_rating(latent[shown], variance[shown], self.table.cuts, used.scale.values)
 
     @cached_property

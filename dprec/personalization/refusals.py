@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from dprec.arrays import Floats, Int32s, Ints
-from dprec.observations import Observations, SymbolReports
+from dprec.observations import Observations
 from dprec.ordinal import INVERSE_SQRT_2_PI, level_probabilities
 from dprec.wire import ItemTable
 
@@ -60,10 +60,10 @@ def for_everybody(table: ItemTable, seen: Observations, numbers: Ints, *, public
     sending, refuse = np.flatnonzero(cells), shares * (cells == 0)
     if not sending.size:
         return table
-    found = []
+    found, likelihood = [], np.hstack(reports.channels).T[reports.columns]
     for number in sending.tolist():
-        own = np.flatnonzero(of_cell == number)
-        found.append(_level(latent[own], table.cuts, _likelihood(reports, own), seen.users[own]))
+        own = of_cell == number
+        found.append(_level(latent[own], table.cuts, likelihood[own], seen.users[own]))
     means, variances = np.array(found).T
     scores, refusing = _scores(shares), float(refuse.sum())
     # A weighted regression whose slope is expected near 0: the middle and height of what it is fitted to.
@@ -91,16 +91,6 @@ def _scores(shares: Floats) -> Floats:
     ends = ndtri(np.clip(np.concatenate([[0.0], np.cumsum(shares)]), 0, 1))
     densities = INVERSE_SQRT_2_PI * np.exp(-(ends**2) / 2)
     return -np.diff(densities) / np.where(shares > 0, shares, 1.0)
-
-
-def _likelihood(reports: SymbolReports, cells: Ints) -> Floats:
-    """Return the probability of what was reported of some cells given each level, shape (cells, levels)."""
-    channels, symbols = reports.channel_of[cells], reports.symbols[cells]
-    given = np.empty((cells.size, reports.channels[0].shape[0]))
-    for number in np.unique(channels).tolist():
-        own = channels == number
-        given[own] = reports.channels[number][:, symbols[own]].T
-    return given
 
 
 def _level(latent: Floats, cuts: Floats, given: Floats, users: Int32s) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from dprec.progress import Progress
 from dprec.protocols.base import Facts, Predicted, Protocol, Public, Sent
 from dprec.protocols.collection import CollectionProtocol
 from dprec.protocols.components import FixedMechanism
+from dprec.reports import ReportFamily
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -69,11 +70,10 @@ class ClearSetsProtocol(CollectionProtocol):
         size = self.family(public.scale, public.n_items).size(ratings)
         return Sent(1, None, ratings, size.bits, None, "user", "item")
 
-    def accountant(self, counts: Ints, sent: Bools, n_items: int) -> PrivacyAccountant:
-        """Return the account of the users whose set arrived: nothing bounds what they lost.
-
-        ``counts``: items of each user; ``sent``: whose set arrived.
-        """
+    def accountant(
+        self, family: ReportFamily, counts: Ints, sent: Bools, told: Ints | None = None
+    ) -> PrivacyAccountant:
+        """Return the account of the users whose set arrived: nothing bounds what they lost."""
         accountant = PrivacyAccountant(rated=counts > 0)
         accountant.step(1, sent, math.inf, math.inf)
         return accountant

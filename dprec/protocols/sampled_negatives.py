@@ -15,6 +15,7 @@ from dprec.mechanisms import SampledNegatives
 from dprec.protocols.base import Facts
 from dprec.protocols.components import FixedMechanism
 from dprec.protocols.references import EaseProtocol
+from dprec.reports import ReportFamily
 
 _SAMPLED = SampledNegatives()
 
@@ -45,9 +46,11 @@ class SampledNegativesProtocol(EaseProtocol):
         """Claim epsilon of one item, and say what is missing."""
         return Guarantee("claimed", "local", True, self.mechanism.report_family.on_items)
 
-    def accountant(self, counts: Ints, sent: Bools, n_items: int) -> PrivacyAccountant:
+    def accountant(
+        self, family: ReportFamily, counts: Ints, sent: Bools, told: Ints | None = None
+    ) -> PrivacyAccountant:
         """Return the account, in which nothing bounds what was lost, with what is claimed of all items."""
         proved, claimed = (PrivacyAccountant(rated=np.ones_like(sent)) for _ in range(2))
         proved.step(1, sent, math.inf, math.inf)
-        claimed.step(1, sent, self.privacy.epsilon, self.privacy.epsilon * n_items)
+        claimed.step(1, sent, self.privacy.epsilon, self.privacy.epsilon * family.n_items)
         return replace(proved, claimed=claimed)

@@ -190,9 +190,7 @@ class SumsProtocol(Protocol):
     def suited(self, public: Public) -> Self:
         """Return the protocol with what follows from public numbers, of what its settings leave out."""
         with within("aggregation"):
-            aggregation = self.aggregation.among(public.n_users - public.joined)
-            if public.joined:
-                aggregation = aggregation.resized(public.n_users)
+            aggregation = self.aggregation.among(public.n_users, public.joined)
         return self._adding_up_by(aggregation).suited_to_noise(public)
 
     @property
@@ -216,9 +214,14 @@ class SumsProtocol(Protocol):
         return self._adding_up_by(TrustedAggregation())
 
     @property
+    def apart(self) -> float:
+        """How far apart the contributions of two profiles can be, before they are added up."""
+        return 2.0 if self.signed else math.sqrt(2)
+
+    @property
     def farthest(self) -> float:
         """How far apart the contributions of two profiles can be, as they are added up."""
-        return self.aggregation.farthest(2.0 if self.signed else math.sqrt(2))
+        return self.aggregation.farthest(self.apart)
 
     @property
     def bounded(self) -> bool:
@@ -420,8 +423,7 @@ class SumsProtocol(Protocol):
         """Compare sums with noise, unless devices protect what they send by themselves."""
         if self.aggregation.by_itself:
             return super().audit(auditor)
-        apart = 2.0 if self.signed else math.sqrt(2)
-        sums = self.probes, apart, self.aggregation, self.multipliers, self.sensitivity
+        sums = self.probes, self.apart, self.aggregation, self.multipliers, self.sensitivity
         return auditor.of_sums(NoisySums(*sums, self.accountant))
 
     def sent_symbols(self, people: Ratings) -> SentSymbols | None:

@@ -100,17 +100,14 @@ class TrustedServerProtocol(CollectionProtocol):
             notes=("The server is trusted: it receives the true signs.",),
         )
 
-    def accountant(self, counts: Ints, sent: Bools, n_items: int) -> PrivacyAccountant:
-        """Return the account of what is proved, with what the paper claims of a rating if it is less.
+    def accountant(
+        self, family: ReportFamily, counts: Ints, sent: Bools, told: Ints | None = None
+    ) -> PrivacyAccountant:
+        """Return the account of what is proved, with what the paper claims if it is less.
 
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (users,)
-            Ratings of each user: what is claimed is charged for each, what is proved for each or for all.
-        sent : ndarray of bool, shape (users,)
-            Whose signs arrived.
+        What is claimed of a rating is charged for each of a profile; what is proved, for each or for all.
         """
-        noise, asked = self.noise((counts.size, n_items)), self.privacy.epsilon
+        noise, asked = self.noise((counts.size, family.n_items)), self.privacy.epsilon
 
         def charged(per_rating: float, times: Ints) -> PrivacyAccountant:
             accountant = PrivacyAccountant(rated=counts > 0)

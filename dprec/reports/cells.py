@@ -10,7 +10,7 @@ One symbol for each rated item, beside the set of these, is the family of most p
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import ClassVar, Protocol
 
@@ -71,31 +71,27 @@ class IndependentDraws(ReportFamily):
     def channel(self, cells: int) -> Channel:
         """Return the channel of each draw about a user of whom so many are sent."""
         key = cells if self.budget and self.budget.per == "user" else 1
-        if key not in self._channels:
-            self._channels[key] = self._built(key)
-        return self._channels[key]
+        if key in self._channels:
+            return self._channels[key]
+        if self.budget is None:
+            with within("mechanism"):
+                channel = self.mechanism.channel(self.scale, math.inf)
+        else:
+            # Users with few draws may have more budget than a channel can spend; the rest stays unspent.
+            epsilon = self._share(self.budget, key)
+            made = self._within(epsilon)
+            if made is None:
+                shares = f"{self.budget.epsilon:g} leaves {epsilon:g} per cell"
+                found = f"{shares}, which {self.mechanism.kind} cannot keep"
+                raise SettingError("privacy.epsilon", found, "a larger epsilon, or fewer symbols")
+            channel = made
+        self._channels[key] = channel
+        return channel
 
     @property
     def reference_channel(self) -> Channel:
         """The channel for which the wire format is made; per user, that of the longest report."""
         return self.channel(self.n_items)
-
-    def _built(self, cells: int) -> Channel:
-        """Return the channel of one of ``cells`` draws, after checking that it keeps to its budget."""
-        if self.budget is None:
-            with within("mechanism"):
-                return self.mechanism.channel(self.scale, math.inf)
-        # Users with few draws may have more budget than a channel can spend; the rest stays unspent.
-        epsilon = self._share(self.budget, cells)
-        channel = self._within(epsilon)
-        if channel is None:
-            shares = f"{self.budget.epsilon:g} leaves {epsilon:g} per cell"
-            raise SettingError(
-                "privacy.epsilon",
-                f"{shares}, which {self.mechanism.kind} cannot keep",
-                "a larger epsilon, or fewer symbols",
-            )
-        return channel
 
     def _within(self, epsilon: float) -> Channel | None:
         """Return the channel at epsilon; None if integer weights are too coarse, or it costs more."""
@@ -299,24 +295,14 @@ class CellFamily(IndependentDraws):
         reports = collected.symbols
         if reports is None or {channel.shape[1] for channel in reports.channels} != {2}:
             return collected
-        cells = collected.users.astype(np.int64) * collected.shape[1] + collected.items
-        begins = np.flatnonzero(np.diff(cells, prepend=-1))
-        if begins.size == cells.size or len(reports.channels) > 1:
+        begins, times = collected.repeats
+        if begins.size == reports.symbols.size or len(reports.channels) > 1:
             return collected
-        times, ones = np.diff(begins, append=cells.size), np.add.reduceat(reports.symbols, begins)
+        ones, variance = np.add.reduceat(reports.symbols, begins), collected.noise_variance
         numbers, channel_of = np.unique(times, return_inverse=True)
         channels = tuple(_how_many(number, reports.channels[0][:, 1:]) for number in numbers.tolist())
-        values, variance = np.add.reduceat(collected.values, begins) / times, collected.noise_variance
-        first = offsets(numbers + 1)[channel_of]
-        return replace(
-            collected,
-            indptr=offsets(np.bincount(collected.users[begins], minlength=collected.shape[0])),
-            items=collected.items[begins],
-            read=lambda: values,
-            noise_variance=None if variance is None else variance * float((1 / times).mean()),
-            likelihood=None if collected.likelihood is None else np.hstack(channels).T[first + ones],
-            evidence=SymbolReports(channels, ones, channel_of),
-        )
+        variance = None if variance is None else variance * float((1 / times).mean())
+        return collected.merged(SymbolReports(channels, ones, channel_of), variance)
 
     def noise_variance(self, cells: Ints) -> float | None:
         """Return the mean variance of the value read for a rating; None without reports or noise."""

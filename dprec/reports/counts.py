@@ -239,32 +239,19 @@ class CountFamily(CellFamily):
         return super().audited_symbols(exchange, reports, items)
 
 
-@dataclass(frozen=True, eq=False)
 class Counts(FollowUp):
-    """The second exchange: noisy counts of the ratings that were left, by groups of items."""
+    """The second exchange: noisy counts of the ratings that were left, by groups of items.
 
-    family: CountFamily
+    `codec` is of the counts of a user, and `group_codec` of the groups of all items, which are one row.
+    """
+
     answers_called: ClassVar[str] = "counts"
 
-    @property
-    def groups(self) -> int:
-        """Groups of items."""
-        return self.family.mechanism.groups
-
-    @property
-    def least_level(self) -> int:
-        """The lowest level that is counted."""
-        return self.family.mechanism.least_counted_level(self.family.scale)
-
-    @property
-    def codec(self) -> FixedFields:
-        """The encoder and decoder of the counts of a user."""
-        return FixedFields(self.groups, self.family.n_items)
-
-    @property
-    def group_codec(self) -> FixedFields:
-        """The encoder and decoder of the groups of all items, which are one row."""
-        return FixedFields(self.family.n_items, self.groups - 1)
+    def __init__(self, family: CountFamily) -> None:
+        self.family, self.groups = family, family.mechanism.groups
+        self.least_level = family.mechanism.least_counted_level(family.scale)
+        self.codec = FixedFields(self.groups, family.n_items)
+        self.group_codec = FixedFields(family.n_items, self.groups - 1)
 
     def accepts(self, question: bytes) -> bool:
         """Return whether a question names a group for every item."""

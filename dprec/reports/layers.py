@@ -1,14 +1,14 @@
 """Reports on permanent answers: a device answers about each rating for good, and reports on it anew."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from dprec.accounting import PrivacyUnit
-from dprec.arrays import Floats, Ints, Uint16s, offsets
+from dprec.arrays import Floats, Ints, Uint16s
 from dprec.channel import Channel
 from dprec.errors import within
 from dprec.observations import Observations, SymbolReports
@@ -97,10 +97,7 @@ class LayeredFamily(CellFamily):
         """
         reports = collected.symbols
         assert reports is not None
-        symbols, users = self.instantaneous.symbols, collected.users.astype(np.int64)
-        cells = users * collected.shape[1] + collected.items
-        begins = np.flatnonzero(np.diff(cells, prepend=-1))
-        times = np.diff(begins, append=cells.size)
+        symbols, (begins, times) = self.instantaneous.symbols, collected.repeats
         last = begins + times - 1
         pair, of_cell = reports.symbols[last] // symbols, np.repeat(np.arange(begins.size), times)
         counted = np.flatnonzero(reports.symbols // symbols == pair[of_cell])
@@ -108,21 +105,10 @@ class LayeredFamily(CellFamily):
             counted = last  # A report is the answer itself, so that the next one says nothing more.
         said = np.zeros((begins.size, symbols), dtype=np.int64)
         np.add.at(said, (of_cell[counted], reports.symbols[counted] % symbols), 1)
-        channels, channel_of, sayings = self._told(said, pair)
-        first = np.cumsum([0, *(channel.shape[1] for channel in channels[:-1])])
-        likelihood = np.hstack(channels).T[first[channel_of] + sayings]
-        values = np.add.reduceat(collected.values, begins) / times
-        return replace(
-            collected,
-            indptr=offsets(np.bincount(users[begins], minlength=collected.shape[0])),
-            items=collected.items[begins],
-            read=lambda: values,
-            likelihood=None if collected.likelihood is None else likelihood,
-            evidence=SymbolReports(channels, sayings, channel_of),
-        )
+        return collected.merged(self._told(said, pair), collected.noise_variance)
 
-    def _told(self, said: Ints, pair: Ints) -> tuple[tuple[Floats, ...], Ints, Ints]:
-        """Return the channels of cells, the number of each cell's, and the place of what it says in it."""
+    def _told(self, said: Ints, pair: Ints) -> SymbolReports:
+        """Return what is said of each cell as a symbol of a channel of several reports."""
         reports = said.sum(axis=1)
         kinds, channel_of = np.unique(np.column_stack([pair, reports]), axis=0, return_inverse=True)
         channels, sayings = [], np.zeros(reports.size, dtype=np.int64)
@@ -132,7 +118,7 @@ class LayeredFamily(CellFamily):
             codes = _coded(layers.said(times))
             order = np.argsort(codes)
             sayings[which] = order[np.searchsorted(codes[order], _coded(said[which]))]
-        return tuple(channels), channel_of, sayings
+        return SymbolReports(tuple(channels), sayings, channel_of)
 
 
 def _coded(said: Ints) -> Ints:

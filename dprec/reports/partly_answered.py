@@ -195,7 +195,10 @@ class ResidualBitFamily(UnansweredFamily):
 
     def answers(self, counts: Ints, levels: Uint8s, choice: Uint64s, noise: Uint64s) -> Uint16s:
         """Draw some ratings of every user and answer about them, shape (ratings,)."""
-        drawn = drawn_ratings(counts, self.most, choice)
+        # All choices of so many ratings are equally likely.
+        order = shuffled_within(rows_of(counts), choice)
+        drawn = np.zeros(levels.size, dtype=np.bool_)
+        drawn[order[places_of(counts) < self.most]] = True
         symbols = np.full(levels.size, self.silent, dtype=np.uint16)
         sides = sides_of_the_mean(counts, levels, self.scale)
         symbols[drawn] = self.perturb(self.cells(counts), sides[drawn], noise[drawn])
@@ -266,11 +269,3 @@ class ResidualBitFamily(UnansweredFamily):
 def sides_of_the_mean(counts: Ints, levels: Uint8s, scale: RatingScale) -> Uint8s:
     """Return the highest level for ratings above the mean of their user's, the lowest for the others."""
     return np.where(residuals(counts, levels, scale) > 0, scale.levels, 1).astype(np.uint8)
-
-
-def drawn_ratings(counts: Ints, most: int, random_words: Uint64s) -> Bools:
-    """Draw up to ``most`` ratings of each user, all choices equally likely, shape (ratings,)."""
-    order = shuffled_within(np.repeat(np.arange(counts.size), counts), random_words)
-    drawn = np.zeros(random_words.size, dtype=np.bool_)
-    drawn[order[places_of(counts) < most]] = True
-    return drawn

@@ -152,20 +152,11 @@ class ProfileCode:
         keys = np.unique(owners * self.blocks + blocks)
         owners, marked = np.divmod(keys, self.blocks)
         numbers = np.bincount(owners, minlength=counts.size)
-        return (multipliers - 1) * self.blocks + self._drawn(numbers, owners, marked, noise)
-
-    def naming(self, elements: Ints, choice: Uint64s) -> Ints:
-        """Return an answer that names an element each, under a multiplier that is drawn."""
-        multipliers = 1 + uniform_below(self.multipliers, choice)
-        return (multipliers - 1) * self.blocks + multipliers * elements % self.modulus // self.size
-
-    def _drawn(self, numbers: Ints, owners: Ints, marked: Ints, noise: Uint64s) -> Ints:
-        """Draw the block that each user sends, given how many it has marked, and which, ascending."""
+        # The block that each user sends, given how many it has marked, and which, ascending.
         starts, draws = offsets(numbers)[:-1], integer_weights(noise).astype(np.int64)
         beyond = draws - numbers * self.draws
         honest = beyond < 0
-        others = self.blocks - numbers
-        share, extra = np.divmod(DRAWS - numbers * self.draws, others)
+        share, extra = np.divmod(DRAWS - numbers * self.draws, self.blocks - numbers)
         # The draws that are left over belong to the first of the other blocks, one to each.
         long = extra * (share + 1)
         place = np.where(beyond < long, beyond // (share + 1), extra + (beyond - long) // share)
@@ -173,7 +164,12 @@ class ProfileCode:
         skipped = marked - (np.arange(marked.size) - starts[owners]) <= place[owners]
         sent: Ints = place + np.bincount(owners[skipped], minlength=numbers.size)
         sent[honest] = marked[(starts + draws // self.draws)[honest]]
-        return sent
+        return (multipliers - 1) * self.blocks + sent
+
+    def naming(self, elements: Ints, choice: Uint64s) -> Ints:
+        """Return an answer that names an element each, under a multiplier that is drawn."""
+        multipliers = 1 + uniform_below(self.multipliers, choice)
+        return (multipliers - 1) * self.blocks + multipliers * elements % self.modulus // self.size
 
     def counted(self, answers: Ints) -> Ints:
         """Return how many answers name a block of which each element is one, shape (elements,)."""
@@ -292,7 +288,14 @@ class ProfileFamily(IndependentDraws):
 
         Who has no ratings answers as it is drawn.
         """
-        counts, elements = self._farthest(profiles)
+        counts, users = profiles.counts, rows_of(profiles.counts)
+        distances = np.abs(residuals(counts, profiles.levels, self.scale))
+        largest = np.zeros(counts.size)
+        np.maximum.at(largest, users, distances)
+        chosen = distances >= largest[users] - _ROUNDING
+        every = profile_elements(counts, profiles.items, profiles.levels, self.scale, self.n_items)[1]
+        # How many ratings of every user are the farthest from its mean, and their elements.
+        counts, elements = np.bincount(users[chosen], minlength=counts.size), every[chosen]
         choice, noise, first = draws("choice"), draws("report"), offsets(counts)[:-1]
         answers: list[Ints] = []
         if not counts.all():
@@ -302,16 +305,6 @@ class ProfileFamily(IndependentDraws):
             named = (noise.per_user(answer, REPORT_ROUND) % counts.astype(np.uint64)).astype(np.int64)
             answers.append(self.code.naming(elements[first + named], words))
         return self.numbers.encode(np.stack(answers, axis=1))
-
-    def _farthest(self, profiles: Profiles) -> tuple[Ints, Ints]:
-        """Return how many ratings of every user are the farthest from its mean, and their elements."""
-        counts, users = profiles.counts, rows_of(profiles.counts)
-        distances = np.abs(residuals(counts, profiles.levels, self.scale))
-        largest = np.zeros(counts.size)
-        np.maximum.at(largest, users, distances)
-        chosen = distances >= largest[users] - _ROUNDING
-        elements = profile_elements(counts, profiles.items, profiles.levels, self.scale, self.n_items)[1]
-        return np.bincount(users[chosen], minlength=counts.size), elements[chosen]
 
     def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
         """Return how much more often than by chance answers name an element: always, and if they are drawn.

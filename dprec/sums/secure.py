@@ -219,9 +219,9 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     users: int | None = option("Devices of a release; all of the run if none.", None, ge=2)
     proofs: Proofs = option("What devices prove of their contributions: nothing, or their bounds.", "none")
 
-    def among(self, users: int) -> Self:
+    def among(self, users: int, joined: int = 0) -> Self:
         """Fix the number of devices, and refuse too few for a graph of masks."""
-        self.check_users(users)
+        self.check_users(users - joined)
         graph_size(users, self.dropouts, self.colluders)
         return replace(self, users=users)
 

@@ -8,6 +8,7 @@ each message costs bytes in both directions. They are those of TCP's payload, wi
 
 import math
 from dataclasses import dataclass
+from functools import partialmethod
 from typing import NamedTuple
 
 import numpy as np
@@ -75,8 +76,9 @@ class TrafficLedger:
         if users[0]:
             self.first_user.clear()
 
-    def charge_uplink(
+    def _charge(
         self,
+        up: bool,
         users: Users,
         payload: Ints | int,
         message: Ints | int,
@@ -85,37 +87,29 @@ class TrafficLedger:
         kind: str = "",
         example: bytes = b"",
     ) -> None:
-        """Add one message from each of the users, each of them once.
+        """Add one message from each of the users, or to each, each of them once.
 
         ``example`` is the payload of the first of them.
         """
-        self.uplink_objects[users] += objects
-        self.uplink_payload[users] += payload
-        self.uplink_message[users] += message
-        self.messages[users] += 1
-        self._note(users, kind, True, payload, message, example)
-
-    def charge_downlink(
-        self,
-        users: Users,
-        payload: Ints | int,
-        message: Ints | int,
-        *,
-        objects: int = WITH_RECORD,
-        kind: str = "",
-        example: bytes = b"",
-    ) -> None:
-        """Add one message to each of the users, each of them once.
-
-        ``example`` is the payload of the first of them.
-        """
-        self.downlink_objects[users] += objects
-        self.requests[users] += 1
+        columns, way = self.columns, "uplink" if up else "downlink"
+        columns[f"{way}_objects"][users] += objects
         if np.any(payload):  # else the column takes no memory
-            self.downlink_payload[users] += payload
-        self.downlink_message[users] += message
+            columns[f"{way}_payload"][users] += payload
+        columns[f"{way}_message"][users] += message
         self.messages[users] += 1
-        self._note(users, kind, False, payload, message, example)
+        if not up:
+            self.requests[users] += 1
+        # What concerns the first user, who comes first where users are listed.
+        if isinstance(users, slice):
+            concerned = not users.start
+        else:
+            concerned = users.size > 0 and bool(users[0] if users.dtype == np.bool_ else users[0] == 0)
+        if concerned:
+            own = int(np.ravel(payload)[0]), int(np.ravel(message)[0])
+            self.first_user.setdefault((kind, up), Exchanged()).include(Exchanged(1, *own, example))
+
+    charge_uplink = partialmethod(_charge, True)
+    charge_downlink = partialmethod(_charge, False)
 
     def recharge_uplink(self, users: Ints, kind: str, messages: Ints, payload: Ints, message: Ints) -> None:
         """Charge users so many messages, and bytes in all, in place of the one that was charged before.
@@ -133,18 +127,6 @@ class TrafficLedger:
             # The report that was divided into several messages is not what any of them holds.
             example = self.first_user[kind, True].example if own[0] == 1 else b""
             self.first_user[kind, True] = Exchanged(*own, example)
-
-    def _note(
-        self, users: Users, kind: str, up: bool, payload: Ints | int, message: Ints | int, example: bytes
-    ) -> None:
-        """Keep what concerns the first user, who comes first where users are listed."""
-        if isinstance(users, slice):
-            concerned = not users.start
-        else:
-            concerned = users.size > 0 and bool(users[0] if users.dtype == np.bool_ else users[0] == 0)
-        if concerned:
-            own = int(np.ravel(payload)[0]), int(np.ravel(message)[0])
-            self.first_user.setdefault((kind, up), Exchanged()).include(Exchanged(1, *own, example))
 
 
 class Octets(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +18,7 @@ from simulation.comparison.cell_runs import run_cells
 from simulation.comparison.noise import sampled_noise
 from simulation.comparison.planning import Comparison, of_entry
 from simulation.comparison.tabulation import Tabulation
+from simulation.comparison.templates import Cell
 from simulation.execution import load_ratings, prepared_ratings
 from simulation.storage.columns import typed_frame, write_parquet
 from simulation.storage.directories import (
@@ -148,21 +149,10 @@ def run_comparison(
     """
     comparison, directory = _begun(comparison, output, jobs, resume, progress)
     table, failures = Tabulation(comparison.cells, directory), dict[str, str]()
-    planned, due = len(table.cells), monotonic() + _FIRST_SECONDS
-    progress("running", 0, planned)
     backend = comparison.config.simulation.backend
     try:
         with closing(run_cells(comparison.cells, directory / CELLS, jobs, backend)) as ended:
-            for cell, failure in ended:
-                if failure is None:
-                    table.finished.add(cell.key)
-                else:
-                    failures[cell.key] = failure
-                progress("running", len(table.finished) + len(failures), planned)
-                if tabulated is not None and table.finished and (began := monotonic()) >= due:
-                    table.write()
-                    tabulated(directory)
-                    due = monotonic() + (monotonic() - began) / _SHARE
+            _follow(ended, table, failures, progress, tabulated)
     except KeyboardInterrupt as interrupt:
         result = ComparisonResult(comparison, directory, *table.write(), failures)
         if result.rows and tabulated is not None:
@@ -170,6 +160,28 @@ def run_comparison(
         interrupt.add_note(result.how_far)
         raise
     return ComparisonResult(comparison, directory, *table.write(), failures)
+
+
+def _follow(
+    ended: Iterable[tuple[Cell, str | None]],
+    table: Tabulation,
+    failures: dict[str, str],
+    progress: Progress,
+    tabulated: Callable[[Path], object] | None,
+) -> None:
+    """Note how every cell ends, and now and then write the table."""
+    planned, due = len(table.cells), monotonic() + _FIRST_SECONDS
+    progress("running", 0, planned)
+    for cell, failure in ended:
+        if failure is None:
+            table.finished.add(cell.key)
+        else:
+            failures[cell.key] = failure
+        progress("running", len(table.finished) + len(failures), planned)
+        if tabulated is not None and table.finished and (began := monotonic()) >= due:
+            table.write()
+            tabulated(table.directory)
+            due = monotonic() + (monotonic() - began) / _SHARE
 
 
 def _begun(

@@ -240,8 +240,7 @@ class Tabulation:
     """
 
     def __init__(self, cells: Collection[Cell], directory: Path) -> None:
-        self.cells, self.finished = cells, set[str]()
-        self._directory, self._folder = directory, directory / CELLS
+        self.cells, self.directory, self.finished = cells, directory, set[str]()
         self._errors = cache(self._read_errors)
         self._rows = cache(lambda cell: table_rows(cell, directory / CELLS))
         self._grouped = cache(self._read_users)
@@ -270,14 +269,14 @@ class Tabulation:
         ]
         for name, table in ((TABLE, rows), (TIMINGS, timings), (GROUPS, groups)):
             if table:
-                write_atomically(self._directory / name, csv_of_rows(table))
+                write_atomically(self.directory / name, csv_of_rows(table))
         return rows, timings
 
     def _read_errors(self, key: str) -> UserErrors:
-        with _damaged(directory := self._folder / key):
+        with _damaged(directory := self.directory / CELLS / key):
             return UserErrors.of(read_predictions(directory, read_summary(directory)))
 
     def _read_users(self, cell: Cell) -> GroupedRun:
-        with _damaged(directory := self._folder / cell.key):
+        with _damaged(directory := self.directory / CELLS / cell.key):
             summary = read_summary(directory)
             return GroupedRun(cell.seed, summary, read_users(directory, summary))

@@ -183,9 +183,9 @@ class SupervisedGrid(WaitingGrid):
                 # A device that fails gives no reason, but logs it where it runs.
                 reason = f"{errors[0].reason}; run with simulation.backend=local to see why"
             else:
-                # In one line, without what Ray and Flower put around an app's own words.
+                # In one line, without what Flower puts around an app's own words.
                 words = " ".join((errors[0].reason or f"code {errors[0].code}").split())
-                reason = _WRAPPED.sub(r"\1", words).rpartition("ClientAppException occurred. Message: ")[2]
+                reason = _WRAPPED.sub(r"\1", words)
             # Code from outside that does what it must not is named as such.
             raise ContractError.in_words(reason) or RunError(f"a node{others} failed: {reason}")
         return replies

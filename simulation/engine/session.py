@@ -33,10 +33,10 @@ from clients.places import READABLE_BY_ALL, folder_inside, place_of
 from clients.population import (
     NOTHING,
     Brought,
-    HeldFactors,
+    HeldQuestion,
     Population,
     open_population,
-    write_held_factors,
+    write_held_question,
     write_population,
 )
 from dprec.arrays import Bools, Uint8s
@@ -47,7 +47,8 @@ from dprec.randomness import InstalledKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.grids import START_SECONDS, LocalGrid, SupervisedGrid
-from simulation.engine.ray_cluster import TURN, connected_to_ray, pool_of_at_most
+from simulation.engine.ray_cluster import TURN, connected_to_ray
+from simulation.engine.ray_tasks import tasks_of_at_most
 from strategies.roster import Roster, identify
 
 _OURS = re.compile(r"dprec-run-\d+-\w+")
@@ -91,6 +92,7 @@ os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
 os.environ.setdefault("FLWR_DISABLE_UPDATE_CHECK", "1")
 os.environ.setdefault("FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION", "1")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_task_oom_retries", "2")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 
@@ -143,7 +145,7 @@ def _simulation_runtime(app: ClientApp, nodes: int, workers: int) -> Iterator[Gr
                 error = error.__cause__
             raise RunError(f"Flower's simulation runtime ended: {one_line(error)}")
 
-    with pool_of_at_most(workers) as kill_actors:
+    with tasks_of_at_most(workers) as end_tasks:
         runtime.start()
         try:
             deadline = time.monotonic() + START_SECONDS
@@ -158,7 +160,7 @@ def _simulation_runtime(app: ClientApp, nodes: int, workers: int) -> Iterator[Gr
             finished.set()
             runtime.join(_STOP_SECONDS)
             if runtime.is_alive():
-                kill_actors()
+                end_tasks()
                 runtime.join(_STOP_SECONDS)
 
 
@@ -173,7 +175,6 @@ def _run_simulation(server: ServerApp, app: ClientApp, nodes: int) -> None:
             server_app=server,
             client_app=app,
             num_supernodes=nodes,
-            backend_config={"client_resources": {"num_cpus": 1.0, "num_gpus": 0.0}},
         )
 
 
@@ -237,9 +238,9 @@ class Session:
         )
         return key
 
-    def restore(self, group: str, held: HeldFactors) -> None:
+    def restore(self, group: str, held: HeldQuestion) -> None:
         """Give the devices what they had received before a run was interrupted."""
-        write_held_factors(self.root / group, held)
+        write_held_question(self.root / group, held)
 
     def roster(self, n_users: int, users_per_node: int) -> Roster:
         """Return which node hosts which of a run's users."""

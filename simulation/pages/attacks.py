@@ -123,7 +123,7 @@ def _plot(names: Sequence[str], lines: Sequence[Attacked], looks: Looks) -> Plot
             if line.budget is not None and name in line.reached and line.reached[name].value is not None
         )
         courses = {key: own for key, own in grouped_by(known).items() if len(own) > 1}
-        if courses and name in AttackSummary.declared():
+        if courses and name in AttackSummary.model_fields:
             drawn.setdefault(name.partition("_")[0], (name, courses))
     if not drawn:
         return None

@@ -131,8 +131,7 @@ def plot(result: RunRecord) -> Figure:
 
 def plot_comparison(directory: Path) -> Figure:
     """Return the main figure of a comparison; see `ComparisonResult.plot`."""
-    plots = (part.main_plot() or part.bytes_plot() for part in parts_of(read_comparison(directory)))
-    main = next(filter(None, plots), None)
+    main = next(filter(None, (part.plot() for part in parts_of(read_comparison(directory)))), None)
     if main is None:
         raise InputError("plot", f"nothing to draw in {directory}", "a comparison with finished runs")
     return to_figure(main)

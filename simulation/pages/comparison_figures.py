@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
+from dprec.accounting import ComparableUnit
 from dprec.arrays import Floats
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY, baseline_in_words, nothing_sent
 from simulation.analysis.populations import Course, Traffic
@@ -25,7 +25,7 @@ from simulation.analysis.protocol_results import (
     reference_budget,
 )
 from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, short, size, with_spread
-from simulation.pages.drawing import Plot, arrange, entry, legend, log_axis, point, shade, titled
+from simulation.pages.drawing import Panel, Plot, arrange, entry, legend, log_axis, point, shade, titled
 from simulation.pages.looks import (
     FAINT,
     INK,
@@ -39,7 +39,6 @@ from simulation.pages.looks import (
     shortened,
     told_apart,
 )
-from simulation.storage.run_files import bytes_per_user
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -263,29 +262,24 @@ class EpsilonAxis:
     """With which the losses per user hold, by composition; by default they are sums."""
     asked: bool = False
     """Whether it shows the requested budgets; the unit is then theirs."""
-    any_two: bool = False
-    """Whether it shows losses that hold for any two profiles."""
 
     def value(self, result: ProtocolResult) -> float | None:
         """Return a result's value on the axis; None if it has none."""
         if self.asked:
             return result.budget
-        if self.any_two:
-            return result.any_two
         return result.epsilon(self.unit) if self.delta is None else result.composed
 
     @property
     def name(self) -> str:
         """What it counts."""
-        asked = f"{'requested ' if self.asked else ''}ε per {self.unit}"
-        return "ε for any two profiles" if self.any_two else asked
+        return f"{'requested ' if self.asked else ''}ε per {self.unit}"
 
     @property
     def label(self) -> str:
         """What is written below the axis."""
-        most = ", largest of any user" if self.unit == "user" else ""
+        most = ", largest of any user" if self.unit == "user" and not self.asked else ""
         at = "" if self.delta is None else f" at δ = {self.delta:g}"
-        return f"{self.name}{at}{'' if self.asked or self.any_two else most}"
+        return f"{self.name}{at}{most}"
 
 
 def draw_accuracy_against_epsilon(
@@ -359,87 +353,47 @@ def draw_accuracy_against_users(
     ax.plot(crossings, at, color=INK, linestyle="none", marker="o", **ring)
 
 
-def _caption(results: Sequence[ProtocolResult], *more: str, dagger: bool = True, at: bool = True) -> str:
-    words = [*more, "Point at a place to see its name and figures."]
+def accuracy_plot(
+    results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks, suffix: str
+) -> Plot | None:
+    """Return the plot of accuracy against epsilon, and against the bytes per user; None without any of them.
+
+    The bytes are those that a network carries, where they are known, and else those of messages.
+    """
+    own = [result for result in results if not result.baseline and result.mean(metric.column) is not None]
+    draw: dict[str, Any] = {"metric": metric, "looks": looks}
+    panels, against = list[Panel](), []
+    words = ["Error bars: one standard deviation over runs. Point at a place to see its name and figures."]
+    if any(axis.value(result) for result in own):
+        panels.append(partial(draw_accuracy_against_epsilon, results=results, axis=axis, **draw))
+        against.append(axis.name)
+        unknown = [
+            name
+            for name, points in by_protocol(own).items()
+            if all(result.budget and axis.value(result) is None for result in points)
+        ]
+        words += [f"Not drawn, because no {axis.name} is proved: {listed(unknown)}."] if unknown else []
+    shown, budget = at_reference(results), reference_budget(results)
+    known = [what for what, key in SPENT.items() if any(getattr(each, key) for each in at_reference(own))]
+    if known:
+        panels.append(partial(draw_accuracy_against_bytes, results=shown, what=known[-1], **draw))
+        against.append("bytes per user")
+        words += [] if budget is None else [f"By bytes, ε = {budget:g}, or next to it."]
     baselines = {result.baseline for result in results} - {None}
     words += ["Shaded: worse than nothing sent."] * (NOTHING_SENT in baselines)
     words += ["Thin lines across: the other baselines."] * bool(baselines - {NOTHING_SENT})
-    if at and (budget := reference_budget(results)) is not None:
-        words.append(f"Protocols with a budget are at ε = {budget:g}, or next to it.")
-    if dagger and any(result.falls_short for result in results):
-        words.append("†: not proved to keep its budget.")
-    return " ".join(words)
-
-
-def _seen(results: Sequence[ProtocolResult], metric: Metric, against: str) -> str:
-    """Say what is seen, for readers who cannot see it."""
-    own = [result for result in by_accuracy(results, metric) if not result.baseline]
-    most = f"the most accurate of {len(by_protocol(own))} is {printable(own[0].name)}"
-    return f"{metric.label} against {against}; {most}, {own[0].mean(metric.column):.3f}."
-
-
-def epsilon_axes(
-    results: Sequence[ProtocolResult], unit: ComparableUnit, delta: float | None
-) -> list[EpsilonAxis]:
-    """Return the axes of what is protected, that in which protocols are matched first."""
-    axes = [EpsilonAxis(each) for each in sorted(COMPARABLE_UNITS, key=lambda each: each != unit)]
-    if delta is not None:
-        axes = [EpsilonAxis("user", delta)]
-    if any(result.falls_short for result in results):
-        axes.insert(0, EpsilonAxis(unit, delta, asked=True))
-    per_user = EpsilonAxis("user", delta)
-    if unit == "user" and any(each.any_two not in (None, per_user.value(each)) for each in results):
-        axes.append(EpsilonAxis("user", delta, any_two=True))
-    return axes
-
-
-def epsilon_plot(
-    results: Sequence[ProtocolResult], metric: Metric, axes: Sequence[EpsilonAxis], looks: Looks, suffix: str
-) -> Plot | None:
-    """Return the plot of accuracy against epsilon, a panel for each axis on which a protocol has a value."""
-    own = [result for result in results if not result.baseline and result.mean(metric.column) is not None]
-    drawn = [axis for axis in axes if any(axis.value(result) for result in own)]
-    if not drawn:
+    words += ["†: not proved to keep its budget."] * any(result.falls_short for result in results)
+    if not panels:
         return None
-    unproved = [
-        f"Not drawn, because no {axis.name} is proved: {listed(names)}."
-        for axis in drawn
-        if (
-            names := [
-                name
-                for name, points in by_protocol(own).items()
-                if all(result.budget and axis.value(result) is None for result in points)
-            ]
-        )
-    ]
-    units, asked = listed(axis.name for axis in drawn), any(axis.asked for axis in drawn)
-    bars = "Error bars: one standard deviation over runs."
-    draw = partial(draw_accuracy_against_epsilon, results=results, metric=metric, looks=looks)
+    best = by_accuracy(own, metric)[0]
     return Plot(
-        f"accuracy-epsilon{suffix}",
-        f"{metric.label} against {units}",
-        _caption(results, bars, *unproved, dagger=asked, at=False),
-        _seen(results, metric, units),
-        [partial(draw, axis=axis) for axis in drawn],
-        full_width=len(drawn) > 1,
-    )
-
-
-def bytes_plot(results: Sequence[ProtocolResult], metric: Metric, looks: Looks, suffix: str) -> Plot | None:
-    """Return the plot of accuracy against bytes per user; None if no protocol's bytes are known."""
-    shown = at_reference(results)
-    sending = [each for each in shown if not each.baseline and each.bytes_per_user]
-    if not any(each.mean(metric.column) is not None for each in sending):
-        return None
-    drawn = [what for what, key in SPENT.items() if any(getattr(each, key) for each in sending)]
-    draw = partial(draw_accuracy_against_bytes, results=shown, metric=metric, looks=looks)
-    return Plot(
-        f"accuracy-bytes{suffix}",
-        f"{metric.label} against bytes per user",
-        _caption(results),
-        _seen(sending, metric, "mean bytes per user, of messages and on the network"),
-        [partial(draw, what=what) for what in drawn],
-        full_width=len(drawn) > 1,
+        f"accuracy{suffix}",
+        f"{metric.label} against {listed(against)}",
+        " ".join(words),
+        f"{metric.label} against {listed(against)}; the most accurate of {len(by_protocol(own))} is "
+        f"{printable(best.name)}, {best.mean(metric.column):.3f}.",
+        panels,
+        full_width=True,
     )
 
 
@@ -470,52 +424,42 @@ _QUANTILES = (0, 5, 25, 50, 75, 95, 100)
 
 
 def spreads_plot(traffic: Traffic, looks: Looks, at: str) -> Plot | None:
-    """Return the plot of how bytes and losses are distributed over the users of every protocol.
+    """Return the plot of how losses are distributed over the users of every protocol; None without a loss.
 
-    ``at``: what the caption says of the budget. None where nothing is sent.
+    ``at``: what the caption says of the budget.
     """
-    sent = [(result.name, label, bytes_per_user(columns)) for result, label, columns in traffic]
-    lost = [(result.name, label, columns["epsilon_per_user"]) for result, label, columns in traffic]
-    panels = {}
-    for title, figures in (("Bytes per user, both ways", sent), ("ε per user", lost)):
-        # A logarithmic axis has no place for what sends and loses nothing.
-        drawn = [each for each in figures if np.isfinite(each[2]).all() and each[2].max() > 0]
-        if drawn:
-            panels[title] = partial(_draw_spreads, spreads=drawn, title=title, looks=looks)
-    if not panels:
+    strips = []
+    for result, label, columns in traffic:
+        losses = columns["epsilon_per_user"]
+        # A logarithmic axis has no place for what loses nothing.
+        if np.isfinite(losses).all() and losses.max() > 0:
+            strips.append((result.name, label, np.percentile(losses, _QUANTILES)))
+    if not strips:
         return None
+    strips.sort(key=lambda strip: -float(strip[2][3]))
     return Plot(
-        "users",
-        "How users differ",
+        "epsilon-per-user",
+        "How users differ: ε per user",
         f"Line: all users. Bars: the middle 90 % and 50 %. Dot: the median.{at}",
-        f"{' and '.join(panels)} of {len(traffic)} protocols: smallest, quantiles and largest.",
-        list(panels.values()),
-        full_width=len(panels) > 1,
-        height=60.0 + 15 * len(traffic),
+        f"Medians: {'; '.join(f'{label} {quantiles[3]:,.4g}' for _, label, quantiles in strips)}.",
+        [partial(_draw_spreads, strips=strips, looks=looks)],
+        height=50.0 + 15 * len(strips),
     )
 
 
-def _draw_spreads(ax: Axes, spreads: Sequence[tuple[str, str, Floats]], title: str, looks: Looks) -> None:
+def _draw_spreads(ax: Axes, strips: Sequence[tuple[str, str, Floats]], looks: Looks) -> None:
     """Draw one strip per protocol: all users, 90 %, 50 % and the median, which is also beside the name."""
-    in_bytes = title.startswith("Bytes")
-
-    def written(value: float) -> str:
-        return size(value) if in_bytes else f"ε {short(value)}"
-
-    strips = [(name, label, np.percentile(own, _QUANTILES)) for name, label, own in spreads]
-    strips.sort(key=lambda strip: -float(strip[2][3]))
     every = np.concatenate([quantiles for *_, quantiles in strips])
-    least, _ = log_axis(ax.xaxis, every[every > 0], size if in_bytes else short)
+    least, _ = log_axis(ax.xaxis, every[every > 0])
     ax.set_ylim(-0.7, len(strips) - 0.3)
-    names = []
     for row, (name, label, quantiles) in enumerate(strips):
         colour = looks[name].colour
         low, p5, p25, median, p75, p95, high = np.maximum(quantiles, least).tolist()
         for start, end, width, opacity in ((low, high, 1, 0.7), (p5, p95, 4, 0.4), (p25, p75, 8, 0.55)):
             ax.hlines(row, start, end, color=colour, linewidth=width, alpha=opacity)
-        words = f"median {written(median)}, 95th percentile {written(p95)}, largest {written(high)}"
+        words = f"median ε {short(median)}, 95th percentile {short(p95)}, largest {short(high)}"
         point(ax, [median], [row], colour, [f"{printable(label)}: {words}"], markersize=5)
-        names.append(f"{shortened(label)}  {written(float(quantiles[3]))}")
+    names = [f"{shortened(label)}  ε {short(float(quantiles[3]))}" for _, label, quantiles in strips]
     ax.set_yticks(range(len(names)), names)
     ax.grid(visible=True, axis="x")
-    titled(ax, title)
+    ax.set_xlabel("ε per user")

@@ -57,9 +57,8 @@ from simulation.analysis.vocabulary import (
 from simulation.configuration.strict_yaml import at
 from simulation.pages.attacks import attack_section, attacks_on
 from simulation.pages.comparison_figures import (
-    bytes_plot,
-    epsilon_axes,
-    epsilon_plot,
+    EpsilonAxis,
+    accuracy_plot,
     population_plot,
     spreads_plot,
 )
@@ -101,15 +100,11 @@ class Part:
         """Return a link to the row of a result."""
         return Markup('<a href="#{}">{}</a>').format(self.anchor(result), words)
 
-    def main_plot(self) -> Plot | None:
-        """Return the plot of accuracy against epsilon; without any, that against bytes."""
-        metric, unit, delta = self.evaluation.metric, self.files.matched_unit, self.files.matched_delta
-        axes = epsilon_axes(self.results, unit, delta)
-        return epsilon_plot(self.results, metric, axes, self.looks, self.suffix)
-
-    def bytes_plot(self) -> Plot | None:
-        """Return the plot of accuracy against bytes."""
-        return bytes_plot(self.results, self.evaluation.metric, self.looks, self.suffix)
+    def plot(self) -> Plot | None:
+        """Return the plot of accuracy against epsilon and bytes."""
+        asked = any(result.falls_short for result in self.results)
+        axis = EpsilonAxis(self.files.matched_unit, self.files.matched_delta, asked)
+        return accuracy_plot(self.results, self.evaluation.metric, axis, self.looks, self.suffix)
 
 
 def parts_of(files: ComparisonFiles) -> list[Part]:
@@ -150,7 +145,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
             Section(
                 "users-section",
                 "How users differ",
-                (users or (f"{DASH} No protocol here sends anything." if traffic else silent),),
+                (users or (f"{DASH} No loss per user is bounded here." if traffic else silent),),
             ),
             Section("noise-section", "Noise of the mechanisms", tuple(noise_of_comparison(files, looks))),
             *_published_section(files),
@@ -194,7 +189,7 @@ def _answer(part: Part) -> Section:
     files, metric = part.files, part.evaluation.metric
     answer = answer_to(part.results, metric, files.matched_unit, files.matched_delta, waiting=files.waiting)
     taken = [cell.best for cell in answer.cells if not cell.nothing_sent_wins]
-    content = (*answer.sentences, _headline(part, taken), *_grids(part), part.main_plot())
+    content = (*answer.sentences, _headline(part, taken), *_grids(part), part.plot())
     return Section(f"answer{part.suffix}", f"Answer{part.words}", content)
 
 
@@ -206,7 +201,6 @@ def _sections(part: Part) -> Iterator[Section]:
     metric, looks = part.evaluation.metric, part.looks
     needed = population_plot(part.courses, metric, looks, suffix)
     yield Section(f"needed{suffix}", f"How many users before it is worth it{words}", (needed,))
-    yield Section(f"figures{suffix}", f"What accuracy costs in bytes{words}", (part.bytes_plot(),))
 
 
 def _columns(part: Part) -> list[ResultColumn]:

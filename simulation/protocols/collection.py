@@ -69,9 +69,10 @@ class CollectionCourse(Course[CollectionT]):
         family, last = self.family(task), record or collected.record
         return {
             "traffic": collected.traffic,
-            "accountant": family.accountant(counts, collected.sent, told),
+            "accountant": self.protocol.accountant(family, counts, collected.sent, told),
             "guarantee": self.protocol.guarantee((task.n_users, task.n_items)),
             "rounds": (last,),
-            "channel": family.device_channel(counts),
+            # Sets have no values that noise could change.
+            "channel": None if task.scale.implicit else family.device_channel(counts),
             "notes": notes_on_failures([last]),
         }

@@ -15,9 +15,11 @@ from dprec.components import reference_of
 from dprec.errors import InputError
 from dprec.protocols.base import Protocol, as_declared, declaring
 from dprec.protocols.baselines import GlobalMeanProtocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.one_shot import OneShotProtocol
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.references import ClearSetsProtocol
+from dprec.protocols.rounds import BroadcastProtocol
 from dprec.protocols.silent import SilentProtocol
 from dprec.protocols.sums import SumsProtocol
 from dprec.protocols.trusted_server import TrustedServerProtocol
@@ -118,6 +120,8 @@ def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
 COURSES: dict[type[Protocol], str] = {
     OneShotProtocol: "one_shot:OneShotCourse",
     XMapProtocol: "x_map:XMapCourse",
+    BroadcastProtocol: "rounds:BroadcastCourse",
+    GradientPerturbationProtocol: "rounds:SlopesCourse",
     SumsProtocol: "sums:SumsCourse",
     ClearSetsProtocol: "lists:ReceivedSetsCourse",
     GlobalMeanProtocol: "baselines:GlobalMeanCourse",

@@ -13,7 +13,7 @@ from dprec.lists.model import ListModel
 from dprec.observations import SetReports
 from dprec.protocols.predicting import predictions_on_devices
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
-from simulation.protocols.course import Course, notes_on_failures
+from simulation.protocols.collection import CollectionCourse
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
 from simulation.protocols.transcripts import of_newcomers, transcript_of
 
@@ -34,22 +34,20 @@ class ServedSets:
     """What devices rank by, as they decode it."""
 
 
-class RandomizedSetsCourse(Course[RandomizedSetsProtocol]):
+class RandomizedSetsCourse(CollectionCourse[RandomizedSetsProtocol]):
     """Devices send their sets once, and are sent what they rank by."""
 
     def serve(self, grid: Grid, task: ServerTask) -> ServedSets:
         """Collect the randomised sets, learn from them, and send everybody what was learned."""
-        from strategies.report_collection import ReportCollection
         from strategies.rounds import broadcast_parameters
 
-        protocol = self.protocol
-        family = protocol.family(task.scale, task.n_items)
-        collected = ReportCollection(family, task.group).collect(grid, task.roster)
+        collected = self.collect(grid, task)
         reports = collected.observations.evidence
         assert isinstance(reports, SetReports)
-        learned = protocol.learn(reports, task.catalogue).encode()
+        learned = self.protocol.learn(reports, task.catalogue).encode()
         spent = broadcast_parameters(grid, task.roster, task.group, learned, collected.traffic)
-        return ServedSets(collected, spent, reports, protocol.device(learned, task.n_items, task.scale))
+        model = self.protocol.device(learned, task.n_items, task.scale)
+        return ServedSets(collected, spent, reports, model)
 
     def served(self, task: ServerTask, held: ServedSets) -> ServerOutcome:
         """Return what the server knows."""
@@ -62,18 +60,11 @@ class RandomizedSetsCourse(Course[RandomizedSetsProtocol]):
         return Outcome(**predicted, transcript=transcript, **self._known(task, held))
 
     def _known(self, task: ServerTask, held: ServedSets) -> dict[str, Any]:
-        collected, record = held.collected, held.collected.record.with_traffic(held.spent)
         # Answers are about all items, whatever a user has, so that no count of any user is needed.
         counts: Ints = np.zeros(task.n_users, dtype=np.int64)
-        family = self.protocol.family(task.scale, task.n_items)
-        return {
-            "traffic": collected.traffic,
-            "accountant": family.accountant(counts, collected.sent),
-            "guarantee": self.protocol.guarantee((task.n_users, task.n_items)),
-            "rounds": (record,),
-            "notes": notes_on_failures([record]),
-            "diagnostics": {"table_items": int(held.model.table.items.size)},
-        }
+        record = held.collected.record.with_traffic(held.spent)
+        charged = self.charged(task, held.collected, counts, record=record)
+        return charged | {"diagnostics": {"table_items": int(held.model.table.items.size)}}
 
     def _transcript(self, task: Task, held: ServedSets) -> Transcript:
         """Return the answers, each read as a report on its cell."""

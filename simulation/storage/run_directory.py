@@ -29,12 +29,15 @@ from simulation.storage.summary import attack_file, write_summary
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
-    from strategies.iterative import State
+    from strategies.training import BroadcastRounds
 
 CHECKPOINT = "checkpoint.npz"
 
 _LEDGER = "privacy_"
 """Prefix of the names of the privacy ledger's arrays."""
+
+_DEVICES = ("broadcast", "best")
+"""Names of what devices hold or are to hold, kept as it is sent."""
 
 _VALUES = "values"
 """Name of the array that holds, as JSON, whatever is not an array."""
@@ -49,12 +52,13 @@ class Checkpoints:
     depends: dict[str, Any]
     """What the run depends on, by dotted key; a checkpoint is refused if any of it differs."""
 
-    def save(self, state: State) -> None:
+    def save(self, state: BroadcastRounds) -> None:
         """Write the state after a round."""
         ledger = {f"{_LEDGER}{name}": array for name, array in state.accountant.to_arrays().items()}
         arrays = {**_places(state), **ledger}
-        if state.broadcast is not None:
-            arrays["broadcast"] = state.broadcast
+        for name in _DEVICES:
+            if (device := getattr(state, name)) is not None:
+                arrays[name] = np.frombuffer(device.encode(), dtype=np.uint8)
         values = {
             **formats.STAMP,
             "depends": self.depends,
@@ -71,12 +75,12 @@ class Checkpoints:
         np.savez(buffer, allow_pickle=False, **arrays)
         write_atomically(self.path, buffer.getvalue())
 
-    def load(self, fresh: State) -> State:
-        """Return the state to continue from: the fresh one if no round has ended.
+    def load(self, fresh: BroadcastRounds) -> None:
+        """Fill rounds that have not begun with the state to continue from, if a round has ended.
 
         Parameters
         ----------
-        fresh : State
+        fresh : BroadcastRounds
             The state before the first round; the checkpoint must have the same shapes.
 
         Raises
@@ -86,7 +90,7 @@ class Checkpoints:
             differs.
         """
 
-        def filled(arrays: dict[str, NDArray[Any]]) -> State:
+        def fill(arrays: dict[str, NDArray[Any]]) -> None:
             values = json.loads(arrays.pop(_VALUES).tobytes())
             formats.check(values, str(self.path))
             began_with = "the configuration and data it began with"
@@ -96,24 +100,23 @@ class Checkpoints:
             )
             for name, place in _places(fresh).items():
                 place[...] = arrays[name]
-            fresh.broadcast = arrays.get("broadcast")
+            for name in _DEVICES:
+                if name in arrays:
+                    setattr(fresh, name, fresh.decoded(arrays[name].tobytes()))
             fresh.records = [RoundRecord(**record) for record in values["records"]]
             for kind, up, messages, payload, message, example in values["first_user"]:
                 own = Exchanged(messages, payload, message, bytes.fromhex(example))
                 fresh.traffic.first_user[kind, up] = own
             fresh.best_error, fresh.best_round = values["best_error"], values["best_round"]
-            return fresh
 
-        if not self.path.exists():
-            return fresh
-        return read_archive(self.path, filled, "a whole checkpoint of this version; delete it to start over")
+        if self.path.exists():
+            read_archive(self.path, fill, "a whole checkpoint of this version; delete it to start over")
 
 
-def _places(state: State) -> dict[str, NDArray[Any]]:
+def _places(state: BroadcastRounds) -> dict[str, NDArray[Any]]:
     """Return the arrays of a state that are there from its beginning."""
-    names = ("factors", "velocity", "best_factors", "holders")
     columns = {f"traffic_{name}": column for name, column in state.traffic.columns.items()}
-    return {name: getattr(state, name) for name in names} | columns
+    return {**(state.server.arrays or {}), "holders": state.holders} | columns
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,14 @@ import pytest
 from flwr.app import Context, RecordDict
 
 from clients.memory import Memory
-from clients.population import Brought, HeldFactors, open_population
+from clients.population import Brought, HeldQuestion, open_population
 from dprec.accounting import PrivacyBudget
 from dprec.components import option
 from dprec.errors import InputError
-from dprec.exchange import IterativeSetup, Setup
+from dprec.exchange import Setup
 from dprec.mechanisms import Channel, Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
@@ -75,7 +76,7 @@ def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path)
     population = open_population(str(tmp_path / "run"))
     assert population.installed(OneShotProtocol) == SETUP
     with pytest.raises(ValueError, match="set up for one-shot"):
-        population.installed(IterativeSetup)
+        population.installed(IterativeProtocol)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,17 +200,15 @@ def test_no_round_beyond_those_that_the_budget_was_divided_by(memory: Memory, ro
 
 def test_another_run_has_a_memory_of_its_own_and_a_resumed_one_is_remembered() -> None:
     context = Context(1, 1, {}, RecordDict(), {})
-    first = Memory(context, "first", ROUNDS, HeldFactors(2, FACTORS))
+    first = Memory(context, "first", ROUNDS, HeldQuestion(2, b"sent", b"asked"))
     second = Memory(context, "second", ROUNDS)
     second.answer_once(1, b"other")
-    assert second.held(OPTIONS, FACTORS.shape) is None
-    for round_index, broadcast in ((1, FACTORS), (2, FACTORS + 1)):
+    assert second.held() is None
+    for round_index, question in ((1, b"asked"), (2, b"sent")):
         with pytest.raises(ValueError, match=f"round {round_index} again, after round 2"):
-            first.answer_once(round_index, broadcast.tobytes())
-    first.answer_once(2, FACTORS.tobytes())
+            first.answer_once(round_index, question)
+    first.answer_once(2, b"asked")
     first.answer_once(3, b"other")
-    for factors in (FACTORS, FACTORS + 1):
-        held = first.held(OPTIONS, FACTORS.shape)
-        assert held is not None
-        assert held.tolist() == factors.tolist()
-        first.hold(FACTORS + 1)
+    for sent in (b"sent", b"sent later"):
+        assert first.held() == sent
+        first.hold(b"sent later")

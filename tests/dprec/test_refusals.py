@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dprec.lists.contributions import PairLayout
 
 from dprec.accounting import OwnBudgets, PrivacyBudget
 from dprec.binarization import FixedThreshold, MeanThreshold, check_binary
@@ -35,7 +34,7 @@ from dprec.mechanisms import (
 )
 from dprec.observations import EmbeddingRelease
 from dprec.personalization import TableOptions
-from dprec.private_als import FactorizationOptions
+from dprec.protocols.private_als import FactorizationOptions
 from dprec.ratings import RatingScale
 from dprec.reports import PartlyAnsweredFamily, ReportFamily
 from dprec.reports.profiles import ProfileCode
@@ -47,6 +46,7 @@ from tests import make
 from tests.dprec.private_als.partitions import LAYOUTS
 from tests.make import STARS
 from tests.refusals import refused_at
+from tests.summing import pairs, popularity
 
 Row = tuple[str, Callable[[], object]]
 """What is named, and what is refused."""
@@ -162,8 +162,8 @@ SUMS: list[Row] = [
     ("privacy.delta", lambda: SECURE.multiplier(1.0, 1e-16)),
     ("colluders", lambda: SHUFFLE.among(2)),
     ("users", lambda: SHUFFLE.among(30).among(40)),
-    ("messages", lambda: SHUFFLE.among(30).check(PairLayout(50_000), 2.0)),
-    ("messages", lambda: SHUFFLE.among(30).check(PairLayout(1000), 1e4)),
+    ("messages", lambda: SHUFFLE.among(30).check(popularity(50_000 * 25_000), 2.0)),
+    ("messages", lambda: SHUFFLE.among(30).check(pairs(1000), 1e4)),
     ("kind", lambda: LocalAggregation().divided(None, (0.3, 0.7))),
     ("bias_rounds", lambda: FactorizationOptions(bias_rounds=10**8)),
     ("noise", lambda: FactorizationOptions(noise=1e300)),

@@ -226,7 +226,8 @@ def fitted_to_hidden_sets(
             embeddings = hidden_embeddings(reports, users, items, cuts, dimensions, seed)
             # What nearby items have in common tells of each of them.
             embedded = int(embeddings[:, :regressed].any(axis=0).sum())
-            items = items.with_features(np.hstack([*features, embeddings[:, :embedded]]))
+            columns = np.hstack([*features, embeddings[:, :embedded]])
+            items = replace(items, features=columns, coefficients=np.zeros((columns.shape[1], 2)))
         # The items given the users, then the users given the items.
         bins = PropensityBins.by_rank(users, reports.reported)
         items = _solved(items, bins, reports.of_items(bins.of, bins.sizes.size), reports, cuts)

@@ -234,65 +234,40 @@ def minimise(
     progress: Progress = silent,
 ) -> Solution:
     """Minimise the likelihood's objective over a convex set, from zero, to within ``tolerance``."""
-    iterate = best = _Iterate.at(domain.zero(), likelihood, domain)
-    objectives = [iterate.value]
+    point = best = domain.zero()
+    entries = domain.cells(point)
+    value, slopes = likelihood.value_and_slopes(entries)
+    objectives, lowest = [value], value
     length, residual = 1 / likelihood.link.largest_curvature, np.inf
     reason: StopReason = "iterations"
     while len(objectives) <= iterations:
         ceiling = max(objectives[-3:])
-        step = iterate.step(likelihood, domain, length, ceiling, len(objectives))
-        if step is None:
+        for _ in range(_HALVINGS):
+            following = domain.step(point, slopes, length)
+            reached = domain.cells(following)
+            value, steeper = likelihood.value_and_slopes(reached)
+            if not np.isfinite(value):
+                raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
+            if value <= ceiling + 1e-4 * float((slopes * (reached - entries)).sum()):
+                break
+            length /= 2
+        else:
             reason = "line search"
             break
-        following, length = step
-        moved = norm_of(following.point, iterate.point)
+        moved = norm_of(following, point)
         # Projected steps grow with their length, and their ratio to it falls.
-        residual = moved / min(1.0, length) / max(1.0, norm_of(iterate.point))
-        curved = float(((following.entries - iterate.entries) * (following.slopes - iterate.slopes)).sum())
-        if following.value < min(objectives):
-            best = following
-        objectives.append(following.value)
-        iterate = following
+        residual = moved / min(1.0, length) / max(1.0, norm_of(point))
+        curved = float(((reached - entries) * (steeper - slopes)).sum())
+        if value < lowest:
+            best, lowest = following, value
+        objectives.append(value)
+        point, entries, slopes = following, reached, steeper
         progress("completing", len(objectives) - 1, iterations)
         if residual <= tolerance:
             reason = "optimal"
             break
         length = np.clip(moved**2 / curved, SHORTEST_STEP, LONGEST_STEP) if curved > 0 else LONGEST_STEP
-    return Solution(best.point, tuple(objectives), float(residual), reason, best.value)
-
-
-@dataclass(frozen=True, eq=False)
-class _Iterate:
-    """A point, its observed entries, and the objective and its slopes there."""
-
-    point: Any
-    entries: Floats
-    value: float
-    slopes: Floats
-
-    @classmethod
-    def at(cls, point: Any, likelihood: SignLikelihood, domain: Domain) -> _Iterate:
-        entries = domain.cells(point)
-        return cls(point, entries, *likelihood.value_and_slopes(entries))
-
-    def step(
-        self,
-        likelihood: SignLikelihood,
-        domain: Domain,
-        length: float,
-        ceiling: float,
-        iteration: int,
-    ) -> tuple[_Iterate, float] | None:
-        """Return the next iterate and the length that led to it; None when no length is short enough."""
-        for _ in range(_HALVINGS):
-            candidate = self.at(domain.step(self.point, self.slopes, length), likelihood, domain)
-            if not np.isfinite(candidate.value):
-                raise RunError(f"one-bit completion diverged in iteration {iteration}: {candidate.value}")
-            promised = float((self.slopes * (candidate.entries - self.entries)).sum())
-            if candidate.value <= ceiling + 1e-4 * promised:
-                return candidate, length
-            length /= 2
-        return None
+    return Solution(best, tuple(objectives), float(residual), reason, lowest)
 
 
 _PENALTY, _RELAXATION = 4.0, 1.7

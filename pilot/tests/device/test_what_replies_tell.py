@@ -27,12 +27,12 @@ from dprec.exchange import (
     ROW_ENTRY,
     SLOPES,
     TRAIN,
-    GradientPerturbationSetup,
     RefusalCode,
     Setup,
 )
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace, FisherOptimal, Hybrid, Mechanism, ThresholdBit
 from dprec.personalization import Devices
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily, DrawsFor, Profiles
 from dprec.wire import ItemListCodec, ItemTable, encode_broadcast
@@ -260,9 +260,7 @@ def test_what_is_refused_is_refused_to_everybody(tmp_path: Path) -> None:
         assert told(asked, question) == code
 
 
-SETUP_LOSSES = GradientPerturbationSetup(
-    link="logistic", sigma=1.0, clamp=0.5, symbols=256, epsilon_per_round=0.75, rounds=3
-)
+SETUP_LOSSES = GradientPerturbationProtocol(rounds=3, privacy=PrivacyBudget(epsilon=2.25))
 RATED = (4, 1, 0)
 """Ratings of three users."""
 

@@ -8,39 +8,40 @@ import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget
+from dprec.completion import OneBit
 from dprec.components import Options, as_values, option
 from dprec.crossdomain import ReplacementOptions
 from dprec.exchange import (
     REPORT,
     FinalFactors,
-    GradientPerturbationSetup,
     GradientRequest,
     Identity,
-    IterativeSetup,
     Recommendations,
     ReplacementRequest,
     Reports,
     Setup,
     SlopesRequest,
-    SummedSetup,
     asked_users,
     bitmap_of,
     from_json,
     to_json,
 )
 from dprec.gradients import GRADIENTS, FullGradient
-from dprec.lists import ListMethod, TableOptions
 from dprec.mechanisms import MECHANISMS, TwoLayers
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
 from dprec.protocols.baselines import NothingSentProtocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
+from dprec.protocols.gram import GramProtocol, TableOptions
 from dprec.protocols.installed import AnyInstalled
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.protocols.x_map import GraphOptions, XMapProtocol
 from dprec.ratings import RatingScale
 from dprec.schedules import PermanentAnswers, RepeatedAnswers
-from dprec.sums import Aggregation, SecureAggregation, TrustedAggregation
+from dprec.sums import SecureAggregation, TrustedAggregation
 from dprec.wire import BroadcastOptions
 from tests import make
+from tests.make import user_budget
 from tests.refusals import refused_at
 
 WRITTEN = [
@@ -122,16 +123,15 @@ class Holder(Options):
 
 BUDGET = PrivacyBudget(epsilon=0.1, per="user")
 ONE_SHOT = make.one_shot(BoundedLaplace(symbols=64), BUDGET)
-ITERATIVE = IterativeSetup(
+ITERATIVE = IterativeProtocol(
     gradient=FullGradient(),
-    broadcast=BroadcastOptions(dtype="float16", delta=True),
+    downlink=BroadcastOptions(dtype="float16", delta=True),
     rank=3,
     ridge=1 / 3,
-    epsilon_per_round=None,
     rounds=7,
 )
-PERTURBATION = GradientPerturbationSetup(
-    link="gaussian", sigma=0.7, clamp=0.5, symbols=256, epsilon_per_round=0.2, rounds=3
+PERTURBATION = GradientPerturbationProtocol(
+    completion=OneBit(link="gaussian", sigma=0.7), rounds=3, privacy=PrivacyBudget(epsilon=0.6)
 )
 X_MAP = XMapProtocol(
     mechanism=Raw(),
@@ -161,7 +161,7 @@ SETUPS: list[Setup] = [
         BoundedLaplace(), PrivacyBudget(epsilon=1.0), answers=PermanentAnswers(mechanism=TwoLayers(first=0.4))
     ),
     *(make.one_shot(kind()) for kind in MECHANISMS if kind is not BinaryFlip),
-    *(replace(ITERATIVE, gradient=kind(), epsilon_per_round=0.25) for kind in GRADIENTS),
+    *(replace(ITERATIVE, gradient=kind(), privacy=BUDGET) for kind in GRADIENTS),
 ]
 
 
@@ -208,7 +208,7 @@ def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:
     [
         (ONE_SHOT, "mechanism.colour", 1),
         (ONE_SHOT, "privacy.epsilon", float("nan")),
-        (ITERATIVE, "broadcast.delta", 1),
+        (ITERATIVE, "downlink.delta", 1),
         (X_MAP, "replacement.transfer", "all"),
     ],
 )
@@ -217,22 +217,15 @@ def test_a_damaged_value_is_named(setup: Setup, key: str, value: Any) -> None:
         read(changed(setup, key, value))
 
 
-@pytest.mark.parametrize(
-    ("aggregation", "multiplier"), [(TrustedAggregation(), 2.0), (SecureAggregation(), 0.0)]
-)
-def test_a_device_takes_no_sums_in_which_profiles_have_any_length(
-    aggregation: Aggregation, multiplier: float
-) -> None:
-    options = TableOptions(items=0, normalised=False)
-    clear = SummedSetup(
-        method=ListMethod(options=options), aggregation=TrustedAggregation(), multipliers=(0.0,)
-    )
+@pytest.mark.parametrize("told", [{"privacy": user_budget()}, {"aggregation": SecureAggregation()}])
+def test_a_device_takes_no_sums_in_which_profiles_have_any_length(told: dict[str, Any]) -> None:
+    table = TableOptions(items=0, normalised=False)
+    clear = GramProtocol(table=table, aggregation=TrustedAggregation()).installed
     assert read(json.loads(to_json(clear))) == clear
-    with refused_at("method.options.normalised"):
-        replace(clear, aggregation=aggregation, multipliers=(multiplier,))
-    values = changed(clear, "multipliers", [multiplier])
-    values["aggregation"] = as_values(aggregation)
-    with refused_at("population.json, setup.method.options.normalised"):
+    with refused_at("table.normalised"):
+        replace(clear, **told)
+    values = json.loads(to_json(clear)) | {key: as_values(value) for key, value in told.items()}
+    with refused_at("population.json, setup.table.normalised"):
         read(values)
 
 

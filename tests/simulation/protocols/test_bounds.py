@@ -1,10 +1,9 @@
 """What one profile adds is within what the accountant is told, whatever the options, and however it is sent.
 
-Settings are drawn from what their classes declare, and what `check` refuses is left out. Contributions are
-those of the devices' half, with models that the server's half has learned from noisy releases.
+Settings are drawn from what their classes declare, and what `check` refuses is left out. Contributions to
+sums are in `tests.dprec.protocols.test_sums_contract`.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,92 +13,20 @@ from hypothesis import strategies as st
 
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import Floats, offsets
-from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.completion.one_bit.solver import levels_of
 from dprec.errors import SettingError
 from dprec.federated import STEPS, CollaborativeFiltering, UpdateCode
 from dprec.gradients import GRADIENTS, FittedProfiles, GradientReport, RoundDraws
-from dprec.lists import TableOptions
-from dprec.private_als import FactorizationOptions, ImplicitAlsOptions
-from dprec.randomness import DeviceDraws, ReleaseDraws, words
-from dprec.ratings import POSITIVE, RatingScale
-from dprec.secret_sets import SecretSetOptions
-from dprec.sums import (
-    AGGREGATIONS,
-    UNIT,
-    Contributions,
-    Layout,
-    LocalAggregation,
-    Releases,
-    SecureAggregation,
-    ShuffledAggregation,
-    TrustedAggregation,
-)
-from dprec.sums.local import _with_norm_1
-from dprec.sums.secure import VectorPlan
-from simulation.protocols import PROTOCOLS
-from simulation.protocols.federated import FederatedProtocol
-from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
-from simulation.protocols.sums import SummedProtocol
+from dprec.protocols.federated import FederatedProtocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
+from dprec.randomness import DeviceDraws, words
+from dprec.ratings import POSITIVE
 from tests.drawn_options import drawn
 
 USERS, ITEMS = 20, 12
-STARS = RatingScale.evenly(1, 5, 1)
-CATALOGUE = Catalogue(
-    np.linspace(-1, 1, ITEMS)[:, None],
-    np.arange(ITEMS)[:, None] % 3 == np.arange(3),
-    ("year",),
-    ("a", "b", "c"),
-)
 ROUNDING = 1 + 1e-9
 """What the noise is made larger by."""
-
-OPTIONS: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
-    "dp-als": (
-        "factorization",
-        drawn(
-            FactorizationOptions,
-            {name: st.integers(1, 2) for name in ("bias_rounds", "factor_rounds")}
-            | {"rank": st.integers(0, 3)},
-        ),
-    ),
-    "dp-ials": (
-        "factorization",
-        drawn(ImplicitAlsOptions, {"rank": st.integers(1, 3), "rounds": st.integers(1, 2)}),
-    ),
-    "best-secret-set": (
-        "sums",
-        drawn(
-            SecretSetOptions,
-            {
-                "split": st.none()
-                | st.lists(st.just(0.0) | st.floats(0, 1), min_size=8, max_size=8).map(
-                    lambda own: tuple(each / (sum(own) or 1) for each in own)
-                )
-            },
-        ),
-    ),
-    **{kind: ("table", drawn(TableOptions)) for kind in ("gram", "pairs-in-blanket", "public-start")},
-}
-KINDS = [each.kind for each in PROTOCOLS if issubclass(each, SummedProtocol)]
-WHO_ADDS_UP: dict[str, st.SearchStrategy[Any]] = {
-    "trusted": drawn(TrustedAggregation),
-    "secure": drawn(
-        SecureAggregation,
-        {"norm": st.integers(2, 1 << 11), "colluders": st.integers(0, 2), "users": st.none()},
-    ),
-    "shuffle": drawn(
-        ShuffledAggregation,
-        {"messages": st.integers(1, 12), "colluders": st.integers(0, 2), "users": st.none()},
-    ),
-    "local": drawn(LocalAggregation, {"shares": st.none()}),
-}
-
-
-def test_options_of_every_kind_are_drawn() -> None:
-    assert set(KINDS) == {*OPTIONS, "popularity"}
-    assert set(WHO_ADDS_UP) == set(AGGREGATIONS.kinds)
 
 
 def profiles(seed: int, *, implicit: bool) -> Profiles:
@@ -112,39 +39,6 @@ def profiles(seed: int, *, implicit: bool) -> Profiles:
     return Profiles(offsets(counts), rated, np.full(rated.size, np.nan) if implicit else values, ITEMS)
 
 
-def released_in(
-    protocol: Any, people: Profiles, scale: RatingScale
-) -> Iterator[tuple[Any, Contributions[Any]]]:
-    """Yield the layout of each round, and what devices contribute to it, as in a run."""
-    method, aggregation = protocol.method, protocol.installed
-    releases = Releases(USERS, ITEMS, scale)
-    learner = method.learner(releases, CATALOGUE, 5)
-    for number, multiplier in enumerate(protocol.multipliers, start=1):
-        try:
-            half = method.device(learner.model_bytes(), ITEMS, scale)
-        except ValueError:  # devices refuse a model that settings have made too large
-            return
-        layout = half.layout(number)
-        own = half.contributions(people, layout, number, words(number, "choices", 0, people.items.size))
-        yield layout, own
-        keys = words(number, "devices", 0, 2 * USERS).reshape(2, USERS)
-        lasting = words(1, "lasting", 0, USERS)
-        reports = aggregation.encode(
-            own, layout, multiplier, RoundDraws(DeviceDraws(keys), number, 0, lasting)
-        )
-        valid, total = aggregation.decode(reports, layout, multiplier)
-        assert valid.all()
-        released = aggregation.release(total, layout, multiplier, ReleaseDraws(1, number))
-        try:
-            learner.learn(number, released, layout, aggregation.noise_in(total, layout, multiplier), USERS)
-        except (
-            np.linalg.LinAlgError,
-            ValueError,
-            OverflowError,
-        ):  # nothing can be learned with such settings
-            return
-
-
 def assert_within(rows: Floats, longest: float, apart: float, *, signed: bool) -> None:
     """Hold rows against what they are said to be at most, and how far apart."""
     products = rows @ rows.T
@@ -152,93 +46,6 @@ def assert_within(rows: Floats, longest: float, apart: float, *, signed: bool) -
     assert squares.max() <= (longest * ROUNDING) ** 2
     assert (squares[:, None] + squares - 2 * products).max() <= (apart * ROUNDING) ** 2
     assert signed or rows.min() >= 0
-
-
-def dense(own: Contributions[Any], layout: Layout) -> Floats:
-    vectors = own.vectors(layout)
-    rows = np.zeros((own.n_users, layout.n_rows, layout.width))
-    owners = np.repeat(np.arange(own.n_users), np.diff(vectors.indptr))
-    rows[owners, vectors.rows] = vectors.numbers * UNIT
-    return rows.reshape(own.n_users, -1)
-
-
-def assert_as_sent(protocol: Any, own: Contributions[Any], layout: Any) -> None:
-    """Hold what is added up of each user against what the noise is made for."""
-    aggregation, apart, exact = protocol.installed, protocol.farthest, dense(own, layout)
-    assert_within(exact, 1.0, protocol.method.farthest, signed=layout.signed)
-    if isinstance(aggregation, TrustedAggregation):
-        for row, report in zip(exact, aggregation.encode(own, layout, 0.0, None), strict=True):  # type: ignore[arg-type]
-            valid, total = layout.added_up([report])
-            assert valid.all()
-            np.testing.assert_array_equal(total.ravel() * UNIT, row)
-    elif isinstance(aggregation, SecureAggregation):
-        plan = VectorPlan.of(layout, aggregation.norm, aggregation.sketch, aggregation.rotation)
-        rounded = plan.vectors(own, layout, [bytes([user]) for user in range(USERS)]).astype(np.float64)
-        turned = aggregation.sketch is not None or aggregation.rotation
-        assert_within(rounded, aggregation.norm, apart * aggregation.norm, signed=layout.signed or turned)
-    elif isinstance(aggregation, ShuffledAggregation):
-        keys = words(3, "devices", 0, 2 * USERS).reshape(2, USERS)
-        for report in aggregation.encode(own, layout, 0.0, RoundDraws(DeviceDraws(keys), 1, 0)):
-            counts = aggregation.decode([report], layout, 0.0)[1].total
-            assert counts.sum() == aggregation.messages
-            assert counts[:-1].max() <= 1
-    else:
-        vectors = own.vectors(layout)
-        indptr, _, numbers = _with_norm_1(vectors, np.arange(USERS), layout.n_rows)
-        lengths = np.add.reduceat(numbers**2, indptr[:-1])
-        assert np.abs(lengths - 1).max() < 1e-9
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("aggregation", AGGREGATIONS.kinds)
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=8, deadline=None, derandomize=True, phases=[Phase.generate])
-@given(data=st.data())
-def test_whatever_the_options_contributions_are_as_long_and_as_far_apart_as_is_told(
-    kind: str, aggregation: str, data: st.DataObject
-) -> None:
-    hold_contributions(kind, aggregation, data)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=4, deadline=None, derandomize=True, phases=[Phase.generate])
-@given(data=st.data())
-def test_with_some_options_contributions_are_as_long_and_as_far_apart_as_is_told(
-    kind: str, data: st.DataObject
-) -> None:
-    hold_contributions(kind, data.draw(st.sampled_from(["trusted", "secure"])), data)
-
-
-def hold_contributions(kind: str, aggregation: str, data: st.DataObject) -> None:
-    """Hold one draw of the options of a protocol."""
-    implicit = PROTOCOLS[kind].predicted == "lists"
-    composition = "sum" if aggregation == "local" else "pld"
-    epsilon = data.draw(st.floats(0.1, 20))
-    budget = PrivacyBudget(epsilon=epsilon, per="user", composition=composition, delta=1e-6)
-    settings_: dict[str, Any] = {
-        "privacy": budget,
-        "aggregation": data.draw(WHO_ADDS_UP[aggregation]),
-        "adjacency": data.draw(st.sampled_from(["add-or-remove-one", "replace-one"])),
-    }
-    if kind in OPTIONS:
-        name, options = OPTIONS[kind]
-        settings_[name] = data.draw(options)
-    else:
-        settings_ |= {"content": data.draw(st.booleans()), "fewest": data.draw(st.integers(1, 40))}
-    scale = POSITIVE if implicit else STARS
-    sizes = Releases(USERS, ITEMS, scale)
-    try:
-        protocol = PROTOCOLS[kind](**settings_).knowing_items(content=True).among(USERS, ITEMS)
-        protocol.check(sizes)
-    except SettingError:
-        assume(False)
-    assert isinstance(protocol, SummedProtocol)
-    told = 1.0 if protocol.adjacency == "add-or-remove-one" else protocol.farthest
-    assert protocol.sensitivity == told
-    for layout, own in released_in(
-        protocol, profiles(data.draw(st.integers(0, 99)), implicit=implicit), scale
-    ):
-        assert_as_sent(protocol, own, layout)
 
 
 class FixedAnswers(DeviceDraws):

@@ -6,10 +6,11 @@ import pytest
 from dprec.arrays import offsets
 from dprec.gradients import OneBitGradient, SampledSigns
 from dprec.gradients.base import GradientReport
+from dprec.protocols.base import Public
+from dprec.protocols.sums import SumsProtocol
 from dprec.ratings import POSITIVE, Ratings, RatingScale
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import presets
-from simulation.protocols.sums import SummedProtocol
 
 UNBOUNDED = {"federated-mf", "fcf"}
 """Devices send gradients as they are, of any size."""
@@ -39,11 +40,11 @@ def test_every_preset_states_it(name: str) -> None:
     if config.binarization is not None:
         scale = RatingScale(np.array([-1.0, 1.0]))
     train = people(scale)
-    protocol = config.protocol.suited_to(train)
+    protocol = config.protocol.suited(Public.of(train))
     influence = protocol.influence_of_one(train)
-    if name in UNBOUNDED | UNKNOWN or isinstance(protocol.picked, SummedProtocol):
+    if name in UNBOUNDED | UNKNOWN or isinstance(protocol, SumsProtocol):
         assert influence is None or influence > 0
-    elif protocol.baseline == "nothing-sent":
+    elif protocol.facts.baseline == "nothing-sent":
         assert influence == 0
     else:
         assert influence is not None

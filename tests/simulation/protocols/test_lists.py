@@ -7,20 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dprec.lists.contributions import DIAGONAL, PairLayout, PopularityLayout, SetLayout
-from dprec.lists.method import ListLearner
 from scipy import optimize, stats
 
 from dprec.completion import Profiles
 from dprec.gradients import Aggregate
+from dprec.lists.gram import DIAGONAL
+from dprec.protocols.base import Public
+from dprec.protocols.gram import SetServer
 from dprec.randomness import ReleaseDraws
 from dprec.ratings import POSITIVE
-from dprec.sums import UNIT, RepresentedAggregation, TrustedAggregation
+from dprec.sums import RepresentedAggregation, TrustedAggregation
 from simulation.configuration.loading import load
-from simulation.execution import load_ratings, suited
+from simulation.execution import load_ratings
 from tests.make import ON_THIS_MACHINE, POSITIVE_DATA
 from tests.refusals import refused_at
 from tests.simulation.conftest import run_of_sets
+from tests.summing import contributions, dense, pairs
 
 
 def test_a_population_by_tau_has_the_noise_bytes_and_loss_of_all_its_users() -> None:
@@ -43,13 +45,13 @@ def test_the_sums_of_who_represents_others_have_as_much_noise_per_user() -> None
     config = load("gram-secagg", [f"dataset={json.dumps(POSITIVE_DATA)}"])
     train, _ = load_ratings(config)
     population = 10 * train.n_users
-    suited = config.protocol.representing(population, train)
-    assert suited == config.protocol.among(population, train.n_items)
-    assert suited.setup().represented().aggregation == TrustedAggregation()
+    suited: Any = config.protocol.suited(Public.of(train, population=population))
+    assert suited == config.protocol.suited(Public(population, train.n_items, POSITIVE))
+    assert suited.installed.represented().aggregation == TrustedAggregation()
     aggregation = RepresentedAggregation(
         of=suited.aggregation, users=train.n_users, population=population, rounds=2
     )
-    layout = PairLayout(300)
+    layout = pairs(300)
     nothing = Aggregate(np.zeros((layout.n_rows, 1), dtype=np.int64), None, train.n_users)
     released = aggregation.release(nothing, layout, 20.0, ReleaseDraws(1, 1))
     # A deviation of 45,150 numbers is off by 2 % with a probability below 1e-8.
@@ -61,13 +63,11 @@ def test_the_sums_of_who_represents_others_have_as_much_noise_per_user() -> None
 
 
 def test_what_a_population_could_not_do_is_refused_where_others_represent_it() -> None:
-    config = load("popularity-secagg", [f"dataset={json.dumps(POSITIVE_DATA)}"])
-    train, _ = load_ratings(config)
-    narrow = replace(config.protocol.aggregation, modulus_bits=24)
-    protocol = replace(config.protocol, aggregation=narrow)
-    protocol.suited_to(train).check(train)
-    with refused_at("aggregation.modulus_bits"):
-        protocol.representing(1000 * train.n_users, train)
+    narrow = ["protocol.aggregation.modulus_bits=24"]
+    many = {**POSITIVE_DATA, "copies": 60_000, "simulated_up_to": 599}
+    run_of_sets("popularity-secagg", dataset={**POSITIVE_DATA, "copies": 60}, overrides=narrow)
+    with refused_at("protocol.aggregation.modulus_bits"):
+        run_of_sets("popularity-secagg", dataset=many, overrides=narrow)
 
 
 def test_only_sums_represent_others() -> None:
@@ -142,7 +142,6 @@ def test_who_reports_to_nobody_in_particular_is_charged_once_and_others_nothing(
     assert np.array_equal(traffic["epsilon_per_user"] > 0, charged)
     assert 2 * (1 - 1e-9) < privacy["epsilon_composed"]["max"] <= 2
     assert (traffic["epsilon_composed"] == traffic["epsilon_per_user"]).all()
-    assert found.record.config["protocol"]["table"]["content"] is False  # Nothing is public of these items.
 
 
 def test_between_any_two_sets_the_distance_is_the_root_of_two() -> None:
@@ -160,21 +159,25 @@ def test_between_any_two_sets_the_distance_is_the_root_of_two() -> None:
 @pytest.mark.parametrize("users", [900, 1_000, 1_050, 3_000, 100_000])
 def test_a_table_by_rule_is_the_largest_that_suits_its_own_noise(name: str, users: int) -> None:
     rule: Any = load(name, ["protocol.privacy.epsilon=1"]).protocol
-    among = rule.among(users, 300)
-    whole = replace(among, table=rule.table)
-    most = whole.aggregation.affordable(whole.whole_multiplier)
-    suited = [whole.table.suited(whole.tau_among(users, 300, size), 300, most).items for size in range(301)]
-    assert among.table.items == max(size for size, suits in enumerate(suited) if suits >= size)
+    public = Public(users, 300, POSITIVE)
+    among = rule.suited(public)
+    most = among.aggregation.affordable(among.whole_multiplier)
+
+    def suited(size: int) -> int:
+        sized = replace(among, table=replace(rule.table, items=size))
+        return int(rule.table.suited(sized.table_tau(public), 300, most).items)
+
+    assert among.table.items == max(size for size in range(301) if suited(size) >= size)
 
 
 def test_a_budget_bounds_what_a_user_adds_to_popularity() -> None:
     everything = Profiles(np.array([0, 30]), np.arange(30, dtype=np.int32), np.full(30, np.nan), 40)
     lengths = []
     for overrides in ([], [f"protocol.privacy={BUDGET}"]):
-        device = load("popularity", overrides=overrides).protocol.method.device(b"\0", 40, POSITIVE)
-        layout, words = device.layout(1), np.zeros(30, dtype=np.uint64)
-        numbers = device.contributions(everything, layout, 1, words).vectors(layout).numbers
-        lengths.append(float(np.linalg.norm(numbers.astype(np.float64))) * UNIT)
+        protocol: Any = load("popularity", overrides=overrides).protocol
+        device = protocol.device(b"\0", 40, POSITIVE)
+        own = contributions(device, everything, device.release(1))
+        lengths.append(float(np.linalg.norm(dense(own, device.release(1)))))
     assert lengths == [pytest.approx(np.sqrt(30)), pytest.approx(1, abs=1e-6)]
 
 
@@ -188,9 +191,9 @@ def mean_distance(epsilon: float, delta: float) -> float:
     return float(optimize.brentq(excess, 1e-3, 10.0, xtol=1e-12))
 
 
-def exact_sum(sets: Any, items: Any, layout: SetLayout) -> Any:
+def exact_sum(sets: Any, items: Any, layout: Any) -> Any:
     """Return what sets contribute, made from the definition."""
-    if isinstance(layout, PopularityLayout):
+    if layout.n_rows == sets.shape[1]:
         return (sets / np.sqrt(np.maximum(sets.sum(axis=1, keepdims=True), 1))).sum(axis=0)
     upper, of_itself = np.triu_indices(items.size), np.where(np.eye(items.size), DIAGONAL, 1.0)
     pairs = np.stack([(np.outer(own, own) * of_itself)[upper] for own in sets[:, items]])
@@ -207,13 +210,13 @@ def test_a_server_learns_from_sums_with_the_noise_that_epsilon_needs(
     learned = []
 
     def learn(
-        learner: ListLearner, number: int, released: Any, layout: Any, deviation: float, users: int
+        server: SetServer, layout: Any, number: int, released: Any, deviation: float, users: int
     ) -> None:
-        learned.append((released[:, 0], learner._items, layout, deviation))
-        honest(learner, number, released, layout, deviation, users)
+        learned.append((released[:, 0], server.items, layout, deviation))
+        honest(server, layout, number, released, deviation, users)
 
-    honest = ListLearner.learn
-    monkeypatch.setattr(ListLearner, "learn", learn)
+    honest = SetServer.learn
+    monkeypatch.setattr(SetServer, "learn", learn)
     dataset = {**POSITIVE_DATA, "users": 150, "ratings": 3000, "copies": copies}
     found = run_of_sets(
         name, dataset=dataset, overrides=["protocol.table.items=40", "protocol.table.popularity_share=0.2"]
@@ -221,7 +224,8 @@ def test_a_server_learns_from_sums_with_the_noise_that_epsilon_needs(
     train = load_ratings(found.config)[0]
     sets = train.to_sets().toarray()
     assert [layout.n_rows for _, _, layout, _ in learned] == [40, 820]
-    multipliers = suited(found.config, train, None).multipliers
+    protocol: Any = found.config.protocol.suited(Public.of(train, content=False))
+    multipliers = protocol.multipliers
     precision = sum(multiplier**-2 for multiplier in multipliers)
     # Seeds are fixed. Renyi divergences bound the loss of Skellam noise, which is larger by that.
     assert 0.85 < precision / mean_distance(1.0, 1e-6) ** 2 <= 1

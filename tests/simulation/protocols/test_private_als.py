@@ -9,16 +9,15 @@ import pytest
 
 from dprec.accounting import gaussian_epsilon, largest_mu
 from dprec.errors import RunError
-from dprec.private_als import ItemModel
-from dprec.secret_sets import SecretSetOptions
-from dprec.secret_sets.method import split_at
+from dprec.protocols.base import Public
+from dprec.protocols.implicit_als import ImplicitAlsProtocol
+from dprec.protocols.private_als import ItemModel, PrivateAlsProtocol
+from dprec.protocols.secret_sets import SecretSetOptions, SecretSetProtocol, split_at
 from dprec.secure_aggregation import MessageSizes, graph_size
 from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
 from simulation import load, run
-from simulation.protocols.private_als import ImplicitAlsProtocol, PrivateAlsProtocol
-from simulation.protocols.secret_sets import SecretSetProtocol
 from simulation.result import RunResult
-from tests.make import ON_THIS_MACHINE, small_run, synthetic, user_budget
+from tests.make import ON_THIS_MACHINE, STARS, small_run, user_budget
 from tests.simulation.divisions import bits, compare, divided
 
 FACTORS = PrivateAlsProtocol(privacy=user_budget())
@@ -90,16 +89,17 @@ def test_the_bits_do_not_depend_on_cohorts_whatever_fails(tmp_path: Path, aggreg
 
 
 def test_sums_follow_from_users_and_budget_on_devices_and_at_the_server() -> None:
-    train = synthetic(30, 20, 300)
-    suited = SECRET_SETS.suited_to(train)
-    tau = SECRET_SETS.whole_multiplier / train.n_users
-    assert suited.sums.split == suited.method.options.split == split_at(tau)
-    assert suited.multipliers == suited.setup().multipliers
+    public = Public(30, 20, STARS)
+    suited = SECRET_SETS.suited(public)
+    assert suited.sums.split == split_at(SECRET_SETS.whole_multiplier / public.n_users)
+    assert suited.multipliers == suited.installed.multipliers
+    assert suited.installed.sums == suited.sums
     given = replace(SECRET_SETS, sums=SecretSetOptions(split=(0.5, 0.1, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0)))
-    assert given.suited_to(train) == given
+    assert given.suited(public) == given
     # A few numbers of each contribution are those of items and not of features.
-    shuffled = replace(SECRET_SETS, aggregation=ShuffledAggregation(messages=64)).among(1_000_000, 1000)
-    assert shuffled.method.rounds == 2
+    shuffled = replace(SECRET_SETS, aggregation=ShuffledAggregation(messages=64))
+    shuffled = shuffled.suited(Public(1_000_000, 1000, STARS))
+    assert shuffled.rounds == 2
     assert {part for parts in shuffled.sums.parts for part, _ in parts} == {"counts", "residuals"}
 
 

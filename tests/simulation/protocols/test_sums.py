@@ -6,27 +6,16 @@ import numpy as np
 import pytest
 
 import simulation
-from dprec.completion import Profiles
-from dprec.gradients import RoundDraws
-from dprec.lists.method import ListDevice
-from dprec.private_als.implicit import ImplicitDevice
-from dprec.private_als.method import ItemDevice
-from dprec.randomness import DeviceDraws, words
+from dprec.protocols.base import Public
+from dprec.protocols.sums import SumsProtocol
 from dprec.ratings import Ratings
-from dprec.secret_sets.method import ProfileDevice
-from dprec.sums import (
-    AGGREGATIONS,
-    DeviceHalf,
-    SecureAggregation,
-    ShuffledAggregation,
-)
+from dprec.sums import AGGREGATIONS
 from dprec.sums.proofs import Bounds
 from simulation.configuration.models import RunConfig
 from simulation.protocols import PROTOCOLS
-from simulation.protocols.sums import SummedProtocol
 from tests.make import small_run
 
-KINDS = [each.kind for each in PROTOCOLS if issubclass(each, SummedProtocol)]
+KINDS = [each.kind for each in PROTOCOLS if issubclass(each, SumsProtocol)]
 AT_4 = {"epsilon": 4.0, "per": "user", "composition": "pld"}
 OPTIONS: dict[str, dict[str, Any]] = {"secure": {"norm": 1024, "colluders": 0}, "shuffle": {"colluders": 0}}
 
@@ -64,7 +53,7 @@ def influence(kind: str, aggregation: dict[str, Any], **settings: Any) -> float 
     config = RunConfig(**configured(kind, aggregation, **settings))
     items = np.sort(np.random.default_rng(1).random((900, 100)).argsort(axis=1)[:, :25], axis=1)
     train = Ratings.from_pairs(np.repeat(np.arange(900), 25), items.ravel())
-    return config.protocol.suited_to(train).influence_of_one(train)
+    return config.protocol.suited(Public.of(train)).influence_of_one(train)
 
 
 def test_one_liar_adds_as_much_as_the_root_of_a_profile_unless_small_sets_count_as_larger_ones() -> None:
@@ -103,41 +92,3 @@ def test_who_sends_alone_or_among_fakes_is_louder_than_who_is_trusted_with() -> 
     assert local is not None
     assert shuffled is not None
     assert 5.0 < local < 50.0 < shuffled
-
-
-NOTHING = Profiles(np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0), 20)
-"""The profiles of two users who hold nothing."""
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_who_holds_nothing_adds_nothing_in_any_round_whoever_adds_up(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """That is the none with which epsilon compares a profile, everywhere."""
-    seen = []
-    draws = RoundDraws(DeviceDraws(words(1, "devices", 0, 4).reshape(2, 2)), 1, 0)
-    grids = [SecureAggregation(norm=1024, sketch=0.5), SecureAggregation(rotation=True)]
-    messages = ShuffledAggregation(messages=7, null_fakes=2, colluders=0).among(40)
-
-    def watched(device_class: type[DeviceHalf]) -> None:
-        honest = device_class.contributions
-
-        def contributions(device: DeviceHalf, profiles: Profiles, layout: Any, *rest: Any) -> Any:
-            none = honest(device, NOTHING, layout, rest[0], np.zeros(0, dtype=np.uint64))
-            assert not none.vectors(layout).numbers.any()
-            for grid in grids:
-                added_up = grid.among(40)
-                reports = added_up.encode(none, layout, 0.0, draws)
-                assert added_up.length(added_up.decode(reports, layout, 0.0)[1], layout, 0.0) == 0
-            sent = messages.decode(messages.encode(none, layout, 0.0, draws), layout, 0.0)[1].total
-            assert sent[-1] == sent.sum() == 2 * 7
-            seen.append(rest[0])
-            return honest(device, profiles, layout, *rest)
-
-        monkeypatch.setattr(device_class, "contributions", contributions)
-
-    for each in (ListDevice, ItemDevice, ImplicitDevice, ProfileDevice):
-        watched(each)
-    config = RunConfig(**configured(kind, {"kind": "trusted"}))
-    simulation.run(config, page=False)
-    assert sorted(set(seen)) == list(range(1, config.protocol.among(40, 20).method.rounds + 1))
