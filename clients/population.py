@@ -398,7 +398,7 @@ def _attendance(rows: tuple[str, ...] | None, n_users: int, where: str) -> Atten
 def _epsilons(digits: str, n_users: int, where: str) -> Uint8s | None:
     """Return the number of each user's own epsilon, as a population's folder says it; None without any."""
     if digits and len(digits) != n_users:
-        raise InputError(where, f"epsilons: {len(digits)} digits", f"one for each of {n_users} users")
+        raise InputError(f"{where}, epsilons", f"{len(digits)} digits", f"one for each of {n_users} users")
     return np.frombuffer(digits.encode(), dtype=np.uint8) - ord("0") if digits else None
 
 

@@ -59,6 +59,8 @@ def test_partitions_divide_the_population(tmp_path: Path, users_per_node: int) -
         ({"users_per_node": 0}, "users_per_node"),
         ({"keys": {}}, "keys.devices"),
         ({"setup": {"kind": "one-shot", "mechanism": {"kind": "lies"}}}, "setup.mechanism"),
+        ({"epsilons": "0120"}, "epsilons"),
+        ({"epsilons": "two"}, "epsilons"),
     ],
 )
 def test_the_error_names_file_and_key_of_a_damaged_description(
@@ -69,6 +71,16 @@ def test_the_error_names_file_and_key_of_a_damaged_description(
     with pytest.raises(InputError) as caught:
         open_population(str(tmp_path / "run"))
     assert caught.value.where.startswith(f"{file}, {key}")
+
+
+def test_every_device_has_the_epsilon_that_its_user_has_chosen(tmp_path: Path) -> None:
+    chosen = np.arange(23, dtype=np.uint8) % 10
+    populated(tmp_path / "run", RATINGS, SETUP, 5, epsilons=chosen)
+    population = open_population(str(tmp_path / "run"))
+    numbers = [population.partition(number).numbers for number in range(5)]
+    assert np.concatenate([own for own in numbers if own is not None]).tolist() == chosen.tolist()
+    described(tmp_path / "other")
+    assert open_population(str(tmp_path / "other")).partition(0).numbers is None
 
 
 def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path) -> None:
