@@ -16,6 +16,7 @@ from dprec.exchange.messages import UPDATE
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.rounds import BroadcastProtocol
 from dprec.protocols.sums import SumsProtocol
+from dprec.protocols.x_map import XMapProtocol
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,9 @@ def _of_contribution(partition: Partition, record: exchange.Record, answered: Co
 def _of_replacement(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of replacements: each item outside the target domain has a draw of its own."""
     request = exchange.ReplacementRequest.of(record)
-    setup = partition.population.installed(exchange.XMapSetup).replacement
+    replacement = partition.population.installed(XMapProtocol).replacement
     replaced = int(((partition.items < request.start) | (partition.items >= request.stop)).sum())
-    loss = math.inf if setup.epsilon is None else setup.epsilon
+    loss = math.inf if replacement.epsilon is None else replacement.epsilon
     sources = partition.population.n_items - (request.stop - request.start)
     paid = Loss(loss if replaced else 0.0, _of_many(loss, replaced))
     return Price(request.round_index, paid, Loss(loss, _of_many(loss, sources)))

@@ -22,6 +22,7 @@ from dprec.datasets import Dataset, copied, selected
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent, unheard
 from dprec.protocols.base import Public, check_suits
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
@@ -89,6 +90,9 @@ def load_ratings(
         size = config.dataset.known_size() if config.dataset.as_it_is else None
     if size is not None:
         _check_memory(config, *size)
+    if isinstance(config.protocol, OneShotProtocol) and config.protocol.answers is not None:
+        found = f"{config.protocol.answers.kind!r}, in a configuration"
+        raise SettingError("protocol.answers", found, "null: a schedule says what devices remember")
     if config.schedule is not None:
         check_schedule(config)
     if config.attacks:

@@ -19,9 +19,11 @@ from dprec import formats
 from dprec.auditing import Sent
 from dprec.components import sources_of
 from dprec.errors import InputError, SettingError, within
+from dprec.exchange import Setup
 from dprec.progress import Progress, silent
 from dprec.protocols.base import Promise, check_suits, declaring
-from dprec.protocols.findings import Complete, CrossDomainOutputs, Finding, Moved, NoisySums, Sample
+from dprec.protocols.findings import Complete, Finding, Moved, NoisySums, Sample
+from dprec.protocols.x_map import XMapProtocol
 from dprec.ratings import Ratings, RatingScale
 from simulation.auditing import listening
 from simulation.auditing.experiments import (
@@ -194,9 +196,10 @@ class Auditor:
         """Compare sums of contributions with noise."""
         return sum_findings(released, self.promise, self.trials, self.seed, self.failure)
 
-    def of_outputs(self, given: CrossDomainOutputs) -> Iterator[Finding]:
+    def of_outputs(self, protocol: Setup) -> Iterator[Finding]:
         """Compare replacements, and the neighbours and similarities of predictions."""
-        return output_findings(given, self.scale, self.trials, self.seed, self.failure)
+        assert isinstance(protocol, XMapProtocol), "no protocol across domains"
+        return output_findings(protocol, self.scale, self.trials, self.seed, self.failure)
 
     def of_devices(self) -> Iterator[Finding]:
         """Compare what the devices of people send whose profiles differ, in runs of the protocol."""

@@ -14,7 +14,8 @@ from dprec.auditing import Sent, class_edges, learning
 from dprec.completion import Observations
 from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
 from dprec.protocols.base import Promise
-from dprec.protocols.findings import Complete, CrossDomainOutputs, Finding
+from dprec.protocols.findings import Complete, Finding
+from dprec.protocols.x_map import XMapProtocol
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
 from simulation.auditing.experiments import Experiment, exact, sampled
@@ -34,7 +35,7 @@ _SENSITIVITY, _MIDDLE = 0.1, 0.4
 
 
 def output_findings(
-    given: CrossDomainOutputs, scale: RatingScale, trials: int, seed: int, failure: float
+    given: XMapProtocol, scale: RatingScale, trials: int, seed: int, failure: float
 ) -> Iterator[Finding]:
     """Yield how well what is let out tells values apart by as much as one user can move them.
 
@@ -49,12 +50,12 @@ def output_findings(
 
 
 def _of_replacements(
-    given: CrossDomainOutputs, scale: RatingScale, trials: int, seed: int, failure: float
+    given: XMapProtocol, scale: RatingScale, trials: int, seed: int, failure: float
 ) -> Iterator[Finding]:
     """Yield the loss of a replacement: of the table, and of what devices send for two tables."""
-    setup, epsilon = given.setup.replacement, given.replacement.epsilon
+    replacement, epsilon = given.replacement, given.replacement.epsilon
     assert epsilon is not None, "private replacement without a budget"
-    low = -crossdomain.STEPS if crossdomain.LOWEST[given.similarity] < 0 else 0
+    low = -crossdomain.STEPS if crossdomain.LOWEST[given.graph.similarity] < 0 else 0
     tables, targets = [], np.arange(_TARGETS, dtype=np.int64)
     # X-Sim of one source item: a target as high as can be, the others as low, or the reverse. From one to the
     # other, every value moves as far as one user can move it.
@@ -64,7 +65,7 @@ def _of_replacements(
         tables.append(crossdomain.Candidates(np.zeros(1, dtype=np.int64), indptr, targets, steps))
     draws = [
         crossdomain.ReplacementDraws.prepare(
-            table, epsilon, setup.sensitivity, _TARGETS, whole_catalogue=setup.whole_catalogue
+            table, epsilon, given.sensitivity, _TARGETS, whole_catalogue=replacement.whole_catalogue
         )
         for table in tables
     ]
@@ -83,7 +84,7 @@ def _of_replacements(
 
 
 def _replaced(
-    given: CrossDomainOutputs,
+    given: XMapProtocol,
     scale: RatingScale,
     tables: list[crossdomain.Candidates],
     people: int,
@@ -104,7 +105,7 @@ def _replaced(
                 users_per_node=people,
                 keys=RunKeys.derive(seed, f"table {run}").installed,
                 faults=FaultOptions(),
-                setup=given.setup,
+                setup=given.installed,
             )
             rows = codec.pack(table.items, codec.rows(table), np.zeros(1, dtype=np.int64))
             request = ReplacementRequest(REPLACEMENT_ROUND, 1, 1 + _TARGETS, rows)
@@ -120,9 +121,9 @@ Seen = tuple[Column, Column]
 """Of each item the neighbours, as a number, and the similarity of the first, in classes."""
 
 
-def _server(given: CrossDomainOutputs, items: int, seed: int) -> Callable[..., Seen]:
+def _server(given: XMapProtocol, items: int, seed: int) -> Callable[..., Seen]:
     """Return a server that predicts so many items, from as many similarities as are given to it."""
-    options, kind, nobody = given.recommendation, given.similarity, sp.csr_array((1, items))
+    options, kind, nobody = given.recommendation, given.graph.similarity, sp.csr_array((1, items))
     assert options.epsilon is not None, "predictions without a budget"
     rated = crossdomain.RatedItems.of(nobody, kind)
     width = crossdomain.SimilarityNoise.of(options.epsilon).unit.scale * _SENSITIVITY / _PER_SCALE
@@ -141,7 +142,7 @@ def _server(given: CrossDomainOutputs, items: int, seed: int) -> Callable[..., S
     return seen
 
 
-def _of_neighbors(given: CrossDomainOutputs, trials: int, seed: int, failure: float) -> Iterator[Finding]:
+def _of_neighbors(given: XMapProtocol, trials: int, seed: int, failure: float) -> Iterator[Finding]:
     """Yield the loss of the neighbours of a prediction, of a similarity, and of a neighbour with its own."""
     seen, again, epsilon = (
         _server(given, trials, seed),

@@ -39,7 +39,7 @@ from clients.population import (
     write_held_question,
     write_population,
 )
-from dprec.arrays import Bools
+from dprec.arrays import Bools, Uint8s
 from dprec.attacks import Liars
 from dprec.errors import RunError, one_line
 from dprec.exchange import Setup
@@ -207,13 +207,15 @@ class Session:
         setup: Setup,
         absent: Bools | None = None,
         attendance: Attendance | None = None,
+        epsilons: Uint8s | None = None,
         individual_reports: bool = False,
         crafting: Liars | None = None,
     ) -> str:
         """Give the devices their ratings and settings, or raise InputError; return the run key.
 
-        ``individual_reports``: whether nodes send each report in this run, as in all runs of a session that
-        says so. ``crafting``: users, the last ones, who choose what they report.
+        ``epsilons``: the number of each user's own, if they have any. ``individual_reports``: whether nodes
+        send each report in this run, as in all runs of a session that says so. ``crafting``: users, the last
+        ones, who choose what they report.
         """
         key = f"{next(self._runs):08d}"
         brought = Brought.for_setup(setup)
@@ -228,6 +230,7 @@ class Session:
             setup=setup if brought.setup is None else None,
             absent=absent,
             attendance=attendance,
+            epsilons=epsilons,
             crafted=0 if crafting is None else crafting.users,
             targets=() if crafting is None else crafting.targets,
             individual_reports=self.individual_reports or individual_reports,

@@ -9,6 +9,7 @@ from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
 from dprec.protocols.implicit_als import ImplicitAlsProtocol
 from dprec.protocols.iterative import IterativeProtocol
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.protocols.private_als import PrivateAlsProtocol
 from dprec.protocols.public_start import PublicStartProtocol
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
@@ -16,11 +17,10 @@ from dprec.protocols.references import EaseProtocol, IalsProtocol
 from dprec.protocols.sampled_negatives import SampledNegativesProtocol
 from dprec.protocols.secret_sets import SecretSetProtocol
 from dprec.protocols.trusted_server import TrustedServerProtocol
+from dprec.protocols.x_map import XMapProtocol
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.best_list import BestListProtocol
-from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
-from simulation.protocols.x_map import XMapProtocol
 
 PROTOCOLS: Registry[Protocol] = Registry(
     "protocol",

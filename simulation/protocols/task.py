@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dprec.accounting import Guarantee, PrivacyAccountant
-from dprec.arrays import Bools
+from dprec.arrays import Bools, Uint8s
 from dprec.attacks import Transcript
 from dprec.catalogue import Catalogue
 from dprec.completion import FittedMixture
@@ -127,8 +127,8 @@ class Task(ServerTask):
     """
     checkpoints: Checkpoints | None
     """Where a protocol with rounds keeps its state."""
-    liars: int = 0
-    """So many of the users, the last ones, lie; see `dprec.attacks.Liars`."""
+    chosen: Uint8s | None = None
+    """The number of every user's own epsilon; None if all have the same; shape (users,)."""
     never_asked: Bools | None = None
     """Whom a deployment of the same attendance asked nothing; nothing is charged to them; shape (users,)."""
     restore: Callable[[HeldQuestion], None]

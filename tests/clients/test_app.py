@@ -27,7 +27,6 @@ from dprec.exchange import (
     TRAIN,
     UNMASK,
     GradientRequest,
-    OneShotSetup,
     RefusalCode,
 )
 from dprec.gradients import OneBitGradient
@@ -38,12 +37,13 @@ from dprec.wire import encode_broadcast
 from simulation.engine.grids import LocalGrid, stamped
 from strategies.roster import arrivals_of
 from strategies.rounds import request_content
+from tests import make
 from tests.builders import OneNode, populated
 from tests.make import synthetic
 
 OF_MASKS = {KEYS, SHARES, UNMASK}
 """What only devices answer that stand by themselves."""
-SETUP = OneShotSetup(mechanism=Raw(), privacy=None)
+SETUP = make.one_shot(Raw())
 
 
 @pytest.mark.parametrize("message_type", [TRAIN, SLOPES, DELIVER, REPLACE])

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
+from dprec.protocols.one_shot import OneShotProtocol
 from simulation import RunConfig, compare, load
 from simulation.comparison import ComparisonConfig
 from simulation.comparison.planning import load_comparison
 from simulation.configuration.strict_yaml import parse_yaml
-from simulation.protocols.one_shot import OneShotProtocol
 from simulation.tuning.space import read_space
 from tests.documents.pages import PAGES, Block, blocks, commands, write_files
 from tests.documents.sample import FRAME, SMALL, write_sample

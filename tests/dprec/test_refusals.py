@@ -12,7 +12,6 @@ from dprec.binarization import FixedThreshold, MeanThreshold, check_binary
 from dprec.completion import COMPLETIONS, Calibrated, MatrixFactorization, OneBit, StepOptions
 from dprec.crossdomain import ReplacementOptions, joined
 from dprec.datasets import Synthetic
-from dprec.exchange import MemoisedSetup, OneShotSetup
 from dprec.fitting import fit
 from dprec.gradients import ReducedOneBitGradient, SampledSigns
 from dprec.mechanisms import (
@@ -39,7 +38,7 @@ from dprec.protocols.private_als import FactorizationOptions
 from dprec.ratings import RatingScale
 from dprec.reports import PartlyAnsweredFamily, ReportFamily
 from dprec.reports.profiles import ProfileCode
-from dprec.schedules import DBitFlip, Increments, Loloha, TwoLayered
+from dprec.schedules import DBitFlip, Increments, Loloha, RepeatedAnswers, TwoLayered
 from dprec.splits import ColdStart, ColdUsers, Holdout, KFold, LeaveNPerUser, Predefined
 from dprec.sums import LocalAggregation, SecureAggregation, ShuffledAggregation
 from dprec.wire import ReportCodec
@@ -130,7 +129,9 @@ REPORTS: list[Row] = [
     *(
         (
             key,
-            lambda own=own, per=per: MemoisedSetup(mechanism=own, privacy=PrivacyBudget(epsilon=1, per=per)),
+            lambda own=own, per=per: make.one_shot(
+                own, PrivacyBudget(epsilon=1, per=per), answers=RepeatedAnswers()
+            ),
         )
         for own, per, key in (
             (BoundedLaplace(), "user", "privacy.per"),
@@ -140,16 +141,16 @@ REPORTS: list[Row] = [
         )
     ),
 ]
-OWN = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0))
+OWN = make.one_shot(ThresholdBit(), PrivacyBudget(epsilon=1.0))
 OF_USERS = replace(OWN, privacy=PrivacyBudget(epsilon=1.0, per="user"))
 SCHEDULES: list[Row] = [
-    ("privacy", lambda: TwoLayered().installed(OF_USERS)),
-    ("privacy", lambda: TwoLayered().installed(replace(OWN, privacy=None, mechanism=Raw()))),
+    ("privacy", lambda: replace(OF_USERS, answers=TwoLayered().answers)),
+    ("privacy", lambda: make.one_shot(Raw(), answers=TwoLayered().answers)),
     ("first", lambda: TwoLayered(first=0.0)),
     ("hashed_to", lambda: Loloha(hashed_to=4)),
     ("bits", lambda: DBitFlip(bits=0)),
-    ("privacy.per", lambda: Increments().installed(OF_USERS)),
-    ("mechanism", lambda: Increments().installed(replace(OWN, mechanism=HiddenThreshold()))),
+    ("privacy.per", lambda: replace(OF_USERS, answers=Increments().answers)),
+    ("mechanism", lambda: replace(OWN, mechanism=HiddenThreshold(), answers=Increments().answers)),
 ]
 SECURE = SecureAggregation(norm=256, colluders=2).among(40)
 SHUFFLE = ShuffledAggregation(messages=4, norm=0.8, colluders=2)

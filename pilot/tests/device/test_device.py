@@ -9,7 +9,7 @@ import pytest
 from flwr.app import Message
 
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import COUNT, DELIVER, REPORT, TRAIN, OneShotSetup, RefusalCode
+from dprec.exchange import COUNT, DELIVER, REPORT, TRAIN, RefusalCode
 from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace
 from dprec.wire import FixedFields
@@ -30,9 +30,10 @@ from pilot.tests.make import (
     request,
     train,
 )
+from tests import make
 
 RANK, ROUNDS, EPSILON = 2, 4, 0.4
-REPORT_SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+REPORT_SETUP = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0))
 GROUP = group_on(ROUNDS_SETUP)
 
 
@@ -210,7 +211,7 @@ def test_what_protects_nothing_is_sent_without_a_limit_only(tmp_path: Path) -> N
 
 
 def test_counts_are_refused_where_no_report_has_paid_for_their_ratings(tmp_path: Path) -> None:
-    setup = OneShotSetup(mechanism=BitsAndCounts(), privacy=PrivacyBudget(epsilon=1.0))
+    setup = make.one_shot(BitsAndCounts(), PrivacyBudget(epsilon=1.0))
     device = Device(install(tmp_path / "u0", setup, limits=limits(per_rating_lifetime=1.0)))
     group = group_on(setup)
     groups = FixedFields(ITEMS, BitsAndCounts().groups - 1).encode(np.zeros((1, ITEMS), dtype=np.int64))[0]

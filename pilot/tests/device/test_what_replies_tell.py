@@ -27,7 +27,6 @@ from dprec.exchange import (
     ROW_ENTRY,
     SLOPES,
     TRAIN,
-    OneShotSetup,
     RefusalCode,
     Setup,
 )
@@ -54,10 +53,11 @@ from pilot.tests.make import (
     request,
     write_profile,
 )
+from tests import make
 from tests.make import rated
 
 LEVELS = RATINGS.scale.levels
-SETUP = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=0.1), predicts=True)
+SETUP = make.one_shot(ThresholdBit(), PrivacyBudget(epsilon=0.1), predicts=True)
 GROUP = group_on(SETUP)
 NO_BUDGET = Limits(per_rating=0, per_rating_lifetime=0, per_user=0, per_user_lifetime=0, runs=0)
 
@@ -170,7 +170,7 @@ ALLOWED = [
 @pytest.mark.parametrize("number", range(len(ALLOWED)))
 @pytest.mark.parametrize("mechanism", [ThresholdBit(), BoundedLaplace(), BitsAndCounts()])
 def test_no_limit_tells_how_much_is_rated(tmp_path: Path, number: int, mechanism: Mechanism) -> None:
-    setup = OneShotSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=0.1))
+    setup = make.one_shot(mechanism, PrivacyBudget(epsilon=0.1))
     asked, group = devices(tmp_path, setup, ALLOWED[number]), group_on(setup)
     first, second = (told(asked, request(REPORT, group, run)) for run in (1, 2))
     whole, budget = 0.1 * ITEMS, ALLOWED[number]
@@ -207,7 +207,7 @@ def test_short_profiles_are_reported_on_where_a_budget_per_user_gives_them_more_
     tmp_path: Path, mechanism: Mechanism
 ) -> None:
     budget = PrivacyBudget(epsilon=20.0, per="user")
-    setup = OneShotSetup(mechanism=mechanism, privacy=budget)
+    setup = make.one_shot(mechanism, budget)
     calibrated = mechanism.family(budget, RATINGS.scale, ITEMS)
     assert calibrated.channel(1).symbols >= calibrated.channel(ITEMS).symbols
     for device in devices(tmp_path, setup)[1:]:

@@ -12,6 +12,7 @@ import yaml
 
 from dprec.accounting import Guarantee, PrivacyAccountant, Trust
 from dprec.completion import FittedMixture
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
 from simulation.analysis.protocol_results import read_comparison
@@ -23,7 +24,6 @@ from simulation.pages.comparison_page import comparison_page
 from simulation.pages.drawing import Plot, Rendered
 from simulation.pages.run_page import run_page
 from simulation.protocols import Outcome
-from simulation.protocols.one_shot import OneShotProtocol
 from simulation.storage.columns import read_rows
 from simulation.storage.directories import CELLS, COMPARISON, SUMMARY, TABLE, TIMINGS, cell_key, claim
 from simulation.storage.files import csv_of_rows

@@ -149,7 +149,7 @@ def installed(session: Session, config: RunConfig, train: Ratings, **more: Any) 
 def test_a_server_serves_without_ratings(session: Session, name: str) -> None:
     config = parse_config(presets()[name])
     train, _ = load_ratings(config)
-    protocol, course = config.protocol, course_of(config.protocol)
+    course = course_of(config.protocol)
     heard: list[RoundRecord] = []
     task = installed(session, config, train, ended=heard.append)
     server = task.for_server()
@@ -162,7 +162,7 @@ def test_a_server_serves_without_ratings(session: Session, name: str) -> None:
     assert (outcome.accountant.get_epsilon() == expected.accountant.get_epsilon()).all()
     assert outcome.diagnostics == expected.diagnostics
     assert len(outcome.rounds) == len(expected.rounds)
-    assert len(heard) == (len(outcome.rounds) if isinstance(protocol, IterativeProtocol) else 0)
+    assert len(heard) == (len(outcome.rounds) if isinstance(config.protocol, IterativeProtocol) else 0)
 
 
 def test_a_run_metrics_what_its_server_sees(tiny: dict[str, Any]) -> None:

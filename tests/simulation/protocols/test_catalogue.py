@@ -16,11 +16,11 @@ from dprec.mechanisms.thresholds import ThresholdBit
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
 from dprec.protocols.baselines import NothingSentProtocol
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import Ratings, RatingScale
 from dprec.splits import LeaveNPerUser
 from simulation import run
 from simulation.configuration.models import RunConfig, SimulationOptions
-from simulation.protocols.one_shot import OneShotProtocol
 
 STARS = RatingScale.evenly(1, 5, 1)
 SEEN: list[Catalogue | None] = []
