@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.federated import ContractError
 from simulation import audit, compare, run
 from tests import make
 from tests.item_histogram import HistogramDevice, ItemHistogram
@@ -65,11 +66,42 @@ class Loud(HistogramDevice):
         return indptr, rows, 10 * numbers * np.where(rows % 2, 1, -1)
 
 
+@dataclass(frozen=True, eq=False)
+class Mixing(HistogramDevice):
+    """Numbers that depend on who else is computed."""
+
+    def cells(self, profiles: Any, release: Any, words: Any) -> Any:
+        indptr, rows, numbers = super().cells(profiles, release, words)
+        return indptr, rows, numbers / len(indptr)
+
+
+class MixingHistogram(ItemHistogram):
+    """A protocol whose devices mix users."""
+
+    def device(self, received: bytes, n_items: int, scale: Any) -> Any:
+        return Mixing(**vars(super().device(received, n_items, scale)))
+
+
+def test_code_that_mixes_users_ends_a_run_and_is_named() -> None:
+    kind = f"{__name__}:MixingHistogram"
+    with pytest.raises(ContractError, match="contributions of one user computed alone are"):
+        run({**VALUES, "protocol": {**VALUES["protocol"], "kind": kind}}, page=False)
+
+
+def test_no_device_from_outside_adds_anything_but_cells() -> None:
+    with pytest.raises(TypeError, match="define cells, which are bounded"):
+
+        class Own(HistogramDevice):
+            def contributions(self, profiles: Any, layout: Any, random: Any) -> Any:
+                return None
+
+
 @pytest.mark.parametrize("negative", [False, True])
 def test_what_is_too_long_or_has_a_forbidden_sign_is_cut_by_the_base(negative: bool) -> None:
     people = make.profiles(make.random_ratings(30, 12))
     loud = Loud(STARS, np.full(12, 3.0, dtype="<f4"))
-    layout = replace(loud.release(1), negative=negative)
+    # Whatever the release says of them.
+    layout = replace(loud.release(1), negative=negative, bounded=False)
     own = contributions(loud, people, layout)
     rows = dense(own, layout)
     assert np.linalg.norm(rows, axis=1).max() == pytest.approx(1, abs=1e-8)
