@@ -10,8 +10,10 @@ import pytest
 from dprec.federated import ContractError
 from simulation import audit, compare, run
 from tests import make
+from tests.documents.pages import write_files
 from tests.item_histogram import HistogramDevice, ItemHistogram
 from tests.make import STARS, small_run
+from tests.paths import ROOT
 from tests.summing import contributions, dense, played
 
 OWN = "tests.item_histogram:ItemHistogram"
@@ -19,6 +21,12 @@ BUDGET = {"epsilon": 4.0, "per": "user", "composition": "pld", "delta": 1e-5}
 VALUES: dict[str, Any] = small_run(
     {"kind": OWN, "privacy": BUDGET, "aggregation": {"kind": "secure", "colluders": 1}}, name="item-histogram"
 )
+
+
+def test_it_is_what_the_documentation_shows(tmp_path: Path) -> None:
+    write_files("docs/methods.md", tmp_path)
+    shown = (tmp_path / "item_histogram.py").read_text(encoding="utf-8")
+    assert shown == f"# item_histogram.py\n{(ROOT / 'tests/item_histogram.py').read_text(encoding='utf-8')}"
 
 
 def test_it_runs_and_what_it_promises_is_proved() -> None:
