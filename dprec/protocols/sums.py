@@ -22,7 +22,7 @@ from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccount
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
-from dprec.components import as_tuple, as_values, option
+from dprec.components import as_tuple, as_values, is_ours, option, reference_of
 from dprec.errors import SettingError, within
 from dprec.exchange.messages import STATISTICS
 from dprec.protocols.base import Facts, Promise, Protocol, Public, Sent
@@ -45,6 +45,12 @@ LARGEST_MULTIPLIER = 1e6
 
 class SummedDevice(Device, Adding):
     """What every device holds between two messages: it contributes to the next release, and predicts."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse code from outside that adds anything but `cells`, which are bounded."""
+        super().__init_subclass__(**options)
+        if "contributions" in vars(cls) and not is_ours(cls):
+            raise TypeError(f"{reference_of(cls)}: contributions of its own; define cells, which are bounded")
 
     @abstractmethod
     def release(self, round_index: int) -> Layout:

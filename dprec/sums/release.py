@@ -2,7 +2,8 @@
 
 A device adds numbers of an L2 norm of 1 at most. That is kept here and not left to whoever computes them:
 longer contributions are scaled down, and negative numbers are 0 where a release has none, so that the loss of
-a sum follows whatever a protocol computes.
+a sum follows whatever a protocol computes of each user. That it computes them of each user alone is looked at
+where code from outside does: of one user in every part of a population.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import numpy as np
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces, Uint64s, blocks, offsets, rows_of
 from dprec.completion import Profiles
+from dprec.components import is_ours, reference_of
+from dprec.federated.alone import FROM_ONE_USER, ContractError
 from dprec.ratings import POSITIVE, RatingScale
 from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
 from dprec.wire import decode_item_sets, encode_item_sets
@@ -25,6 +28,10 @@ _CELLS_AT_ONCE = 1 << 20
 
 _LONGEST = 1 + 1e-9
 """Rounding in floating point may make a norm of 1 longer; accounting has room for as much."""
+
+
+_APART = 1.5e-8
+"""By which rounding may change what a user adds, beside others and alone: half the digits."""
 
 
 class Adding(ABC):
@@ -78,7 +85,9 @@ class Release(Layout):
     negative: bool = False
     """Whether numbers can be negative."""
     bounded: bool = True
-    """Whether contributions have a norm of 1 at most; only in sums without noise they need not."""
+    """Whether contributions have a norm of 1 at most; only in sums without noise they need not, and those of
+    devices from outside always have.
+    """
     honestly: Callable[[Ints], Floats] | None = None
     """From numbers of ratings to how long the part of an item is; 1 / sqrt(n) by default."""
 
@@ -153,17 +162,35 @@ class ProfileContributions(Contributions[Release]):
 
     def vectors(self, layout: Release) -> Vectors:
         """Return what every user adds, within what the release allows; see `Contributions.vectors`."""
+        ours = is_ours(type(layout.device))
+        indptr, rows, numbers = self._cells(layout, bounded=layout.bounded or not ours)
+        if not ours and self.n_users:
+            largest = int(np.argmax(np.diff(self.profiles.indptr)))
+            own = slice(indptr[largest], indptr[largest + 1])
+            alone = self.of_users(slice(largest, largest + 1))
+            for _ in range(2):
+                _, again, values = alone._cells(layout, bounded=True)
+                same = np.array_equal(again, rows[own])
+                apart = float(np.linalg.norm(values - numbers[own])) if same else 1.0
+                if not apart <= _APART:
+                    found = (
+                        f"contributions of one user computed alone are {apart:.3g} off those beside others"
+                    )
+                    raise ContractError(reference_of(type(layout.device)), found, FROM_ONE_USER)
+        # Towards 0, which makes no vector longer.
+        units = np.trunc(numbers / UNIT).astype(np.int64)
+        return Vectors(indptr, rows.astype(np.int32), units[:, None])
+
+    def _cells(self, layout: Release, *, bounded: bool) -> tuple[Ints, AnyInts, Floats]:
         indptr, rows, numbers = layout.device.cells(self.profiles, layout, self.words)
-        if layout.bounded:
+        if bounded:
             users = rows_of(np.diff(indptr))
             if not layout.negative:
                 numbers = np.maximum(numbers, 0.0)
             norms = np.sqrt(np.bincount(users, numbers**2, minlength=indptr.size - 1))
             if (norms > _LONGEST).any():
                 numbers = numbers / np.where(norms > _LONGEST, norms, 1.0)[users]
-        # Towards 0, which makes no vector longer.
-        units = np.trunc(numbers / UNIT).astype(np.int64)
-        return Vectors(indptr, rows.astype(np.int32), units[:, None])
+        return indptr, rows, numbers
 
     def encode(self, layout: Release) -> list[bytes]:
         """Return every user's item set and its levels, a byte each; who holds nothing sends nothing."""

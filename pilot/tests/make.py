@@ -28,6 +28,7 @@ from dprec_pilot.server.preparing import PilotOptions, prepare
 from dprec_pilot.server.server_folder import ServerFolder, write_enrolment
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.grids import LocalGrid
+from tests.dprec.protocols.test_sums_of_ones_own import OWN as HISTOGRAM
 from tests.make import small_run, synthetic
 
 USERS, ITEMS = 5, 12
@@ -192,6 +193,8 @@ PG = _values("pg-mf", _ITERATIVE)
 GRAM = _values("gram-central", _GRAM, "user-holdout", dataset=_SETS)
 GRAM_LOCAL = _values("gram-local", {**_GRAM, **_LOCAL}, "user-holdout", dataset=_SETS)
 SECRET_SET = _values("best-secret-set", {"kind": "best-secret-set", "aggregation": {"kind": "trusted"}})
+OF_ONES_OWN = _values("item-histogram", {"kind": HISTOGRAM, **_LOCAL})
+"""A protocol of sums from a user's file."""
 RANDOMIZED_SETS = _values(
     "randomized-sets",
     {"kind": "randomized-sets", "privacy": {"epsilon": 2.0, "per": "cell"}, "items": 12},

@@ -15,6 +15,7 @@ from pilot.tests.make import (
     BLP,
     GRAM,
     GRAM_LOCAL,
+    OF_ONES_OWN,
     PG,
     RANDOMIZED_SETS,
     SECRET_SET,
@@ -47,7 +48,7 @@ PROTECTED = {
 
 @pytest.mark.parametrize(
     "values",
-    [BLP, PG, GRAM, GRAM_LOCAL, SECRET_SET, RANDOMIZED_SETS, TABLE, VALUES],
+    [BLP, PG, GRAM, GRAM_LOCAL, SECRET_SET, RANDOMIZED_SETS, TABLE, VALUES, OF_ONES_OWN],
     ids=lambda values: values["name"],
 )
 def test_the_run_directory_is_that_of_the_simulation(tmp_path: Path, values: dict[str, Any]) -> None:
@@ -61,9 +62,10 @@ def test_the_run_directory_is_that_of_the_simulation(tmp_path: Path, values: dic
     assert (tmp_path / "out" / "config.yaml").read_text() == expected
     if values not in (SECRET_SET, VALUES):
         check_predictions(server, simulated, sent=np.float32 if values == BLP else np.float64)
-    if values is VALUES:
-        # A family of reports from a user's file, which the installations name.
-        assert json.loads(folders_of(server)[0].options_file.read_text())["classes"] == [OWN]
+    for own, reference in ((VALUES, OWN), (OF_ONES_OWN, OF_ONES_OWN["protocol"]["kind"])):
+        if values is own:
+            # A family of reports, or a protocol, from a user's file, which the installations name.
+            assert json.loads(folders_of(server)[0].options_file.read_text())["classes"] == [reference]
 
 
 def test_a_report_that_protects_itself_is_charged_in_the_round_of_its_turn(tmp_path: Path) -> None:
