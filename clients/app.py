@@ -16,12 +16,9 @@ from clients.iterative import AddUp, reply_with_reports
 from clients.population import Brought, Partition, partition_id_of, partition_of
 from dprec import exchange
 from dprec.arrays import Bools
-from dprec.exchange import Refusal, RefusalCode
-from dprec.exchange.messages import UPDATE
+from dprec.exchange import UPDATE, Refusal, RefusalCode
 from dprec.protocols.federated import FederatedProtocol
 from dprec.protocols.iterative import IterativeProtocol
-from dprec.protocols.randomized_sets import RandomizedSetsProtocol
-from dprec.protocols.sums import SumsProtocol
 
 if TYPE_CHECKING:
     from flwr.clientapp import ClientApp
@@ -49,12 +46,6 @@ PartitionFor = Callable[[Message, Context], Partition]
 
 Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequence[bytes], AddUp]]
 """Returns the reports of a partition, and what validates and adds them up."""
-
-_RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
-    SumsProtocol: iterative.receive_learned,
-    RandomizedSetsProtocol: iterative.receive_learned,
-}
-"""What takes the final parameters, by what is installed; others take what rounds learn, or refuse."""
 
 
 def client_app(root: str, brought: Mapping[str, Brought] | None = None) -> ClientApp:
@@ -113,11 +104,7 @@ def _answer_queries(app: Answering, partition_for: PartitionFor) -> None:
 
 def _deliver(app: Answering, partition_for: PartitionFor) -> None:
     def receive_learned(partition: Partition, message: Message, context: Context) -> None:
-        """Receive what was learned of the items, from which a device makes its own predictions."""
-        setup = partition.population.setup
-        receivers = (receive for kind, receive in _RECEIVERS.items() if isinstance(setup, kind))
-        receive = next(receivers, iterative.receive_learned_in_rounds)
-        receive(partition, request_in(exchange.FinalFactors.of, message), context)
+        iterative.receive_learned(partition, request_in(exchange.FinalFactors.of, message), context)
 
     def receive_table(partition: Partition, message: Message, context: Context) -> None:
         delivery.receive_table(partition, request_in(exchange.Personalization.of, message))

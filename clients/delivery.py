@@ -13,13 +13,7 @@ from clients.population import Partition, device_draws
 from dprec import exchange
 from dprec.arrays import Floats, Ints, Pieces, find, offsets, rows_of
 from dprec.crossdomain import AlterEgoCodec, Candidates, ReplacementDraws, RowCodec, ValueCode, alter_egos
-from dprec.exchange import (
-    REPLACEMENT_ROUND,
-    Refusal,
-    RefusalCode,
-    ReplacementRequest,
-    refusing_malformed,
-)
+from dprec.exchange import REPLACEMENT_ROUND, Refusal, RefusalCode, ReplacementRequest, refusing_malformed
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.predictions import NO_ITEM
 from dprec.protocols.one_shot import OneShotProtocol

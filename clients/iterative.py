@@ -15,7 +15,6 @@ aggregation.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -29,6 +28,7 @@ from dprec.completion import Profiles
 from dprec.errors import SettingError
 from dprec.exchange import Refusal, RefusalCode
 from dprec.gradients import Aggregate, RoundDraws
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol
 from dprec.protocols.sums import SumsProtocol
 from dprec.sums import Aggregation, PartOfContributions
@@ -105,13 +105,20 @@ def answers(
     return reports, device.reading.decode
 
 
-def receive_learned_in_rounds(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
+def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
     """Receive what was learned, from which devices predict; raises Refusal when it is malformed."""
-    population, protocol = partition.population, partition.population.installed(BroadcastProtocol)
-    memory = Memory.of(population, protocol.rounds, context)
-    device = _device(protocol, final.factors, population, memory)
-    if protocol.keeps_last:
-        memory.hold(device.encode())
+    population = partition.population
+    protocol: BroadcastProtocol | SumsProtocol | RandomizedSetsProtocol = population.installed(
+        BroadcastProtocol, SumsProtocol, RandomizedSetsProtocol
+    )
+    if isinstance(protocol, BroadcastProtocol):
+        memory = Memory.of(population, protocol.rounds, context)
+        device = _device(protocol, final.factors, population, memory)
+        if protocol.keeps_last:
+            memory.hold(device.encode())
+    else:
+        with exchange.refusing_malformed():
+            device = protocol.device(final.factors, population.n_items, population.scale)
     population.show(lambda process: device.predictions(profiles_of(partition)))
 
 
@@ -168,15 +175,6 @@ def contributions(
 def turns_of(partition: Partition) -> Uint64s:
     """Return the words from which it follows in which rounds the users of a partition report."""
     return lasting_draws(partition, "round of the only report").per_user(0, 0)
-
-
-def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
-    """Receive what was learned, from which devices predict; raises Refusal when it is malformed."""
-    population = partition.population
-    protocol: Any = population.setup
-    with exchange.refusing_malformed():
-        device = protocol.device(final.factors, population.n_items, population.scale)
-    population.show(lambda process: device.predictions(profiles_of(partition)))
 
 
 def among_all(partition: Partition) -> Aggregation:

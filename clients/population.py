@@ -29,12 +29,13 @@ from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec import components
 from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s, offsets
+from dprec.components import from_json, is_told_by_its_settings, to_json
 from dprec.errors import InputError
-from dprec.exchange import Refusal, RefusalCode, Setup, from_json, to_json
-from dprec.exchange.setups import is_told_by_its_settings
+from dprec.exchange import Refusal, RefusalCode
 from dprec.personalization import OrdinalProcess
-from dprec.protocols.installed import AnyInstalled
+from dprec.protocols.base import Protocol
 from dprec.protocols.one_shot import OneShotProtocol
+from dprec.protocols.registry import AnyProtocol
 from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
 
@@ -57,7 +58,7 @@ class Brought:
     """What is installed on the devices, packed, where it cannot be told by names and settings."""
 
     @classmethod
-    def for_setup(cls, setup: Setup) -> "Brought":
+    def for_setup(cls, setup: Protocol) -> "Brought":
         """Return what has to be brought for a setup; raises InputError for a component that cannot travel."""
         own = components.user_defined_classes(setup)
         names = [components.reference_of(component) for component in own]
@@ -74,7 +75,7 @@ class Brought:
         with components.importing_only(self.classes):
             yield
 
-    def unpacked_setup(self, where: str) -> Setup:
+    def unpacked_setup(self, where: str) -> Protocol:
         """Return the setup that was brought; raises InputError without one, or without a class of it."""
         if self.setup is None:
             raise InputError(f"{where}, setup", "none", "a setup, unless the run's messages bring it")
@@ -89,10 +90,10 @@ NOTHING = Brought()
 class _Told(components.Options):
     """A setup as a population's folder describes it."""
 
-    setup: AnyInstalled = components.option("One of ours, with any components.")
+    setup: AnyProtocol = components.option("One of ours, with any components.")
 
 
-SetupT = TypeVar("SetupT", bound=Setup)
+ProtocolT = TypeVar("ProtocolT", bound=Protocol)
 
 # The files of a run; the devices of an interrupted run have the last as well.
 _POPULATION, _HELD = "population.json", "held.npz"
@@ -128,7 +129,7 @@ class Population:
     """What devices and network draw from; the seed of the run cannot be computed from them."""
     faults: FaultOptions
     """What goes wrong between the devices and the server."""
-    setup: Setup
+    setup: Protocol
     """The protocol's settings as installed on the devices. They include the privacy budgets: a device accepts
     none from the server.
     """
@@ -185,10 +186,10 @@ class Population:
             return self.attendance.of_round(round_index, first_user, users)
         return fates(self.faults, self.keys.network_seed, round_index, first_user, users)
 
-    def installed(self, kind: type[SetupT]) -> SetupT:
-        """Return the setup; raises Refusal unless it is of the kind that a request is for."""
-        if not isinstance(self.setup, kind):
-            what = f"the request is not for devices set up for {self.setup.kind}"
+    def installed(self, *kinds: type[ProtocolT]) -> ProtocolT:
+        """Return what is installed; raises Refusal unless it is of the kinds that a request is for."""
+        if not isinstance(self.setup, kinds):
+            what = f"the request is not for devices that take part in {self.setup.kind}"
             raise Refusal(RefusalCode.NOT_SET_UP, what)
         return self.setup
 
@@ -281,7 +282,7 @@ class _Description(components.Options):
     individual_reports: bool = components.option("Whether nodes send reports rather than their sum.")
     keys: InstalledKeys = components.option("What devices and network draw from.")
     faults: FaultOptions = components.option("What goes wrong between the devices and the server.")
-    setup: AnyInstalled | None = components.option(
+    setup: AnyProtocol | None = components.option(
         "What is installed on the devices; none if messages bring it."
     )
     absent: Annotated[str, Field(pattern="^([0-9a-f]{2})*$")] = components.option(
@@ -306,7 +307,7 @@ def write_population(
     users_per_node: int,
     keys: InstalledKeys,
     faults: FaultOptions,
-    setup: Setup | None,
+    setup: Protocol | None,
     absent: Bools | None = None,
     attendance: Attendance | None = None,
     epsilons: Uint8s | None = None,

@@ -12,7 +12,7 @@ from clients.one_shot import held, installed_family, installed_follow_up
 from clients.population import Partition
 from dprec import exchange
 from dprec.accounting import Loss
-from dprec.exchange.messages import UPDATE
+from dprec.exchange import UPDATE
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.rounds import BroadcastProtocol
 from dprec.protocols.sums import SumsProtocol

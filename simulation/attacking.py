@@ -24,10 +24,10 @@ from dprec.protocols.base import Public
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig
+from simulation.courses.base import course_of
+from simulation.courses.task import Outcome
 from simulation.engine.installing import Installer, run_protocol
 from simulation.evaluation import Evaluator, Judged, unmeasured
-from simulation.protocols import Outcome
-from simulation.protocols.course import course_of
 from simulation.scheduled import KeysOf
 from simulation.storage.attacked import AttackSummary, Performed, Reached
 from simulation.storage.columns import COLUMNS
@@ -123,7 +123,7 @@ class Laboratory:
             unmeasured,
             self.keys(identity),
             held=course_of(config.protocol).held_ratings(train, config.seed),
-            setup=config.protocol.setup(),
+            setup=config.protocol.installed,
             absent=absent,
         )
         return run_protocol(self._quiet.session, config.protocol, task)
@@ -158,7 +158,7 @@ def outcome_with_liars(installer: Installer, evaluator: Evaluator, keys: RunKeys
         evaluator,
         keys,
         held=course_of(protocol).held_ratings(train, config.seed),
-        setup=protocol.setup(),
+        setup=protocol.installed,
         liars=liars,
     )
     return run_protocol(installer.session, protocol, replace(task, attacked=False))

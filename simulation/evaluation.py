@@ -28,7 +28,7 @@ from simulation.configuration.models import (
     EvaluationOptions,
     RankingOptions,
 )
-from simulation.protocols import Outcome
+from simulation.courses.task import Outcome
 
 
 def unmeasured(predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:

@@ -21,13 +21,14 @@ from dprec.components import naming
 from dprec.datasets import Dataset, copied, selected
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent, unheard
-from dprec.protocols.base import Public, check_suits
+from dprec.protocols.base import Protocol, Public, check_suits
 from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
 from simulation.attacking import Laboratory, check_attacks, check_users, perform
 from simulation.configuration.models import EPSILON, RunConfig
+from simulation.courses.base import course_of
 from simulation.engine.installing import Installer, run_protocol
 from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
@@ -38,8 +39,6 @@ from simulation.evaluation import (
     check_relevance,
     check_user_defined_metrics,
 )
-from simulation.protocols import Protocol
-from simulation.protocols.course import course_of
 from simulation.scheduled import KeysOf, check_kind, check_schedule, over_time
 from simulation.storage.exchanges import attendance_in
 from simulation.storage.run_directory import RunDirectory
@@ -317,7 +316,7 @@ def _judged(
             evaluator,
             keys(installer.identity),
             held=course_of(protocol).held_ratings(train, config.seed),
-            setup=protocol.setup(),
+            setup=protocol.installed,
             checkpoints=None if directory is None else directory.checkpoints(config, train, evaluator.test),
         )
         outcome = run_protocol(installer.session, protocol, task)

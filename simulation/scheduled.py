@@ -27,18 +27,18 @@ from dprec.datasets import selected
 from dprec.errors import SettingError, within
 from dprec.predictions import Predict, PredictRows
 from dprec.progress import silent
-from dprec.protocols.base import Public
+from dprec.protocols.base import Protocol, Public
 from dprec.protocols.one_shot import Learned, OneShotProtocol, notes_on_catalogue
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from dprec.schedules import Collection, Held, Periods, Schedule
 from dprec.wire import TrafficLedger
 from simulation.configuration.models import RunConfig
+from simulation.courses.base import course_of, notes_on_failures, with_declared_losses
+from simulation.courses.one_shot import OneShotCourse
+from simulation.courses.task import Outcome
 from simulation.engine.installing import Installer, run_protocol
 from simulation.evaluation import Evaluator, Judged, unmeasured
-from simulation.protocols import Outcome, Protocol
-from simulation.protocols.course import course_of, notes_on_failures, with_declared_losses
-from simulation.protocols.one_shot import OneShotCourse
 from strategies.participation import RoundRecord
 
 OWN_RATINGS = (0, 1, 5, 20, 50)
@@ -287,7 +287,7 @@ class _WholeRuns(_Collections):
             evaluator,
             self.keys_of(number),
             held=course_of(protocol).held_ratings(held, self.installer.config.seed),
-            setup=protocol.setup(),
+            setup=protocol.installed,
         )
         outcome = run_protocol(self.installer.session, protocol, task)
         self.outcomes.append(outcome)

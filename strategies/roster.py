@@ -152,7 +152,7 @@ class Replies:
     punctual: Bools
     """Whose report was sent at all, and whose arrived before the round ended; shape (asked,)."""
     refused: str = field(default="", kw_only=True)
-    """Why none of them has answered, if the node said so: see `dprec.exchange.messages.words_of`."""
+    """Why none of them has answered, if the node said so: see `dprec.exchange.words_of`."""
 
     @property
     def senders(self) -> Ints:

@@ -9,7 +9,8 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.population import write_population
-from dprec.exchange import Reports, Setup
+from dprec.exchange import Reports
+from dprec.protocols.base import Protocol
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from simulation.engine.grids import LocalGrid
@@ -21,7 +22,7 @@ SOUND = FaultOptions()
 def populated(
     folder: Path,
     ratings: Ratings,
-    setup: Setup | None,
+    setup: Protocol | None,
     size: int | None = None,
     *,
     seed: int = 1,

@@ -138,14 +138,14 @@ def test_private_modules_of_flower_are_used_in_few_places() -> None:
 
 KINDS = {
     "dprec.completion": ("Completed", "Completion", "Perturbation"),
-    "dprec.exchange": ("Setup",),
+    "dprec.exchange": ("Protocol",),
     "dprec.federated": ("FederatedModel",),
     "dprec.gradients": ("GradientReport",),
     "dprec.mechanisms": ("Mechanism",),
     "dprec.reports": ("Asking", "FollowUp", "Reader", "ReportFamily"),
     "dprec.schedules": ("Schedule",),
     "dprec.sums": ("Aggregation",),
-    "simulation.protocols": ("Protocol",),
+    "simulation.courses": ("Protocol",),
 }
 
 ALLOWED = {

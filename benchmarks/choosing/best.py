@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 from dprec.accounting import MatchedBudget
 from dprec.datasets import MovieLens100K
 from dprec.mechanisms import BitsAndCounts, FisherOptimal, ThresholdBit
+from dprec.protocols.best import BestProtocol
 from simulation import load
 from simulation.execution import run_prepared
-from simulation.protocols.best import BestProtocol
 
 EPSILONS = (0.1, 0.3, 0.5, 0.7, 1.0, 1.3, 1.6, 2.0, 3.0)
 CANDIDATES = (ThresholdBit(), FisherOptimal(histogram="netflix"), BitsAndCounts())

@@ -271,6 +271,9 @@ def of_a_file(info: ValidationInfo) -> bool:
 GroupT = TypeVar("GroupT", bound=BaseModel | Options)
 
 
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+
 def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
     """Read settings from JSON; raises SettingError as `read` does."""
     try:
@@ -279,6 +282,30 @@ def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
         held = text.decode(errors="replace") if isinstance(text, bytes) else text
         raise SettingError("", shown(repr(held)), "JSON") from None
     return read(group, values)
+
+
+def to_json(options: Options) -> str:
+    """Return settings as JSON, which `from_json` reads."""
+    return json.dumps(as_values(options))
+
+
+def from_json(kind: type[OptionsT], text: str, where: str) -> OptionsT:
+    """Read what `to_json` returned, and check every value of it.
+
+    Raises InputError when it is damaged; the error names the file and the first invalid key.
+    """
+    try:
+        return parse_json(kind, text)
+    except SettingError as error:
+        raise InputError(f"{where}, {error.key or 'JSON'}", error.found, error.accepted) from None
+
+
+def is_told_by_its_settings(options: Options) -> bool:
+    """Return whether settings are the same after they were written and read as JSON."""
+    try:
+        return from_json(type(options), to_json(options), "settings") == options
+    except (InputError, TypeError):  # a setting that JSON has no form for
+        return False
 
 
 def fill(whole: BaseModel, values: Mapping[str, Any]) -> None:
@@ -397,8 +424,6 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
         return annotation
     return next(filter(None, map(_model_in, get_args(annotation))), None)
 
-
-OptionsT = TypeVar("OptionsT", bound=Options)
 
 ELSEWHERE = "module:Class of a file"
 """What is accepted where no component is registered."""

@@ -17,7 +17,6 @@ from dprec.accounting import DELTA, Guarantee, MatchedBudget, PrivacyBudget, Pri
 from dprec.catalogue import UsersTable
 from dprec.components import Options, as_values, is_ours, option, reference_of, user_defined_classes
 from dprec.errors import SettingError, within
-from dprec.exchange import Setup
 from dprec.mechanisms import Mechanism
 from dprec.personalization import OrdinalProcess
 from dprec.protocols.findings import Auditor, Finding
@@ -25,6 +24,7 @@ from dprec.randomness.first_draws import first_names
 from dprec.ratings import ColdRatings, Ratings, RatingScale
 from dprec.reports import ReportFamily
 from dprec.schedules import Schedule
+from dprec.sent_symbols import SentSymbols
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,13 +173,14 @@ class Facts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Protocol(Setup):
+class Protocol(Options):
     """How devices and server arrive at predictions together.
 
     A protocol says what it takes and promises. Devices and server are given the protocol itself
     (`installed`); how it runs over Flower is up to the course that it takes.
     """
 
+    kind: str = ""
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
     predicted: ClassVar[Predicted] = "ratings"
     """What protocols of this kind predict, as far as the kind says it; see `Facts.predicts`."""
@@ -262,9 +263,46 @@ class Protocol(Setup):
         unread = {each.name: each.default for each in options if each.default is not dataclasses.MISSING}
         return replace(self, **unread)
 
-    def setup(self) -> Setup:
-        """Return what is installed on the devices."""
-        return self.installed
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether what devices send hides which items are rated."""
+        return False
+
+    @property
+    def masks(self) -> bool:
+        """Whether devices mask what they send, so that those of a deployment have to know each other."""
+        return False
+
+    @property
+    def sends_values(self) -> bool:
+        """Whether anything that devices send depends on how an item was rated."""
+        return True
+
+    @property
+    def composed(self) -> tuple[float, float] | None:
+        """What devices count for a whole run, as epsilon and delta, where rounds compose; else None."""
+        return None
+
+    def represented(self) -> Self:
+        """Return what is installed on devices that represent others besides."""
+        return self
+
+    def family(self, scale: RatingScale, n_items: int) -> ReportFamily | None:
+        """Return the family of the reports that devices send once; None if they send others."""
+        return None
+
+    def sent_symbols(self, people: Ratings) -> SentSymbols | None:
+        """Return what can be read in reports about some people's ratings; None if no symbols of items."""
+        return None
+
+    def exact_losses(self, people: Ratings) -> Iterator[tuple[str, int, float]]:
+        """Yield what was compared, in how many entries, and the loss, computed without samples."""
+        symbols = self.sent_symbols(people)
+        if symbols is None:
+            return
+        for entries in (1, 3):
+            for test, loss in symbols.exact_losses(entries):
+                yield test, entries, loss
 
     def check_deployed(self) -> None:
         """Refuse to deploy what `undeployable` says, or settings, as `check` does."""
@@ -293,7 +331,7 @@ class Protocol(Setup):
         """Return what is promised, read from what is configured and from nothing that a run computes."""
         assert self.privacy is not None, "a protocol without a budget"
         delta = self.privacy.delta if self.privacy.composition == "pld" else 0.0
-        return Promise(self.privacy.epsilon, self.privacy.per, self.setup().hides_rated_items, delta)
+        return Promise(self.privacy.epsilon, self.privacy.per, self.hides_rated_items, delta)
 
     def knowing_users(self, users: UsersTable | None) -> Self:
         """Return the protocol with the epsilons that the users' table has, if it has them."""
@@ -310,6 +348,11 @@ class Protocol(Setup):
     def delta(self) -> float:
         """Delta at which losses are composed."""
         return DELTA if self.privacy is None else self.privacy.delta
+
+    @property
+    def drawn_by(self) -> str:
+        """What random words are keyed by, as text."""
+        return json.dumps(first_names(as_values(self)))
 
     @property
     def identity(self) -> str:

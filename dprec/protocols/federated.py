@@ -20,7 +20,7 @@ from dprec.attacks.transcript import Answered, ReleasedSum, Upload, of_normal_no
 from dprec.completion import Profiles
 from dprec.components import Options, as_values, naming, option
 from dprec.errors import SettingError, within
-from dprec.exchange.messages import UPDATE
+from dprec.exchange import UPDATE
 from dprec.federated import (
     STEPS,
     Parameters,

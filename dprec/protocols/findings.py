@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from dprec.accounting import Adjacency, PrivacyAccountant, PrivacyUnit
 from dprec.arrays import Floats, Ints
-from dprec.exchange import Setup
 from dprec.observations import Observations
 from dprec.ratings import RatingScale
 from dprec.sums import Aggregation, Contributions, Layout
+
+if typing.TYPE_CHECKING:
+    from dprec.protocols.base import Protocol
 
 ROUNDING = 1e-9
 """Relative excess over a promise that adding up floating-point numbers may cause."""
@@ -112,5 +114,5 @@ class Auditor(typing.Protocol):
     def of_sums(self, released: NoisySums) -> Iterator[Finding]:
         """Compare sums of contributions with noise."""
 
-    def of_outputs(self, protocol: Setup) -> Iterator[Finding]:
+    def of_outputs(self, protocol: Protocol) -> Iterator[Finding]:
         """Compare what X-Map lets out: replacements, and the neighbours and similarities of predictions."""

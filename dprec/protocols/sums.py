@@ -24,7 +24,7 @@ from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import as_tuple, as_values, is_ours, option, reference_of
 from dprec.errors import SettingError, within
-from dprec.exchange.messages import STATISTICS
+from dprec.exchange import STATISTICS
 from dprec.protocols.base import Facts, Promise, Protocol, Public, Sent
 from dprec.protocols.findings import Auditor, Finding, NoisySums
 from dprec.protocols.rounds import Charge, Device, RoundsProtocol, Server

@@ -15,8 +15,9 @@ from flwr.clientapp import ClientApp
 from flwr.common.constant import SUPERLINK_NODE_ID
 
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import TRAIN, Setup
+from dprec.exchange import TRAIN
 from dprec.gradients import OneBitGradient
+from dprec.protocols.base import Protocol
 from dprec.protocols.iterative import IterativeProtocol
 from dprec.randomness import InstalledKeys, RunKeys
 from dprec.ratings import Ratings
@@ -46,14 +47,14 @@ def limits(**given: float) -> Limits:
     return Limits(**{**UNLIMITED.entries(), **given})
 
 
-def agreement_on(setup: Setup, ratings: Ratings = RATINGS) -> Agreement:
+def agreement_on(setup: Protocol, ratings: Ratings = RATINGS) -> Agreement:
     item_ids = [str(item) for item in ratings.item_ids]
     return Agreement.of(setup, ratings.scale, item_ids, public=KEYS.public)
 
 
 def install(
     folder: Path,
-    setup: Setup,
+    setup: Protocol,
     ratings: Ratings = RATINGS,
     user: int = 0,
     *,
@@ -80,7 +81,7 @@ def write_profile(folder: DeviceFolder, profile: Mapping[int, float]) -> None:
 
 
 def device_with(
-    folder: Path, profile: Mapping[int, float], setup: Setup, allowed: Limits = UNLIMITED
+    folder: Path, profile: Mapping[int, float], setup: Protocol, allowed: Limits = UNLIMITED
 ) -> Device:
     """Return a device with ratings of its own, by item."""
     write_profile(install(folder, setup, limits=allowed), profile)
@@ -101,7 +102,7 @@ def key_of(run: int) -> str:
     return urlsafe_b64encode(run.to_bytes(3, "big")).decode()
 
 
-def group_on(setup: Setup, ratings: Ratings = RATINGS, run: int = RUN) -> str:
+def group_on(setup: Protocol, ratings: Ratings = RATINGS, run: int = RUN) -> str:
     """Return the group of the messages of a run."""
     return agreement_on(setup, ratings).group(key_of(run))
 

@@ -16,10 +16,10 @@ from dprec.datasets import Dataset
 from dprec.errors import InputError, within
 from dprec.protocols.base import Public, Sent, guarantee_of
 from dprec.protocols.components import COMPONENT_REGISTRIES
+from dprec.protocols.registry import PROTOCOLS
 from dprec.ratings import POSITIVE, RatingScale
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig
-from simulation.protocols import PROTOCOLS
 
 _STARS = RatingScale.evenly(1, 5, 1)
 _USERS, _ITEMS, _RATINGS = 943, 1682, 106

@@ -230,7 +230,7 @@ class ProtocolResult:
 
     @property
     def baseline(self) -> str | None:
-        """Which baseline it is: one of `simulation.protocols.base.BASELINES`; None for a protocol."""
+        """Which baseline it is: one of `simulation.courses.base.BASELINES`; None for a protocol."""
         return self._of_all("baseline")
 
     @property

@@ -19,9 +19,8 @@ from dprec import formats
 from dprec.auditing import Sent
 from dprec.components import sources_of
 from dprec.errors import InputError, SettingError, within
-from dprec.exchange import Setup
 from dprec.progress import Progress, silent
-from dprec.protocols.base import Promise, check_suits, declaring
+from dprec.protocols.base import Promise, Protocol, check_suits, declaring
 from dprec.protocols.findings import Complete, Finding, Moved, NoisySums, Sample
 from dprec.protocols.x_map import XMapProtocol
 from dprec.ratings import Ratings, RatingScale
@@ -40,9 +39,9 @@ from simulation.auditing.sums import sum_findings
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import parse_yaml, presets
+from simulation.courses.base import course_of
 from simulation.execution import SideData, knowing_users, load_ratings
 from simulation.pages.audit_page import audit_page, presets_page
-from simulation.protocols.course import course_of
 from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
 from simulation.storage.files import write_files
 
@@ -90,7 +89,7 @@ def check_options(trials: int, confidence: float) -> None:
 
 @dataclass(frozen=True)
 class Auditor:
-    """Performs the tests of `simulation.protocols.base.Auditor` on a protocol, reduced for an audit."""
+    """Performs the tests of `simulation.courses.base.Auditor` on a protocol, reduced for an audit."""
 
     config: RunConfig
     """With as little work as possible, but the same reports."""
@@ -119,7 +118,7 @@ class Auditor:
             small = listening.reduced(config)
             check_suits(config.protocol, train)
         scale = replace(train.scale, continuous=False)
-        symbols = small.protocol.setup().sent_symbols(train)
+        symbols = small.protocol.installed.sent_symbols(train)
         items = 1 if symbols is None else symbols.fewest_items
         return cls(small, config.protocol.promise(), scale, items, trials, confidence, progress)
 
@@ -196,7 +195,7 @@ class Auditor:
         """Compare sums of contributions with noise."""
         return sum_findings(released, self.promise, self.trials, self.seed, self.failure)
 
-    def of_outputs(self, protocol: Setup) -> Iterator[Finding]:
+    def of_outputs(self, protocol: Protocol) -> Iterator[Finding]:
         """Compare replacements, and the neighbours and similarities of predictions."""
         assert isinstance(protocol, XMapProtocol), "no protocol across domains"
         return output_findings(protocol, self.scale, self.trials, self.seed, self.failure)
@@ -205,7 +204,7 @@ class Auditor:
         """Compare what the devices of people send whose profiles differ, in runs of the protocol."""
         protocol, promise, levels = self.config.protocol, self.promise, self.scale.levels
         held = course_of(protocol).held_ratings(self._people(of_profiles(1, levels), 1), 0)
-        symbols = protocol.setup().sent_symbols(held)
+        symbols = protocol.installed.sent_symbols(held)
 
         def worst(entries: int) -> tuple[int, int]:
             return (1, levels) if symbols is None else symbols.worst_levels(levels, entries)
@@ -216,7 +215,7 @@ class Auditor:
         failure = self.failure / (sum(len(each.questions) for each in experiments) + _SUSPICIONS)
         # An exact loss that a class from outside declares is computed from nothing.
         if not promise.delta and not declaring(protocol):
-            for test, entries, loss in protocol.setup().exact_losses(held):
+            for test, entries, loss in protocol.installed.exact_losses(held):
                 yield exact(test, promise.unit_of(entries), promise.loss(entries), loss)
         runs = len(experiments) + 1
         for done, experiment in enumerate(experiments):

@@ -28,9 +28,9 @@ from dprec.protocols.findings import Finding
 from dprec.ratings import Ratings
 from dprec.sent_symbols import SentSymbols
 from simulation.configuration.models import RunConfig, SimulationOptions
+from simulation.courses.base import course_of
 from simulation.engine.session import open_overheard_session
 from simulation.execution import run_in
-from simulation.protocols.course import course_of
 from simulation.storage.run_files import RunRecord
 from strategies.roster import arrivals_of
 
@@ -87,7 +87,7 @@ def overhear(config: RunConfig, people: Ratings, *, separating: bool = False) ->
         result = run_in(heard.session, config, people, tested)
     arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in heard.replies)
     rounds = [arrived.reports for arrived in arrivals if arrived is not None]
-    symbols = protocol.setup().sent_symbols(course_of(protocol).held_ratings(people, config.seed))
+    symbols = protocol.installed.sent_symbols(course_of(protocol).held_ratings(people, config.seed))
     decoded = [] if symbols is None else [symbols.decode(*each) for each in enumerate(rounds)]
     return Overheard(rounds, decoded, _charged(result))
 

@@ -19,10 +19,10 @@ from dprec.errors import InputError, SettingError, within
 from dprec.metrics import check_names
 from dprec.protocols.base import Protocol
 from dprec.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySchedule, AnySplit
+from dprec.protocols.registry import PROTOCOLS
 from dprec.splits import Split
 from dprec.wire import NetworkOptions
 from simulation.configuration.strict_yaml import dump_yaml
-from simulation.protocols import PROTOCOLS
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 

@@ -56,7 +56,7 @@ def configurations(incomplete: str) -> list[str]:
 def presets_and_kinds(incomplete: str) -> list[str]:
     """Return the configurations, and the kinds of every component."""
     from dprec.protocols.components import COMPONENT_REGISTRIES
-    from simulation.protocols import PROTOCOLS
+    from dprec.protocols.registry import PROTOCOLS
 
     kinds = {kind for registry in (*COMPONENT_REGISTRIES, PROTOCOLS) for kind in registry.kinds}
     return [*configurations(incomplete), *sorted(kind for kind in kinds if kind.startswith(incomplete))]

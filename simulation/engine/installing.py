@@ -13,16 +13,16 @@ from dprec.attacks import Liars
 from dprec.catalogue import Catalogue
 from dprec.components import naming, reference_of
 from dprec.errors import InputError, within
-from dprec.exchange import Setup
 from dprec.predictions import checked
 from dprec.progress import Progress
+from dprec.protocols.base import Protocol
 from dprec.protocols.sharing import chosen_epsilons, refusing
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig
+from simulation.courses.base import course_of, with_declared_losses
+from simulation.courses.task import Checkpoints, Metric, Outcome, Task
 from simulation.engine.session import Session
-from simulation.protocols import Checkpoints, Metric, Outcome, Protocol, Task
-from simulation.protocols.course import course_of, with_declared_losses
 from strategies.participation import RoundRecord
 
 
@@ -51,7 +51,7 @@ class Installer:
         keys: RunKeys,
         *,
         held: Ratings,
-        setup: Setup,
+        setup: Protocol,
         checkpoints: Checkpoints | None = None,
         present: Bools | None = None,
         absent: Bools | None = None,

@@ -42,7 +42,7 @@ from clients.population import (
 from dprec.arrays import Bools, Uint8s
 from dprec.attacks import Liars
 from dprec.errors import RunError, one_line
-from dprec.exchange import Setup
+from dprec.protocols.base import Protocol
 from dprec.randomness import InstalledKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import SimulationOptions
@@ -204,7 +204,7 @@ class Session:
         users_per_node: int,
         keys: InstalledKeys,
         faults: FaultOptions,
-        setup: Setup,
+        setup: Protocol,
         absent: Bools | None = None,
         attendance: Attendance | None = None,
         epsilons: Uint8s | None = None,

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from dprec.completion import COMPLETIONS
 from dprec.components import Registry, summary_of
 from dprec.mechanisms import MECHANISMS
+from dprec.protocols.registry import PROTOCOLS
 from simulation.analysis.columns import (
     ANY_TWO,
     LOSSES,
@@ -44,7 +45,6 @@ from simulation.pages.looks import SERIES, Look
 from simulation.pages.noise import noise_plot
 from simulation.pages.page import Section, page, render_template, table
 from simulation.pages.run_figures import HELD_AGAINST, averaging_plot, summary_plot
-from simulation.protocols import PROTOCOLS
 from simulation.storage.column import Column
 from simulation.storage.run_files import RunRecord
 from simulation.storage.summary import NEARLY_ALL, Summary

@@ -24,9 +24,9 @@ from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel
 from dprec.wire import NetworkOptions, network_bytes
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.protocols.course import course_of
-from simulation.protocols.domains import LearnedDomains
-from simulation.protocols.task import ServerOutcome
+from simulation.courses.base import course_of
+from simulation.courses.domains import LearnedDomains
+from simulation.courses.task import ServerOutcome
 from simulation.storage import directories, files
 from simulation.storage.summary import Summary, read_summary
 from strategies.participation import RoundRecord
@@ -69,7 +69,7 @@ def messages_of(
     if not outcome.traffic.first_user:
         return None
     held = course_of(protocol).held_ratings(train, seed)
-    family = protocol.setup().family(held.scale, held.n_items)
+    family = protocol.installed.family(held.scale, held.n_items)
     # A simulation draws no masks, so what it adds up is not what would be sent.
     masked, kinds = outcome.guarantee.trust == "secure-aggregation", []
     for (kind, up), own in outcome.traffic.first_user.items():

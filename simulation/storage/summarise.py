@@ -20,8 +20,7 @@ from dprec.protocols.base import declaring
 from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
 from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
-from simulation.protocols import Outcome
-from simulation.protocols.task import ServerOutcome
+from simulation.courses.task import Outcome, ServerOutcome
 from simulation.storage.summary import (
     Accuracy,
     ClaimedLoss,

@@ -14,12 +14,7 @@ from clients.delivery import receive_lists
 from clients.one_shot import count_reports, held, installed_follow_up
 from clients.population import Population, Received, open_population
 from dprec.accounting import PrivacyBudget, PrivacyUnit
-from dprec.exchange import (
-    CountRequest,
-    Recommendations,
-    Refusal,
-    RefusalCode,
-)
+from dprec.exchange import CountRequest, Recommendations, Refusal, RefusalCode
 from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit, TwoLayers
 from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import RandomizedResponse, Raw

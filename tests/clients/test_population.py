@@ -16,9 +16,9 @@ from clients.population import Brought, HeldQuestion, open_population
 from dprec.accounting import PrivacyBudget
 from dprec.components import option
 from dprec.errors import InputError
-from dprec.exchange import Setup
 from dprec.mechanisms import Channel, Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.protocols.base import Protocol
 from dprec.protocols.iterative import IterativeProtocol
 from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import RunKeys
@@ -33,7 +33,7 @@ BUDGET = PrivacyBudget(epsilon=1.0)
 SETUP = make.one_shot(BoundedLaplace(), BUDGET)
 
 
-def described(folder: Path, setup: Setup | None = SETUP, size: int = 10) -> Path:
+def described(folder: Path, setup: Protocol | None = SETUP, size: int = 10) -> Path:
     """Write a population and return the file that describes it."""
     return populated(folder, RATINGS, setup, size) / "population.json"
 

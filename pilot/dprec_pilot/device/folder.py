@@ -19,12 +19,13 @@ import numpy as np
 
 from dprec import components, exchange, formats
 from dprec.arrays import AnyInts, Floats, Ints
+from dprec.components import from_json, is_told_by_its_settings, to_json
 from dprec.errors import InputError
-from dprec.exchange import Setup, from_json, is_integer, to_json
-from dprec.exchange.setups import is_told_by_its_settings
+from dprec.exchange import is_integer
 from dprec.personalization import OrdinalProcess
-from dprec.protocols.installed import AnyInstalled
+from dprec.protocols.base import Protocol
 from dprec.protocols.one_shot import OneShotProtocol
+from dprec.protocols.registry import AnyProtocol
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
 from dprec.ratings import RatingScale
 from dprec.schedules import RepeatedAnswers
@@ -48,7 +49,7 @@ _OPEN = 16
 class Agreement(components.Options):
     """The protocol as a device knows it; the contents of protocol.json."""
 
-    setup: AnyInstalled = components.option("What the device does: mechanism, budget, rounds.")
+    setup: AnyProtocol = components.option("What the device does: mechanism, budget, rounds.")
     levels: tuple[float, ...] = components.option("Levels of the rating scale, ascending.")
     continuous: bool = components.option("Whether true ratings lie between the levels.")
     items: int = components.option("Items of the catalogue.", ge=1)
@@ -71,7 +72,7 @@ class Agreement(components.Options):
     @classmethod
     def of(
         cls,
-        setup: Setup,
+        setup: Protocol,
         scale: RatingScale,
         item_ids: Sequence[str],
         *,

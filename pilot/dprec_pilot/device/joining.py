@@ -15,10 +15,9 @@ import numpy as np
 
 from dprec import formats
 from dprec.arrays import Floats
-from dprec.components import Options, option
+from dprec.components import Options, from_json, option, to_json
 from dprec.datasets.columns import find_column, found_separator, split_line
 from dprec.errors import InputError, within
-from dprec.exchange import from_json, to_json
 from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import RatingScale
 from dprec_pilot.device.device import Device

@@ -12,7 +12,7 @@ from dprec.accounting import PrivacyBudget
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent
-from dprec.protocols.base import Public, check_suits
+from dprec.protocols.base import Protocol, Public, check_suits
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
 from dprec_pilot.device.folder import Agreement, write_device
@@ -27,7 +27,6 @@ from dprec_pilot.server.deadline_grid import check_quorum
 from dprec_pilot.server.server_folder import Enrolled, write_enrolment
 from simulation.configuration.models import RunConfig
 from simulation.execution import SideData, load_ratings
-from simulation.protocols import Protocol
 
 _SUPERLINK = """\
 #!/bin/sh
@@ -149,7 +148,7 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     keys = RunKeys.derive(config.seed, suited.identity, entropy)
     items = [str(item) for item in train.item_ids.tolist()]
     node_keys = [new_node_key() for _ in range(0 if options.devices == 0 else train.n_users)]
-    masks = protocol.setup().masks
+    masks = protocol.installed.masks
     if masks and not node_keys:
         raise SettingError("devices", "0", "devices of all who take part: they mask together")
     directory = Directory.of(key.public for key in node_keys) if masks else None
@@ -164,7 +163,7 @@ def _check_trust(protocol: Protocol, train: Ratings) -> None:
     """
     trust = protocol.guarantee((train.n_users, train.n_items)).trust
     if protocol.privacy is not None and trust != (
-        "secure-aggregation" if protocol.setup().masks else "local"
+        "secure-aggregation" if protocol.installed.masks else "local"
     ):
         found = f"a budget whose trust model is {trust}"
         accepted = "a protocol whose devices protect or mask what they send, or no budget"

@@ -14,9 +14,8 @@ import numpy as np
 
 from dprec import formats
 from dprec.catalogue import Catalogue
-from dprec.components import Options, as_values, option
+from dprec.components import Options, as_values, from_json, option
 from dprec.errors import InputError, SettingError, one_line, within
-from dprec.exchange import from_json
 from dprec.protocols.base import Protocol
 from dprec.randomness import Key
 from dprec.ratings import RatingScale
@@ -218,7 +217,7 @@ class ServerFolder:
     @cached_property
     def _directory(self) -> Directory | None:
         """The public keys of all devices; None where these mask nothing."""
-        if not self.config.protocol.picked.setup().masks:
+        if not self.config.protocol.picked.installed.masks:
             return None
         return Directory.read(read_text(self._directory_file, _PREPARED))
 
@@ -288,5 +287,10 @@ def agreement_of(
     if schedule is not None:
         protocol = replace(protocol.of_single_ratings, answers=schedule.answers)
     return Agreement.of(
-        protocol.setup(), scale, item_ids, public=public, process=protocol.facts.assumes, directory=directory
+        protocol.installed,
+        scale,
+        item_ids,
+        public=public,
+        process=protocol.facts.assumes,
+        directory=directory,
     )

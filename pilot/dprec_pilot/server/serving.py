@@ -20,8 +20,8 @@ from dprec_pilot.server.journal import JOURNAL, Begun, Journal, JournalGrid, del
 from dprec_pilot.server.run_log import LOG, FollowedGrid, RunLog, followed, handled_by
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, check_new
 from simulation.configuration.models import RunConfig
-from simulation.protocols.course import course_of, with_declared_losses
-from simulation.protocols.task import ServerOutcome, ServerTask
+from simulation.courses.base import course_of, with_declared_losses
+from simulation.courses.task import ServerOutcome, ServerTask
 from simulation.storage.directories import CONFIG, REPORT, SUMMARY
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RANK, RunRecord, traffic_columns

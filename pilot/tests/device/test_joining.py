@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import to_json
+from dprec.components import to_json
 from dprec.mechanisms import BoundedLaplace
 from dprec_pilot.device.folder import Agreement
 from dprec_pilot.device.joining import Invitation, join, read_ratings, rotate

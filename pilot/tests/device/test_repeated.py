@@ -11,9 +11,10 @@ from flwr.app import Message
 from clients import one_shot
 from clients.population import open_population
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import REPORT, Setup
+from dprec.exchange import REPORT
 from dprec.mechanisms import ThresholdBit
 from dprec.mechanisms.randomized_response import RandomizedResponse
+from dprec.protocols.base import Protocol
 from dprec.protocols.one_shot import OneShotProtocol
 from dprec.schedules import RepeatedAnswers
 from dprec_pilot.computing import COMPUTES
@@ -57,7 +58,7 @@ CHANGED = {item: 5.0 - item % 5 for item in range(0, ITEMS, 2)}
 """Each other value is that of `HALF` but for item 2, whose value is in the middle."""
 
 
-def asked(run: int, setup: Setup = KEEP) -> Message:
+def asked(run: int, setup: Protocol = KEEP) -> Message:
     return request(REPORT, group_on(setup), run)
 
 
@@ -184,7 +185,7 @@ def test_a_limit_of_a_lifetime_is_one_of_answers(
     assert limit is None or sum(charge.loss.per_user for charge in again(device).charges) <= limit
 
 
-REFUSALS: list[tuple[Limits, list[tuple[Setup, str]]]] = [
+REFUSALS: list[tuple[Limits, list[tuple[Protocol, str]]]] = [
     (limits(per_rating=2.9), [(KEEP, "BUDGET_SPENT")] * 2),
     (limits(per_rating=3.0), [(KEEP, "answered"), (KEEP, "answered"), (UPDATE, "answered")]),
     (limits(per_rating=3.0), [(UPDATE, "BUDGET_SPENT"), (KEEP, "answered")]),
@@ -197,7 +198,7 @@ REFUSALS: list[tuple[Limits, list[tuple[Setup, str]]]] = [
 
 @pytest.mark.parametrize(("allowed", "asking"), REFUSALS)
 def test_whether_there_is_an_answer_does_not_depend_on_what_was_rated_when(
-    tmp_path: Path, allowed: Limits, asking: list[tuple[Setup, str]]
+    tmp_path: Path, allowed: Limits, asking: list[tuple[Protocol, str]]
 ) -> None:
     own = {name: tmp_path / name for name in PROFILES}
     served = devices(tmp_path, asking[0][0], allowed)

@@ -28,10 +28,10 @@ from dprec.exchange import (
     SLOPES,
     TRAIN,
     RefusalCode,
-    Setup,
 )
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace, FisherOptimal, Hybrid, Mechanism, ThresholdBit
 from dprec.personalization import Devices
+from dprec.protocols.base import Protocol
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily, DrawsFor, Profiles
@@ -70,7 +70,7 @@ PROFILES: dict[str, dict[int, float]] = {
 }
 
 
-def devices(folder: Path, setup: Setup = SETUP, allowed: Limits = UNLIMITED) -> list[Device]:
+def devices(folder: Path, setup: Protocol = SETUP, allowed: Limits = UNLIMITED) -> list[Device]:
     """Return a device for each of the profiles."""
     return [device_with(folder / name, profile, setup, allowed) for name, profile in PROFILES.items()]
 

@@ -91,7 +91,7 @@ def test_what_follows_from_sizes_is_agreed_on_and_others_may_come(
     assert setup.table.popularity_share
     grid = grid_of(server)
     write_enrolment(server.enrolment_file, [*server.enrolled(), Enrolled("later", None)])
-    assert server.protocol().setup() == setup
+    assert server.protocol().installed == setup
     serve(grid, server, tmp_path / "out")
     # Who never came is absent, and costs nothing.
     files = read_run(tmp_path / "out")

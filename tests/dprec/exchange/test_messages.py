@@ -9,7 +9,7 @@ import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.completion import OneBit
-from dprec.components import Options, as_values, option
+from dprec.components import Options, as_values, from_json, option, to_json
 from dprec.crossdomain import ReplacementOptions
 from dprec.exchange import (
     REPORT,
@@ -19,22 +19,20 @@ from dprec.exchange import (
     Recommendations,
     ReplacementRequest,
     Reports,
-    Setup,
     SlopesRequest,
     asked_users,
     bitmap_of,
-    from_json,
-    to_json,
 )
 from dprec.gradients import GRADIENTS, FullGradient
 from dprec.mechanisms import MECHANISMS, TwoLayers
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
+from dprec.protocols.base import Protocol
 from dprec.protocols.baselines import NothingSentProtocol
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.gram import GramProtocol, TableOptions
-from dprec.protocols.installed import AnyInstalled
 from dprec.protocols.iterative import IterativeProtocol
+from dprec.protocols.registry import AnyProtocol
 from dprec.protocols.x_map import GraphOptions, XMapProtocol
 from dprec.ratings import RatingScale
 from dprec.schedules import PermanentAnswers, RepeatedAnswers
@@ -118,7 +116,7 @@ def test_a_bitmap_names_the_users_who_are_asked(users: int) -> None:
 class Holder(Options):
     """Holds a setup of any kind."""
 
-    setup: AnyInstalled = option("What is installed.")
+    setup: AnyProtocol = option("What is installed.")
 
 
 BUDGET = PrivacyBudget(epsilon=0.1, per="user")
@@ -140,7 +138,7 @@ X_MAP = XMapProtocol(
     ),
 ).installed
 MEMOISED = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0), answers=RepeatedAnswers())
-SETUPS: list[Setup] = [
+SETUPS: list[Protocol] = [
     NothingSentProtocol(),
     ONE_SHOT,
     make.one_shot(Raw()),
@@ -165,12 +163,12 @@ SETUPS: list[Setup] = [
 ]
 
 
-def read(values: Any) -> Setup:
+def read(values: Any) -> Protocol:
     return from_json(Holder, json.dumps({"setup": values}), "population.json").setup
 
 
 @pytest.mark.parametrize("setup", SETUPS)
-def test_a_setup_survives_the_way_through_json(setup: Setup) -> None:
+def test_a_setup_survives_the_way_through_json(setup: Protocol) -> None:
     assert from_json(Holder, to_json(Holder(setup=setup)), "here").setup == setup
 
 
@@ -192,7 +190,7 @@ def test_what_is_memoised_follows_from_mechanism_budget_and_scale_alone() -> Non
     assert make.one_shot(BoundedLaplace(), BUDGET).memory(stars, REPORT) is None
 
 
-def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:
+def changed(setup: Protocol, key: str, value: Any) -> dict[str, Any]:
     """Return the JSON values of a setup with one of them replaced; the key is dotted."""
     values: dict[str, Any] = json.loads(to_json(setup))
     *path, last = key.split(".")
@@ -212,7 +210,7 @@ def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:
         (X_MAP, "replacement.transfer", "all"),
     ],
 )
-def test_a_damaged_value_is_named(setup: Setup, key: str, value: Any) -> None:
+def test_a_damaged_value_is_named(setup: Protocol, key: str, value: Any) -> None:
     with refused_at(f"population.json, setup.{key}"):
         read(changed(setup, key, value))
 

@@ -19,14 +19,13 @@ from dprec.accounting import PrivacyBudget
 from dprec.arrays import Floats, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
-from dprec.components import Options, option
+from dprec.components import Options, from_json, option, to_json
 from dprec.errors import SettingError
-from dprec.exchange import from_json, to_json
 from dprec.protocols.base import Public
 from dprec.protocols.gram import TableOptions
 from dprec.protocols.implicit_als import ImplicitAlsOptions
-from dprec.protocols.installed import AnyInstalled
 from dprec.protocols.private_als import FactorizationOptions
+from dprec.protocols.registry import PROTOCOLS, AnyProtocol
 from dprec.protocols.secret_sets import SecretSetOptions
 from dprec.protocols.sums import SumsProtocol
 from dprec.randomness import ReleaseDraws, words
@@ -42,7 +41,6 @@ from dprec.sums import (
 )
 from dprec.sums.local import _with_norm_1
 from dprec.sums.secure import VectorPlan
-from simulation.protocols import PROTOCOLS
 from tests.drawn_options import drawn
 from tests.hostile import devices_sent
 from tests.make import STARS
@@ -226,7 +224,7 @@ def test_every_item_is_predicted_by_the_devices_and_finite(kind: str) -> None:
 class Holder(Options):
     """Holds what is installed, of any kind."""
 
-    setup: AnyInstalled = option("What is installed.")
+    setup: AnyProtocol = option("What is installed.")
 
 
 @pytest.mark.parametrize("aggregation", AGGREGATIONS.kinds)

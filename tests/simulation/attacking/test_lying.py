@@ -14,11 +14,11 @@ from dprec.randomness import RunKeys, generator
 from dprec.ratings import Ratings
 from simulation.attacking import outcome_with_liars
 from simulation.configuration.models import RunConfig
+from simulation.courses.task import Outcome
 from simulation.engine.installing import Installer
 from simulation.engine.session import Overhearing, Session, open_overheard_session, open_session
 from simulation.evaluation import Evaluator
 from simulation.execution import prepared_ratings, run_in
-from simulation.protocols import Outcome
 from strategies.roster import arrivals_of
 from tests.make import ON_THIS_MACHINE, small_run
 

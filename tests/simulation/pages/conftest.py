@@ -20,10 +20,10 @@ from simulation.comparison.tabulation import table_rows
 from simulation.comparison.templates import Cell
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.strict_yaml import replace_value
+from simulation.courses.task import Outcome
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.drawing import Plot, Rendered
 from simulation.pages.run_page import run_page
-from simulation.protocols import Outcome
 from simulation.storage.columns import read_rows
 from simulation.storage.directories import CELLS, COMPARISON, SUMMARY, TABLE, TIMINGS, cell_key, claim
 from simulation.storage.files import csv_of_rows

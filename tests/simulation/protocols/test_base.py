@@ -20,10 +20,10 @@ from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from simulation import run
 from simulation.configuration.models import RunConfig, parse_config
+from simulation.courses.base import Course, course_of
+from simulation.courses.task import Task, base
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings
-from simulation.protocols import Task, base
-from simulation.protocols.course import Course, course_of
 from strategies.participation import RoundRecord
 from tests.refusals import refused_at
 from tests.simulation.conftest import presets
@@ -124,7 +124,7 @@ def installed(session: Session, config: RunConfig, train: Ratings, **more: Any) 
         users_per_node=20,
         keys=keys.installed,
         faults=config.simulation.faults,
-        setup=config.protocol.setup(),
+        setup=config.protocol.installed,
     )
     return Task(
         train=train,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dprec.mechanisms import BitsAndCounts, FisherOptimal
+from dprec.protocols.best import COUNTS_UP_TO, BestProtocol, Sizes
 from dprec.ratings import Ratings, RatingScale
 from simulation import load
-from simulation.protocols.best import COUNTS_UP_TO, BestProtocol, Sizes
 
 
 def best(**changes: Any) -> BestProtocol:

@@ -8,9 +8,9 @@ import pytest
 
 from dprec.datasets import Synthetic
 from dprec.protocols.base import Public
+from dprec.protocols.best_list import MOST_NOISE, BestListProtocol
 from dprec.ratings import Ratings
 from simulation.configuration.loading import load
-from simulation.protocols.best_list import MOST_NOISE, BestListProtocol
 
 TRAIN = Synthetic(users=60, items=40, ratings=900, positive=">= 4").load()
 

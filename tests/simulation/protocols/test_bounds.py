@@ -123,7 +123,7 @@ def test_a_slope_of_any_size_is_sent_within_the_budget_of_a_round(data: st.DataO
     budget = PrivacyBudget(epsilon=data.draw(st.floats(0.1, 20)))
     given_ = {"privacy": st.just(budget), "symbols": st.integers(3, 300), "rounds": st.integers(1, 6)}
     protocol = data.draw(drawn(GradientPerturbationProtocol, given_))
-    setup = protocol.setup()
+    setup = protocol.installed
     try:
         channel = setup.channel
     except ValueError:  # `check` refuses it

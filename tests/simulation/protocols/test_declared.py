@@ -19,8 +19,8 @@ from dprec.ratings import RatingScale
 from simulation import audit, compare, load, run
 from simulation.analysis.description import describe
 from simulation.analysis.protocol_results import declared_lines
-from simulation.protocols.one_shot import OneShotCourse
-from simulation.protocols.task import Outcome, Task
+from simulation.courses.one_shot import OneShotCourse
+from simulation.courses.task import Outcome, Task
 from tests.make import small_run
 from tests.refusals import refused_at
 
@@ -154,7 +154,7 @@ class Telling(SetOnly):
 
 
 def test_rows_that_differ_are_values() -> None:
-    with refused_at("tests.simulation.protocols.test_declared:Telling"):
+    with refused_at("tests.simulation.courses.test_declared:Telling"):
         run(one_shot(Telling()), page=False)
 
 

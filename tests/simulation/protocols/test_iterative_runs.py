@@ -18,7 +18,7 @@ from dprec.protocols.iterative import FactorsDevice, IterativeProtocol
 from dprec.protocols.rounds import EarlyStopping
 from dprec.ratings import Ratings
 from simulation import load, run
-from simulation.protocols.rounds import BroadcastCourse
+from simulation.courses.rounds import BroadcastCourse
 from simulation.storage import run_directory
 from strategies.participation import RoundRecord
 from strategies.roster import Roster

@@ -7,12 +7,12 @@ import pytest
 
 import simulation
 from dprec.protocols.base import Public
+from dprec.protocols.registry import PROTOCOLS
 from dprec.protocols.sums import SumsProtocol
 from dprec.ratings import Ratings
 from dprec.sums import AGGREGATIONS
 from dprec.sums.proofs import Bounds
 from simulation.configuration.models import RunConfig
-from simulation.protocols import PROTOCOLS
 from tests.make import small_run
 
 KINDS = [each.kind for each in PROTOCOLS if issubclass(each, SumsProtocol)]

@@ -164,7 +164,7 @@ def test_over_the_catalogue_every_source_item_is_replaced() -> None:
 def test_a_device_refuses_malformed_requests_and_a_second_table(tmp_path: Path) -> None:
     config = parse_config(small(protocol__graph={"similarity": "cosine"}))
     train, _ = load_ratings(config)
-    populated(tmp_path / "run", train, config.protocol.setup())
+    populated(tmp_path / "run", train, config.protocol.installed)
     partition: Partition = open_population(str(tmp_path / "run")).partition(0)
     target = {"start": train.target_start, "stop": train.target_stop}
     whole = {"round": 2, **target, "rows": b""}

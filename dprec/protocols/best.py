@@ -22,9 +22,9 @@ from dprec.observations import EmbeddingRelease
 from dprec.ordinal import level_shares
 from dprec.protocols.base import Public
 from dprec.protocols.one_shot import OneShotProtocol
+from dprec.protocols.picking import PickingProtocol
 from dprec.protocols.sharing import GUARD, budget_at
 from dprec.ratings import RatingScale
-from simulation.protocols.picking import PickingProtocol
 
 PUBLIC: Literal["netflix"] = "netflix"
 """The public shares of the levels, of five stars."""

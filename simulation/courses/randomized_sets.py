@@ -13,9 +13,9 @@ from dprec.lists.model import ListModel
 from dprec.observations import SetReports
 from dprec.protocols.predicting import predictions_on_devices
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
-from simulation.protocols.collection import CollectionCourse
-from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
-from simulation.protocols.transcripts import of_newcomers, transcript_of
+from simulation.courses.collection import CollectionCourse
+from simulation.courses.task import Grid, Outcome, ServerOutcome, ServerTask, Task
+from simulation.courses.transcripts import of_newcomers, transcript_of
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected

@@ -19,11 +19,11 @@ from dprec.protocols.x_map import (
     two_domains,
 )
 from dprec.reports import Wanted
-from simulation.protocols.collection import CollectionCourse
-from simulation.protocols.course import NOT_DELIVERED, notes_on_failures
-from simulation.protocols.domains import AlterEgo, LearnedDomains
-from simulation.protocols.task import Grid, Outcome, Task
-from simulation.protocols.transcripts import told
+from simulation.courses.base import NOT_DELIVERED, notes_on_failures
+from simulation.courses.collection import CollectionCourse
+from simulation.courses.domains import AlterEgo, LearnedDomains
+from simulation.courses.task import Grid, Outcome, Task
+from simulation.courses.transcripts import told
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected, Exchanged

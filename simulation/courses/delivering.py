@@ -10,7 +10,7 @@ from dprec.arrays import AnyInts, Ints
 from dprec.completion import Completed
 from dprec.predictions import checked
 from dprec.protocols.sharing import TopN
-from simulation.protocols.task import Grid, ServerTask
+from simulation.courses.task import Grid, ServerTask
 
 if TYPE_CHECKING:
     from dprec.wire import TrafficLedger

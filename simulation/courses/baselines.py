@@ -12,11 +12,11 @@ from dprec.protocols.baselines import GlobalMeanProtocol
 from dprec.protocols.trusted_server import TrustedServerProtocol
 from dprec.randomness import seed_for
 from dprec.ratings import Ratings
-from simulation.protocols.collection import CollectionCourse
-from simulation.protocols.course import NOT_DELIVERED
-from simulation.protocols.delivering import attacked_lists, deliver
-from simulation.protocols.task import Grid, Outcome, Task
-from simulation.protocols.transcripts import told, transcript_of
+from simulation.courses.base import NOT_DELIVERED
+from simulation.courses.collection import CollectionCourse
+from simulation.courses.delivering import attacked_lists, deliver
+from simulation.courses.task import Grid, Outcome, Task
+from simulation.courses.transcripts import told, transcript_of
 
 
 class GlobalMeanCourse(CollectionCourse[GlobalMeanProtocol]):

@@ -1,9 +1,12 @@
-"""The protocols: how devices and server arrive at predictions together."""
+"""The protocols, by the names that configurations use."""
 
-from dprec.components import Registry
-from dprec.predictions import Predict
+from typing import TYPE_CHECKING
+
+from dprec.components import Registry, one_of
 from dprec.protocols.base import Protocol
 from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
+from dprec.protocols.best import BestProtocol
+from dprec.protocols.best_list import BestListProtocol
 from dprec.protocols.federated import FederatedProtocol
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
@@ -18,9 +21,6 @@ from dprec.protocols.sampled_negatives import SampledNegativesProtocol
 from dprec.protocols.secret_sets import SecretSetProtocol
 from dprec.protocols.trusted_server import TrustedServerProtocol
 from dprec.protocols.x_map import XMapProtocol
-from simulation.protocols.best import BestProtocol
-from simulation.protocols.best_list import BestListProtocol
-from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
 
 PROTOCOLS: Registry[Protocol] = Registry(
     "protocol",
@@ -51,4 +51,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
     ],
 )
 
-__all__ = ["PROTOCOLS", "Checkpoints", "Metric", "Outcome", "Predict", "Protocol", "Task"]
+if TYPE_CHECKING:
+    AnyProtocol = Protocol
+else:
+    AnyProtocol = one_of(PROTOCOLS)

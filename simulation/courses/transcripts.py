@@ -16,7 +16,7 @@ from dprec.predictions import Predict
 from dprec.protocols.sums import SummedDevice
 from dprec.randomness import words
 from dprec.sums import UNIT, Aggregation, Layout
-from simulation.protocols.task import ServerTask
+from simulation.courses.task import ServerTask
 
 if TYPE_CHECKING:
     from strategies.rounds import Received

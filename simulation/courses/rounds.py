@@ -16,10 +16,10 @@ from dprec.protocols.base import Public
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, RoundsProtocol
 from dprec.ratings import Ratings
-from simulation.protocols.course import Course, notes_on_failures
-from simulation.protocols.delivering import attacked_lists, deliver
-from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
-from simulation.protocols.transcripts import transcript_of
+from simulation.courses.base import Course, notes_on_failures
+from simulation.courses.delivering import attacked_lists, deliver
+from simulation.courses.task import Grid, Outcome, ServerOutcome, ServerTask, Task
+from simulation.courses.transcripts import transcript_of
 
 if TYPE_CHECKING:
     from strategies.training import BroadcastRounds, RowRounds

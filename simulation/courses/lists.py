@@ -9,10 +9,10 @@ from dprec.arrays import AnyInts, Floats
 from dprec.predictions import cells_from_rows
 from dprec.protocols.references import ClearSetsProtocol
 from dprec.reports import Wanted
-from simulation.protocols.collection import CollectionCourse
-from simulation.protocols.course import NOT_DELIVERED
-from simulation.protocols.task import Grid, Outcome, Task
-from simulation.protocols.transcripts import told
+from simulation.courses.base import NOT_DELIVERED
+from simulation.courses.collection import CollectionCourse
+from simulation.courses.task import Grid, Outcome, Task
+from simulation.courses.transcripts import told
 
 
 class ReceivedSetsCourse(CollectionCourse[ClearSetsProtocol]):

@@ -9,8 +9,8 @@ from dprec.arrays import Ints
 from dprec.catalogue import Catalogue
 from dprec.protocols.collection import CollectionProtocol
 from dprec.reports import ReportFamily, Wanted
-from simulation.protocols.course import Course, notes_on_failures
-from simulation.protocols.task import Grid, ServerTask
+from simulation.courses.base import Course, notes_on_failures
+from simulation.courses.task import Grid, ServerTask
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from dprec.progress import Progress
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import DeviceChannel
 from dprec.wire import TrafficLedger
-from simulation.protocols.domains import LearnedDomains
+from simulation.courses.domains import LearnedDomains
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:

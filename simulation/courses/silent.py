@@ -5,9 +5,9 @@ from __future__ import annotations
 from dprec.accounting import PrivacyAccountant
 from dprec.protocols.silent import SilentProtocol
 from dprec.wire import TrafficLedger
-from simulation.protocols.course import Course
-from simulation.protocols.task import Grid, Outcome, Task
-from simulation.protocols.transcripts import transcript_of
+from simulation.courses.base import Course
+from simulation.courses.task import Grid, Outcome, Task
+from simulation.courses.transcripts import transcript_of
 
 
 class SilentCourse(Course[SilentProtocol]):

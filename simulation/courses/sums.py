@@ -15,9 +15,9 @@ from dprec.protocols.base import Public
 from dprec.protocols.rounds import Device
 from dprec.protocols.sums import SumsProtocol
 from dprec.sums import RepresentedAggregation
-from simulation.protocols.rounds import LearningCourse
-from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
-from simulation.protocols.transcripts import of_newcomers, parts_of, said_alone, transcript_of
+from simulation.courses.rounds import LearningCourse
+from simulation.courses.task import Grid, Outcome, ServerOutcome, ServerTask, Task
+from simulation.courses.transcripts import of_newcomers, parts_of, said_alone, transcript_of
 
 if TYPE_CHECKING:
     from strategies.sums import SumRounds

@@ -22,11 +22,11 @@ from dprec.protocols.sharing import refusing
 from dprec.protocols.shuffler import Shuffler, notes_on_ratings
 from dprec.reports import ReportFamily, Wanted
 from dprec.wire import ItemSets, TrafficLedger, onion_bytes, record_bytes
-from simulation.protocols.collection import CollectionCourse
-from simulation.protocols.course import NOT_DELIVERED, notes_on_failures
-from simulation.protocols.delivering import deliver, lists_for
-from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
-from simulation.protocols.transcripts import transcript_of
+from simulation.courses.base import NOT_DELIVERED, notes_on_failures
+from simulation.courses.collection import CollectionCourse
+from simulation.courses.delivering import deliver, lists_for
+from simulation.courses.task import Grid, Outcome, ServerOutcome, ServerTask, Task
+from simulation.courses.transcripts import transcript_of
 from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:

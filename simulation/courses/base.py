@@ -26,7 +26,7 @@ from dprec.protocols.trusted_server import TrustedServerProtocol
 from dprec.protocols.x_map import XMapProtocol
 from dprec.ratings import Ratings
 from dprec.schedules import Schedule
-from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
+from simulation.courses.task import Grid, Outcome, ServerOutcome, ServerTask, Task
 from strategies.participation import RoundRecord
 
 ProtocolT = TypeVar("ProtocolT", bound=Protocol)
@@ -104,7 +104,7 @@ def with_declared_losses(outcome: OutcomeT, protocol: Protocol, schedule: Schedu
 
 def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
     """Refuse a ledger in which what was sent costs nothing; only which items are rated can cost nothing."""
-    if not protocol.setup().sends_values:
+    if not protocol.installed.sends_values:
         return
     proved = outcome.accountant
     claimed = proved if proved.claimed is None else proved.claimed
@@ -139,5 +139,5 @@ def course_of(protocol: Any) -> Any:
     for kind in type(protocol).__mro__:
         if kind in COURSES:
             module, _, name = COURSES[kind].partition(":")
-            return getattr(import_module(f"simulation.protocols.{module}"), name)(protocol)
+            return getattr(import_module(f"simulation.courses.{module}"), name)(protocol)
     return protocol

@@ -23,6 +23,7 @@ from dprec.protocols.gram import (
     TableOptions,
     TableProtocol,
 )
+from dprec.protocols.picking import PickingProtocol
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.sharing import COMPARED, budget_at
 from dprec.sums import (
@@ -32,7 +33,6 @@ from dprec.sums import (
     ShuffledAggregation,
     TrustedAggregation,
 )
-from simulation.protocols.picking import PickingProtocol
 
 MOST_NOISE = {True: 2.5e-3, False: 6.5e-3}
 """Noise of a number and of a user up to which a table is best, where anything is public about the items, and
