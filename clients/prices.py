@@ -60,8 +60,8 @@ def _of_counts(partition: Partition, record: exchange.Record, _: Collection[int]
 
 def _of_answer(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of an answer of which the sum is used: one round's share, per rating and per user."""
-    loss = partition.population.installed(BroadcastProtocol).charge().per_rating
     round_index = exchange.GradientRequest.of(record).round_index
+    loss = partition.population.installed(BroadcastProtocol).charge(round_index).per_rating
     return Price(round_index, Loss(_of_rated(partition, loss), loss), Loss(loss, loss))
 
 

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from strategies.participation import RoundRecord
     from strategies.report_collection import ReplacementExchange, ReportCollection
     from strategies.roster import Roster, identify
-    from strategies.rounds import TrainingRounds
-    from strategies.training import BroadcastRounds, RowRounds
+    from strategies.training import BroadcastRounds, RowRounds, TrainingRounds
 
 __all__ = [
     "BroadcastRounds",
@@ -35,7 +34,7 @@ _MODULES = {
     "Roster": "roster",
     "identify": "roster",
     "RoundRecord": "participation",
-    "TrainingRounds": "rounds",
+    "TrainingRounds": "training",
 }
 
 

@@ -1,34 +1,29 @@
-"""Rounds under any protocol: what their messages cost, what is recorded, and the strategy they are run by.
+"""Rounds under any protocol: what their messages cost, and what is recorded.
 
 A partition's reports travel in one message, but each user is charged for the message that would carry its
 payload if it were alone on its node. The identifiers that Flower draws at random are counted at full width,
 so that sizes do not change from run to run.
 """
 
-import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.app.message import make_message
 from flwr.app.metadata import Metadata
 from flwr.common.constant import SUPERLINK_NODE_ID
 from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import Strategy
 
-from dprec.arrays import Ints, Pieces
-from dprec.errors import RunError
+from dprec.arrays import Ints
 from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, Reports, Request
-from dprec.progress import Progress
 from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.participation import RoundRecord
-from strategies.roster import Replies, Roster, Sums
+from strategies.roster import Replies, Roster
 
 
 def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:
@@ -252,88 +247,3 @@ def _message(
         dst_task_id=tasks[1],
     )
     return make_message(metadata=metadata, content=content)
-
-
-@dataclass(frozen=True, eq=False)
-class Received:
-    """What a server that remembers everything keeps of a round."""
-
-    model: Any
-    """What everybody was sent, as devices received it."""
-    parts: list[tuple[Ints, Pieces]] = field(default_factory=list)
-    """Users who can be told apart, and the reports of these."""
-
-    def take(self, sums: Sums) -> None:
-        """Keep the reports of a partition, if it was reports that arrived."""
-        if sums.reports is not None:
-            self.parts.append((sums.punctual_users, sums.reports))
-
-
-class TrainingRounds(Strategy):
-    """A Flower `Strategy` that evaluates nothing on the devices, and whose model stays with it.
-
-    There are no arrays: devices are sent bytes of the model. `start()` runs it like any other; `run_round`
-    runs one round, for a caller that checkpoints, evaluates or stops early.
-    """
-
-    group: str
-    roster: Roster
-    records: list[RoundRecord]
-    """One per finished round."""
-
-    def summary(self) -> None:
-        """Log what is run."""
-        logging.getLogger("flwr").info("\t└──> %s", type(self).__name__)
-
-    def run_round(self, grid: Grid) -> RoundRecord:
-        """Run the next round: ask, read, account, step."""
-        server_round = len(self.records) + 1
-        requests = self.configure_train(server_round, ArrayRecord(), ConfigRecord(), grid)
-        self.aggregate_train(server_round, grid.send_and_receive(requests))
-        return self.records[-1]
-
-    def run_rounds(
-        self,
-        grid: Grid,
-        rounds: int,
-        *,
-        ended: Callable[[RoundRecord], None],
-        progress: Progress,
-        evaluate: Callable[[], dict[str, float | None]] | None,
-    ) -> None:
-        """Run all rounds; raises RunError when no usable report arrived in any of them.
-
-        ``ended`` is given the record of every round; ``evaluate`` returns its accuracy, which only a
-        simulation knows.
-        """
-        for done in range(1, rounds + 1):
-            record = self.run_round(grid)
-            if evaluate is not None:
-                record = self.records[-1] = replace(record, accuracy=evaluate())
-            ended(record)
-            progress("rounds", done, rounds)
-        if not any(record.replies for record in self.records):
-            raise RunError(f"no usable report arrived in any round (rounds: {rounds})")
-
-    def refuse_arrays(self, arrays: ArrayRecord) -> None:
-        """Raise ValueError if there are arrays to start from."""
-        if len(arrays):
-            raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own model")
-
-    def deliver_parameters(self, grid: Grid, payload: bytes, traffic: TrafficLedger) -> None:
-        """Send everybody what was learned, from which devices make their own predictions.
-
-        The bytes are charged to the last round: its accuracy depends on them.
-        """
-        spent = broadcast_parameters(grid, self.roster, self.group, payload, traffic)
-        self.records[-1] = self.records[-1].with_traffic(spent)
-
-    def configure_evaluate(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
-        """Ask nobody: devices evaluate nothing that they could send."""
-        return []
-
-    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """Return nothing; see `configure_evaluate`."""
-        return None

@@ -15,18 +15,16 @@ from dprec.arrays import Ints
 from dprec.attacks import ReleasedSum
 from dprec.catalogue import Catalogue
 from dprec.gradients import Aggregate
-from dprec.protocols.rounds import Charge
 from dprec.protocols.sums import SummedServer, SumsProtocol
 from dprec.randomness import ReleaseDraws
 from dprec.sums import Aggregation, Layout
 from strategies.releases import ChargedExchange, Release, ReleaseExchange
 from strategies.roster import Reader, ReadSums, Sums
-from strategies.rounds import Received
-from strategies.training import LearningRounds
+from strategies.training import Received, TrainingRounds
 
 
 @dataclass(eq=False)
-class SumRounds(LearningRounds):
+class SumRounds(TrainingRounds):
     """Rounds in which everybody contributes to a sum with noise."""
 
     protocol: SumsProtocol
@@ -50,9 +48,6 @@ class SumRounds(LearningRounds):
         super().__post_init__()
         self.server = self.protocol.server(self.public, self.catalogue, self.seed)
         self._exchange = self.exchange or ChargedExchange(self.aggregation)
-
-    def _price(self, server_round: int) -> Charge:
-        return self.protocol.charge(round_index=server_round)
 
     def _questions(self, server_round: int, grid: Grid) -> dict[int, RecordDict]:
         device = self.server.held
@@ -114,7 +109,3 @@ class SumRounds(LearningRounds):
             self.failed += 1
         else:
             self.noise[server_round], self.learned_of = deviation, users
-
-    def deliver(self, grid: Grid) -> None:
-        """Send everybody what was learned; see `deliver_parameters`."""
-        self.deliver_parameters(grid, self.server.learned.encode(), self.traffic)

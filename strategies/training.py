@@ -1,11 +1,11 @@
 """Rounds in which a server learns: what it asks, reads, accounts for and keeps, under any protocol.
 
-These are Flower strategies whose model stays with them; see `strategies.rounds`. Their fields are all that a
-round changes, so an interrupted run resumes from them.
+The fields of a strategy are all that a round changes, so an interrupted run resumes from them.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -15,26 +15,47 @@ from typing import Any, TypeVar
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
 
 from dprec.accounting import PrivacyAccountant
-from dprec.arrays import Bools, Ints
+from dprec.arrays import Bools, Ints, Pieces
 from dprec.attacks import ReleasedSum
 from dprec.exchange import GradientRequest, SlopesRequest
 from dprec.gradients import Aggregate
 from dprec.protocols.base import Public
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol, Slopes, SlopesServer
-from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, Charge, LearningServer, RoundsProtocol
+from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, Device, LearningServer, RoundsProtocol
 from dprec.wire import TrafficLedger
 from strategies.participation import RoundRecord
-from strategies.roster import Reader, ReadSums, Replies, Roster, arrivals_of
-from strategies.rounds import Received, RoundAccount, TrainingRounds, request_content
+from strategies.roster import Reader, ReadSums, Replies, Roster, Sums, arrivals_of
+from strategies.rounds import RoundAccount, broadcast_parameters, request_content
 
 RepliesT = TypeVar("RepliesT", bound=Replies)
 
 
+@dataclass(frozen=True, eq=False)
+class Received:
+    """What a server that remembers everything keeps of a round."""
+
+    model: Any
+    """What everybody was sent, as devices received it."""
+    parts: list[tuple[Ints, Pieces]] = field(default_factory=list)
+    """Users who can be told apart, and the reports of these."""
+
+    def take(self, sums: Sums) -> None:
+        """Keep the reports of a partition, if it was reports that arrived."""
+        if sums.reports is not None:
+            self.parts.append((sums.punctual_users, sums.reports))
+
+
 @dataclass(eq=False)
-class LearningRounds(TrainingRounds):
-    """What rounds have in common: who is asked, and what it costs."""
+class TrainingRounds(Strategy):
+    """A Flower `Strategy` whose model stays with it, and which evaluates nothing on the devices.
+
+    There are no arrays: devices are sent bytes of the model. `start()` runs it like any other; `run_round`
+    runs one round, for a caller that checkpoints, evaluates or stops early. Who is asked, and what it costs,
+    is the same whatever is learned.
+    """
 
     protocol: RoundsProtocol
     public: Public
@@ -59,14 +80,11 @@ class LearningRounds(TrainingRounds):
     accountant: PrivacyAccountant = field(init=False)
     holders: Bools = field(init=False)
     """Users whose last report arrived in time, who hold what the last round sent; shape (users,)."""
-    price: Charge = field(init=False)
-    """Of a round."""
 
     def __post_init__(self) -> None:
         self.traffic = TrafficLedger(self.roster.n_users)
         self.accountant = PrivacyAccountant(self.rated, adjacency=self.protocol.compares)
         self.holders = np.zeros(self.roster.n_users, dtype=np.bool_)
-        self.price = self.protocol.charge(self.counts)
 
     @property
     def empty_rounds(self) -> int:
@@ -78,7 +96,8 @@ class LearningRounds(TrainingRounds):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Return a request per node with users who are asked; raises ValueError for arrays to start from."""
-        self.refuse_arrays(arrays)
+        if len(arrays):
+            raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own model")
         self._account = RoundAccount(self.protocol.message_type, self.group, self.traffic)
         self._asked = self.protocol.sampling.draw(self.roster.n_users, self.seed, server_round)
         return self.roster.messages(
@@ -100,16 +119,49 @@ class LearningRounds(TrainingRounds):
                 in_time[arrivals.punctual_users] = True
                 yield arrivals
 
-        accepted, price = self._learn(server_round, arriving), self._price(server_round)
+        accepted = self._learn(server_round, arriving)
+        price = self.protocol.charge(server_round, self.counts)
         self.accountant.step(server_round, sent, price.per_rating, price.per_user, price.mechanism)
         self.holders = in_time
         asked = int(self._asked.sum())
         self.records.append(self._account.record(server_round, asked=asked, accepted=accepted))
         return None, MetricRecord({"replies": accepted, "asked": asked})
 
-    def _price(self, server_round: int) -> Charge:
-        """Return what a round costs: each the same."""
-        return self.price
+    def summary(self) -> None:
+        """Log what is run."""
+        logging.getLogger("flwr").info("\t└──> %s", type(self).__name__)
+
+    def run_round(self, grid: Grid) -> RoundRecord:
+        """Run the next round: ask, read, account, learn."""
+        server_round = len(self.records) + 1
+        requests = self.configure_train(server_round, ArrayRecord(), ConfigRecord(), grid)
+        self.aggregate_train(server_round, grid.send_and_receive(requests))
+        return self.records[-1]
+
+    def deliver(self, grid: Grid) -> None:
+        """Send everybody what was learned, from which devices make their own predictions.
+
+        The bytes are charged to the last round: its accuracy depends on them.
+        """
+        learned = self.learned.encode()
+        spent = broadcast_parameters(grid, self.roster, self.group, learned, self.traffic)
+        self.records[-1] = self.records[-1].with_traffic(spent)
+
+    @property
+    def learned(self) -> Device:
+        """What is delivered."""
+        learned: Device = self.server.learned
+        return learned
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Ask nobody: devices evaluate nothing that they could send."""
+        return []
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """Return nothing; see `configure_evaluate`."""
+        return None
 
     def _charged(self, server_round: int, arrivals: RepliesT) -> tuple[RepliesT, Ints]:
         """Return what arrived as its bytes are charged, and whose report costs them something."""
@@ -125,13 +177,13 @@ class LearningRounds(TrainingRounds):
 
 
 @dataclass(eq=False)
-class BroadcastRounds(LearningRounds):
+class BroadcastRounds(TrainingRounds):
     """Rounds in which everybody is sent the same, and of reports the sum is used."""
 
     protocol: BroadcastProtocol
     server: LearningServer = field(init=False)
     broadcast: AnsweringDevice | None = field(default=None, init=False)
-    """What the last round sent, or what was delivered."""
+    """What the last round sent."""
     best: AnsweringDevice | None = field(default=None, init=False)
     best_error: float = field(default=math.inf, init=False)
     best_round: int = field(default=0, init=False)
@@ -185,14 +237,14 @@ class BroadcastRounds(LearningRounds):
             self.released.append(released)
         return total.users
 
-    def deliver(self, grid: Grid) -> None:
-        """Send everybody what was learned; see `deliver_parameters`."""
-        self.broadcast = self.server.learned if self.best is None else self.best
-        self.deliver_parameters(grid, self.broadcast.encode(), self.traffic)
+    @property
+    def learned(self) -> AnsweringDevice:
+        """What is delivered: of the last round, or of the best, if the rounds stop early."""
+        return self.server.learned if self.best is None else self.best
 
 
 @dataclass(eq=False)
-class RowRounds(LearningRounds):
+class RowRounds(TrainingRounds):
     """Rounds in which every user is sent a row of its own, and each report is read."""
 
     protocol: GradientPerturbationProtocol

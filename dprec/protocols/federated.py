@@ -136,7 +136,7 @@ class FederatedProtocol(BroadcastProtocol):
         """Of each round, in clips."""
         return (self.deviation,) * self.rounds if self.privacy is not None else ()
 
-    def charge(self, counts: Ints | None = None) -> Charge:
+    def charge(self, round_index: int, counts: Ints | None = None) -> Charge:
         """Return what an update costs, whoever adds the noise: without a delta, nothing is protected."""
         noisy = self.privacy is not None
         return Charge(mechanism=accounting.NoisySum(_MARGIN / self.deviation) if noisy else None)

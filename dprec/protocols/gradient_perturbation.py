@@ -98,7 +98,7 @@ class GradientPerturbationProtocol(RoundsProtocol):
         """The channel of one entry of a gradient, at the budget of one round."""
         return slope_channel(self.clamp, self.symbols, self.epsilon_per_round)
 
-    def charge(self, counts: Ints | None = None) -> Charge:
+    def charge(self, round_index: int, counts: Ints | None = None) -> Charge:
         """Return the price of slopes: each rating has one of its own."""
         assert counts is not None, "unknown numbers of ratings"
         loss = self.channel.epsilon

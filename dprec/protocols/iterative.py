@@ -108,7 +108,7 @@ class IterativeProtocol(BroadcastProtocol):
         """Return a channel that is no more private than a report at a budget."""
         return accounting.dominating_channel(self.gradient.exact_epsilon(epsilon))
 
-    def charge(self, counts: Ints | None = None) -> Charge:
+    def charge(self, round_index: int, counts: Ints | None = None) -> Charge:
         """Return one round's share, per rating and per user alike."""
         loss, channel = self.gradient.exact_epsilon(self.epsilon_per_round), self._channel_at
         return Charge(loss, loss, accounting.ChannelDraws((channel(self.epsilon_per_round),)))

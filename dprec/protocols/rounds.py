@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from dprec.accounting import Adjacency, EventMechanism
 from dprec.arrays import AnyArray, Bools, Floats, Ints, Pieces
 from dprec.attacks.transcript import ReleasedSum, Upload
@@ -192,7 +194,10 @@ class SamplingOptions(Options):
 
     def draw(self, n_users: int, seed: int, round_index: int) -> Bools:
         """Return whether each user is asked in a round, shape (users,)."""
-        return subset(self.size(n_users), words(seed, "sampling", 0, n_users, round_index=round_index))
+        size = self.size(n_users)
+        if size == n_users:
+            return np.ones(n_users, dtype=np.bool_)
+        return subset(size, words(seed, "sampling", 0, n_users, round_index=round_index))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +231,7 @@ class RoundsProtocol(Protocol):
     """Noise of each sum, for contributions of a norm of 1; empty without any."""
 
     @abstractmethod
-    def charge(self, counts: Ints | None = None) -> Charge:
+    def charge(self, round_index: int, counts: Ints | None = None) -> Charge:
         """Return what a round costs.
 
         ``counts``: ratings of each user, where a simulation knows them.

@@ -333,7 +333,7 @@ class SumsProtocol(RoundsProtocol):
             of="item" if public.scale.implicit else "rating",
         )
 
-    def charge(self, counts: Ints | None = None, round_index: int = 1) -> Charge:
+    def charge(self, round_index: int, counts: Ints | None = None) -> Charge:
         """Return what a round costs a user who takes part."""
         cost = self.cost_of(round_index)
         return Charge(cost.epsilon, cost.epsilon, cost.mechanism)

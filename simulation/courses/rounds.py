@@ -124,7 +124,6 @@ class BroadcastCourse(LearningCourse[BroadcastProtocol]):
 
     def simulated(self, task: Task, held: BroadcastRounds) -> Outcome:
         """Add what the devices predict."""
-        assert held.broadcast is not None, "nothing was delivered"
         said: dict[str, Any] = {}
         if task.attacked:
             devices = ((each.model, each.parts) for each in held.received)
@@ -137,9 +136,9 @@ class BroadcastCourse(LearningCourse[BroadcastProtocol]):
                 uploads=uploads,
                 vectors=added_up(uploads),
                 sums=tuple(held.released),
-                **held.broadcast.shown(nobody),
+                **held.learned.shown(nobody),
             )
-        return Outcome(**held.broadcast.predicting(self._judged(task)), **said, **self.facts(held))
+        return Outcome(**held.learned.predicting(self._judged(task)), **said, **self.facts(held))
 
     def _judged(self, task: Task) -> Ratings:
         """Return what those hold whose predictions are judged."""
@@ -154,9 +153,9 @@ class BroadcastCourse(LearningCourse[BroadcastProtocol]):
         if known is None or known.checkpoints is None or strategy.server.arrays is None:
             return strategy
         known.checkpoints.load(strategy)
-        if strategy.price.mechanism is not None:
+        if (mechanism := self.protocol.charge(1).mechanism) is not None:
             # The files of a checkpoint hold what earlier rounds cost, and not by which mechanism.
-            strategy.accountant = strategy.accountant.through(strategy.price.mechanism)
+            strategy.accountant = strategy.accountant.through(mechanism)
         if (held := strategy.broadcast) is not None:
             known.restore(HeldQuestion(len(strategy.records), held.encode(), held.question))
         return strategy

@@ -19,7 +19,7 @@ from dprec.sums import UNIT, Aggregation, Layout
 from simulation.courses.task import ServerTask
 
 if TYPE_CHECKING:
-    from strategies.rounds import Received
+    from strategies.training import Received
 
 
 def transcript_of(task: ServerTask, *, trusted: bool = False, **said: Any) -> Transcript:
