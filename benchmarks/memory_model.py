@@ -18,11 +18,11 @@ import tracemalloc
 import numpy as np
 from scale import population
 
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.ratings import Ratings
 from simulation import RunConfig, load
 from simulation.engine.ray_cluster import needed_memory
 from simulation.execution import run_prepared
-from simulation.protocols.iterative import IterativeProtocol
 
 PRESETS = ["blp-mf", "item-average", "pg-mf", "blp-mog-mf", "best-server", "optimal-on-device"]
 USERS, ITEMS, PROFILE = 4_000, 300, 20

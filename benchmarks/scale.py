@@ -42,12 +42,12 @@ from threadpoolctl import threadpool_limits
 from dprec.accounting import PrivacyBudget
 from dprec.completion import MatrixFactorization
 from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import RunKeys, generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.session import open_session
-from simulation.protocols.one_shot import OneShotProtocol
 from strategies.report_collection import Collected, ReportCollection
 
 RATINGS_PER_USER, STOCK_FLOATS, EPSILON = 20, 50, 1.0

@@ -6,6 +6,7 @@ The app of a simulation is Flower's, and in `clients.refusing`; a device that st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -17,7 +18,9 @@ from dprec import exchange
 from dprec.arrays import Bools
 from dprec.exchange import Refusal, RefusalCode
 from dprec.exchange.messages import UPDATE
-from dprec.exchange.setups import FederatedSetup
+from dprec.protocols.federated import FederatedProtocol
+from dprec.protocols.iterative import IterativeProtocol
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.sums import SumsProtocol
 
 if TYPE_CHECKING:
@@ -49,10 +52,9 @@ Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequ
 
 _RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
     SumsProtocol: iterative.receive_learned,
-    FederatedSetup: iterative.receive_parameters,
-    exchange.RandomizedSetsSetup: delivery.receive_list_model,
+    RandomizedSetsProtocol: iterative.receive_learned,
 }
-"""What takes the final parameters, by what is installed; others take factors, or refuse."""
+"""What takes the final parameters, by what is installed; others take what rounds learn, or refuse."""
 
 
 def client_app(root: str, brought: Mapping[str, Brought] | None = None) -> ClientApp:
@@ -114,7 +116,7 @@ def _deliver(app: Answering, partition_for: PartitionFor) -> None:
         """Receive what was learned of the items, from which a device makes its own predictions."""
         setup = partition.population.setup
         receivers = (receive for kind, receive in _RECEIVERS.items() if isinstance(setup, kind))
-        receive = next(receivers, iterative.receive_factors)
+        receive = next(receivers, iterative.receive_learned_in_rounds)
         receive(partition, request_in(exchange.FinalFactors.of, message), context)
 
     def receive_table(partition: Partition, message: Message, context: Context) -> None:
@@ -140,9 +142,9 @@ def _take_part_in_rounds(app: Answering, partition_for: PartitionFor) -> None:
         def answer(message: Message, context: Context) -> Message:
             return answer_with_sum(contribute, message, partition_for(message, context), context)
 
-    register(exchange.TRAIN, iterative.gradient_reports)
+    register(exchange.TRAIN, partial(iterative.answers, kind=IterativeProtocol))
     register(exchange.STATISTICS, iterative.contributions)
-    register(UPDATE, iterative.update_reports)
+    register(UPDATE, partial(iterative.answers, kind=FederatedProtocol))
 
     @app.train(exchange.action_of(exchange.SLOPES))
     def slopes(message: Message, context: Context) -> Message:

@@ -13,9 +13,9 @@ Who adds up contributions to sums, and the noise that is added on the way, are t
 aggregation.
 """
 
-import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
+from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -24,18 +24,14 @@ from clients.faults import ABSENT, DAMAGED, LATE, damaged
 from clients.memory import Memory
 from clients.population import Partition, Population, draws_of_rounds, lasting_draws
 from dprec import exchange
-from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, offsets
-from dprec.completion import Profiles, products_of_rows
+from dprec.arrays import Bools, Pieces, Uint64s, offsets
+from dprec.completion import Profiles
 from dprec.errors import SettingError
 from dprec.exchange import Refusal, RefusalCode
-from dprec.exchange.setups import FederatedSetup
-from dprec.federated import UpdateCode, check_updates, code_of, of_holders
-from dprec.gradients import Aggregate, FittedProfiles, RoundDraws
-from dprec.personalization import OrdinalProcess
+from dprec.gradients import Aggregate, RoundDraws
+from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol
 from dprec.protocols.sums import SumsProtocol
-from dprec.randomness import uniform_below, words
 from dprec.sums import Aggregation, PartOfContributions
-from dprec.wire import Factors, decode_broadcast
 
 AddUp = Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
 """Validates and adds up reports; see `GradientReport.decode`."""
@@ -79,51 +75,54 @@ def reply_with_reports(
     return Message(RecordDict({exchange.REPLY: ConfigRecord(entries)}), reply_to=message)
 
 
-def gradient_reports(
-    partition: Partition, request: exchange.GradientRequest, context: Context
+def answers(
+    partition: Partition, request: exchange.GradientRequest, context: Context, kind: type[BroadcastProtocol]
 ) -> tuple[Sequence[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
-    Raises Refusal when the broadcast is malformed, the budget was divided by fewer rounds, the round has been
-    answered for other factors, or a later one has been answered.
+    Raises Refusal when other devices are asked, what was sent is malformed, the budget was divided by fewer
+    rounds, the round has been answered for something else, or a later one has been answered.
     """
-    population, setup = partition.population, partition.population.installed(exchange.IterativeSetup)
-    memory = Memory.of(population, setup.rounds, context)
-    broadcast = _decoded(request.factors, setup, memory, population.n_items)
-    memory.answer_once(request.round_index, broadcast.tobytes())
-    if setup.broadcast.delta:
-        memory.hold(broadcast)
-    factors, gradient = broadcast.astype(np.float64), setup.gradient
-    epsilon = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
+    population, protocol = partition.population, partition.population.installed(kind)
+    memory = Memory.of(population, protocol.rounds, context)
+    device = _device(protocol, request.factors, population, memory)
+    memory.answer_once(request.round_index, device.question)
+    if protocol.keeps_last:
+        memory.hold(device.encode())
 
     def encoded(part: Partition, *, lies: bool) -> Sequence[bytes]:
-        profiles = profiles_of(part)
-        user_factors = gradient.user_factors(profiles, factors, setup.ridge)
-        fitted = FittedProfiles(profiles, user_factors, factors)
-        devices = draws_of_rounds(part, "gradient report").asked(broadcast.tobytes())
+        devices = draws_of_rounds(part, protocol.purpose).asked(device.question)
         draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
         if lies and population.targets:
-            return gradient.crafted(fitted, draws, np.array(population.targets))
-        return gradient.encode(fitted, epsilon, draws)
+            return device.crafted(profiles_of(part), draws, np.array(population.targets))
+        return device.answer(profiles_of(part), draws)
 
-    reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie)
-    return reports, partial(setup.gradient.decode, shape=(population.n_items, setup.rank))
+    reports = Pieces.joined(
+        encoded(users, lies=lies)
+        for part, lies in partition.parts_that_lie
+        for users in part.blocks(device.users_at_once)
+    )
+    return reports, device.reading.decode
 
 
-def receive_factors(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
-    """Receive item factors, to which devices fit those of their users; raises Refusal for malformed ones."""
-    population, setup = partition.population, partition.population.installed(exchange.IterativeSetup)
-    memory = Memory.of(population, setup.rounds, context)
-    factors = _decoded(final.factors, setup, memory, population.n_items)
-    if setup.broadcast.delta:
-        memory.hold(factors)
-    item_factors = factors.astype(np.float64)
+def receive_learned_in_rounds(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
+    """Receive what was learned, from which devices predict; raises Refusal when it is malformed."""
+    population, protocol = partition.population, partition.population.installed(BroadcastProtocol)
+    memory = Memory.of(population, protocol.rounds, context)
+    device = _device(protocol, final.factors, population, memory)
+    if protocol.keeps_last:
+        memory.hold(device.encode())
+    population.show(lambda process: device.predictions(profiles_of(partition)))
 
-    def predictions(process: OrdinalProcess) -> Floats:
-        own = setup.gradient.user_factors(profiles_of(partition), item_factors, setup.ridge)
-        return products_of_rows(own, item_factors)
 
-    population.show(predictions)
+def _device(
+    protocol: BroadcastProtocol, sent: bytes, population: Population, memory: Memory
+) -> AnsweringDevice:
+    """Return what devices hold that were sent some bytes, which may be changes of what they held before."""
+    shape, before = (population.n_items, population.scale), memory.held() if protocol.keeps_last else None
+    with exchange.refusing_malformed():
+        held = None if before is None else protocol.device(before, *shape)
+        return protocol.device(sent, *shape, held)
 
 
 def profiles_of(partition: Partition) -> Profiles:
@@ -131,78 +130,6 @@ def profiles_of(partition: Partition) -> Profiles:
     return Profiles(
         offsets(partition.counts), partition.items, partition.values, partition.population.n_items
     )
-
-
-def _decoded(broadcast: bytes, setup: exchange.IterativeSetup, memory: Memory, n_items: int) -> Factors:
-    """Decode a broadcast, which may contain only what has changed since the last one."""
-    shape = (n_items, setup.rank)
-    with exchange.refusing_malformed():
-        return decode_broadcast(broadcast, setup.broadcast, shape, memory.held(setup.broadcast, shape))
-
-
-_NUMBERS_AT_ONCE = 1 << 22
-"""Bounds the memory of a worker, whatever the size of its partitions and of the model."""
-
-_CHECKED_OF = 128
-"""Users for whom one or two of them are checked in a round: a twentieth of the work."""
-
-
-def update_reports(
-    partition: Partition, request: exchange.GradientRequest, context: Context
-) -> tuple[list[bytes], AddUp]:
-    """Return the report of every user of a partition, and what validates and adds them up.
-
-    Raises Refusal when the parameters are malformed, the setup has fewer rounds, the round has been answered
-    for other parameters, or a later one has been answered; and ContractError where the model mixes users.
-    """
-    population, setup = partition.population, partition.population.installed(FederatedSetup)
-    code = _code(population)
-    with exchange.refusing_malformed():
-        parameters = code.unpack(request.factors)
-    Memory.of(population, setup.rounds, context).answer_once(request.round_index, request.factors)
-    reports: list[bytes] = []
-    users = max(1, _NUMBERS_AT_ONCE // code.size)
-    for start in range(partition.start, partition.stop, users):
-        part = Partition(population, start, min(start + users, partition.stop))
-        devices = draws_of_rounds(part, "model update").asked(request.factors)
-        draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
-        profiles = profiles_of(part)
-        updates = setup.model.updates(parameters, profiles)
-        if (checked := _checked(part, request.round_index)) is not None:
-            check_updates(setup.model, code, parameters, profiles, updates, checked)
-        reports += code.encode(of_holders(updates, profiles), draws)
-    return reports, code.decode
-
-
-def _checked(partition: Partition, round_index: int) -> Ints | None:
-    """Return up to two users whose updates are also computed alone; None for most small partitions."""
-    seed, size = partition.population.keys.public_seed, partition.size
-    drawn = words(seed, "whose updates are checked", 3 * partition.start, 3, round_index=round_index)
-    if uniform_below(_CHECKED_OF, drawn[:1])[0] >= size:
-        return None
-    first, further = uniform_below(size, drawn[1:])
-    return np.unique([first, further if further != first else (first + 1) % size])
-
-
-def receive_parameters(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
-    """Receive the parameters with which devices predict; raises Refusal for malformed ones."""
-    population = partition.population
-    with exchange.refusing_malformed():
-        parameters = _code(population).unpack(final.factors)
-
-    def predictions(process: OrdinalProcess) -> Floats:
-        model = population.installed(FederatedSetup).model
-        predict = model.predictor(parameters, profiles_of(partition))
-        users, items = np.indices((partition.size, population.n_items))
-        return predict(users.ravel(), items.ravel()).reshape(users.shape)
-
-    population.show(predictions)
-
-
-@lru_cache(maxsize=4)
-def _code(population: Population) -> UpdateCode:
-    setup = population.installed(FederatedSetup)
-    return code_of(setup.model, population.n_items, population.scale, setup.clip, setup.deviation)
 
 
 def contributions(
@@ -244,10 +171,10 @@ def turns_of(partition: Partition) -> Uint64s:
 
 
 def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
-    """Receive what was learned from sums; raises Refusal when it is malformed."""
+    """Receive what was learned, from which devices predict; raises Refusal when it is malformed."""
     population = partition.population
+    protocol: Any = population.setup
     with exchange.refusing_malformed():
-        protocol = population.installed(SumsProtocol)
         device = protocol.device(final.factors, population.n_items, population.scale)
     population.show(lambda process: device.predictions(profiles_of(partition)))
 

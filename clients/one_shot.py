@@ -14,15 +14,15 @@ from functools import lru_cache, partial
 import numpy as np
 from flwr.app import Context
 
+from clients.iterative import profiles_of
 from clients.memory import Memory
 from clients.population import Partition, Population, device_draws, draws_of_rounds
 from dprec import exchange
-from dprec.arrays import Bools, Floats, Ints, Pieces, blocks, offsets
-from dprec.channel import Channel
-from dprec.completion import SignLikelihood, levels_of, link_of
+from dprec.arrays import Bools, Floats, Ints, Pieces, blocks
 from dprec.exchange import Refusal, RefusalCode
+from dprec.gradients import RoundDraws
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.reports import DrawsFor, FollowUp, Profiles, ReportFamily
-from dprec.wire import ReportCodec, SymbolRows
 
 _CELLS_AT_ONCE = 1 << 20
 """Bounds the memory of a worker, whatever the size of its partitions and profiles."""
@@ -90,26 +90,17 @@ def slope_reports(partition: Partition, request: exchange.SlopesRequest, context
     first report is to say, at its price.
     """
     population = partition.population
-    setup = population.installed(exchange.GradientPerturbationSetup)
-    channel, first, rest = codes_of_slopes(population)
+    protocol = population.installed(GradientPerturbationProtocol)
     rows, counts, round_index = request.rows, partition.counts, request.round_index
     if len(rows) != partition.size:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of another partition")
-    known, memory = Pieces.of(rows).sizes > 0, Memory.of(population, setup.rounds, context)
+    known, memory = Pieces.of(rows).sizes > 0, Memory.of(population, protocol.rounds, context)
     if known.any() and not memory.last_answer()[0]:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
     entries = _entries(rows, known, counts)
     memory.answer_once(round_index, b"".join(len(row).to_bytes(8, "little") + row for row in rows))
-    likelihood = SignLikelihood.of_signs(link_of(setup.link, setup.sigma), partition.values)
-    levels = levels_of(likelihood.value_and_slopes(entries)[1], setup.clamp)
-    draws = draws_of_rounds(partition, "slope report").given(offsets(counts), partition.items, entries)
-    noise = draws.per_cell(counts, partition.items, round_index)
-    symbols = channel.sample(levels, noise)
-    later = np.repeat(known, counts)
-    whole = np.where(known, 0, counts)
-    with_items = first.encode(offsets(whole), partition.items[~later], symbols[~later])
-    without = rest.encode(np.where(known, counts, 0), symbols[later])
-    return [short if row else long for row, short, long in zip(rows, without, with_items, strict=True)]
+    draws = RoundDraws(draws_of_rounds(partition, "slope report"), round_index, population.keys.public_seed)
+    return protocol.answer(profiles_of(partition), entries, known, draws)
 
 
 def _entries(rows: list[bytes], known: Bools, counts: Ints) -> Floats:
@@ -121,11 +112,3 @@ def _entries(rows: list[bytes], known: Bools, counts: Ints) -> Floats:
     if not np.isfinite(entries).all():
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "a row with numbers that are not finite")
     return entries
-
-
-@lru_cache(maxsize=4)
-def codes_of_slopes(population: Population) -> tuple[Channel, ReportCodec, SymbolRows]:
-    """Return the channel of slopes, and the codes of reports that include the rated items, or need not."""
-    setup = population.installed(exchange.GradientPerturbationSetup)
-    channel = setup.channel
-    return channel, ReportCodec(channel, population.n_items), SymbolRows(channel)

@@ -34,9 +34,9 @@ from dprec.exchange import Refusal, RefusalCode, Setup, from_json, to_json
 from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.protocols.installed import AnyInstalled
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
-from dprec.wire import Factors
 
 Received = Callable[[OrdinalProcess], Floats]
 """What the devices of a partition have received: it predicts every item, shape (users, items).
@@ -105,12 +105,14 @@ class PopulationError(InputError):
 
 
 @dataclass(frozen=True, eq=False)
-class HeldFactors:
+class HeldQuestion:
     """What a device remembers of the last round in which it was asked."""
 
     round_index: int
-    factors: Factors
-    """The broadcast of that round; shape (items, rank)."""
+    sent: bytes
+    """By which everybody was sent what it holds of that round."""
+    question: bytes
+    """What its answer was bound to; see `dprec.protocols.rounds.Device`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +136,13 @@ class Population:
     """Whose device never answers; None for nobody; shape (users,)."""
     attendance: Attendance | None = None
     """Who answers in which round; None where faults are drawn."""
+    epsilons: Uint8s | None = None
+    """The number of each user's own epsilon; None if all have the same; shape (users,)."""
     crafted: int = 0
     """So many users, the last ones, choose what they report, which says most for their profiles."""
     targets: tuple[int, ...] = ()
     """Items that these care for; none for all."""
-    held: HeldFactors | None = None
+    held: HeldQuestion | None = None
     """What the devices last received before the run was interrupted."""
     key: str = ""
     """Run key, under which a device remembers what it answered."""
@@ -207,6 +211,11 @@ class Partition:
         """Number of users."""
         return self.stop - self.start
 
+    def blocks(self, users: int | None) -> "Iterator[Partition]":
+        """Yield the users of the partition, so many at once; None for all."""
+        for start in range(self.start, self.stop, users or max(1, self.size)):
+            yield replace(self, start=start, stop=min(start + users, self.stop) if users else self.stop)
+
     @property
     def counts(self) -> Ints:
         """Ratings of each user, shape (users,)."""
@@ -237,15 +246,15 @@ class Partition:
 
     @property
     def numbers(self) -> Uint8s | None:
-        """The number of each user's budget; None if users have no budgets of their own."""
-        return self.population.setup.numbers(self.start, self.stop)
+        """The number of each user's epsilon; None if users have none of their own."""
+        epsilons = self.population.epsilons
+        return None if epsilons is None else epsilons[self.start : self.stop]
 
     @property
     def refuses(self) -> Bools:
         """Whose device sends nothing, shape (users,)."""
-        refuses = self.population.setup.refuses(self.start, self.stop)
         absent = self.population.absent
-        return refuses if absent is None else refuses | absent[self.start : self.stop]
+        return np.zeros(self.size, dtype=np.bool_) if absent is None else absent[self.start : self.stop]
 
     @property
     def parts_that_lie(self) -> "tuple[tuple[Partition, bool], ...]":
@@ -281,6 +290,9 @@ class _Description(components.Options):
     attendance: Annotated[tuple[str, ...] | None, BeforeValidator(components.as_tuple)] = components.option(
         "Who answers in each round, a digit for each user; none where faults are drawn.", None
     )
+    epsilons: Annotated[str, Field(pattern="^[0-9]*$")] = components.option(
+        "The number of each user's own epsilon, a digit each; empty if all have the same.", ""
+    )
     crafted: int = components.option("Users, the last ones, who choose what they report.", 0, ge=0)
     targets: Annotated[tuple[int, ...], BeforeValidator(components.as_tuple)] = components.option(
         "Items that these care for; none for all.", ()
@@ -297,6 +309,7 @@ def write_population(
     setup: Setup | None,
     absent: Bools | None = None,
     attendance: Attendance | None = None,
+    epsilons: Uint8s | None = None,
     crafted: int = 0,
     targets: tuple[int, ...] = (),
     individual_reports: bool = False,
@@ -305,9 +318,10 @@ def write_population(
     """Write what the devices hold to a new directory.
 
     No setup where messages bring it (`clients.population`). ``absent``: whose device never answers, by
-    default nobody's. ``crafted``: so many users, the last ones, choose what they report; ``targets``: items
-    that they care for. ``shards``: where the ratings are, or are to be written; by default in the directory
-    itself. Raises FileExistsError when the directory exists, and InputError as `write_shards`.
+    default nobody's. ``epsilons``: the number of each user's own, if they have any. ``crafted``: so many
+    users, the last ones, choose what they report; ``targets``: items that they care for. ``shards``: where
+    the ratings are, or are to be written; by default in the directory itself. Raises FileExistsError when the
+    directory exists, and InputError as `write_shards`.
     """
     directory.mkdir(parents=True)
     index = write_shards(directory if shards is None else shards, ratings)
@@ -321,16 +335,18 @@ def write_population(
         setup=setup,
         absent="" if absent is None else np.packbits(absent).tobytes().hex(),
         attendance=None if attendance is None else attendance.rows(),
+        epsilons="" if epsilons is None else (epsilons + ord("0")).tobytes().decode(),
         crafted=crafted,
         targets=targets,
     )
     write_whole(directory / _POPULATION, to_json(description).encode())
 
 
-def write_held_factors(directory: Path, held: HeldFactors) -> None:
+def write_held_question(directory: Path, held: HeldQuestion) -> None:
     """Write what the devices of an interrupted run had received, before they start again."""
     file = BytesIO()
-    np.savez(file, round=held.round_index, factors=held.factors)
+    sent, question = (np.frombuffer(each, dtype=np.uint8) for each in (held.sent, held.question))
+    np.savez(file, round=held.round_index, sent=sent, question=question)
     write_whole(directory / _HELD, file.getvalue())
 
 
@@ -361,6 +377,7 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
         setup=description.setup or brought.unpacked_setup(str(path)),
         absent=absent,
         attendance=_attendance(description.attendance, ratings.n_users, str(path)),
+        epsilons=_epsilons(description.epsilons, ratings.n_users, str(path)),
         crafted=description.crafted,
         targets=description.targets,
         held=_held(folder),
@@ -378,13 +395,20 @@ def _attendance(rows: tuple[str, ...] | None, n_users: int, where: str) -> Atten
         raise InputError(where, f"attendance: {error}", "a digit for each user, in each round") from None
 
 
-def _held(folder: Path) -> HeldFactors | None:
+def _epsilons(digits: str, n_users: int, where: str) -> Uint8s | None:
+    """Return the number of each user's own epsilon, as a population's folder says it; None without any."""
+    if digits and len(digits) != n_users:
+        raise InputError(f"{where}, epsilons", f"{len(digits)} digits", f"one for each of {n_users} users")
+    return np.frombuffer(digits.encode(), dtype=np.uint8) - ord("0") if digits else None
+
+
+def _held(folder: Path) -> HeldQuestion | None:
     path = folder / _HELD
     if not path.exists():
         return None
     try:
         with np.load(BytesIO(contents_of(path)), allow_pickle=False) as held:
-            return HeldFactors(int(held["round"]), held["factors"])
+            return HeldQuestion(int(held["round"]), held["sent"].tobytes(), held["question"].tobytes())
     except (ValueError, EOFError, KeyError, BadZipFile) as error:
         raise InputError(str(path), f"no arrays ({error})", "a file of dprec") from None
 
@@ -421,10 +445,11 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
 
     They depend on the run and on all that is installed on the devices: with another mechanism, budget or
     number of rounds they are others. Where devices repeat their answers in all runs, they depend on none of
-    them, but on each rating as it is answered; see `dprec.exchange.MemoisedSetup`.
+    them, but on each rating as it is answered; see `dprec.schedules.Answers`.
     """
     population, keys = partition.population, partition.population.keys
-    memory = population.setup.memory_of(purpose, population.scale)
+    setup = population.setup
+    memory = setup.memory(population.scale, purpose) if isinstance(setup, OneShotProtocol) else None
     users = partition.start, offsets(partition.counts)
     if memory is None:
         installed = population.setup.drawn_by

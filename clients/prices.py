@@ -8,12 +8,15 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from clients.iterative import turns_of
-from clients.one_shot import codes_of_slopes, held, installed_family, installed_follow_up
+from clients.one_shot import held, installed_family, installed_follow_up
 from clients.population import Partition
 from dprec import exchange
 from dprec.accounting import Loss
 from dprec.exchange.messages import UPDATE
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
+from dprec.protocols.rounds import BroadcastProtocol
 from dprec.protocols.sums import SumsProtocol
+from dprec.protocols.x_map import XMapProtocol
 
 
 @dataclass(frozen=True)
@@ -55,27 +58,19 @@ def _of_counts(partition: Partition, record: exchange.Record, _: Collection[int]
     return Price(exchange.COUNT_ROUND, Loss(0.0, float(lost[0])), Loss(0.0, 0.0))
 
 
-def _of_gradient(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
-    """Return the price of a gradient report: one round's share, per rating and per user alike."""
-    setup = partition.population.installed(exchange.IterativeSetup)
-    share = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
-    loss = setup.gradient.exact_epsilon(share)
+def _of_answer(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
+    """Return the price of an answer of which the sum is used: one round's share, per rating and per user."""
+    loss = partition.population.installed(BroadcastProtocol).charge().per_rating
     round_index = exchange.GradientRequest.of(record).round_index
     return Price(round_index, Loss(_of_rated(partition, loss), loss), Loss(loss, loss))
 
 
 def _of_slopes(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of slopes: each rating has one of its own."""
-    loss = codes_of_slopes(partition.population)[0].epsilon
+    loss = partition.population.installed(GradientPerturbationProtocol).channel.epsilon
     paid = _of_rated(partition, loss), _of_many(loss, int(partition.counts[0]))
     most = Loss(loss, _of_many(loss, partition.population.n_items))
     return Price(exchange.SlopesRequest.of(record).round_index, Loss(*paid), most)
-
-
-def _of_update(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
-    """Return the price of an update: without a delta, nothing is protected, whoever adds the noise."""
-    paid = Loss(_of_rated(partition, math.inf), math.inf)
-    return Price(exchange.GradientRequest.of(record).round_index, paid, Loss(math.inf, math.inf))
 
 
 def _of_contribution(partition: Partition, record: exchange.Record, answered: Collection[int]) -> Price:
@@ -97,9 +92,9 @@ def _of_contribution(partition: Partition, record: exchange.Record, answered: Co
 def _of_replacement(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of replacements: each item outside the target domain has a draw of its own."""
     request = exchange.ReplacementRequest.of(record)
-    setup = partition.population.installed(exchange.XMapSetup).replacement
+    replacement = partition.population.installed(XMapProtocol).replacement
     replaced = int(((partition.items < request.start) | (partition.items >= request.stop)).sum())
-    loss = math.inf if setup.epsilon is None else setup.epsilon
+    loss = math.inf if replacement.epsilon is None else replacement.epsilon
     sources = partition.population.n_items - (request.stop - request.start)
     paid = Loss(loss if replaced else 0.0, _of_many(loss, replaced))
     return Price(request.round_index, paid, Loss(loss, _of_many(loss, sources)))
@@ -116,10 +111,10 @@ def _of_many(loss: float, draws: int) -> float:
 PRICES: Mapping[str, PriceOf] = {
     exchange.REPORT: _of_report,
     exchange.COUNT: _of_counts,
-    exchange.TRAIN: _of_gradient,
+    exchange.TRAIN: _of_answer,
     exchange.SLOPES: _of_slopes,
     exchange.STATISTICS: _of_contribution,
-    UPDATE: _of_update,
+    UPDATE: _of_answer,
     exchange.REPLACE: _of_replacement,
 }
 """By the type of the message."""

@@ -19,6 +19,7 @@ from dprec.errors import InputError, SettingError, within
 from dprec.groups import MEANS, SUMS, Grouping, error_sums, group_figures
 from dprec.predictions import Candidates, Predict, PredictRows, Sampled, Unrated, best_items, recommended
 from dprec.progress import Progress, silent
+from dprec.protocols.baselines import NothingSentProtocol
 from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
 from simulation.configuration.models import (
     ACTIVITY,
@@ -28,7 +29,6 @@ from simulation.configuration.models import (
     RankingOptions,
 )
 from simulation.protocols import Outcome
-from simulation.protocols.baselines import NothingSentProtocol
 
 
 def unmeasured(predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
@@ -99,23 +99,8 @@ class GroupedUsers:
     columns: Mapping[str, NDArray[np.float64]]
     """`dprec.groups.SUMS` and `dprec.groups.MEANS`, shape (users,) each."""
     groupings: Mapping[str, Grouping]
-    lists: NDArray[np.integer[Any]]
-    """What each is recommended, shape (users, length); negative after the last one of a short list."""
-    n_items: int
-
-    def figures(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the figures of every group, by what divides them; the keys of summary.json."""
-        return {
-            name: [
-                {
-                    "group": group,
-                    **group_figures(self.columns, members),
-                    "coverage": np.unique((own := self.lists[members])[own >= 0]).size / self.n_items,
-                }
-                for group, members in each.masks()
-            ]
-            for name, each in self.groupings.items()
-        }
+    figures: dict[str, list[dict[str, Any]]]
+    """The figures of every group, by what divides them; the keys of summary.json."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,8 +218,7 @@ class Evaluator:
     @cached_property
     def alone(self) -> NDArray[np.float64]:
         """Predictions of devices that neither send nor receive anything, shape (test ratings,)."""
-        alone = NothingSentProtocol().predictions_of(self.held, self.catalogue)
-        return self.predictions(alone["predict"])
+        return self.predictions(NothingSentProtocol().alone(self.held, self.catalogue).predict)
 
     def groupings(self, epsilons: NDArray[np.float64] | None = None) -> dict[str, Grouping]:
         """Return the groups that are asked for, of all users.
@@ -279,13 +263,16 @@ class Evaluator:
             judged = error_sums(test.users, test.values, predictions, self.alone)
         losses = {name: own[users].astype(np.float64) for name, own in of_train.items()}
         popular = {"list_popularity": of_lists, "own_popularity": own}
+        columns |= {**judged, **popular, **losses}
         groupings = self.groupings(of_train["epsilon_per_rating"])
-        return GroupedUsers(
-            {**columns, **judged, **popular, **losses},
-            {name: each.of_users(users) for name, each in groupings.items()},
-            lists.lists[:, :_LISTED],
-            self.train.n_items,
-        )
+        groupings = {name: each.of_users(users) for name, each in groupings.items()}
+        figures: dict[str, list[dict[str, Any]]] = {name: [] for name in groupings}
+        for name, each in groupings.items():
+            for group, members in each.masks():
+                listed = lists.lists[members, :_LISTED]
+                covered = np.unique(listed[listed >= 0]).size / self.train.n_items
+                figures[name].append({"group": group, **group_figures(columns, members), "coverage": covered})
+        return GroupedUsers(columns, groupings, figures)
 
     def own(self, predictions: NDArray[np.float64]) -> dict[str, dict[str, float]]:
         """Return the user-defined metrics by their keys in summary.json; none if there are none.

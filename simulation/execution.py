@@ -22,11 +22,11 @@ from dprec.datasets import Dataset, copied, selected
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent, unheard
 from dprec.protocols.base import Public, check_suits
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
-from simulation.attacking.laboratory import Laboratory
-from simulation.attacking.performing import check_attacks, check_users, perform
+from simulation.attacking import Laboratory, check_attacks, check_users, perform
 from simulation.configuration.models import EPSILON, RunConfig
 from simulation.engine.installing import Installer, run_protocol
 from simulation.engine.ray_cluster import check_memory
@@ -90,8 +90,13 @@ def load_ratings(
         size = config.dataset.known_size() if config.dataset.as_it_is else None
     if size is not None:
         _check_memory(config, *size)
-    check_schedule(config)
-    check_attacks(config)
+    if isinstance(config.protocol, OneShotProtocol) and config.protocol.answers is not None:
+        found = f"{config.protocol.answers.kind!r}, in a configuration"
+        raise SettingError("protocol.answers", found, "null: a schedule says what devices remember")
+    if config.schedule is not None:
+        check_schedule(config)
+    if config.attacks:
+        check_attacks(config)
     train, test = prepare(config.dataset, config.division, config.binarization, config.seed)
     if config.schedule is not None:
         check_kind(config.schedule, config.protocol.suited(Public.of(train)))
@@ -105,7 +110,8 @@ def load_ratings(
         config.protocol.knowing_users(users)
     with within("evaluation"):
         check_groups(config.evaluation, train, test, _tested(users, test))
-    check_users(config.attacks, users)
+    if config.attacks:
+        check_users(config.attacks, users)
     _attendance(config, train)  # what is no attendance is refused before anything is written
     return train, test
 
@@ -220,7 +226,7 @@ def run_in(
         attacks, game = config.attacks, Laboratory(installer, keys, evaluator, side.users, judged)
         reached = {"attacks": perform(attacks, game, progress)} if attacks else {}
     return RunRecord(
-        config=configured,
+        config=configured.written_values(),
         summary=summarise(
             config,
             train,
@@ -232,7 +238,7 @@ def run_in(
             time.perf_counter() - began,
             judged.nothing_sent,
             shown_names(side.item_names, test, outcome.domains),
-            None if grouped is None else grouped.figures(),
+            None if grouped is None else grouped.figures,
         ).model_copy(update=reached | {"protocol": configured.protocol.kind}),
         predictions=prediction_columns(test, judged.predictions, judged.ranks),
         traffic=traffic,

@@ -1,6 +1,6 @@
 """What the server does with the replies.
 
-Protocols that run in rounds are Flower strategies (`IterativeFactorization`, `GradientPerturbation`);
+Protocols that run in rounds are Flower strategies (`BroadcastRounds`, `RowRounds`);
 what is asked only once is a query, not a strategy (`ReportCollection`, `ReplacementExchange`).
 
 Names are imported on first use: the configuration needs none of Flower.
@@ -10,26 +10,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from strategies.iterative import GradientPerturbation, IterativeFactorization
     from strategies.participation import RoundRecord
     from strategies.report_collection import ReplacementExchange, ReportCollection
     from strategies.roster import Roster, identify
     from strategies.rounds import TrainingRounds
+    from strategies.training import BroadcastRounds, RowRounds
 
 __all__ = [
-    "GradientPerturbation",
-    "IterativeFactorization",
+    "BroadcastRounds",
     "ReplacementExchange",
     "ReportCollection",
     "Roster",
     "RoundRecord",
+    "RowRounds",
     "TrainingRounds",
     "identify",
 ]
 
 _MODULES = {
-    "GradientPerturbation": "iterative",
-    "IterativeFactorization": "iterative",
+    "BroadcastRounds": "training",
+    "RowRounds": "training",
     "ReplacementExchange": "report_collection",
     "ReportCollection": "report_collection",
     "Roster": "roster",

@@ -7,12 +7,11 @@ so that sizes do not change from run to run.
 
 import logging
 import time
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -23,16 +22,13 @@ from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from dprec.accounting import PrivacyAccountant
-from dprec.arrays import Bools, Ints, Pieces
+from dprec.arrays import Ints, Pieces
 from dprec.errors import RunError
-from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, GradientRequest, Reports, Request
-from dprec.gradients import Aggregate
+from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, Reports, Request
 from dprec.progress import Progress
-from dprec.sums import Cost
 from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.participation import RoundRecord
-from strategies.roster import ReadSums, Replies, Roster, Sums
+from strategies.roster import Replies, Roster, Sums
 
 
 def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:
@@ -274,69 +270,27 @@ class Received:
 
 
 class TrainingRounds(Strategy):
-    """A Flower `Strategy` that evaluates nothing on the devices.
+    """A Flower `Strategy` that evaluates nothing on the devices, and whose model stays with it.
 
-    `start()` runs it like any other; `run_round` runs one round, for a caller that checkpoints,
-    evaluates or stops early.
+    There are no arrays: devices are sent bytes of the model. `start()` runs it like any other; `run_round`
+    runs one round, for a caller that checkpoints, evaluates or stops early.
     """
 
     group: str
     roster: Roster
-
-    @property
-    @abstractmethod
-    def records(self) -> list[RoundRecord]:
-        """One per finished round."""
+    records: list[RoundRecord]
+    """One per finished round."""
 
     def summary(self) -> None:
         """Log what is run."""
-        logging.getLogger("flwr").info("\\t└──> %s", type(self).__name__)
-
-    @property
-    @abstractmethod
-    def arrays(self) -> ArrayRecord:
-        """What the next round starts from, as `start` passes it from round to round."""
+        logging.getLogger("flwr").info("\t└──> %s", type(self).__name__)
 
     def run_round(self, grid: Grid) -> RoundRecord:
         """Run the next round: ask, read, account, step."""
         server_round = len(self.records) + 1
-        requests = self.configure_train(server_round, self.arrays, ConfigRecord(), grid)
+        requests = self.configure_train(server_round, ArrayRecord(), ConfigRecord(), grid)
         self.aggregate_train(server_round, grid.send_and_receive(requests))
         return self.records[-1]
-
-    def deliver_parameters(self, grid: Grid, payload: bytes, traffic: TrafficLedger) -> None:
-        """Send everybody what was learned, from which devices make their own predictions.
-
-        The bytes are charged to the last round: its accuracy depends on them.
-        """
-        spent = broadcast_parameters(grid, self.roster, self.group, payload, traffic)
-        self.records[-1] = self.records[-1].with_traffic(spent)
-
-    def configure_evaluate(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
-        """Ask nobody: devices evaluate nothing that they could send."""
-        return []
-
-    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """Return nothing; see `configure_evaluate`."""
-        return None
-
-
-class OwnModelRounds(TrainingRounds):
-    """Rounds whose model stays with the strategy: there are no arrays, and devices are sent bytes of it."""
-
-    _records: list[RoundRecord]
-
-    @property
-    def records(self) -> list[RoundRecord]:
-        """One per finished round."""
-        return self._records
-
-    @property
-    def arrays(self) -> ArrayRecord:
-        """None."""
-        return ArrayRecord()
 
     def run_rounds(
         self,
@@ -366,86 +320,20 @@ class OwnModelRounds(TrainingRounds):
         if len(arrays):
             raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own model")
 
+    def deliver_parameters(self, grid: Grid, payload: bytes, traffic: TrafficLedger) -> None:
+        """Send everybody what was learned, from which devices make their own predictions.
 
-@dataclass(eq=False)
-class SummedRounds(OwnModelRounds):
-    """Rounds in which everybody is sent the same model, and of reports only the sum is used, with noise."""
-
-    message_type: ClassVar[str]
-    seed: int
-    """Of what the server draws."""
-    group: str
-    """Run key under which the devices find their setup."""
-    roster: Roster
-    received: list[Received] | None = field(default=None, kw_only=True)
-    """Where what each user sends in a round is kept, if it is."""
-    traffic: TrafficLedger = field(init=False)
-    accountant: PrivacyAccountant = field(init=False)
-    """A sum with noise has no epsilon without a delta, so by itself it costs infinitely much."""
-
-    def __post_init__(self) -> None:
-        everybody = np.ones(self.roster.n_users, dtype=np.bool_)
-        self.traffic, self.accountant = TrafficLedger(self.roster.n_users), PrivacyAccountant(rated=everybody)
-        self._records = []
-
-    @abstractmethod
-    def _model_bytes(self) -> bytes:
-        """Return the model as devices receive it in the next round."""
-
-    def _asking(self, server_round: int, model: bytes, grid: Grid) -> dict[int, RecordDict]:
-        """Return the requests of a round, by partition, and charge them: the same for everybody."""
-        content = request_content(GradientRequest(server_round, model))
-        self._account.charge_request(slice(None), content, len(model))
-        return dict.fromkeys(range(len(self.roster.node_ids)), content)
-
-    @abstractmethod
-    def _reading(self, server_round: int) -> ReadSums:
-        """Return what reads and adds up the replies of a round."""
-
-    @abstractmethod
-    def _cost(self, server_round: int) -> Cost:
-        """Return what a round costs a user, whoever adds the noise."""
-
-    @abstractmethod
-    def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
-        """Add the noise and take a step, given of whom a whole report arrived in time."""
-
-    def _taken(self, server_round: int, sums: Sums) -> tuple[Sums, Ints, Bools]:
-        """Return what arrived as it is charged, whose report costs them something, and whose is all there is.
-
-        The last is of those who were asked: whether all that a user contributes arrived in time.
+        The bytes are charged to the last round: its accuracy depends on them.
         """
-        return sums, sums.senders, sums.punctual
+        spent = broadcast_parameters(grid, self.roster, self.group, payload, traffic)
+        self.records[-1] = self.records[-1].with_traffic(spent)
 
-    def configure_train(
+    def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Return the requests of a round; raises ValueError for arrays to start from."""
-        self.refuse_arrays(arrays)
-        self._account = RoundAccount(self.message_type, self.group, self.traffic)
-        model = self._model_bytes()
-        if self.received is not None:
-            self.received.append(Received(model))
-        return self.roster.messages(self.message_type, self._asking(server_round, model, grid), self.group)
+        """Ask nobody: devices evaluate nothing that they could send."""
+        return []
 
-    def aggregate_train(
-        self, server_round: int, replies: Iterable[Message]
-    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Add up, account and learn; see Flower's `Strategy`."""
-        n_users, reading = self.roster.n_users, self._reading(server_round)
-        sent, present = np.zeros((2, n_users), dtype=np.bool_)
-        total = Aggregate(np.zeros(reading.sum_shape, dtype=np.int64), None, 0)
-        everybody = np.ones(n_users, dtype=np.bool_)
-        for sums in self.roster.read(self.roster.by_partition(replies), everybody, reading):
-            if self.received is not None:
-                self.received[-1].take(sums)
-            charged, paying, whole = self._taken(server_round, sums)
-            self._account.charge_reports(charged)
-            sent[paying] = True
-            present[sums.users[whole]] = True
-            total = total + sums.aggregate
-        cost = self._cost(server_round)
-        self.accountant.step(server_round, sent, cost.epsilon, cost.epsilon, cost.mechanism)
-        self._learn(server_round, total, present)
-        self._records.append(self._account.record(server_round, asked=n_users, accepted=total.users))
-        return None, MetricRecord({"replies": total.users, "asked": n_users})
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """Return nothing; see `configure_evaluate`."""
+        return None

@@ -177,7 +177,8 @@ def judged(draw: Draw, tau: float, factors: Mapping[str, float], *, table: bool 
 def judged_tastes(draw: Draw, tau: float, name: str, factor: float) -> float:
     """Return the NDCG@10 of products with features, one number of theirs times a factor."""
     users, n_items = draw.sets.shape
-    protocol = public_start.PublicStartProtocol(table=TableOptions().suited(tau, n_items))
+    table = TableOptions().suited(TableOptions().items_at(tau, n_items, None), tau, n_items)
+    protocol = public_start.PublicStartProtocol(table=table)
     multipliers = tuple(tau * users / math.sqrt(share) for share in protocol.shares)
     with ExitStack() as changes:
         for module in (products, public_start):

@@ -41,9 +41,6 @@ from dprec.accounting.events import Adjacency, EventMechanism, largest_mu
 from dprec.accounting.pld import ComposedLoss, PrivacyLossDistribution, compose
 from dprec.arrays import Bools, Floats, Ints
 
-_STEPS = 8192
-"""Points of the grid per standard deviation of the composed loss."""
-
 _DEVIATIONS, _MORE = 9, 40
 """Counts this far from the mean, in deviations and beyond them, have a probability below `_TAIL`."""
 
@@ -209,7 +206,7 @@ def _composed(pairs: tuple[_Pair, ...]) -> list[ComposedLoss]:
     if not pairs:
         return []
     squares = (times * _distance(one, other) ** 2 for one, other, times in pairs)
-    step = math.sqrt(math.fsum(squares)) / _STEPS
+    step = math.sqrt(math.fsum(squares)) / 8192  # points per deviation of the composed loss
     swapped = ((other, one, times) for one, other, times in pairs)
     orders = dict.fromkeys(tuple(sorted(each)) for each in (pairs, swapped))
     return [compose([(_losses(one, other, step), times) for one, other, times in each]) for each in orders]

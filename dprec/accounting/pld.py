@@ -136,10 +136,14 @@ class PrivacyLossDistribution:
     def log_moments(self, exponents: Floats) -> Floats:
         """Return log E[exp(t loss)] for every exponent t."""
         seen = self.masses > 0
-        powers = np.outer(exponents, self.losses[seen])
-        shift = powers.max(axis=1)
-        moments = np.exp(powers - shift[:, None]) @ self.masses[seen]
-        return np.asarray(np.log(moments) + shift)
+        return log_moments(self.losses[seen], self.masses[seen], exponents)
+
+
+def log_moments(values: Floats, masses: Floats, exponents: Floats) -> Floats:
+    """Return log E[exp(t X)] for every exponent t, of a draw X from some values of some probabilities."""
+    powers = np.outer(exponents, values)
+    shift = powers.max(axis=1)
+    return np.asarray(np.log(np.exp(powers - shift[:, None]) @ masses) + shift)
 
 
 def points_up_to(epsilon: float, step: float) -> int:
@@ -177,9 +181,6 @@ _EXPONENTS = np.geomspace(0.25, 4.0, 33)
 
 _NEGLIGIBLE = -60.0
 """Logarithm of the modulus below which a frequency is left out."""
-
-_FINEST = 32 * POINTS
-"""Most points of a grid from 0 to the largest epsilon of several channels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,12 +284,8 @@ def common_grid(channels: Sequence[Channel]) -> list[PrivacyLossDistribution]:
     The grid suits the least private of them, and is coarse for those that are more than 32 times as private.
     """
     epsilons = [channel.epsilon for channel in channels]
-    step = max(min(epsilons) / POINTS, max(epsilons) / _FINEST)
+    step = max(min(epsilons) / POINTS, max(epsilons) / (32 * POINTS))
     return [PrivacyLossDistribution.of(channel, step) for channel in channels]
-
-
-_AT_ONCE = 1 << 20
-"""Points of the windows that are transformed together."""
 
 
 def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: float) -> Floats:
@@ -310,7 +307,8 @@ def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: f
         spectra = [kind.spectrum(length) for kind in kinds]
         moduli, angles = (np.array([spectrum[part] for spectrum in spectra]) for part in (0, 1))
         same = np.flatnonzero(lengths == length)
-        for block in np.array_split(same, -(-same.size * length // _AT_ONCE)):
+        # About a million points of windows at once.
+        for block in np.array_split(same, -(-same.size * length // (1 << 20))):
             # The transform of a user's sum is the product of those of the draws.
             logs = times[block] @ np.maximum(moduli, 2 * _NEGLIGIBLE)
             turns = np.exp(np.maximum(logs, _NEGLIGIBLE) + 1j * (times[block] @ angles))

@@ -198,11 +198,6 @@ class Seen:
         return all(part.hides_items for part in self.parts)
 
     @property
-    def of_everybody(self) -> bool:
-        """Whether something arrived of every user, each time."""
-        return not any(part.silent.any() for part in self.parts)
-
-    @property
     def n_users(self) -> int:
         """Number of users."""
         return self.parts[0].silent.size

@@ -45,12 +45,9 @@ class ShadowModels(Attack):
 
     kind: Literal["shadow"] = "shadow"
     papers: ClassVar[tuple[str, ...]] = ("carlini2022",)
+    named: ClassVar[tuple[str, ...]] = ("shadow_auc", *_FALSE_POSITIVES)
     pairs: int = option("Pairs of runs, each with half of the users and with the other half.", 10, ge=4)
     users: int = option("Users of whom it is asked, at most.", 1000, ge=2)
-
-    def figures(self) -> tuple[str, ...]:
-        """Return the names of its figures; see `Attack.figures`."""
-        return ("shadow_auc", *_FALSE_POSITIVES)
 
     def perform(self, game: Game) -> Attacked:
         """Run the protocol again, and judge the evidence; see `Attack.perform`."""
@@ -102,6 +99,9 @@ def observed(game: Game, targets: Targets, present: Bools) -> Floats:
 def log_likelihood_ratios(statistics: Floats, present: Bools) -> Floats:
     """Return the evidence that users were present in runs, each judged by the other pairs of runs.
 
+    As few runs say little of one user, covariances are shrunk to the mean of all, and so are differences of
+    means, by empirical Bayes.
+
     Parameters
     ----------
     statistics : ndarray of float64, shape (statistics, runs, users)
@@ -121,30 +121,19 @@ def log_likelihood_ratios(statistics: Floats, present: Bools) -> Floats:
     evidence = np.empty(present.shape)
     for pair in range(len(within)):
         rest = np.arange(len(within)) != pair
-        middle, weights = _discriminant(within[rest], without[rest])
-        runs = slice(2 * pair, 2 * pair + 2)
+        sides, pairs = (within[rest], without[rest]), len(within) - 1
+        means = [side.mean(axis=0) for side in sides]
+        residuals = np.concatenate([side - mean for side, mean in zip(sides, means, strict=True)])
+        squares, degrees = np.einsum("ruk,rul->ukl", residuals, residuals), 2 * pairs - 2
+        covariances = (squares + PRIOR_RUNS / degrees * squares.mean(axis=0)) / (degrees + PRIOR_RUNS)
+        covariances += _RIDGE * np.eye(within.shape[2])
+        differences = means[0] - means[1]
+        of_all = differences.mean(axis=0)
+        chance = 2 / pairs * np.einsum("ukk->uk", covariances).mean(axis=0)
+        spread = np.maximum(differences.var(axis=0) - chance, 0.0)
+        differences = of_all + spread / (spread + chance) * (differences - of_all)
+        weights = np.linalg.solve(covariances, differences[:, :, None])[:, :, 0]
+        # Where each user's log likelihood ratio is 0, and how it grows.
+        runs, middle = slice(2 * pair, 2 * pair + 2), (means[0] + means[1]) / 2
         evidence[runs] = ((standard[runs] - middle) * weights).sum(axis=2)
     return evidence
-
-
-def _discriminant(within: Floats, without: Floats) -> tuple[Floats, Floats]:
-    """Return where each user's log likelihood ratio is 0, and how it grows, shapes (users, statistics).
-
-    As few runs say little of one user, covariances are shrunk to the mean of all, and so are differences of
-    means, by empirical Bayes.
-
-    ``within``, ``without``: statistics with the user and without, shape (pairs, users, statistics).
-    """
-    sides, pairs = (within, without), len(within)
-    means = [side.mean(axis=0) for side in sides]
-    residuals = np.concatenate([side - mean for side, mean in zip(sides, means, strict=True)])
-    squares, degrees = np.einsum("ruk,rul->ukl", residuals, residuals), 2 * pairs - 2
-    covariances = (squares + PRIOR_RUNS / degrees * squares.mean(axis=0)) / (degrees + PRIOR_RUNS)
-    covariances += _RIDGE * np.eye(within.shape[2])
-    differences = means[0] - means[1]
-    of_all = differences.mean(axis=0)
-    chance = 2 / pairs * np.einsum("ukk->uk", covariances).mean(axis=0)
-    spread = np.maximum(differences.var(axis=0) - chance, 0.0)
-    differences = of_all + spread / (spread + chance) * (differences - of_all)
-    weights = np.linalg.solve(covariances, differences[:, :, None])[:, :, 0]
-    return (means[0] + means[1]) / 2, weights

@@ -19,7 +19,7 @@ exactly.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import ndtr
@@ -52,12 +52,9 @@ class SumsMembership(Attack):
     """Whether an item is in a profile, to who knows all other profiles and the rest of this one."""
 
     kind: Literal["sums"] = "sums"
+    named: ClassVar[tuple[str, ...]] = ("sums_membership_auc", "sums_membership_tpr")
     cases: int = option("Ratings that each run is asked about.", 4000, ge=2)
     runs: int = option("Runs whose sums are looked at: the run itself, and others with other noise.", 8, ge=1)
-
-    def figures(self) -> tuple[str, ...]:
-        """Return the names of its figures; see `Attack.figures`."""
-        return "sums_membership_auc", "sums_membership_tpr"
 
     def perform(self, game: Game) -> Attacked:
         """Rank ratings, there or not, by the sums of all runs; see `Attack.perform`."""

@@ -87,13 +87,24 @@ class Completed(ABC):
         return self.predict(rows, items).reshape(users.size, n_items)
 
 
+def check_rank(rank: int, shape: tuple[int, int]) -> None:
+    """Refuse a rank that is too large for a catalogue of ``shape`` users x items, or one without factors."""
+    if min(shape) < 2:
+        found = f"users x items = {shape[0]} x {shape[1]}"
+        raise InputError("ratings", found, "at least 2 of each, for a completion with factors")
+    if rank >= min(shape):
+        accepted = f"less than {min(shape)}, the smaller of the numbers of users and items"
+        raise SettingError("rank", str(rank), accepted)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Completion(Options):
     """Base of the completion methods.
 
     `needs_likelihood` and `needs_symbols` state whether the method uses these parts of `Observations`,
-    `works_unlinked` that it needs not know which reports are of one user, and `knows_items` that what it
-    learns of the items is what devices need, so that nothing has to be derived from its predictions.
+    `works_unlinked` that it needs not know which reports are of one user, `knows_items` that what it learns
+    of the items is what devices need, so that nothing has to be derived from its predictions, and
+    `has_factors` that a catalogue has to be larger than its `rank`.
     """
 
     kind: str = ""
@@ -102,6 +113,7 @@ class Completion(Options):
     needs_symbols: ClassVar[bool] = False
     works_unlinked: ClassVar[bool] = False
     knows_items: ClassVar[bool] = False
+    has_factors: ClassVar[bool] = False
 
     @property
     def reads_item_sets(self) -> bool:
@@ -135,6 +147,8 @@ class Completion(Options):
 
         Raises InputError naming the setting and what it may be.
         """
+        if self.has_factors:
+            check_rank(getattr(self, "rank", None) or 1, shape)
 
     def check_reports(self, evidence: type[Evidence], sender: str, *, of_values: bool) -> None:
         """Refuse a kind of reports from which the method cannot learn.

@@ -47,16 +47,6 @@ def instantaneous_epsilon(epsilon: float, first: float) -> float:
     return math.log((math.exp(first) - math.exp(-epsilon)) / -math.expm1(first - epsilon))
 
 
-def best_answers(epsilon: float, first: float) -> int:
-    """Return how many answers levels are hashed to for the least variance of counts, at least 2.
-
-    As LOLOHA has it [arcolezi2023], for frequencies of a large domain; 2 is their BiLOLOHA.
-    """
-    a, b = math.exp(epsilon), math.exp(first)
-    root = a**4 - 14 * a**2 - 12 * (a * b) ** 2 + 12 * a * b + 12 * a**3 * b + 1
-    return max(2, round((math.sqrt(root) - a**2 + 6 * a - 6 * b + 1) / (6 * (a - b))))
-
-
 @dataclass(frozen=True, eq=False)
 class Layers:
     """The two channels of reports about one rating that does not change."""
@@ -117,28 +107,18 @@ class Layers:
         sent = combinations_with_replacement(range(symbols), reports)
         return np.array([np.bincount(each, minlength=symbols) for each in sent], dtype=np.int64)
 
-    def log_likelihood(self, counts: Ints) -> Floats:
-        """Return the log probability of reports in some order, given each level; shape (cells, levels).
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (cells, symbols)
-            How often each symbol was reported.
-        """
-        from scipy.special import logsumexp, xlogy
-
-        of_answers = xlogy(counts[:, None, :], self.instantaneous).sum(axis=2)
-        with np.errstate(divide="ignore"):
-            permanent = np.log(self.permanent)
-        return logsumexp(permanent + of_answers[:, None, :], axis=2)
-
     def repeated(self, reports: int) -> Floats:
         """Return Pr(saying | level) of so many reports, in the order of `said`; shape (levels, sayings)."""
-        from scipy.special import gammaln
+        from scipy.special import gammaln, logsumexp, xlogy
 
         counts = self.said(reports)
         orders = gammaln(reports + 1) - gammaln(counts + 1).sum(axis=1)
-        rows = np.exp(self.log_likelihood(counts) + orders[:, None]).T
+        # The log probability of reports in some order, given each level; shape (sayings, levels).
+        of_answers = xlogy(counts[:, None, :], self.instantaneous).sum(axis=2)
+        with np.errstate(divide="ignore"):
+            permanent = np.log(self.permanent)
+        given = logsumexp(permanent + of_answers[:, None, :], axis=2)
+        rows = np.exp(given + orders[:, None]).T
         return rows / rows.sum(axis=1, keepdims=True)
 
 
@@ -202,9 +182,16 @@ class LocalHashing(LayeredMechanism):
     first: float = option("What the first report loses, as a share of epsilon: alpha.", 0.5, gt=0, lt=1)
 
     def layers(self, scale: RatingScale, epsilon: float) -> Sequence[Layers]:
-        """Return a pair for each hash function."""
+        """Return a pair for each hash function.
+
+        By default, levels are hashed to as many answers as have the least variance of counts, at least 2, for
+        frequencies of a large domain; 2 is BiLOLOHA.
+        """
         first = self.first * epsilon
-        answers = self.answers or min(best_answers(epsilon, first), _MOST_ANSWERS)
+        a, b = math.exp(epsilon), math.exp(first)
+        root = math.sqrt(a**4 - 14 * a**2 - 12 * (a * b) ** 2 + 12 * a * b + 12 * a**3 * b + 1)
+        best = max(2, round((root - a**2 + 6 * a - 6 * b + 1) / (6 * (a - b))))
+        answers = self.answers or min(best, _MOST_ANSWERS)
         drawn = generator(0, "hash functions of levels").integers(answers, size=(_FUNCTIONS, scale.levels))
         return [Layers.of_classes(classes, answers, epsilon, first) for classes in drawn]
 

@@ -199,7 +199,8 @@ class Staircase(Mechanism):
         inner = noise.density((offsets[:, 1:] + offsets[:, :-1]) / 2) * np.diff(edges)
         tails = noise.tail(-offsets[:, :1]), noise.tail(offsets[:, -1:])
         middles = (edges[1:] + edges[:-1]) / 2
-        beyond = noise.mean_beyond_a_fall
+        # The mean distance from a magnitude at which the density falls, of noise beyond it.
+        beyond = noise.width * (0.5 + 1 / math.expm1(epsilon))
         values = np.concatenate([[edges[0] - beyond], middles, [edges[-1] + beyond]])
         return Channel.from_probabilities(
             np.hstack([tails[0], inner, tails[1]]), scale.values, values, epsilon
@@ -218,11 +219,6 @@ class Steps:
     def inner_share(self) -> float:
         """Gamma = 1 / (1 + e^(epsilon / 2)), of the least mean magnitude (Geng et al. [geng2015])."""
         return 1 / (1 + math.exp(self.epsilon / 2))
-
-    @property
-    def mean_beyond_a_fall(self) -> float:
-        """Mean distance from a magnitude at which the density falls, of noise beyond it."""
-        return self.width * (0.5 + 1 / math.expm1(self.epsilon))
 
     def density(self, noise: Floats) -> Floats:
         """Return the density; a = (1 - e^-epsilon) / (2 width (gamma + e^-epsilon (1 - gamma)))."""

@@ -68,7 +68,12 @@ def derived_broadcast(
     biases and tau^2 are too small: devices then rely on their own ratings more than on the table.
     """
     seen, cuts = observations, options.cuts(observations.scale)
-    latent, weight = _latent_predictions(completed.predict(seen.users, seen.items), seen, cuts)
+    grid = np.linspace(-_REACH, _REACH, _POINTS)
+    ratings = expected_rating(grid, np.zeros(_POINTS), cuts, seen.scale.values)
+    latent = np.interp(completed.predict(seen.users, seen.items), ratings, grid)
+    slope = np.interp(latent.mean() if latent.size else 0.0, grid, np.gradient(ratings, grid))
+    spread = float(seen.values.var()) if seen.values.size else 0.0
+    weight = float(slope**2 / spread) if spread > 0 else 0.0
     rated = seen.item_sets
     embedding = completion.embedded(
         rated.users, rated.items, seen.shape, seen.embedding_release, options.dimensions, seed
@@ -93,16 +98,6 @@ def _public_columns(popularity: Floats, catalogue: Catalogue | None) -> tuple[Fl
     if catalogue is None:
         return popularity[:, None], np.zeros((popularity.size, 0), dtype=np.bool_)
     return np.column_stack([popularity, catalogue.numbers]), catalogue.categories
-
-
-def _latent_predictions(predictions: Floats, seen: Observations, cuts: Floats) -> tuple[Floats, float]:
-    """Return the latent predictions of the reported cells, and what each of them weighs."""
-    grid = np.linspace(-_REACH, _REACH, _POINTS)
-    ratings = expected_rating(grid, np.zeros(_POINTS), cuts, seen.scale.values)
-    latent = np.interp(predictions, ratings, grid)
-    slope = np.interp(latent.mean() if latent.size else 0.0, grid, np.gradient(ratings, grid))
-    spread = float(seen.values.var()) if seen.values.size else 0.0
-    return latent, float(slope**2 / spread) if spread > 0 else 0.0
 
 
 def _solved(side: completion.Regressed, owners: Int32s, weight: float, own: Floats) -> completion.Regressed:

@@ -14,13 +14,12 @@ refuse, the less is known from reports. It moves the item biases. Choices are pu
 privacy.
 """
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import replace
 
 import numpy as np
 
 from dprec.arrays import Floats, Int32s, Ints
-from dprec.observations import Observations, SymbolReports
+from dprec.observations import Observations
 from dprec.ordinal import INVERSE_SQRT_2_PI, level_probabilities
 from dprec.wire import ItemTable
 
@@ -54,56 +53,31 @@ def for_everybody(table: ItemTable, seen: Observations, numbers: Ints, *, public
     public : bool
         Whether the table's cuts follow from public shares of the levels.
     """
-    level = level_of_everybody(table, seen, numbers, public=public)
-    return replace(table, means=table.means + level)
-
-
-def level_of_everybody(table: ItemTable, seen: Observations, numbers: Ints, *, public: bool) -> float:
-    """Return by how much everybody's ratings exceed what the table says, on the latent rating."""
     reports, of_cell, latent = seen.symbols, numbers[seen.users], table.means[seen.items]
     assert reports is not None, "reports without symbols"
     shares = np.bincount(numbers) / numbers.size
     cells = np.bincount(of_cell, minlength=shares.size).astype(np.float64)
     sending, refuse = np.flatnonzero(cells), shares * (cells == 0)
     if not sending.size:
-        return 0.0
-    found = []
+        return table
+    found, likelihood = [], np.hstack(reports.channels).T[reports.columns]
     for number in sending.tolist():
-        own = np.flatnonzero(of_cell == number)
-        found.append(_level(latent[own], table.cuts, _likelihood(reports, own), seen.users[own]))
+        own = of_cell == number
+        found.append(_level(latent[own], table.cuts, likelihood[own], seen.users[own]))
     means, variances = np.array(found).T
-    places, refusing = _scores(shares), float(refuse.sum())
-    line = _Line.of(places[sending], means, variances + _GROUP**2)
-    by_reports, variance = line.at((1 - refusing) * _mean(places, cells) + float(places @ refuse))
-    variance += (refusing * _OFF_THE_LINE) ** 2
+    scores, refusing = _scores(shares), float(refuse.sum())
+    # A weighted regression whose slope is expected near 0: the middle and height of what it is fitted to.
+    places, weights = scores[sending], 1 / (variances + _GROUP**2)
+    middle, height = _mean(places, weights), _mean(means, weights)
+    precision = float(weights @ (places - middle) ** 2) + 1 / _SLOPE**2
+    slope = float(weights @ ((places - middle) * (means - height))) / precision
+    # The line where everybody is, those who refuse beside those who send.
+    beyond = (1 - refusing) * _mean(scores, cells) + float(scores @ refuse) - middle
+    by_reports = height + slope * beyond
+    variance = float(1 / weights.sum()) + 1 / precision * beyond**2 + (refusing * _OFF_THE_LINE) ** 2
     trust = variance / (variance + _PUBLIC**2) if public else 0.0
-    return by_reports + trust * (-float(latent.mean()) - by_reports)
-
-
-@dataclass(frozen=True)
-class _Line:
-    """A weighted regression whose slope is expected near 0."""
-
-    middle: float
-    height: float
-    """A point of the line, in the middle of what it is fitted to."""
-    slope: float
-    unsure: tuple[float, float]
-    """Variances of the height and of the slope."""
-
-    @classmethod
-    def of(cls, places: Floats, means: Floats, variances: Floats) -> Self:
-        """Fit the line."""
-        weights = 1 / variances
-        middle, height = _mean(places, weights), _mean(means, weights)
-        precision = float(weights @ (places - middle) ** 2) + 1 / _SLOPE**2
-        slope = float(weights @ ((places - middle) * (means - height))) / precision
-        return cls(middle, height, slope, (float(1 / weights.sum()), 1 / precision))
-
-    def at(self, place: float) -> tuple[float, float]:
-        """Return the line at a place, and its variance there."""
-        beyond = place - self.middle
-        return self.height + self.slope * beyond, self.unsure[0] + self.unsure[1] * beyond**2
+    level = by_reports + trust * (-float(latent.mean()) - by_reports)
+    return replace(table, means=table.means + level)
 
 
 def _mean(values: Floats, weights: Floats) -> float:
@@ -117,16 +91,6 @@ def _scores(shares: Floats) -> Floats:
     ends = ndtri(np.clip(np.concatenate([[0.0], np.cumsum(shares)]), 0, 1))
     densities = INVERSE_SQRT_2_PI * np.exp(-(ends**2) / 2)
     return -np.diff(densities) / np.where(shares > 0, shares, 1.0)
-
-
-def _likelihood(reports: SymbolReports, cells: Ints) -> Floats:
-    """Return the probability of what was reported of some cells given each level, shape (cells, levels)."""
-    channels, symbols = reports.channel_of[cells], reports.symbols[cells]
-    given = np.empty((cells.size, reports.channels[0].shape[0]))
-    for number in np.unique(channels).tolist():
-        own = channels == number
-        given[own] = reports.channels[number][:, symbols[own]].T
-    return given
 
 
 def _level(latent: Floats, cuts: Floats, given: Floats, users: Int32s) -> tuple[float, float]:

@@ -127,6 +127,9 @@ INFORMED_BASELINES = {
 _AFTER_REPORTS = frozenset({"delivery", "guard", "shuffler", "item_embeddings", "noise"})
 """Settings with and without which devices draw and send the same."""
 
+_OF_SCHEDULES = frozenset({"answers"})
+"""Settings that follow from a schedule, by whose own settings the draws of its runs are told apart."""
+
 _AS_FIRST = {
     "process": {
         "level": 0.25,
@@ -186,6 +189,8 @@ class Protocol(Setup):
     """
     scales: ClassVar[bool] = False
     """Whether a few users can stand for a population of copies though there is a budget."""
+    course: ClassVar[Any] = None
+    """From a protocol of a class from outside to how it runs; None for that of the class it derives from."""
     undeployable: ClassVar[str] = "whose server needs ratings or trust"
     """Why it cannot be deployed; empty if it can."""
     privacy: PrivacyBudget | None = option("What is promised; left out if nothing is.", None)
@@ -254,7 +259,7 @@ class Protocol(Setup):
     def installed(self) -> Self:
         """What devices are given: the protocol, with defaults for what the server alone reads."""
         options = (field for field in dataclasses.fields(self) if field.metadata.get("reader") == "server")
-        unread: dict[str, Any] = {field.name: field.default for field in options}
+        unread = {each.name: each.default for each in options if each.default is not dataclasses.MISSING}
         return replace(self, **unread)
 
     def setup(self) -> Setup:
@@ -309,7 +314,8 @@ class Protocol(Setup):
     @property
     def identity(self) -> str:
         """All settings that devices' draws depend on, as text: not what becomes of their reports."""
-        values = {key: value for key, value in as_values(self).items() if key not in _AFTER_REPORTS}
+        unread = _AFTER_REPORTS | _OF_SCHEDULES
+        values = {key: value for key, value in as_values(self).items() if key not in unread}
         return json.dumps(first_names({key: _AS_FIRST.get(key, value) for key, value in values.items()}))
 
     @property

@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from dprec.accounting import MatchedBudget
+from dprec.accounting import MatchedBudget, PrivacyAccountant
+from dprec.arrays import Bools, Ints
 from dprec.components import as_values, option
 from dprec.protocols import sharing
 from dprec.protocols.base import Facts, Protocol, Public, Sent, sent_ratings
@@ -81,6 +82,12 @@ class CollectionProtocol(Protocol):
         """Return that of a report, by what is read of it."""
         family = self.family(train.scale, train.n_items)
         return family.influence_of_one(train.counts, of_values=self.adds_values)
+
+    def accountant(
+        self, family: ReportFamily, counts: Ints, sent: Bools, told: Ints | None = None
+    ) -> PrivacyAccountant:
+        """Return the account of everybody's report, of a family; see `ReportFamily.accountant`."""
+        return family.accountant(counts, sent, told)
 
     def sent_symbols(self, people: Ratings) -> SentSymbols | None:
         """Return what can be read in the reports."""

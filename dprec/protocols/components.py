@@ -1,6 +1,6 @@
 """The types of a configuration's components: one of the kinds in each registry."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dprec.attacks import ATTACKS, Attack
 from dprec.binarization import BINARIZATIONS, Binarization
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     AnyPerturbation = Perturbation
     AnySchedule = Schedule
     AnySplit = Split
+    FixedMechanism = Mechanism
+    """Of a protocol whose mechanism is no option, though that of its base is one."""
 else:
     AnyAggregation = one_of(AGGREGATIONS)
     AnyAttack = one_of(ATTACKS)
@@ -53,3 +55,4 @@ else:
     AnyPerturbation = one_of(PERTURBATIONS)
     AnySchedule = one_of(SCHEDULES)
     AnySplit = one_of(SPLITS)
+    FixedMechanism = ClassVar[Mechanism]

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from dprec.accounting import Adjacency, PrivacyAccountant, PrivacyUnit
 from dprec.arrays import Floats, Ints
-from dprec.crossdomain import RecommendationOptions, ReplacementOptions, SimilarityKind
-from dprec.exchange import XMapSetup
+from dprec.exchange import Setup
 from dprec.observations import Observations
 from dprec.ratings import RatingScale
 from dprec.sums import Aggregation, Contributions, Layout
@@ -91,16 +90,6 @@ class NoisySums:
         return float(self.accountant(longest).get_epsilon(delta, adjacency=adjacency)[0])
 
 
-@dataclass(frozen=True, eq=False)
-class CrossDomainOutputs:
-    """What a protocol across domains lets out; see `simulation.protocols.x_map.XMapProtocol`."""
-
-    setup: XMapSetup
-    replacement: ReplacementOptions
-    recommendation: RecommendationOptions
-    similarity: SimilarityKind
-
-
 Moved = Callable[[int, RatingScale, int], float | None]
 """From a number of users, a scale and a seed to how far one of them moves what is computed of others."""
 
@@ -123,5 +112,5 @@ class Auditor(typing.Protocol):
     def of_sums(self, released: NoisySums) -> Iterator[Finding]:
         """Compare sums of contributions with noise."""
 
-    def of_outputs(self, given: CrossDomainOutputs) -> Iterator[Finding]:
-        """Compare replacements, and the neighbours and similarities of predictions."""
+    def of_outputs(self, protocol: Setup) -> Iterator[Finding]:
+        """Compare what X-Map lets out: replacements, and the neighbours and similarities of predictions."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -112,19 +113,24 @@ class TableOptions(Options):
         """Return whether a round is that of the table, the last one, or that of popularity."""
         return self.items != 0 and round_index == len(self.shares)
 
-    def suited(self, deviation: float, n_items: int, most_pairs: int | None = None) -> Self:
-        """Return the options with what follows from public numbers.
+    def items_at(self, deviation: float, n_items: int, most_pairs: int | None) -> int:
+        """Return how many items a rule has take part; for arguments see `suited`."""
+        ruled = GramSettings.of(deviation, n_items, content=self.content).table_items
+        if most_pairs is not None:
+            ruled = min(ruled, (math.isqrt(8 * most_pairs + 1) - 1) // 2)
+        return min(ruled, n_items)
+
+    def suited(self, items: int, deviation: float, n_items: int, most_pairs: int | None = None) -> Self:
+        """Return the options of a table of so many items, with what follows from public numbers.
 
         ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users;
         ``most_pairs``: numbers that a table by rule may have where these are sampled, which is noise beside,
         and more of it on what is popular.
         """
-        ruled = GramSettings.of(deviation, n_items, content=self.content).table_items
         coherent = self.coherent_share
-        if most_pairs is not None:
-            ruled = min(ruled, (math.isqrt(8 * most_pairs + 1) - 1) // 2)
-            coherent = 0.5 if coherent is None else coherent
-        items = min(ruled if self.items is None else self.items, n_items)
+        if most_pairs is not None and coherent is None:
+            coherent = 0.5
+        items = min(items, n_items)
         share = self.popularity_share
         if share is None:
             share = 0.0 if items == n_items else popularity_share(deviation, content=self.content)
@@ -237,32 +243,44 @@ class TableProtocol(SetsProtocol):
 
         Without content where there is none: rules of the noise differ with it.
         """
-        known = replace(self, table=replace(self.table, content=self.table.content and public.content))
-        if self.table.items is not None:
-            return known._of_size(self.table.items, public)
-
-        def suits(size: int) -> int:
-            return known._of_size(size, public).table.items or 0
-
-        # The largest table that is not too large for its own noise: that grows with it, or falls where
-        # numbers are sampled, and then no table is larger than what suits the largest.
-        most = min(public.n_items, MOST_ITEMS)
-        least = min(suits(most), most)
-        size = least if suits(least) >= least else 0
-        while size < most:
-            middle = -(-(size + most) // 2)
-            size, most = (middle, most) if suits(middle) >= middle else (size, middle - 1)
-        return replace(known, table=replace(known.table, items=size))._of_size(size, public)
-
-    def _of_size(self, size: int, public: Public) -> Self:
-        """Return the protocol with what follows from the noise of a table of so many items."""
-        sized = replace(self, table=replace(self.table, items=size))
+        table = replace(self.table, content=self.table.content and public.content)
+        noise_of, n_items = self.noise_of_tables(public), public.n_items
         affordable = self.aggregation.affordable(self.whole_multiplier)
-        return replace(self, table=self.table.suited(sized.table_tau(public), public.n_items, affordable))
+        size = table.items
+        if size is None:
 
-    def table_tau(self, public: Public) -> float:
-        """Return the noise per user of a table of as many items as take part; see `tau`."""
-        return self.tau(self.largest(public)[-1], public.n_users)
+            def suits(size: int) -> int:
+                return table.items_at(noise_of(size), n_items, affordable)
+
+            # The largest table that is not too large for its own noise: that grows with it, or falls where
+            # numbers are sampled, and then no table is larger than what suits the largest.
+            most = min(n_items, MOST_ITEMS)
+            least = min(suits(most), most)
+            size = least if suits(least) >= least else 0
+            while size < most:
+                middle = -(-(size + most) // 2)
+                size, most = (middle, most) if suits(middle) >= middle else (size, middle - 1)
+        return replace(self, table=table.suited(size, noise_of(size), n_items, affordable))
+
+    @abstractmethod
+    def table_rows(self, items: int) -> int:
+        """Return how many numbers a table of so many items has."""
+
+    def noise_of_tables(self, public: Public) -> Callable[[int], float]:
+        """Return the noise per user of tables by their number of items: tau, with the whole budget.
+
+        The aggregation knows the users, who all take part.
+        """
+        layout, multiplier = self.largest(public)[-1], self.whole_multiplier
+        assert isinstance(layout, Release)
+        users, deviation = public.n_users, self.aggregation.deviation
+
+        def noise_of(size: int) -> float:
+            # Without a table there is popularity alone.
+            rows = self.table_rows(size) if size else public.n_items
+            return deviation(replace(layout, rows=rows), multiplier, users) / max(users, 1)
+
+        return noise_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,12 +290,16 @@ class GramProtocol(TableProtocol):
     kind: Literal["gram"] = "gram"
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
 
+    def table_rows(self, items: int) -> int:
+        """Return the pairs, itself and itself included."""
+        return items * (items + 1) // 2
+
 
 @dataclass(frozen=True, kw_only=True)
-class PairsInBlanketProtocol(TableProtocol):
+class PairsInBlanketProtocol(GramProtocol):
     """Devices send a few pairs of their items as anonymous messages among fakes, and rank by the counts."""
 
-    kind: Literal["pairs-in-blanket"] = "pairs-in-blanket"
+    kind: Literal["pairs-in-blanket"] = "pairs-in-blanket"  # type: ignore[assignment]
     aggregation: AnyAggregation = option("Who counts the messages.", ShuffledAggregation())
 
 

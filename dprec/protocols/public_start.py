@@ -58,6 +58,10 @@ class PublicStartProtocol(TableProtocol):
     learns: ClassVar[str] = "tastes-by-item"
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
 
+    def table_rows(self, items: int) -> int:
+        """Return the features of so many items."""
+        return items * COLUMNS
+
     def notes_on(self, train: Ratings, catalogue: Catalogue | None) -> tuple[str, ...]:
         """Say where there is nothing to learn from."""
         return () if self.table.content and catalogue is not None else (NOTHING_PUBLIC,)

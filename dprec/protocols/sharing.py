@@ -6,11 +6,14 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from dprec.accounting import Adjacency, MatchedBudget, PrivacyBudget, PrivacyUnit
+from dprec.arrays import Bools, Uint8s
 from dprec.components import Options, option
 from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
-from dprec.ratings import RatingScale
+from dprec.ratings import Ratings, RatingScale
 from dprec.reports import ReportFamily
 
 EXACT_CHANNEL = (
@@ -61,6 +64,28 @@ def budget_at(
         own |= {"composition": "pld", "delta": budget.delta} if composes else {"composition": "sum"}
     with within("privacy"):
         return PrivacyBudget(**own) if privacy is None else replace(privacy, **own)
+
+
+def chosen_epsilons(
+    privacy: PrivacyBudget | None, people: Ratings, seed: int, liars: int = 0
+) -> Uint8s | None:
+    """Return the number of every user's epsilon, which only a simulation knows; None if all have the same.
+
+    ``liars``: so many of the people, the last ones, choose the largest, which serves them best.
+    """
+    if privacy is None or not privacy.own:
+        return None
+    honest = np.arange(people.n_users - liars)
+    numbers = privacy.chosen(people.counts[honest], people.user_means(honest), seed)
+    return np.append(numbers, np.full(liars, len(privacy.epsilons) - 1, dtype=np.uint8))
+
+
+def refusing(privacy: PrivacyBudget | None, numbers: Uint8s | None) -> Bools | None:
+    """Return who has chosen 0 and sends nothing, shape (users,); None where nobody chooses."""
+    if privacy is None or numbers is None:
+        return None
+    refuses: Bools = np.array(privacy.epsilons)[numbers] == 0
+    return refuses
 
 
 def compared_in_words(adjacency: Adjacency, between: float) -> str:

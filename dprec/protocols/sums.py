@@ -19,14 +19,15 @@ import numpy as np
 from pydantic import BeforeValidator
 
 from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccountant
-from dprec.arrays import AnyInts, Bools, Floats, Uint64s, offsets
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import as_tuple, as_values, is_ours, option, reference_of
 from dprec.errors import SettingError, within
+from dprec.exchange.messages import STATISTICS
 from dprec.protocols.base import Facts, Promise, Protocol, Public, Sent
 from dprec.protocols.findings import Auditor, Finding, NoisySums
-from dprec.protocols.rounds import Device, Server
+from dprec.protocols.rounds import Charge, Device, RoundsProtocol, Server
 from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
 from dprec.randomness import uniform_below, uniforms, words
 from dprec.randomness.first_draws import first_names
@@ -104,7 +105,7 @@ class SummedServer(Server):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumsProtocol(Protocol):
+class SumsProtocol(RoundsProtocol):
     """Base of the protocols in which users contribute to sums with noise.
 
     One that derives from it has the settings `privacy`, `adjacency` and `aggregation`. Contributions are
@@ -116,6 +117,7 @@ class SumsProtocol(Protocol):
         | {"most_ratings", "notes_on", "check_settings", "predicted", "check", "suited"}
     )
     undeployable: ClassVar[str] = ""
+    message_type: ClassVar[str] = STATISTICS
     folds_in: ClassVar[bool] = True
     scales: ClassVar[bool] = True
     learns: ClassVar[str] = "sums"
@@ -178,7 +180,7 @@ class SumsProtocol(Protocol):
         return super().facts_of(**{"protects": f"{self.aggregation.kind}-sums"} | own)
 
     @property
-    def rounds(self) -> int:
+    def rounds(self) -> int:  # type: ignore[override]
         """Number of rounds, each of them one release."""
         return len(self.shares)
 
@@ -196,9 +198,7 @@ class SumsProtocol(Protocol):
     def suited(self, public: Public) -> Self:
         """Return the protocol with what follows from public numbers, of what its settings leave out."""
         with within("aggregation"):
-            aggregation = self.aggregation.among(public.n_users - public.joined)
-            if public.joined:
-                aggregation = aggregation.resized(public.n_users)
+            aggregation = self.aggregation.among(public.n_users, public.joined)
         return self._adding_up_by(aggregation).suited_to_noise(public)
 
     @property
@@ -332,6 +332,16 @@ class SumsProtocol(Protocol):
             per="user",
             of="item" if public.scale.implicit else "rating",
         )
+
+    def charge(self, counts: Ints | None = None, round_index: int = 1) -> Charge:
+        """Return what a round costs a user who takes part."""
+        cost = self.cost_of(round_index)
+        return Charge(cost.epsilon, cost.epsilon, cost.mechanism)
+
+    @property
+    def compares(self) -> Adjacency:  # type: ignore[override]
+        """What epsilon compares where losses compose."""
+        return self.adjacency
 
     def cost_of(self, round_index: int, longest: float = 1.0) -> Cost:
         """Return what a round costs a user who takes part, whose contributions are up to a norm."""

@@ -1,17 +1,16 @@
 """Reports on permanent answers: a device answers about each rating for good, and reports on it anew."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from dprec.accounting import PrivacyUnit
-from dprec.arrays import Floats, Ints, Uint16s, offsets
+from dprec.arrays import Floats, Ints, Uint16s
 from dprec.channel import Channel
 from dprec.errors import within
-from dprec.influence import loudest, mean_evidence, most_evidence
 from dprec.observations import Observations, SymbolReports
 from dprec.ratings import RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles
@@ -51,6 +50,7 @@ class LayeredFamily(CellFamily):
     """
 
     mechanism: HasLayers
+    one_channel: ClassVar[bool] = True
     composes: ClassVar[bool] = False
     units: ClassVar[tuple[PrivacyUnit, ...]] = ("rating",)
     units_reason: ClassVar[str] = "an answer is permanent, however many ratings its user will have"
@@ -69,16 +69,11 @@ class LayeredFamily(CellFamily):
         return Channel.from_probabilities(rows, np.arange(len(rows)), np.arange(rows.shape[1]), np.inf)
 
     @cached_property
-    def one_report(self) -> Channel:
+    def reference_channel(self) -> Channel:
         """The channel of a report by itself, with the values that are best, in the mean, for all levels."""
         first = np.hstack([each.permanent @ each.instantaneous for each in self.layers]) / len(self.layers)
         values = np.linalg.pinv(first) @ self.scale.values
         return Channel.from_probabilities(first, self.scale.values, values, np.inf)
-
-    @property
-    def reference_channel(self) -> Channel:
-        """The channel of what is sent."""
-        return self.one_report
 
     def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
         """Return reports on the answers about the rated items, shape (ratings,)."""
@@ -88,28 +83,6 @@ class LayeredFamily(CellFamily):
         pairs, answer = np.divmod(self.channel(1).sample(profiles.levels, lasting), np.uint16(answers))
         reported = self.instantaneous.sample(answer + np.uint16(1), anew)
         return pairs * np.uint16(self.instantaneous.symbols) + reported
-
-    def loudest(self, profiles: Profiles) -> Uint16s:
-        """Return the reports that say most for profiles, shape (ratings,)."""
-        return loudest(self.one_report)[profiles.levels - 1].astype(np.uint16)
-
-    def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
-        """Return the evidence of one report on an answer."""
-        channel = self.one_report
-        return most_evidence(channel, of_values=of_values), mean_evidence(channel, of_values=of_values)
-
-    def read(self, cells: Ints, symbols: Uint16s) -> Floats:
-        """Return the value that each symbol stands for."""
-        return self.one_report.values[symbols]
-
-    def likelihood(self, cells: Ints, symbols: Uint16s) -> Floats:
-        """Return the probability of each symbol given each level, shape (cells, levels)."""
-        return self.one_report.probabilities[:, symbols].T
-
-    def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: object) -> SymbolReports:
-        """Return symbols with the channel of one report."""
-        channels = (self.one_report.probabilities,)
-        return SymbolReports(channels, symbols.astype(np.int64), np.zeros(symbols.size, dtype=np.int64))
 
     def together(self, collected: Observations) -> Observations:
         """Return what reports about the same ratings say together: a cell for each rating.
@@ -124,33 +97,18 @@ class LayeredFamily(CellFamily):
         """
         reports = collected.symbols
         assert reports is not None
-        symbols, users = self.instantaneous.symbols, collected.users.astype(np.int64)
-        cells = users * collected.shape[1] + collected.items
-        begins = np.flatnonzero(np.diff(cells, prepend=-1))
-        times = np.diff(begins, append=cells.size)
+        symbols, (begins, times) = self.instantaneous.symbols, collected.repeats
         last = begins + times - 1
         pair, of_cell = reports.symbols[last] // symbols, np.repeat(np.arange(begins.size), times)
-        counted = last if self._repeats else np.flatnonzero(reports.symbols // symbols == pair[of_cell])
+        counted = np.flatnonzero(reports.symbols // symbols == pair[of_cell])
+        if np.array_equal(self.layers[0].instantaneous, np.eye(symbols)):
+            counted = last  # A report is the answer itself, so that the next one says nothing more.
         said = np.zeros((begins.size, symbols), dtype=np.int64)
         np.add.at(said, (of_cell[counted], reports.symbols[counted] % symbols), 1)
-        channels, channel_of, sayings = self._told(said, pair)
-        values = np.add.reduceat(collected.values, begins) / times
-        return replace(
-            collected,
-            indptr=offsets(np.bincount(users[begins], minlength=collected.shape[0])),
-            items=collected.items[begins],
-            read=lambda: values,
-            likelihood=None if collected.likelihood is None else _likelihood(channels, channel_of, sayings),
-            evidence=SymbolReports(channels, sayings, channel_of),
-        )
+        return collected.merged(self._told(said, pair), collected.noise_variance)
 
-    @property
-    def _repeats(self) -> bool:
-        """Whether a report is the answer itself, so that the next one says nothing more."""
-        return np.array_equal(self.layers[0].instantaneous, np.eye(self.instantaneous.symbols))
-
-    def _told(self, said: Ints, pair: Ints) -> tuple[tuple[Floats, ...], Ints, Ints]:
-        """Return the channels of cells, the number of each cell's, and the place of what it says in it."""
+    def _told(self, said: Ints, pair: Ints) -> SymbolReports:
+        """Return what is said of each cell as a symbol of a channel of several reports."""
         reports = said.sum(axis=1)
         kinds, channel_of = np.unique(np.column_stack([pair, reports]), axis=0, return_inverse=True)
         channels, sayings = [], np.zeros(reports.size, dtype=np.int64)
@@ -160,13 +118,7 @@ class LayeredFamily(CellFamily):
             codes = _coded(layers.said(times))
             order = np.argsort(codes)
             sayings[which] = order[np.searchsorted(codes[order], _coded(said[which]))]
-        return tuple(channels), channel_of, sayings
-
-
-def _likelihood(channels: Sequence[Floats], channel_of: Ints, sayings: Ints) -> Floats:
-    """Return the probability of what was said of each cell given each level, shape (cells, levels)."""
-    first = np.cumsum([0, *(channel.shape[1] for channel in channels[:-1])])
-    return np.hstack(channels).T[first[channel_of] + sayings]
+        return SymbolReports(tuple(channels), sayings, channel_of)
 
 
 def _coded(said: Ints) -> Ints:

@@ -1,7 +1,7 @@
 """Schedules: when devices are asked in the course of time, about which ratings, and at what price."""
 
 from dprec.components import Registry
-from dprec.schedules.averaging import recovered
+from dprec.schedules.answers import Answers, PermanentAnswers, RepeatedAnswers
 from dprec.schedules.base import Collection, Held, Schedule
 from dprec.schedules.increments import Fresh, Increments
 from dprec.schedules.layered import DBitFlip, Layered, Loloha, TwoLayered
@@ -13,6 +13,7 @@ SCHEDULES: Registry[Schedule] = Registry(
 
 __all__ = [
     "SCHEDULES",
+    "Answers",
     "ByPeriod",
     "Collection",
     "DBitFlip",
@@ -22,7 +23,8 @@ __all__ = [
     "Layered",
     "Loloha",
     "Periods",
+    "PermanentAnswers",
+    "RepeatedAnswers",
     "Schedule",
     "TwoLayered",
-    "recovered",
 ]

@@ -9,9 +9,9 @@ import numpy as np
 from dprec.accounting import SMALLEST_DELTA, PrivacyAccountant, PrivacyBudget
 from dprec.arrays import Bools, places_of
 from dprec.components import option
-from dprec.exchange import MemoisedSetup, OneShotSetup
 from dprec.randomness import even_share, public_words
 from dprec.ratings import Ratings
+from dprec.schedules.answers import RepeatedAnswers
 from dprec.schedules.base import Collection, Held, Schedule
 
 
@@ -81,15 +81,10 @@ class Increments(Schedule):
         "keep",
     )
 
-    def installed(self, setup: OneShotSetup) -> MemoisedSetup:
-        """Return a setup with which devices repeat the answer about a rating whenever they are asked."""
-        return MemoisedSetup(
-            mechanism=setup.mechanism,
-            privacy=setup.privacy,
-            predicts=setup.predicts,
-            on_change=self.on_change,
-            answers_per_user=self.answers_per_user,
-        )
+    @property
+    def answers(self) -> RepeatedAnswers:
+        """The answer about a rating, which devices repeat whenever they are asked."""
+        return RepeatedAnswers(on_change=self.on_change, answers_per_user=self.answers_per_user)
 
     def reported(self, held: Held) -> Bools:
         """Return the ratings that no report has shown, and what was changed."""

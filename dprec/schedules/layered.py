@@ -9,9 +9,8 @@ import numpy as np
 
 from dprec.accounting import PrivacyAccountant
 from dprec.components import option
-from dprec.errors import SettingError
-from dprec.exchange import LayeredSetup, OneShotSetup
 from dprec.mechanisms import BucketBits, LayeredMechanism, LocalHashing, TwoLayers
+from dprec.schedules.answers import PermanentAnswers
 from dprec.schedules.base import Collection, Schedule
 
 
@@ -31,14 +30,10 @@ class Layered(Schedule):
     def mechanism(self) -> LayeredMechanism:
         """What devices apply to each rating."""
 
-    def installed(self, setup: OneShotSetup) -> OneShotSetup:
-        """Return devices that repeat their answers, and draw their reports anew."""
-        privacy = setup.privacy
-        if privacy is None or privacy.per != "rating" or privacy.own:
-            several = "several" if privacy and privacy.own else "one per user or cell"
-            found = f"{several if privacy else 'none'}, where answers are permanent"
-            raise SettingError("privacy", found, "{epsilon: NUMBER, per: rating}")
-        return LayeredSetup(mechanism=self.mechanism, privacy=privacy, predicts=setup.predicts)
+    @property
+    def answers(self) -> PermanentAnswers:
+        """The answers, on which devices draw their reports anew."""
+        return PermanentAnswers(mechanism=self.mechanism)
 
     def accountant(self, made: Sequence[Collection]) -> PrivacyAccountant:
         """Charge every answer once: of each collection, those that no earlier one had, and about changes."""

@@ -14,8 +14,10 @@ from flwr.app.metadata import Metadata
 from flwr.clientapp import ClientApp
 from flwr.common.constant import SUPERLINK_NODE_ID
 
-from dprec.exchange import TRAIN, IterativeSetup, Setup
+from dprec.accounting import PrivacyBudget
+from dprec.exchange import TRAIN, Setup
 from dprec.gradients import OneBitGradient
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.randomness import InstalledKeys, RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions, encode_broadcast
@@ -35,13 +37,8 @@ KEYS = RunKeys.derive(1).installed
 UNLIMITED = Limits(
     per_rating=None, per_rating_lifetime=None, per_user=None, per_user_lifetime=None, runs=None
 )
-ROUNDS_SETUP = IterativeSetup(
-    gradient=OneBitGradient(),
-    broadcast=BroadcastOptions(),
-    rank=2,
-    ridge=1.0,
-    epsilon_per_round=0.4,
-    rounds=4,
+ROUNDS_SETUP = IterativeProtocol(
+    gradient=OneBitGradient(), rank=2, rounds=4, privacy=PrivacyBudget(epsilon=1.6, per="user")
 )
 
 

@@ -16,6 +16,7 @@ from dprec.errors import InputError, within
 from dprec.exchange import Setup
 from dprec.predictions import checked
 from dprec.progress import Progress
+from dprec.protocols.sharing import chosen_epsilons, refusing
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig
@@ -62,11 +63,22 @@ class Installer:
         """
         represents = self.config.dataset.represented(train.n_users)
         lying = 0 if liars is None else liars.users
-        setup = (setup if represents is None else setup.represented()).chosen_by(
-            train, self.config.seed, lying
-        )
+        privacy = self.config.protocol.privacy
+        chosen = chosen_epsilons(privacy, train, self.config.seed, lying)
+        refuses = refusing(privacy, chosen)
         hosted = self._users_per_node(train.n_users)
-        group = self._install(held, hosted, setup, keys, absent, liars)
+        group = self.session.install(
+            held,
+            users_per_node=hosted,
+            keys=keys.installed,
+            faults=self.config.simulation.faults,
+            setup=setup if represents is None else setup.represented(),
+            absent=absent if refuses is None else refuses if absent is None else refuses | absent,
+            attendance=self.attendance,
+            epsilons=chosen,
+            individual_reports=bool(self.config.attacks),
+            crafting=liars if liars is not None and liars.crafted else None,
+        )
         return Task(
             train=train,
             judged=judged,
@@ -85,30 +97,8 @@ class Installer:
             ended=self.ended,
             represents=represents,
             attacked=bool(self.config.attacks),
-            liars=lying,
+            chosen=chosen,
             never_asked=None if self.attendance is None else self.attendance.never_asked,
-        )
-
-    def _install(
-        self,
-        held: Ratings,
-        users_per_node: int,
-        setup: Setup,
-        keys: RunKeys,
-        absent: Bools | None,
-        liars: Liars | None,
-    ) -> str:
-        """Give the devices what they hold, and return the run key; see `task`."""
-        return self.session.install(
-            held,
-            users_per_node=users_per_node,
-            keys=keys.installed,
-            faults=self.config.simulation.faults,
-            setup=setup,
-            absent=absent,
-            attendance=self.attendance,
-            individual_reports=bool(self.config.attacks),
-            crafting=liars if liars is not None and liars.crafted else None,
         )
 
     def _users_per_node(self, users: int) -> int:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
 
-from simulation.analysis.attacks import AttackedResult, names_of
+from simulation.analysis.columns import figure_column, text_column
+from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import DASH, grouped_by, loss, number
-from simulation.pages.drawing import Plot, curve, entry, legend, log_axis, percent, titled
-from simulation.pages.looks import DOTTED, MUTED, SERIES, SURFACE, Look, Looks, shortened, told_apart
-from simulation.pages.page import Cell, Section, bullets, cell, rows_table
+from simulation.pages.drawing import Plot, curve, entry, legend, log_axis, titled
+from simulation.pages.looks import DOTTED, MUTED, SURFACE, Look, Looks, shortened, told_apart
+from simulation.pages.page import Section, bullets, table
 from simulation.storage.attacked import AttackSummary, Reached
+from simulation.storage.column import Column
 from simulation.storage.columns import column
 
 if TYPE_CHECKING:
@@ -32,18 +35,58 @@ _WORDS = (
 _DIGITS = 3
 
 
-def attack_section(lines: Sequence[AttackedResult], looks: Looks, notes: Sequence[str] = ()) -> Section:
+@dataclass(frozen=True)
+class Attacked:
+    """A protocol at a budget, and what attacks on it have reached."""
+
+    name: str
+    budget: float | None
+    """The epsilon that it was given; None without privacy, or for a run by itself."""
+    reached: Mapping[str, Reached]
+    """By the name of the figure."""
+
+
+def attacks_on(results: Sequence[ProtocolResult]) -> list[Attacked]:
+    """Return what attacks on the results of a comparison have reached: means over folds and seeds."""
+    attacked = []
+    for result in results:
+        columns = dict.fromkeys(name for row in result.rows for name in row)
+        stems = [name.removesuffix("_baseline") for name in columns if name.endswith("_baseline")]
+        reached = {
+            name: Reached(value=own[0], baseline=own[1], bound=own[2])
+            for name in stems
+            if (own := [result.mean(f"{name}{end}") for end in ("", "_baseline", "_bound")]) != [None] * 3
+        }
+        attacked += [Attacked(result.name, result.budget, reached)] if reached else []
+    return attacked
+
+
+def attack_section(lines: Sequence[Attacked], looks: Looks, notes: Sequence[str] = ()) -> Section:
     """Return the section on attacks, if there were any.
 
     ``notes``: what a reader of the figures must know.
     """
-    title = "What an attacker learns, and what liars move"
-    if not lines:
-        return Section("attacks", title, ())
-    several = len({(line.name, line.budget) for line in lines}) > 1
-    plots = [*_plots(lines, looks), *_plots_of_liars(lines, looks)]
-    content = _WORDS, plots, _compared(lines) if several else _of_one(lines[0]), bullets(notes)
-    return Section("attacks", title, content)
+    names = list(dict.fromkeys(name for line in lines for name in line.reached))
+    if len({(line.name, line.budget) for line in lines}) > 1:
+        caption = "What attacks reached; small: with nothing sent, and what ε allows"
+        columns = [
+            text_column("protocol", attrgetter("name")),
+            figure_column("ε", "", attrgetter("budget"), loss),
+        ]
+        shown = table(caption, [*columns, *map(_column, names)], lines)
+    else:
+        judged = (("reached", "value"), ("nothing sent", "baseline"), ("ε allows", "bound"))
+        figures = [figure_column(title, "", attrgetter(f"reached.{key}"), _DIGITS) for title, key in judged]
+        every = [_Figure(_titled(name), line.reached[name]) for line in lines for name in line.reached]
+        shown = table("What attacks reached", [text_column("figure", attrgetter("title")), *figures], every)
+    content = (_WORDS, _plot(names, lines, looks), shown, bullets(notes)) if lines else ()
+    return Section("attacks", "What an attacker learns, and what liars move", content)
+
+
+@dataclass(frozen=True)
+class _Figure:
+    title: str
+    reached: Reached
 
 
 def _titled(name: str) -> str:
@@ -51,77 +94,61 @@ def _titled(name: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def _of_one(line: AttackedResult) -> Markup:
-    """Return a table with a line for each figure."""
-    rows: list[Sequence[Cell]] = [
-        (_titled(name), *(cell(figure, _DIGITS) for figure in _figures(reached)))
-        for name, reached in line.reached.items()
-    ]
-    return rows_table("What attacks reached", ("figure", "reached", "nothing sent", "ε allows"), rows)
+def _column(name: str) -> Column[Attacked]:
+    """Return the column of a figure, with small what it is judged by."""
+
+    def text(line: Attacked) -> str:
+        if (reached := line.reached.get(name)) is None:
+            return DASH
+        others = [(reached.baseline, ""), (reached.bound, "≤ ")]
+        small = " · ".join(f"{sign}{number(each, _DIGITS)}" for each, sign in others if each is not None)
+        return Markup("{}<br><small>{}</small>").format(number(reached.value, _DIGITS), small)
+
+    def value(line: Attacked) -> float | None:
+        return line.reached[name].value if name in line.reached else None
+
+    return Column(_titled(name), value=value, text=text, holds=float)
 
 
-def _compared(lines: Sequence[AttackedResult]) -> Markup:
-    """Return a table with a line for each protocol at each budget, and a column for each figure."""
-    names = names_of(lines)
-    rows: list[Sequence[Cell]] = [
-        (line.name, cell(line.budget, loss), *(_beside(line.reached.get(name)) for name in names))
-        for line in lines
-    ]
-    caption = "What attacks reached; small: with nothing sent, and what ε allows"
-    return rows_table(caption, ("protocol", "ε", *map(_titled, names)), rows)
+def _plot(names: Sequence[str], lines: Sequence[Attacked], looks: Looks) -> Plot | None:
+    """Return the figure of what any protocol reaches at several budgets; None if none does.
 
-
-def _beside(reached: Reached | None) -> tuple[float | None, str]:
-    """Return a figure, and small what it is judged by."""
-    if reached is None:
-        return None, DASH
-    others = [(reached.baseline, ""), (reached.bound, "≤ ")]
-    small = " · ".join(f"{sign}{number(each, _DIGITS)}" for each, sign in others if each is not None)
-    return reached.value, Markup("{}<br><small>{}</small>").format(number(reached.value, _DIGITS), small)
-
-
-Courses = Mapping[str, Sequence[AttackedResult]]
-"""Protocols, and what attacks reached at their budgets, from low to high."""
-
-
-def _plots(lines: Sequence[AttackedResult], looks: Looks) -> Iterator[Plot]:
-    """Yield the figure of what any protocol reaches at several budgets."""
-    every = {name: _courses(name, lines) for name in names_of(lines) if name in AttackSummary.declared()}
-    drawn = {name: courses for name, courses in every.items() if courses}
-    said = (
-        f"{_titled(name)}, {key} at ε = {loss(line.budget)}: {number(line.reached[name].value, _DIGITS)}"
-        for name, courses in drawn.items()
-        for key, own in courses.items()
-        for line in own
-    )
-    if drawn:
-        yield Plot(
-            "attacks-epsilon",
-            "What attacks reached, by ε",
-            "Lines: reached. Rings: what ε allows. Fine dots: with nothing sent.",
-            "; ".join(said),
-            [partial(_draw, name=name, courses=courses, looks=looks) for name, courses in drawn.items()],
-            full_width=True,
+    Of several figures of one attack, it has the first.
+    """
+    drawn: dict[str, tuple[str, Mapping[str, Sequence[Attacked]]]] = {}
+    for name in names:
+        known = (
+            (line.name, line)
+            for line in sorted(lines, key=lambda line: line.budget or 0.0)
+            if line.budget is not None and name in line.reached and line.reached[name].value is not None
         )
+        courses = {key: own for key, own in grouped_by(known).items() if len(own) > 1}
+        if courses and name in AttackSummary.model_fields:
+            drawn.setdefault(name.partition("_")[0], (name, courses))
+    if not drawn:
+        return None
+    return Plot(
+        "attacks-epsilon",
+        "What attacks reached, by ε",
+        "Lines: reached. Rings: what ε allows. Fine dots: with nothing sent.",
+        f"{', '.join(_titled(name) for name, _ in drawn.values())}, by ε; the table below has every figure.",
+        [partial(_draw, name=name, courses=courses, looks=looks) for name, courses in drawn.values()],
+        full_width=True,
+    )
 
 
-def _courses(name: str, lines: Sequence[AttackedResult]) -> Courses:
-    """Return the lines of each protocol that a figure has at several budgets."""
-    known = [line for line in lines if name in line.reached and line.reached[name].value is not None]
-    of_budgets = grouped_by((line.name, line) for line in known if line.budget is not None)
-    return {
-        key: sorted(own, key=lambda line: line.budget or 0.0)
-        for key, own in of_budgets.items()
-        if len(own) > 1
-    }
+_RING: Any = {"markersize": 9, "markerfacecolor": SURFACE}
 
 
-def _draw(ax: Axes, name: str, courses: Courses, looks: Looks) -> None:
+def _draw(ax: Axes, name: str, courses: Mapping[str, Sequence[Attacked]], looks: Looks) -> None:
     """Draw what is reached at each budget, and thinner what ε allows and what nothing sent reaches."""
     log_axis(ax.xaxis, [line.budget or np.nan for own in courses.values() for line in own], at_values=True)
     figures = {
-        key: np.array([_figures(line.reached[name]) for line in own], dtype=np.float64)
-        for key, own in courses.items()
+        key: np.array(
+            [(own.value, own.baseline, own.bound) for own in (line.reached[name] for line in lines)],
+            dtype=np.float64,
+        )
+        for key, lines in courses.items()
     }
     every = np.concatenate([*figures.values()])
     if name.endswith("_rank"):
@@ -134,56 +161,14 @@ def _draw(ax: Axes, name: str, courses: Courses, looks: Looks) -> None:
     for key, look in told_apart(courses, looks).items():
         budgets = [line.budget or np.nan for line in courses[key]]
         reached, baseline, allowed = figures[key].T
-        marker = look.marker or "o"
+        shown = replace(look, marker=look.marker or "o")
         ax.plot(budgets, baseline, color=look.colour, linewidth=1.0, linestyle=DOTTED, alpha=0.7)
-        ax.plot(budgets, allowed, color=look.colour, linestyle="none", marker=marker, **_RING)
+        ax.plot(budgets, allowed, color=look.colour, linestyle="none", marker=shown.marker, **_RING)
         words = [
             f"{key}, ε = {loss(x)}: {number(y, _DIGITS)}"
             for x, y in zip(budgets, reached.tolist(), strict=True)
         ]
-        shown = replace(look, marker=marker)
         handles.append(curve(ax, budgets, reached, shown, shortened(key), words))
     titled(ax, _titled(name), x="ε")
     ring = entry("ε allows", Look(MUTED, "o"), line=False, **_RING)
     legend(ax, [*handles, ring, entry("nothing sent", Look(MUTED, "", DOTTED))])
-
-
-def _figures(reached: Reached) -> tuple[float | None, ...]:
-    return reached.value, reached.baseline, reached.bound
-
-
-_RING: Any = {"markersize": 9, "markerfacecolor": SURFACE}
-
-
-def _plots_of_liars(lines: Sequence[AttackedResult], looks: Looks) -> Iterator[Plot]:
-    """Yield the figure of ranks by the share of liars, where several were measured."""
-    courses = {line.name: course for line in lines if line.main and (course := line.ranks_by_liars)}
-    said = (words for name, course in courses.items() for words in _ranks_in_words(name, course))
-    budgets = {line.budget for line in lines if line.name in courses and line.main} - {None}
-    at = f", at ε = {loss(budgets.pop())}" if len(budgets) == 1 else ""
-    if courses:
-        yield Plot(
-            "attacks-liars",
-            f"Rank of the targets, by the share of liars{at}",
-            "Among the items that an honest user has not rated; 1 is the first of its list.",
-            "; ".join(said),
-            [partial(_draw_liars, courses=courses, looks=looks)],
-        )
-
-
-def _ranks_in_words(name: str, course: Sequence[tuple[float, float]]) -> list[str]:
-    return [f"{name}, {100 * share:g} % liars: {number(rank, 1)}" for share, rank in course]
-
-
-def _draw_liars(ax: Axes, courses: Mapping[str, Sequence[tuple[float, float]]], looks: Looks) -> None:
-    places = np.concatenate([*courses.values()])
-    log_axis(ax.yaxis, [1.0, *np.maximum(places[:, 1], 1.0)])
-    handles = []
-    alone = Look(SERIES[0], "o")
-    for name, look in told_apart(courses, {name: looks.get(name, alone) for name in courses}).items():
-        shares, ranks = np.array(courses[name]).T
-        shown, words = replace(look, marker=look.marker or "o"), _ranks_in_words(name, courses[name])
-        handles.append(curve(ax, shares, ranks, shown, shortened(name), words))
-    percent(ax.xaxis)
-    titled(ax, "Median rank", x="share of liars")
-    legend(ax, handles)

@@ -3,23 +3,24 @@
 from dprec.components import Registry
 from dprec.predictions import Predict
 from dprec.protocols.base import Protocol
+from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
+from dprec.protocols.federated import FederatedProtocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
 from dprec.protocols.implicit_als import ImplicitAlsProtocol
+from dprec.protocols.iterative import IterativeProtocol
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.protocols.private_als import PrivateAlsProtocol
 from dprec.protocols.public_start import PublicStartProtocol
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
+from dprec.protocols.references import EaseProtocol, IalsProtocol
+from dprec.protocols.sampled_negatives import SampledNegativesProtocol
 from dprec.protocols.secret_sets import SecretSetProtocol
-from simulation.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, TrustedServerProtocol
+from dprec.protocols.trusted_server import TrustedServerProtocol
+from dprec.protocols.x_map import XMapProtocol
 from simulation.protocols.best import BestProtocol
 from simulation.protocols.best_list import BestListProtocol
-from simulation.protocols.federated import FederatedProtocol
-from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
-from simulation.protocols.iterative import IterativeProtocol
-from simulation.protocols.lists import EaseProtocol, IalsProtocol, RandomListProtocol
-from simulation.protocols.one_shot import OneShotProtocol
-from simulation.protocols.randomized_sets import RandomizedSetsProtocol
-from simulation.protocols.sampled_negatives import SampledNegativesProtocol
 from simulation.protocols.task import Checkpoints, Metric, Outcome, Task
-from simulation.protocols.x_map import XMapProtocol
 
 PROTOCOLS: Registry[Protocol] = Registry(
     "protocol",

@@ -21,9 +21,9 @@ from dprec.mechanisms.fisher_optimal import information
 from dprec.observations import EmbeddingRelease
 from dprec.ordinal import level_shares
 from dprec.protocols.base import Public
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.protocols.sharing import GUARD, budget_at
 from dprec.ratings import RatingScale
-from simulation.protocols.one_shot import OneShotProtocol
 from simulation.protocols.picking import PickingProtocol
 
 PUBLIC: Literal["netflix"] = "netflix"

@@ -23,6 +23,7 @@ from dprec.protocols.gram import (
     TableOptions,
     TableProtocol,
 )
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.sharing import COMPARED, budget_at
 from dprec.sums import (
     Aggregation,
@@ -32,7 +33,6 @@ from dprec.sums import (
     TrustedAggregation,
 )
 from simulation.protocols.picking import PickingProtocol
-from simulation.protocols.randomized_sets import RandomizedSetsProtocol
 
 MOST_NOISE = {True: 2.5e-3, False: 6.5e-3}
 """Noise of a number and of a user up to which a table is best, where anything is public about the items, and
@@ -77,7 +77,7 @@ class BestListProtocol(PickingProtocol):
         if public is None:
             return table, "Best picks by users, items and what is public about these."
         suited = table.suited(public)
-        noise, most = suited.table_tau(public), MOST_NOISE[public.content]
+        noise, most = suited.noise_of_tables(public)(suited.table.items or 0), MOST_NOISE[public.content]
         picked: Protocol = table
         if noise > most:
             picked = PopularityProtocol(

@@ -14,7 +14,16 @@ import numpy as np
 from dprec.components import reference_of
 from dprec.errors import InputError
 from dprec.protocols.base import Protocol, as_declared, declaring
+from dprec.protocols.baselines import GlobalMeanProtocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
+from dprec.protocols.one_shot import OneShotProtocol
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
+from dprec.protocols.references import ClearSetsProtocol
+from dprec.protocols.rounds import BroadcastProtocol
+from dprec.protocols.silent import SilentProtocol
 from dprec.protocols.sums import SumsProtocol
+from dprec.protocols.trusted_server import TrustedServerProtocol
+from dprec.protocols.x_map import XMapProtocol
 from dprec.ratings import Ratings
 from dprec.schedules import Schedule
 from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Task
@@ -109,13 +118,24 @@ def _check_charged(outcome: ServerOutcome, protocol: Protocol) -> None:
 
 
 COURSES: dict[type[Protocol], str] = {
+    OneShotProtocol: "one_shot:OneShotCourse",
+    XMapProtocol: "x_map:XMapCourse",
+    BroadcastProtocol: "rounds:BroadcastCourse",
+    GradientPerturbationProtocol: "rounds:SlopesCourse",
     SumsProtocol: "sums:SumsCourse",
+    ClearSetsProtocol: "lists:ReceivedSetsCourse",
+    GlobalMeanProtocol: "baselines:GlobalMeanCourse",
+    RandomizedSetsProtocol: "randomized_sets:RandomizedSetsCourse",
+    SilentProtocol: "silent:SilentCourse",
+    TrustedServerProtocol: "baselines:TrustedServerCourse",
 }
 """Module and class of the course of each kind; one that is not here is its own."""
 
 
 def course_of(protocol: Any) -> Any:
     """Return how a protocol runs."""
+    if protocol.course is not None:
+        return protocol.course(protocol)
     for kind in type(protocol).__mro__:
         if kind in COURSES:
             module, _, name = COURSES[kind].partition(":")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dprec.accounting import Guarantee, PrivacyAccountant
-from dprec.arrays import Bools
+from dprec.arrays import Bools, Uint8s
 from dprec.attacks import Transcript
 from dprec.catalogue import Catalogue
 from dprec.completion import FittedMixture
@@ -23,10 +23,10 @@ from strategies.participation import RoundRecord
 if TYPE_CHECKING:
     import flwr.serverapp
 
-    from clients.population import HeldFactors
-    from strategies.iterative import State
+    from clients.population import HeldQuestion
     from strategies.releases import ExchangeOf
     from strategies.roster import Roster
+    from strategies.training import BroadcastRounds
 
 if TYPE_CHECKING:
     Grid: TypeAlias = flwr.serverapp.Grid
@@ -45,11 +45,11 @@ class Metric(typing.Protocol):
 class Checkpoints(typing.Protocol):
     """Keeps the state of a run between rounds."""
 
-    def save(self, state: State) -> None:
+    def save(self, state: BroadcastRounds) -> None:
         """Keep the state after a round."""
 
-    def load(self, fresh: State) -> State:
-        """Return the state to continue from: the fresh one if no round has ended."""
+    def load(self, fresh: BroadcastRounds) -> None:
+        """Fill rounds that have not begun with the state to continue from, if there is any."""
 
 
 class Sizes(typing.Protocol):
@@ -127,11 +127,11 @@ class Task(ServerTask):
     """
     checkpoints: Checkpoints | None
     """Where a protocol with rounds keeps its state."""
-    liars: int = 0
-    """So many of the users, the last ones, lie; see `dprec.attacks.Liars`."""
+    chosen: Uint8s | None = None
+    """The number of every user's own epsilon; None if all have the same; shape (users,)."""
     never_asked: Bools | None = None
     """Whom a deployment of the same attendance asked nothing; nothing is charged to them; shape (users,)."""
-    restore: Callable[[HeldFactors], None]
+    restore: Callable[[HeldQuestion], None]
     """Gives the devices what they had received before the run was interrupted."""
 
     def for_server(self) -> ServerTask:

@@ -12,22 +12,25 @@ import pytest
 from flwr.app import Context, RecordDict
 
 from clients.memory import Memory
-from clients.population import Brought, HeldFactors, open_population
+from clients.population import Brought, HeldQuestion, open_population
 from dprec.accounting import PrivacyBudget
 from dprec.components import option
 from dprec.errors import InputError
-from dprec.exchange import IterativeSetup, OneShotSetup, Setup
+from dprec.exchange import Setup
 from dprec.mechanisms import Channel, Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.protocols.iterative import IterativeProtocol
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
 from dprec.wire import BroadcastOptions
+from tests import make
 from tests.builders import populated
 from tests.make import synthetic
 
 RATINGS = synthetic(23, 30, 250)
 BUDGET = PrivacyBudget(epsilon=1.0)
-SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=BUDGET)
+SETUP = make.one_shot(BoundedLaplace(), BUDGET)
 
 
 def described(folder: Path, setup: Setup | None = SETUP, size: int = 10) -> Path:
@@ -56,6 +59,8 @@ def test_partitions_divide_the_population(tmp_path: Path, users_per_node: int) -
         ({"users_per_node": 0}, "users_per_node"),
         ({"keys": {}}, "keys.devices"),
         ({"setup": {"kind": "one-shot", "mechanism": {"kind": "lies"}}}, "setup.mechanism"),
+        ({"epsilons": "0120"}, "epsilons"),
+        ({"epsilons": "two"}, "epsilons"),
     ],
 )
 def test_the_error_names_file_and_key_of_a_damaged_description(
@@ -68,12 +73,22 @@ def test_the_error_names_file_and_key_of_a_damaged_description(
     assert caught.value.where.startswith(f"{file}, {key}")
 
 
+def test_every_device_has_the_epsilon_that_its_user_has_chosen(tmp_path: Path) -> None:
+    chosen = np.arange(23, dtype=np.uint8) % 10
+    populated(tmp_path / "run", RATINGS, SETUP, 5, epsilons=chosen)
+    population = open_population(str(tmp_path / "run"))
+    numbers = [population.partition(number).numbers for number in range(5)]
+    assert np.concatenate([own for own in numbers if own is not None]).tolist() == chosen.tolist()
+    described(tmp_path / "other")
+    assert open_population(str(tmp_path / "other")).partition(0).numbers is None
+
+
 def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path) -> None:
     described(tmp_path / "run")
     population = open_population(str(tmp_path / "run"))
-    assert population.installed(OneShotSetup) == SETUP
+    assert population.installed(OneShotProtocol) == SETUP
     with pytest.raises(ValueError, match="set up for one-shot"):
-        population.installed(IterativeSetup)
+        population.installed(IterativeProtocol)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +149,7 @@ def test_what_has_no_name_or_no_settings_in_a_file_is_brought(
     weights = np.full((5, 5), 2.0) if how == "with an array" else 2.0
     if how == "of the running program":
         monkeypatch.setattr(Truthful, "__module__", "__main__")
-    setup = OneShotSetup(mechanism=Truthful(weights=weights), privacy=BUDGET)
+    setup = make.one_shot(Truthful(weights=weights), BUDGET)
     brought = Brought.for_setup(setup)
     assert (brought.setup is None) == (how == "named")
     file = described(tmp_path / "run", setup if how == "named" else None)
@@ -197,17 +212,15 @@ def test_no_round_beyond_those_that_the_budget_was_divided_by(memory: Memory, ro
 
 def test_another_run_has_a_memory_of_its_own_and_a_resumed_one_is_remembered() -> None:
     context = Context(1, 1, {}, RecordDict(), {})
-    first = Memory(context, "first", ROUNDS, HeldFactors(2, FACTORS))
+    first = Memory(context, "first", ROUNDS, HeldQuestion(2, b"sent", b"asked"))
     second = Memory(context, "second", ROUNDS)
     second.answer_once(1, b"other")
-    assert second.held(OPTIONS, FACTORS.shape) is None
-    for round_index, broadcast in ((1, FACTORS), (2, FACTORS + 1)):
+    assert second.held() is None
+    for round_index, question in ((1, b"asked"), (2, b"sent")):
         with pytest.raises(ValueError, match=f"round {round_index} again, after round 2"):
-            first.answer_once(round_index, broadcast.tobytes())
-    first.answer_once(2, FACTORS.tobytes())
+            first.answer_once(round_index, question)
+    first.answer_once(2, b"asked")
     first.answer_once(3, b"other")
-    for factors in (FACTORS, FACTORS + 1):
-        held = first.held(OPTIONS, FACTORS.shape)
-        assert held is not None
-        assert held.tolist() == factors.tolist()
-        first.hold(FACTORS + 1)
+    for sent in (b"sent", b"sent later"):
+        assert first.held() == sent
+        first.hold(b"sent later")

@@ -514,68 +514,46 @@ class ResidualAnswers:
         return slopes, moved**2 / (chance * (1 - chance))
 
 
-@dataclass
-class _Posterior:
-    """Means and variances of the coefficients w and the deviations d, and the variances learned from them."""
-
-    weights: Floats
-    deviations: Floats
-    variances: Floats
-    coefficient_variance: float
-    spread: float
-
-
 def fitted_to_residuals(
     start: Regressed, seen: Observations, reports: ResidualReports, sweeps: int, progress: Progress
 ) -> Regressed:
-    """Return the posterior of the item biases, by Fisher scoring; an intercept stays 0."""
-    expected = start.expected
-    centre = start.means[:, 0]
+    """Return the posterior of the item biases, by Fisher scoring; an intercept stays 0.
+
+    The variances of the coefficients w and of the deviations d are learned from each step (MacKay
+    [mackay1992]).
+    """
+    expected, centre, (n_items, width) = start.expected, start.means[:, 0], start.features.shape
     answers = ResidualAnswers.of(seen, reports, np.column_stack([start.features, centre]))
-    n_items, width = start.features.shape
-    posterior = _Posterior(
-        np.zeros(width), np.zeros(n_items), start.variances, expected.coefficients[0], expected.spread[0]
-    )
-    for sweep in range(sweeps):
-        posterior = _scored(posterior, answers, expected)
-        progress("completing", sweep + 1, sweeps)
-    return replace(
-        start,
-        means=(centre + start.features @ posterior.weights + posterior.deviations)[:, None],
-        covariances=posterior.variances[:, None, None],
-        coefficients=posterior.weights[:, None],
-        spread=np.array([[posterior.spread]]),
-        coefficient_variances=np.array([posterior.coefficient_variance]),
-    )
-
-
-def _scored(before: _Posterior, answers: ResidualAnswers, expected: Expected) -> _Posterior:
-    """Take a step of Fisher scoring, and learn both variances from the result (MacKay [mackay1992])."""
-    n_items, (design, shares, items) = before.deviations.size, (answers.design, answers.shares, answers.items)
-    ratios = np.broadcast_to(expected.ratios, before.weights.size)
+    design, shares, items = answers.design, answers.shares, answers.items
+    weights, deviations, variances = np.zeros(width), np.zeros(n_items), start.variances
+    coefficient_variance, spread = expected.coefficients[0], expected.spread[0]
+    ratios = np.broadcast_to(expected.ratios, width)
 
     def per_item(values: Floats) -> Floats:
         return np.bincount(items, weights=values, minlength=n_items).astype(np.float64)
 
-    latent = design @ before.weights + shares * before.deviations[items]
-    slopes, information = answers.linearised(answers.offsets + latent)
-    target = information * latent + slopes
-    precision, own = per_item(information * shares**2), per_item(target * shares)
-    crossed = np.column_stack([per_item(column * information * shares) for column in design.T])
-    variances = 1 / (precision + 1 / before.spread)
-    system = (design * information[:, None]).T @ design - (crossed * variances[:, None]).T @ crossed
-    covariance = np.linalg.inv(system + np.diag(1 / (ratios * before.coefficient_variance)))
-    weights = covariance @ (design.T @ target - crossed.T @ (own * variances))
-    deviations = (own - crossed @ weights) * variances
-    seen = precision > 0
-    squares = float((deviations[seen] ** 2).sum()) + _PRIOR_ITEMS * expected.spread[0]
-    determined = float((1 - variances[seen] / before.spread).sum()) + _PRIOR_ITEMS
-    moments = float(((weights**2 + np.diag(covariance)) / ratios).sum())
-    return _Posterior(
-        weights,
-        deviations,
-        variances,
-        coefficient_variance=(moments + PRIOR_COEFFICIENTS * expected.coefficients[0])
-        / (weights.size + PRIOR_COEFFICIENTS),
-        spread=squares / determined,
+    for sweep in range(sweeps):
+        latent = design @ weights + shares * deviations[items]
+        slopes, information = answers.linearised(answers.offsets + latent)
+        target = information * latent + slopes
+        precision, own = per_item(information * shares**2), per_item(target * shares)
+        crossed = np.column_stack([per_item(column * information * shares) for column in design.T])
+        variances = 1 / (precision + 1 / spread)
+        system = (design * information[:, None]).T @ design - (crossed * variances[:, None]).T @ crossed
+        covariance = np.linalg.inv(system + np.diag(1 / (ratios * coefficient_variance)))
+        weights = covariance @ (design.T @ target - crossed.T @ (own * variances))
+        deviations, known = (own - crossed @ weights) * variances, precision > 0
+        squares = float((deviations[known] ** 2).sum()) + _PRIOR_ITEMS * expected.spread[0]
+        spread = squares / (float((1 - variances[known] / spread).sum()) + _PRIOR_ITEMS)
+        moments = float(((weights**2 + np.diag(covariance)) / ratios).sum())
+        learned = moments + PRIOR_COEFFICIENTS * expected.coefficients[0]
+        coefficient_variance = learned / (width + PRIOR_COEFFICIENTS)
+        progress("completing", sweep + 1, sweeps)
+    return replace(
+        start,
+        means=(centre + start.features @ weights + deviations)[:, None],
+        covariances=variances[:, None, None],
+        coefficients=weights[:, None],
+        spread=np.array([[spread]]),
+        coefficient_variances=np.array([coefficient_variance]),
     )

@@ -208,11 +208,6 @@ class Regressed:
         means[:, -1] -= by
         return replace(self, means=means)
 
-    def with_features(self, features: Floats) -> Self:
-        """Return the same posterior, to be regressed on other features from the next solution on."""
-        coefficients = np.zeros((features.shape[1], self.means.shape[1]))
-        return replace(self, features=features, coefficients=coefficients)
-
 
 def _times(matrices: Floats, vectors: Floats | tuple[float, ...]) -> Floats:
     """Return the product of every matrix and its vector, or the one of all."""

@@ -17,15 +17,17 @@ from typing import Self
 
 import numpy as np
 
-from dprec import components, formats
+from dprec import components, exchange, formats
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.errors import InputError
 from dprec.exchange import Setup, from_json, is_integer, to_json
 from dprec.exchange.setups import is_told_by_its_settings
 from dprec.personalization import OrdinalProcess
 from dprec.protocols.installed import AnyInstalled
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
 from dprec.ratings import RatingScale
+from dprec.schedules import RepeatedAnswers
 from dprec_pilot import files
 from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.ledger import DeviceOptions, Limits
@@ -129,8 +131,16 @@ class Agreement(components.Options):
     @cached_property
     def memory(self) -> str:
         """What identifies the answers that every run repeats, 64 hexadecimal digits; empty if none are."""
-        memory = self.setup.memory(self.scale)
-        return "" if memory is None else hashlib.sha256(_of_this_version(memory).encode()).hexdigest()
+        if self.repeated is None:
+            return ""
+        memory = self.setup.memory(self.scale, exchange.REPORT)
+        return hashlib.sha256(_of_this_version(memory).encode()).hexdigest()
+
+    @property
+    def repeated(self) -> RepeatedAnswers | None:
+        """What the protocol says of answers that every run repeats; None if none are."""
+        answers = self.setup.answers if isinstance(self.setup, OneShotProtocol) else None
+        return answers if isinstance(answers, RepeatedAnswers) else None
 
 
 def _of_this_version(memory: str) -> str:

@@ -17,8 +17,9 @@ from dprec import formats
 from dprec.arrays import Floats
 from dprec.components import Options, option
 from dprec.datasets.columns import find_column, found_separator, split_line
-from dprec.errors import InputError
+from dprec.errors import InputError, within
 from dprec.exchange import from_json, to_json
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import RatingScale
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import (
@@ -124,9 +125,9 @@ def join(invitation: Path, ratings: Path, folder: Path, user: int, classes: Sequ
     agreement = read_agreement(invited.protocol, f"{invitation}, protocol", tuple(classes))
     check_version(agreement.computes, f"{invitation}, protocol")
     check_catalogue(invited.items, agreement, f"{invitation}, items")
-    numbers = agreement.setup.numbers(user, user + 1)
-    if numbers is not None and numbers.size == 0:
-        raise InputError("--user", str(user), "a number for which the protocol has a budget")
+    if isinstance(agreement.setup, OneShotProtocol):
+        with within(f"{invitation}, protocol"):
+            agreement.setup.check_deployed()
     if agreement.directory:
         raise InputError(f"{invitation}, protocol", _CLOSED, "one that more devices can join")
     rated, values = read_ratings(ratings, agreement.scale)

@@ -102,8 +102,9 @@ class _Pilot:
     @property
     def limits(self) -> Limits:
         """What a device may spend."""
-        setup, privacy = self.agreement.setup, self.config.protocol.privacy
-        return limits_of(privacy, self.options.runs, setup.answers_per_rating, setup.composed)
+        agreement, privacy = self.agreement, self.config.protocol.privacy
+        each = 1 if agreement.repeated is None else agreement.repeated.per_rating
+        return limits_of(privacy, self.options.runs, each, agreement.setup.composed)
 
 
 def prepare(

@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from zipfile import BadZipFile
@@ -285,7 +285,8 @@ def agreement_of(
 ) -> Agreement:
     """Return what devices agree to; ``directory``: who they are, where they mask what they send."""
     protocol, schedule = config.protocol.picked, config.schedule
-    setup = protocol.setup() if schedule is None else schedule.installed(protocol.of_single_ratings.setup())
+    if schedule is not None:
+        protocol = replace(protocol.of_single_ratings, answers=schedule.answers)
     return Agreement.of(
-        setup, scale, item_ids, public=public, process=protocol.facts.assumes, directory=directory
+        protocol.setup(), scale, item_ids, public=public, process=protocol.facts.assumes, directory=directory
     )

@@ -120,7 +120,7 @@ def _record(
     composed = outcome.accountant.get_epsilon(folder.config.protocol.delta)
     columns = ["user", "item", "rating", "prediction", *([RANK] if known.scale.implicit else [])]
     return RunRecord(
-        config=folder.config,
+        config=folder.config.written_values(),
         summary=summarise_deployed(
             folder.config,
             known.scale,

@@ -11,7 +11,6 @@ import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
-from dprec.exchange import OneShotSetup
 from dprec.mechanisms import BoundedLaplace
 from dprec.personalization import OrdinalProcess
 from dprec_pilot import files as durable
@@ -20,10 +19,11 @@ from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.profile import read_state
 from pilot.tests.make import KEYS, RATINGS, ROUNDS_SETUP, again, agreement_on, install, report_in, train
+from tests import make
 from tests.own_family import OwnBits
 from tests.refusals import refused_at
 
-SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+SETUP = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0))
 
 
 @pytest.fixture
@@ -92,9 +92,9 @@ def test_a_class_that_the_installation_does_not_name_is_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own, budget = "tests.own_family:OwnBits", PrivacyBudget(epsilon=2.0, per="user")
-    device = install(tmp_path / "own", OneShotSetup(mechanism=OwnBits(), privacy=budget), RATINGS)
+    device = install(tmp_path / "own", make.one_shot(OwnBits(), budget), RATINGS)
     assert device.options.classes == (own,)
-    assert device.agreement.setup == OneShotSetup(mechanism=OwnBits(), privacy=budget)
+    assert device.agreement.setup == make.one_shot(OwnBits(), budget)
     place = tmp_path / "planted"
     (tmp_path / "planted_family.py").write_text(f"import os\nos.mkdir({str(place)!r})\n")
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import OneShotSetup, to_json
+from dprec.exchange import to_json
 from dprec.mechanisms import BoundedLaplace
 from dprec_pilot.device.folder import Agreement
 from dprec_pilot.device.joining import Invitation, join, read_ratings, rotate
@@ -17,6 +17,7 @@ from dprec_pilot.device.ledger import Limits
 from dprec_pilot.device.node_key import PublicLine, new_node_key, public_line, read_node_key
 from dprec_pilot.server.certificates import Authority
 from pilot.tests.make import KEYS, RATINGS, ROUNDS_SETUP, agreement_on
+from tests import make
 from tests.make import STARS
 from tests.refusals import refused_at
 
@@ -134,7 +135,7 @@ def test_a_class_of_somebody_is_imported_only_where_the_owner_names_it(
     trace, path = tmp_path / "imported", tmp_path / "invitation.json"
     (tmp_path / "prying.py").write_text(f"open({str(trace)!r}, 'w').close()\nclass Prying: ...\n")
     monkeypatch.syspath_prepend(tmp_path)
-    one_shot = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+    one_shot = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0))
     setup = {**json.loads(to_json(one_shot)), "mechanism": {"kind": "prying:Prying"}}
     path.write_text(to_json(invitation(protocol=protocol(setup=setup))))
     with refused_at("invitation.json, protocol, setup.mechanism.kind"):

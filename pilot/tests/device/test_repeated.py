@@ -11,9 +11,11 @@ from flwr.app import Message
 from clients import one_shot
 from clients.population import open_population
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import REPORT, MemoisedSetup, OneShotSetup, Setup
+from dprec.exchange import REPORT, Setup
 from dprec.mechanisms import ThresholdBit
 from dprec.mechanisms.randomized_response import RandomizedResponse
+from dprec.protocols.one_shot import OneShotProtocol
+from dprec.schedules import RepeatedAnswers
 from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import Agreement, DeviceFolder
@@ -37,14 +39,16 @@ from pilot.tests.make import (
     request,
     write_profile,
 )
+from tests import make
 from tests.builders import populated
 from tests.make import table
 
 __all__ = ["disk", "superlink"]
 
 BUDGET = PrivacyBudget(epsilon=3.0)
-KEEP = MemoisedSetup(mechanism=RandomizedResponse(), privacy=BUDGET, predicts=True)
-UPDATE = replace(KEEP, on_change="update")
+KEEP = make.one_shot(RandomizedResponse(), BUDGET, predicts=True, answers=RepeatedAnswers())
+UPDATE = replace(KEEP, answers=RepeatedAnswers(on_change="update"))
+CAPPED = replace(KEEP, answers=RepeatedAnswers(answers_per_user=2))
 SYMBOLS = KEEP.family(RATINGS.scale, ITEMS).channel(1).symbols
 LOSS = KEEP.family(RATINGS.scale, ITEMS).channel(1).epsilon
 HALF = {item: 1.0 + item % 5 for item in range(0, ITEMS, 2)}
@@ -156,14 +160,14 @@ def agree(device: Device, agreement: Agreement) -> None:
 @pytest.mark.parametrize(
     ("setup", "allowed", "ever"),
     [
-        (replace(KEEP, answers_per_user=2), UNLIMITED, 2),
+        (CAPPED, UNLIMITED, 2),
         (KEEP, limits(per_user_lifetime=4.5 * LOSS), 4),
-        (replace(KEEP, answers_per_user=2), limits(per_user_lifetime=4.5 * LOSS), 2),
+        (CAPPED, limits(per_user_lifetime=4.5 * LOSS), 2),
         (UPDATE, limits(per_user_lifetime=4.5 * LOSS), 2),
     ],
 )
 def test_a_limit_of_a_lifetime_is_one_of_answers(
-    tmp_path: Path, setup: MemoisedSetup, allowed: Limits, ever: int
+    tmp_path: Path, setup: OneShotProtocol, allowed: Limits, ever: int
 ) -> None:
     device = device_with(tmp_path / "limited", {0: 1.0}, setup, allowed)
     one = symbols(device, 1)
@@ -175,9 +179,7 @@ def test_a_limit_of_a_lifetime_is_one_of_answers(
     write_profile(device.folder, {item: 5.0 for item in WHOLE if item != 0})
     assert sorted(symbols(again(device), 3)) == sorted(some.keys() - {0})
     # Where the agreement has a word for it, ratings without an answer are shown as rated.
-    assert len(shown(again(device), 4)) == (
-        len(some) - (0 in some) if setup.answers_per_user is None else ITEMS - 1
-    )
+    assert len(shown(again(device), 4)) == (ITEMS - 1 if setup == CAPPED else len(some) - (0 in some))
     limit = allowed.per_user_lifetime
     assert limit is None or sum(charge.loss.per_user for charge in again(device).charges) <= limit
 
@@ -212,7 +214,7 @@ def test_whether_there_is_an_answer_does_not_depend_on_what_was_rated_when(
 
 def test_a_fresh_report_is_charged_beside_the_repeated_ones(device: Device) -> None:
     symbols(device, 1)
-    fresh = OneShotSetup(mechanism=RandomizedResponse(), privacy=BUDGET)
+    fresh = make.one_shot(RandomizedResponse(), BUDGET)
     agree(device, agreement_on(fresh))
     other = again(device)
     assert len({report_in(other.answer(asked(run, fresh))) for run in (1, 2, 3)}) == 3
@@ -271,17 +273,17 @@ WEEKS, RATED = 52, 400
 def test_a_year_of_runs_reveals_no_more_than_the_first_unless_the_noise_is_fresh(tmp_path: Path) -> None:
     levels = np.random.default_rng(1).integers(1, 6, (1, RATED))
     budget, recovered = PrivacyBudget(epsilon=1.0), {}
-    for kind in (MemoisedSetup, OneShotSetup):
-        setup = kind(mechanism=ThresholdBit(), privacy=budget)
-        device, votes = Device(install(tmp_path / kind.__name__, setup, table(levels))), np.zeros(RATED)
-        shares = recovered[kind] = []
+    for name, answers in (("repeated", RepeatedAnswers()), ("fresh", None)):
+        setup = make.one_shot(ThresholdBit(), budget, answers=answers)
+        device, votes = Device(install(tmp_path / name, setup, table(levels))), np.zeros(RATED)
+        shares = recovered[name] = []
         for week in range(1, WEEKS + 1):
             said = symbols(device, week)
             votes += [2 * said[item] - 1 for item in range(RATED)]
             shares.append(np.where(votes == 0, 0.5, (votes > 0) == (levels[0] >= 4)).mean())
-    assert set(recovered[MemoisedSetup]) == {recovered[MemoisedSetup][0]}
+    assert set(recovered["repeated"]) == {recovered["repeated"][0]}
     # An answer is true with probability .731, and the majority of 52 with .9998. Of 400, a share further from
     # the first than 6 standard deviations has probability 2e-9, and more than 6 lost of the second 1e-10.
     truth = np.e / (1 + np.e)
-    assert abs(recovered[MemoisedSetup][0] - truth) < 6 * np.sqrt(truth * (1 - truth) / RATED)
-    assert recovered[OneShotSetup][-1] >= 1 - 6 / RATED
+    assert abs(recovered["repeated"][0] - truth) < 6 * np.sqrt(truth * (1 - truth) / RATED)
+    assert recovered["fresh"][-1] >= 1 - 6 / RATED

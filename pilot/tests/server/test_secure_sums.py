@@ -27,7 +27,7 @@ from simulation.configuration.models import RunConfig
 from simulation.engine.grids import stamped
 from simulation.result import RunResult
 from simulation.storage.exchanges import EXCHANGES, read_exchanges
-from simulation.storage.run_files import RunFiles, read_run
+from simulation.storage.run_files import RunRecord, read_run
 from tests.simulation.conftest import presets
 
 USERS = 12
@@ -63,7 +63,7 @@ def secure(name: str, **aggregation: Any) -> dict[str, Any]:
     }
 
 
-def check_same(deployed: RunFiles, simulated: RunResult) -> None:
+def check_same(deployed: RunRecord, simulated: RunResult) -> None:
     """Check that a deployed run has sent, lost and learned what its simulation has."""
     for column in TRAFFIC:
         # What has no end is written as nothing.

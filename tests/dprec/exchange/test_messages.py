@@ -8,37 +8,39 @@ import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget
+from dprec.completion import OneBit
 from dprec.components import Options, as_values, option
+from dprec.crossdomain import ReplacementOptions
 from dprec.exchange import (
+    REPORT,
     FinalFactors,
-    GradientPerturbationSetup,
     GradientRequest,
     Identity,
-    IterativeSetup,
-    MemoisedSetup,
-    OneShotSetup,
     Recommendations,
     ReplacementRequest,
-    ReplacementSetup,
     Reports,
     Setup,
-    SilentSetup,
     SlopesRequest,
-    XMapSetup,
     asked_users,
     bitmap_of,
     from_json,
     to_json,
 )
 from dprec.gradients import GRADIENTS, FullGradient
-from dprec.mechanisms import MECHANISMS
+from dprec.mechanisms import MECHANISMS, TwoLayers
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import BinaryFlip, Raw
+from dprec.protocols.baselines import NothingSentProtocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.gram import GramProtocol, TableOptions
 from dprec.protocols.installed import AnyInstalled
+from dprec.protocols.iterative import IterativeProtocol
+from dprec.protocols.x_map import GraphOptions, XMapProtocol
 from dprec.ratings import RatingScale
+from dprec.schedules import PermanentAnswers, RepeatedAnswers
 from dprec.sums import SecureAggregation, TrustedAggregation
 from dprec.wire import BroadcastOptions
+from tests import make
 from tests.make import user_budget
 from tests.refusals import refused_at
 
@@ -120,33 +122,46 @@ class Holder(Options):
 
 
 BUDGET = PrivacyBudget(epsilon=0.1, per="user")
-ONE_SHOT = OneShotSetup(mechanism=BoundedLaplace(symbols=64), privacy=BUDGET)
-ITERATIVE = IterativeSetup(
+ONE_SHOT = make.one_shot(BoundedLaplace(symbols=64), BUDGET)
+ITERATIVE = IterativeProtocol(
     gradient=FullGradient(),
-    broadcast=BroadcastOptions(dtype="float16", delta=True),
+    downlink=BroadcastOptions(dtype="float16", delta=True),
     rank=3,
     ridge=1 / 3,
-    epsilon_per_round=None,
     rounds=7,
 )
-PERTURBATION = GradientPerturbationSetup(
-    link="gaussian", sigma=0.7, clamp=0.5, symbols=256, epsilon_per_round=0.2, rounds=3
+PERTURBATION = GradientPerturbationProtocol(
+    completion=OneBit(link="gaussian", sigma=0.7), rounds=3, privacy=PrivacyBudget(epsilon=0.6)
 )
-DRAWS = ReplacementSetup(epsilon=0.3, sensitivity=2.0, whole_catalogue=True, transfer="deviation")
-MEMOISED = MemoisedSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+X_MAP = XMapProtocol(
+    mechanism=Raw(),
+    replacement=ReplacementOptions(
+        selection="private", epsilon=0.3, candidates="catalogue", transfer="deviation"
+    ),
+).installed
+MEMOISED = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0), answers=RepeatedAnswers())
 SETUPS: list[Setup] = [
-    SilentSetup(),
+    NothingSentProtocol(),
     ONE_SHOT,
-    OneShotSetup(mechanism=Raw(), privacy=None),
+    make.one_shot(Raw()),
     ITERATIVE,
     PERTURBATION,
-    XMapSetup(mechanism=Raw(), privacy=None, replacement=DRAWS),
-    XMapSetup(mechanism=BoundedLaplace(), privacy=BUDGET, replacement=replace(DRAWS, epsilon=None)),
-    OneShotSetup(mechanism=BinaryFlip(p1=0.2, p2=0.3), privacy=None),
+    X_MAP,
+    XMapProtocol(mechanism=BoundedLaplace(), privacy=BUDGET, graph=GraphOptions(similarity="cosine")),
+    make.one_shot(BinaryFlip(p1=0.2, p2=0.3)),
     MEMOISED,
-    replace(MEMOISED, on_change="update", answers_per_user=20, predicts=True),
-    *(OneShotSetup(mechanism=kind(), privacy=None) for kind in MECHANISMS if kind is not BinaryFlip),
-    *(replace(ITERATIVE, gradient=kind(), epsilon_per_round=0.25) for kind in GRADIENTS),
+    make.one_shot(
+        BoundedLaplace(),
+        PrivacyBudget(epsilon=1.0),
+        predicts=True,
+        answers=RepeatedAnswers(on_change="update", answers_per_user=20),
+    ),
+    make.one_shot(Raw(), None, answers=RepeatedAnswers()),
+    make.one_shot(
+        BoundedLaplace(), PrivacyBudget(epsilon=1.0), answers=PermanentAnswers(mechanism=TwoLayers(first=0.4))
+    ),
+    *(make.one_shot(kind()) for kind in MECHANISMS if kind is not BinaryFlip),
+    *(replace(ITERATIVE, gradient=kind(), privacy=BUDGET) for kind in GRADIENTS),
 ]
 
 
@@ -161,16 +176,20 @@ def test_a_setup_survives_the_way_through_json(setup: Setup) -> None:
 
 def test_what_is_memoised_follows_from_mechanism_budget_and_scale_alone() -> None:
     stars = RatingScale.evenly(1, 5, 1)
-    own = MEMOISED.memory(stars)
-    for same in ({"on_change": "update"}, {"answers_per_user": 3, "predicts": True}):
-        assert replace(MEMOISED, **same).memory(stars) == own
+    own = MEMOISED.memory(stars, REPORT)
+    for same in (RepeatedAnswers(on_change="update"), RepeatedAnswers(answers_per_user=3)):
+        assert replace(MEMOISED, answers=same, personalization="on-device").memory(stars, REPORT) == own
+    layered = replace(MEMOISED, answers=PermanentAnswers(mechanism=TwoLayers()))
     others = [
-        MEMOISED.memory(RatingScale.evenly(1, 10, 1)),
-        replace(MEMOISED, privacy=PrivacyBudget(epsilon=2.0)).memory(stars),
-        replace(MEMOISED, mechanism=BoundedLaplace(symbols=64)).memory(stars),
+        MEMOISED.memory(RatingScale.evenly(1, 10, 1), REPORT),
+        replace(MEMOISED, privacy=PrivacyBudget(epsilon=2.0)).memory(stars, REPORT),
+        replace(MEMOISED, mechanism=BoundedLaplace(symbols=64)).memory(stars, REPORT),
+        layered.memory(stars, REPORT),
     ]
-    assert len({own, *others}) == 4
-    assert OneShotSetup(mechanism=BoundedLaplace(), privacy=BUDGET).memory(stars) is None
+    assert len({own, *others}) == 5
+    assert MEMOISED.memory(stars, "anything else") == own
+    assert layered.memory(stars, "anything else") is None
+    assert make.one_shot(BoundedLaplace(), BUDGET).memory(stars, REPORT) is None
 
 
 def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:
@@ -189,8 +208,8 @@ def changed(setup: Setup, key: str, value: Any) -> dict[str, Any]:
     [
         (ONE_SHOT, "mechanism.colour", 1),
         (ONE_SHOT, "privacy.epsilon", float("nan")),
-        (ITERATIVE, "broadcast.delta", 1),
-        (XMapSetup(mechanism=Raw(), privacy=None, replacement=DRAWS), "replacement.transfer", "all"),
+        (ITERATIVE, "downlink.delta", 1),
+        (X_MAP, "replacement.transfer", "all"),
     ],
 )
 def test_a_damaged_value_is_named(setup: Setup, key: str, value: Any) -> None:

@@ -12,7 +12,7 @@ from dprec.attacks.promotion import seen_of
 from dprec.progress import silent
 from dprec.randomness import RunKeys, generator
 from dprec.ratings import Ratings
-from simulation.attacking.laboratory import outcome_with_liars
+from simulation.attacking import outcome_with_liars
 from simulation.configuration.models import RunConfig
 from simulation.engine.installing import Installer
 from simulation.engine.session import Overhearing, Session, open_overheard_session, open_session

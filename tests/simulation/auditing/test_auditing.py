@@ -15,6 +15,7 @@ from dprec.channel import Channel
 from dprec.completion import OutputPerturbation
 from dprec.protocols.findings import Finding, NoisySums
 from dprec.protocols.gram import GramProtocol
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.protocols.private_als import FactorizationOptions, PrivateAlsProtocol
 from dprec.protocols.sums import SumsProtocol
 from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
@@ -22,7 +23,6 @@ from dprec.sums.shuffled import Exchange
 from simulation import audit, load
 from simulation.auditing import Audit, auditing
 from simulation.auditing.sums import sum_findings
-from simulation.protocols.iterative import IterativeProtocol
 from tests.paths import preset_file
 from tests.refusals import refused_at
 

@@ -9,8 +9,8 @@ from scipy.stats import binom
 
 from dprec.mechanisms import MECHANISMS
 from simulation.comparison.cell_runs import Schedule
+from simulation.comparison.noise import exact_probabilities, noise_edges, sampled_noise
 from simulation.comparison.planning import load_comparison
-from simulation.comparison.running import exact_probabilities, noise_edges, sampled_noise
 from simulation.comparison.templates import Cell
 from simulation.configuration.strict_yaml import read_yaml
 from tests.make import STARS

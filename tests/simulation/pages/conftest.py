@@ -12,6 +12,7 @@ import yaml
 
 from dprec.accounting import Guarantee, PrivacyAccountant, Trust
 from dprec.completion import FittedMixture
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
 from simulation.analysis.protocol_results import read_comparison
@@ -23,9 +24,8 @@ from simulation.pages.comparison_page import comparison_page
 from simulation.pages.drawing import Plot, Rendered
 from simulation.pages.run_page import run_page
 from simulation.protocols import Outcome
-from simulation.protocols.one_shot import OneShotProtocol
 from simulation.storage.columns import read_rows
-from simulation.storage.directories import SUMMARY, TABLE, ComparisonDirectory, cell_key
+from simulation.storage.directories import CELLS, COMPARISON, SUMMARY, TABLE, TIMINGS, cell_key, claim
 from simulation.storage.files import csv_of_rows
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
@@ -121,7 +121,7 @@ def write_run(
     noise = np.random.default_rng(seed).normal(0, 0.5, test.count)
     predictions = np.clip(3 + 0.4 * (test.values - 3) + noise, test.scale.low, test.scale.high)
     record = RunRecord(
-        config=config,
+        config=config.plain_values(),
         summary=summarise(config, train, test, outcome, composed, accuracy, 0.2, 1.5, 1.0634),
         predictions=prediction_columns(test, predictions),
         traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
@@ -205,11 +205,12 @@ def write_comparison(
         **config,
         "cells": {key: {} for key in cells},
     }
-    comparison = ComparisonDirectory.claim_for(directory, yaml.safe_dump(values, sort_keys=False))
+    claim(directory, COMPARISON, yaml.safe_dump(values, sort_keys=False))
     for key, (_, results) in cells.items():
-        write_run(comparison.cells / key, **results)
-    both = [table_rows(cell, comparison.cells) for cell, _ in cells.values()]
-    comparison.write_tables([row for row, _ in both], [row for _, row in both])
+        write_run(directory / CELLS / key, **results)
+    both = [table_rows(cell, directory / CELLS) for cell, _ in cells.values()]
+    (directory / TABLE).write_text(csv_of_rows([row for row, _ in both]))
+    (directory / TIMINGS).write_text(csv_of_rows([row for _, row in both]))
     return directory
 
 

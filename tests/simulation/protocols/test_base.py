@@ -14,6 +14,7 @@ from dprec.errors import SettingError
 from dprec.mechanisms import MECHANISMS
 from dprec.protocols.base import BASELINE_PRESETS
 from dprec.protocols.findings import Finding
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.protocols.sharing import budget_at, mechanism_budget
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
@@ -21,8 +22,8 @@ from simulation import run
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import Session, open_session
 from simulation.execution import load_ratings
-from simulation.protocols import Protocol, Task
-from simulation.protocols.iterative import IterativeProtocol
+from simulation.protocols import Task, base
+from simulation.protocols.course import Course, course_of
 from strategies.participation import RoundRecord
 from tests.refusals import refused_at
 from tests.simulation.conftest import presets
@@ -46,10 +47,11 @@ def test_a_protocol_answers_for_itself(name: str) -> None:
     named = {preset: baseline for own in BASELINE_PRESETS.values() for baseline, preset in own.items()}
     # Those that know what is public about the items are forms of the same baselines.
     named |= {"content-list": "nothing-sent", "popularity-by-content": "popularity"}
-    assert protocol.baseline == named.get(name)
+    assert protocol.facts.baseline == named.get(name)
     picked = protocol.picked
-    assert picked.not_deployed or type(picked).serve is not Protocol.serve
-    if picked.not_deployed:
+    unserved = {base.Protocol.serve, Course.serve}
+    assert picked.undeployable or type(course_of(picked)).serve not in unserved
+    if picked.undeployable:
         with pytest.raises(SettingError) as caught:
             picked.check_deployed()
         assert caught.value.key == "kind"
@@ -147,20 +149,20 @@ def installed(session: Session, config: RunConfig, train: Ratings, **more: Any) 
 def test_a_server_serves_without_ratings(session: Session, name: str) -> None:
     config = parse_config(presets()[name])
     train, _ = load_ratings(config)
-    protocol = config.protocol
+    course = course_of(config.protocol)
     heard: list[RoundRecord] = []
     task = installed(session, config, train, ended=heard.append)
     server = task.for_server()
     assert not {"train", "seed", "metric"} & {field.name for field in fields(server)}
-    outcome = protocol.served(server, protocol.serve(session.grid, server))
-    expected = protocol.run(session.grid, installed(session, config, train))
+    outcome = course.served(server, course.serve(session.grid, server))
+    expected = course.run(session.grid, installed(session, config, train))
     for column in ("uplink_message", "downlink_message", "uplink_payload", "downlink_payload"):
         assert (getattr(outcome.traffic, column) == getattr(expected.traffic, column)).all()
     # Every report was accepted, and shows which items are rated or costs the same whatever they are.
     assert (outcome.accountant.get_epsilon() == expected.accountant.get_epsilon()).all()
     assert outcome.diagnostics == expected.diagnostics
     assert len(outcome.rounds) == len(expected.rounds)
-    assert len(heard) == (len(outcome.rounds) if isinstance(protocol, IterativeProtocol) else 0)
+    assert len(heard) == (len(outcome.rounds) if isinstance(config.protocol, IterativeProtocol) else 0)
 
 
 def test_a_run_metrics_what_its_server_sees(tiny: dict[str, Any]) -> None:

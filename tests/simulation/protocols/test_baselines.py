@@ -1,19 +1,15 @@
 """Baselines: everybody is predicted the mean of the means that arrived, or by the own device alone."""
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
-from flwr.serverapp import Grid
 
 from dprec.ratings import Ratings
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
-from simulation.protocols import Task
-from simulation.protocols.baselines import NothingSentProtocol
-from tests.make import small_run, synthetic
+from tests.make import small_run
 
 MEAN = small_run({"kind": "global-mean"})
 ALONE = small_run({"kind": "nothing-sent"})
@@ -84,10 +80,3 @@ def test_nothing_crosses_the_network_and_nothing_is_spent() -> None:
     assert privacy["epsilon_per_rating"] == 0
     assert set(privacy["epsilon_per_user"].values()) == {0}
     assert (privacy["trusts_server"], privacy["hides_rated_items"]) == (False, True)
-
-
-def test_a_stated_prior_is_that_of_users_without_ratings() -> None:
-    nobody = synthetic(40, 30, 400).select(np.zeros(400, dtype=np.bool_))
-    task = cast(Task, SimpleNamespace(train=nobody, judged=nobody, catalogue=None, attacked=False))
-    outcome = NothingSentProtocol(prior=4.0).run(cast(Grid, None), task)
-    assert outcome.predict(np.arange(40), np.zeros(40, dtype=np.int64)).tolist() == [4.0] * 40

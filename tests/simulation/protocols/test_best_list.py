@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dprec.datasets import Synthetic
+from dprec.protocols.base import Public
 from dprec.ratings import Ratings
 from simulation.configuration.loading import load
 from simulation.protocols.best_list import MOST_NOISE, BestListProtocol
@@ -39,30 +40,33 @@ def copies(users: int) -> Ratings:
     ],
 )
 def test_a_table_is_picked_from_so_many_users_on(trust: Any, users: int, picked: str) -> None:
-    suited = best(f"trust={trust}").suited_to(copies(users))
-    assert suited.picked.kind == picked
-    promised = suited.guarantee((users, 40))
-    assert promised.trust == trust
-    assert (
-        f"Best picked {picked} under {trust}: the noise of a sum, over {users:,} users, is"
-        in promised.notes[-1]
-    )
-    assert (suited.noise <= MOST_NOISE[False]) is (picked != "popularity")
-    assert suited.picked.aggregation.trust == trust  # type: ignore[attr-defined]
+    protocol, public = best(f"trust={trust}"), Public.of(copies(users), content=False)
+    suited: Any = protocol.suited(public)
+    assert (suited.kind, suited.aggregation.trust) == (picked, trust)
+    assert suited.guarantee((users, 40)).trust == trust
+    why = protocol.reason(public)
+    assert f"Best picked {picked} under {trust}: the noise of a sum, over {users:,} users, is" in why
+    assert (noise_in(why) <= MOST_NOISE[False]) is (picked != "popularity")
+
+
+def noise_in(why: str) -> float:
+    """Return the noise that a reason tells."""
+    return float(why.split("users, is ")[1].split(",", maxsplit=1)[0])
 
 
 def test_public_data_about_the_items_are_preferred_to_a_noisy_table() -> None:
-    protocol, users = best(), copies(1200)
-    without, with_public = (
-        protocol.knowing_items(content=content).suited_to(users) for content in (False, True)
-    )
-    assert MOST_NOISE[True] < without.noise == with_public.noise < MOST_NOISE[False]
-    assert (without.picked.kind, with_public.picked.kind) == ("gram", "popularity")
-    assert with_public.picked.content  # type: ignore[attr-defined]
+    protocol = best()
+    public = [Public.of(copies(1200), content=content) for content in (False, True)]
+    noise, same = (noise_in(protocol.reason(each)) for each in public)
+    assert MOST_NOISE[True] < noise == same < MOST_NOISE[False]
+    without, with_public = (protocol.suited(each) for each in public)
+    assert (without.kind, with_public.kind) == ("gram", "popularity")
+    assert with_public.content  # type: ignore[attr-defined]
 
 
 def test_what_is_promised_of_single_items_takes_no_trust() -> None:
-    suited = best("privacy={epsilon: 1.0, per: cell}", "trust=central").suited_to(TRAIN)
-    assert suited.picked.kind == "randomized-sets"
-    assert suited.guarantee((60, 40)).trust == "local"
-    assert suited.promise().unit == "cell"
+    protocol = best("privacy={epsilon: 1.0, per: cell}", "trust=central")
+    suited = protocol.suited(Public.of(TRAIN))
+    assert suited.kind == "randomized-sets"
+    assert protocol.guarantee((60, 40)).trust == suited.guarantee((60, 40)).trust == "local"
+    assert protocol.promise().unit == suited.promise().unit == "cell"

@@ -18,10 +18,10 @@ from dprec.completion.one_bit.solver import levels_of
 from dprec.errors import SettingError
 from dprec.federated import STEPS, CollaborativeFiltering, UpdateCode
 from dprec.gradients import GRADIENTS, FittedProfiles, GradientReport, RoundDraws
+from dprec.protocols.federated import FederatedProtocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.randomness import DeviceDraws, words
 from dprec.ratings import POSITIVE
-from simulation.protocols.federated import FederatedProtocol
-from simulation.protocols.gradient_perturbation import GradientPerturbationProtocol
 from tests.drawn_options import drawn
 
 USERS, ITEMS = 20, 12

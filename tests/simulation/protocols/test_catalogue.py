@@ -15,12 +15,12 @@ from dprec.datasets.table import ItemColumns
 from dprec.mechanisms.thresholds import ThresholdBit
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
+from dprec.protocols.baselines import NothingSentProtocol
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import Ratings, RatingScale
 from dprec.splits import LeaveNPerUser
 from simulation import run
 from simulation.configuration.models import RunConfig, SimulationOptions
-from simulation.protocols.baselines import NothingSentProtocol
-from simulation.protocols.one_shot import OneShotProtocol
 
 STARS = RatingScale.evenly(1, 5, 1)
 SEEN: list[Catalogue | None] = []
@@ -72,11 +72,10 @@ def test_a_device_alone_knows_what_is_public_of_the_items() -> None:
         np.repeat(np.arange(users), 20), np.concatenate(rated), np.concatenate(values), STARS
     )
     catalogue = Catalogue(np.zeros((items, 0)), liked[:, None], (), ("liked",))
-    alone = NothingSentProtocol()
+    protocol = NothingSentProtocol()
     who, which = np.indices((users, items))
-    predict = alone.predictions_of(ratings, catalogue)["predict"]
-    predicted = predict(who.ravel(), which.ravel()).reshape(users, items)
+    predicted = protocol.alone(ratings, catalogue).predict(who.ravel(), which.ravel()).reshape(users, items)
     # By half of the users an item of the category is liked, by the others one that is not.
     assert ((predicted > 3) == (liked ^ (who % 2 == 0))).mean() > 0.95
-    without = alone.predictions_of(ratings, None)["predict"](who.ravel(), which.ravel()).reshape(users, items)
+    without = protocol.alone(ratings, None).predict(who.ravel(), which.ravel()).reshape(users, items)
     assert (np.ptp(without, axis=1) == 0).all()

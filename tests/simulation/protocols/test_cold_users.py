@@ -28,7 +28,7 @@ def test_cold_users_take_no_part_and_rank_by_what_is_given(name: str) -> None:
     assert summary["dataset"]["users"] == summary["traffic"]["users"] == result.traffic["user"].size == 45
     assert summary["dataset"]["users_only_in_test"] == 15
     assert not np.isin(predicted["user"], result.traffic["user"]).any()
-    _, test = load_ratings(result.record.config)
+    _, test = load_ratings(result.config)
     assert isinstance(test, ColdRatings)
     given = test.given
     own = set(zip(given.user_ids[given.users].tolist(), given.item_ids[given.items].tolist(), strict=True))

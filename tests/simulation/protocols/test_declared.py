@@ -14,11 +14,12 @@ from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import Channel, RandomizedResponse, SetOnly
 from dprec.observations import EmbeddingRelease
 from dprec.protocols.base import declaring
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import RatingScale
 from simulation import audit, compare, load, run
 from simulation.analysis.description import describe
 from simulation.analysis.protocol_results import declared_lines
-from simulation.protocols.one_shot import OneShotProtocol
+from simulation.protocols.one_shot import OneShotCourse
 from simulation.protocols.task import Outcome, Task
 from tests.make import small_run
 from tests.refusals import refused_at
@@ -62,9 +63,8 @@ class Rule(RandomizedResponse):
     sends_values: ClassVar[bool] = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Free(OneShotProtocol):
-    """A protocol that sends true ratings, charges nothing and says that all is proved."""
+class FreeCourse(OneShotCourse):
+    """Charges nothing and says that all is proved."""
 
     def run(self, grid: Any, task: Task) -> Outcome:
         outcome = super().run(grid, task)
@@ -73,14 +73,27 @@ class Free(OneShotProtocol):
         return replace(outcome, accountant=nothing, guarantee=promised)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Zero(Free):
+class ZeroCourse(FreeCourse):
     """The same, which charges 0."""
 
     def run(self, grid: Any, task: Task) -> Outcome:
         outcome = super().run(grid, task)
         outcome.accountant.step(1, np.ones(task.n_users, dtype=np.bool_), 0.0, 0.0)
         return outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class Free(OneShotProtocol):
+    """A protocol that sends true ratings, charges nothing and says that all is proved."""
+
+    course: ClassVar[type[OneShotCourse]] = FreeCourse
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zero(Free):
+    """The same, which charges 0."""
+
+    course: ClassVar[type[OneShotCourse]] = ZeroCourse
 
 
 SMALL = small_run({}, 30, 12, 150, seed=0)

@@ -12,9 +12,9 @@ import clients.iterative
 from clients.population import Partition
 from dprec.accounting import gaussian_epsilon
 from dprec.federated import STEPS, UpdateCode
+from dprec.protocols.federated import FederatedProtocol
 from dprec.randomness import ReleaseDraws
 from simulation import audit, load, run
-from simulation.protocols.federated import FederatedProtocol
 from tests.documents.pages import write_files
 from tests.make import ON_THIS_MACHINE, small_run
 from tests.refusals import refused_at
@@ -64,7 +64,7 @@ def test_the_noise_is_the_smallest_that_keeps_the_promise(
     assert isinstance(protocol, FederatedProtocol)
     mu = sensitivity * np.sqrt(ROUNDS) / protocol.deviation
     assert gaussian_epsilon(mu, 1e-5) == pytest.approx(2.0, rel=1e-6)
-    assert protocol.setup().deviation == (protocol.deviation if trust == "local" else 0.0)
+    assert protocol.deviation_on_devices == (protocol.deviation if trust == "local" else 0.0)
 
 
 @pytest.mark.parametrize("method", ["updates", "step", "predictor"])

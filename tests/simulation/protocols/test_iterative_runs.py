@@ -2,7 +2,6 @@
 
 import copy
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,16 @@ from dprec.accounting import PrivacyLossDistribution, compose
 from dprec.datasets import Synthetic
 from dprec.errors import RunError
 from dprec.gradients import OneBitGradient
+from dprec.protocols.base import Public
+from dprec.protocols.iterative import FactorsDevice, IterativeProtocol
+from dprec.protocols.rounds import EarlyStopping
 from dprec.ratings import Ratings
 from simulation import load, run
-from simulation.protocols.iterative import EarlyStopping, IterativeProtocol
+from simulation.protocols.rounds import BroadcastCourse
 from simulation.storage import run_directory
-from strategies.iterative import IterativeFactorization, State
 from strategies.participation import RoundRecord
+from strategies.roster import Roster
+from strategies.training import BroadcastRounds
 
 ROUNDS = 6
 GRADIENTS = [
@@ -112,7 +115,7 @@ def test_a_run_killed_in_any_round_ends_with_the_same_bits(
 
     def dying(self: run_directory.Checkpoints, state: Any) -> None:
         # Alternately with the state of the round kept, and lost.
-        if state.rounds_done % 2:
+        if len(state.records) % 2:
             saved(self, state)
             raise Killed
         if lives.pop():
@@ -144,12 +147,12 @@ def test_without_any_report_the_run_fails_keeps_its_state_and_can_go_on(
         assert not (tmp_path / "mute" / "summary.json").exists()
 
     # An outage of the nodes, not of the configuration: afterwards the run goes on as if nothing was.
-    installed = IterativeFactorization.aggregate_train
+    installed = BroadcastRounds.aggregate_train
 
     def outage(self: Any, server_round: int, replies: Any) -> Any:
         return installed(self, server_round, [] if server_round in (3, 4) else replies)
 
-    monkeypatch.setattr(IterativeFactorization, "aggregate_train", outage)
+    monkeypatch.setattr(BroadcastRounds, "aggregate_train", outage)
     with pytest.raises(RunError):
         run(rounds, tmp_path / "run", page=False)
     monkeypatch.undo()
@@ -181,32 +184,43 @@ STOPPING = EarlyStopping(patience=2, validation_fraction=0.25)
 TRAIN: Ratings = Synthetic(users=20, items=10, ratings=120).load()
 
 
-def after_rounds(state: State, rounds: int) -> State:
-    records = [RoundRecord(number, 1, 0, None, 0, 0, 0, 0, 0.0) for number in range(1, rounds + 1)]
-    return replace(state, records=records, factors=np.full_like(state.factors, rounds))
+PROTOCOL = IterativeProtocol(gradient=OneBitGradient(), rounds=4, rank=2, early_stopping=STOPPING)
+
+
+class Fixed(FactorsDevice):
+    """A device that predicts one number."""
+
+    def predicting(self, held: Ratings) -> dict[str, Any]:
+        return {"predict": lambda users, items: np.full(users.size, self.factors[0, 0])}
 
 
 def test_only_the_ratings_held_back_judge_and_the_best_round_is_remembered() -> None:
     held_back = TRAIN.select(STOPPING.held_back(TRAIN, SEED))
-    mean = float(held_back.values.mean())
-    state = State.begin(TRAIN.counts > 0, TRAIN.n_items, 2, SEED)
-    stopped = []
-    for rounds, distance in enumerate((2.0, 0.0, 1.0, 3.0), start=1):
-        state = after_rounds(state, rounds)
-        STOPPING.remember_best(
-            state, lambda users, items, d=distance: np.full(users.size, mean + d), TRAIN, SEED
-        )
-        stopped.append(STOPPING.exhausted(state))
-    assert state.best_round == 2
-    assert (state.best_factors == 2).all()
-    assert state.best_error == np.sqrt(np.mean((held_back.values - mean) ** 2))
+    mean, course = float(held_back.values.mean()), BroadcastCourse(PROTOCOL)
+    rounds = BroadcastRounds(
+        protocol=PROTOCOL,
+        public=Public.of(TRAIN),
+        seed=SEED,
+        public_seed=SEED,
+        group="",
+        roster=Roster((None,), TRAIN.n_users, TRAIN.n_users),
+        rated=TRAIN.counts > 0,
+    )
+    stopped, learned = [], []
+    for number, distance in enumerate((2.0, 0.0, 1.0, 3.0), start=1):
+        rounds.records.append(RoundRecord(number, 1, 0, None, 0, 0, 0, 0, 0.0))
+        learned.append(Fixed(PROTOCOL, np.full((TRAIN.n_items, 2), mean + distance)))
+        course.remember_best(rounds, learned[-1], TRAIN, SEED)
+        stopped.append(course.exhausted(rounds))
+    assert rounds.best_round == 2
+    assert rounds.best is learned[1]
+    assert rounds.best_error == np.sqrt(np.mean((held_back.values - mean) ** 2))
     assert stopped == [False, False, False, True]
 
 
 def test_devices_hold_no_rating_that_is_held_back() -> None:
-    protocol = IterativeProtocol(gradient=OneBitGradient(), rounds=4, early_stopping=STOPPING)
     held_back = STOPPING.held_back(TRAIN, SEED)
-    held = protocol.held_ratings(TRAIN, SEED)
+    held = BroadcastCourse(PROTOCOL).held_ratings(TRAIN, SEED)
     assert held.users.tolist() == TRAIN.users[~held_back].tolist()
     assert held.items.tolist() == TRAIN.items[~held_back].tolist()
 

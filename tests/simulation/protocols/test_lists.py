@@ -221,10 +221,10 @@ def test_a_server_learns_from_sums_with_the_noise_that_epsilon_needs(
     found = run_of_sets(
         name, dataset=dataset, overrides=["protocol.table.items=40", "protocol.table.popularity_share=0.2"]
     )
-    train = load_ratings(found.record.config)[0]
+    train = load_ratings(found.config)[0]
     sets = train.to_sets().toarray()
     assert [layout.n_rows for _, _, layout, _ in learned] == [40, 820]
-    protocol: Any = found.record.config.protocol.suited(Public.of(train, content=False))
+    protocol: Any = found.config.protocol.suited(Public.of(train, content=False))
     multipliers = protocol.multipliers
     precision = sum(multiplier**-2 for multiplier in multipliers)
     # Seeds are fixed. Renyi divergences bound the loss of Skellam noise, which is larger by that.

@@ -9,8 +9,8 @@ import pytest
 from dprec.accounting import gaussian_epsilon
 from dprec.errors import InputError
 from dprec.federated import ContractError, check_updates, code_of, moved_by_others, some_people
+from dprec.protocols.federated import FederatedProtocol
 from simulation import audit, load, run
-from simulation.protocols.federated import FederatedProtocol
 from tests.make import ON_THIS_MACHINE, STARS, small_run
 from tests.models import InSingle, Mixing
 

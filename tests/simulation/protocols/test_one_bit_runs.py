@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyLossDistribution, compose
-from dprec.completion import Observations, OneBit, slope_channel
+from dprec.completion import Link, Observations, OneBit, slope_channel
 from dprec.completion.one_bit.perturbation import curvature_ratio, slope_bound_of
-from dprec.completion.one_bit.solver import Gaussian, steepness
+from dprec.completion.one_bit.solver import steepness
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import read_yaml, replace_value
@@ -103,7 +103,7 @@ def test_what_holds_for_the_exact_minimiser_alone_is_claimed_and_not_charged(cal
     exact = EPSILON
     if calibration == "published":
         # The noise is that of the published bound; what it keeps follows from the maximum of the slopes.
-        link = Gaussian(1.0)
+        link = Link(1.0)
         exact *= steepness(link, 1.0) / slope_bound_of(link, 1.0, "published")
         exact += curvature_ratio(link, 1.0)
     privacy = result.summary["privacy"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dprec.datasets import DelimitedTable
-from dprec.datasets.files import UserColumns
+from dprec.datasets.table import UserColumns
 from simulation import audit, load, run
 from simulation.result import RunResult
 from tests.refusals import refused_at

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import DELIVER, RandomizedSetsSetup, RefusalCode
+from dprec.exchange import DELIVER, RefusalCode
 from dprec.lists.model import ItemTable, ListModel
-from dprec.mechanisms import RandomizedSet
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from simulation import audit
 from tests.builders import OneNode, populated
 from tests.make import synthetic
@@ -60,8 +60,8 @@ def test_lists_come_near_those_of_clear_sets_as_answers_become_true() -> None:
 
 
 def test_a_device_takes_what_it_can_rank_by_and_refuses_anything_else(tmp_path: Path) -> None:
-    setup = RandomizedSetsSetup(mechanism=RandomizedSet(), privacy=PrivacyBudget(epsilon=1.0, per="cell"))
-    populated(tmp_path / "run", synthetic(5, 8, 20, positive=">= 4"), setup)
+    protocol = RandomizedSetsProtocol(privacy=PrivacyBudget(epsilon=1.0, per="cell"))
+    populated(tmp_path / "run", synthetic(5, 8, 20, positive=">= 4"), protocol.installed)
     node = OneNode(tmp_path)
     model, larger = (ListModel.of(np.ones(items), None, ItemTable.nothing()).encode() for items in (8, 9))
     assert node.told(DELIVER, factors=model) == []

@@ -85,6 +85,8 @@ REFUSED = [
         "item_embeddings.epsilon",
     ),
     ("sets-only", "item_embeddings={epsilon: 1.0, delta: 1e-4}", "item_embeddings.delta"),
+    ("blp-mf", "answers={kind: repeated}", "answers"),
+    ("weekly-increments", "answers={kind: repeated}", "answers"),
     ("shuffled-on-device", "completion={kind: calibrated}", "shuffler.reports"),
     ("shuffled-on-device", "completion={kind: mf} | personalization=none", "shuffler.reports"),
     ("shuffled-on-device", NO_LINKS, "shuffler.item_sets"),

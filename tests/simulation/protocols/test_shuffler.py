@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dprec.accounting import ShuffledChannel, clones_delta, least_epsilon
+from dprec.protocols.one_shot import OneShotProtocol
 from simulation import run
 from simulation.configuration.models import parse_config
-from simulation.protocols.one_shot import OneShotProtocol
 
 HISTOGRAM = {"histogram": "netflix"}
 
@@ -55,7 +55,7 @@ def test_a_rating_is_hidden_among_those_of_the_same_item(one_bit: dict[str, Any]
 
     train, _ = load_ratings(config)
     raters = np.bincount(train.items, minlength=train.n_items)
-    channel = config.protocol._family(train).channel(1)
+    channel = config.protocol.family(train.scale, train.n_items).channel(1)
     shuffled = ShuffledChannel(channel)
     expected = np.array([shuffled.epsilon(int(count), 1e-6) if count else 0.0 for count in raters])
     own = expected[train.items]

@@ -48,7 +48,7 @@ def test_a_server_sees_single_users_where_it_is_sent_what_they_say(values: dict[
     if trust == "secure-aggregation":
         assert said.sums
     if trust == "local" and getattr(getattr(config.protocol, "gradient", None), "linked", True):
-        assert of_single_users(said) != (config.protocol.baseline == "nothing-sent")
+        assert of_single_users(said) != (config.protocol.facts.baseline == "nothing-sent")
     for each in said.reports:
         assert each.shape == (said.n_users, said.n_items)
     if said.newcomer is not None:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from dprec import accounting
-from dprec.arrays import Floats, Ints, offsets
+from dprec.arrays import Bools, Floats, Ints
 from dprec.completion import Completion, ItemAverage, ItemBiases
 from dprec.components import Options, option
 from dprec.errors import SettingError
-from dprec.exchange import REPORT
 from dprec.mechanisms import Mechanism
 from dprec.observations import Observations
 from dprec.reports import ReportFamily
-from dprec.wire import ItemSets, onion_bytes, record_bytes
-
-if TYPE_CHECKING:
-    from strategies.report_collection import Collected
 
 _ALONE = (
     "epsilon_per_rating and epsilon_per_user hold without a shuffler, also against the shufflers themselves; "
@@ -138,16 +133,17 @@ class Shuffler(Options):
         return observations.unlinked(with_sets=self.says_sets) if self.unlinks else observations
 
     def shuffled(
-        self, family: ReportFamily, collected: Collected, losses: Floats
+        self, family: ReportFamily, observed: Observations, accepted: Bools, losses: Floats
     ) -> accounting.ShuffledReports | accounting.ShuffledProfiles:
-        """Return the accepted reports with those that they are hidden among."""
-        observed = collected.observations
+        """Return the accepted reports with those that they are hidden among.
+
+        ``accepted``: whose report it is, shape (users,); ``losses``: what each user's costs unshuffled.
+        """
         n_users, n_items = observed.shape
         if self.unlinks:
             raters = np.bincount(observed.items, minlength=n_items)
             mixed = self._hiding(raters)[observed.items]
             return accounting.ShuffledReports(family.channel(1), observed.users, mixed, n_users)
-        accepted = collected.accepted
         if family.hides_items:
             alike = np.full(n_users, np.count_nonzero(accepted))
         else:
@@ -160,36 +156,6 @@ class Shuffler(Options):
         """Return how many of so many messages hide one of them, itself included; none of none."""
         others = np.maximum(messages - 1, 0)
         return np.minimum(messages, 1) + others - np.ceil(self.known * others).astype(np.int64)
-
-    def charged(self, family: ReportFamily, collected: Collected, group: str) -> dict[str, int]:
-        """Charge users for the messages that shufflers pass on, instead of those with a whole report.
-
-        A report that was not accepted stays charged as it came. Messages of whole reports are filled up to
-        the longest of them.
-        """
-        from strategies.rounds import report_sizes, traffic_totals
-
-        traffic, observed = collected.traffic, collected.observations
-        before = traffic_totals(traffic)
-        users = np.flatnonzero(collected.accepted)
-        if self.unlinks:
-            each = record_bytes(observed.shape[1], family.channel(observed.shape[1]).symbols)
-            times = observed.counts[users]
-            size = onion_bytes(each, self.hops)
-            payloads = times * each
-        else:
-            times = np.ones_like(users)
-            payloads = traffic.uplink_payload[users]
-            size = onion_bytes(int(payloads.max()), self.hops)
-        sizes = report_sizes(REPORT, group, users, np.full_like(users, size))
-        traffic.recharge_uplink(users, REPORT, times, payloads, times * sizes)
-        if self.says_sets:
-            sets = ItemSets.plan(offsets(observed.counts[users]), observed.items, observed.shape[1])
-            payloads = -(-sets.bits // 8)
-            sizes = report_sizes(REPORT, group, users, payloads)
-            traffic.charge_uplink(users, payloads, sizes, kind="item set")
-        after = traffic_totals(traffic)
-        return {name: after[name] - before[name] for name in after}
 
 
 def notes_on_ratings(

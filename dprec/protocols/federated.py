@@ -6,20 +6,21 @@ a protocol is answered here.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dprec import accounting
-from dprec.arrays import Floats, Ints
-from dprec.attacks import Transcript
-from dprec.attacks.transcript import added_up
+from dprec.arrays import Floats, Ints, Pieces
+from dprec.attacks.transcript import Answered, ReleasedSum, Upload, of_normal_noise
 from dprec.completion import Profiles
-from dprec.components import naming, option
+from dprec.components import Options, as_values, naming, option
 from dprec.errors import SettingError, within
-from dprec.exchange.setups import FederatedSetup
+from dprec.exchange.messages import UPDATE
 from dprec.federated import (
     STEPS,
     Parameters,
@@ -28,26 +29,20 @@ from dprec.federated import (
     check_updates,
     code_of,
     moved_by_others,
+    of_holders,
     some_people,
 )
-from dprec.predictions import Predict
-from dprec.protocols import base
-from dprec.protocols.base import Facts, Public, Sent
+from dprec.gradients import Aggregate, RoundDraws
+from dprec.protocols.base import Facts, Protocol, Public, Sent
 from dprec.protocols.components import AnyModel
 from dprec.protocols.findings import Auditor, Finding
 from dprec.protocols.predicting import held_profiles
+from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, Charge, LearningServer, Reading
 from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
-from dprec.randomness import ReleaseDraws, generator
+from dprec.randomness import ReleaseDraws, generator, uniform_below
+from dprec.randomness.first_draws import first_names
 from dprec.ratings import Ratings, RatingScale
-from dprec.sums import Cost
-from simulation.protocols.base import Protocol
-from simulation.protocols.course import notes_on_failures
-from simulation.protocols.task import Grid, Outcome, ServerOutcome, ServerTask, Sizes, Task
-from simulation.protocols.transcripts import UpdateRounds, of_newcomers, transcript_of
-
-if TYPE_CHECKING:
-    from strategies.iterative import FederatedRounds
-    from strategies.rounds import Received
+from dprec.sent_symbols import SentSymbols
 
 LARGEST_DEVIATION = 1e4
 """Largest noise, in clips: with it, a noisy number fits into 32 bits, and sums of a billion into 64."""
@@ -64,16 +59,22 @@ _FEW = 4
 _ITEMS, _MOST_NUMBERS = 40, 1 << 22
 """Items of the made-up users of an audit, and numbers of all of their updates at most."""
 
-Evaluate = Callable[[Parameters], dict[str, float | None]]
+_NUMBERS_AT_ONCE = 1 << 22
+"""Bounds the memory of a worker, whatever the size of its partitions and of the model."""
+
+_CHECKED_OF = 128
+"""Users for whom one or two of them are checked in a round: a twentieth of the work."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class FederatedProtocol(Protocol):
+class FederatedProtocol(BroadcastProtocol):
     """Devices send clipped updates of a model; the sums have Gaussian noise."""
 
     kind: Literal["federated"] = "federated"
     folds_in: ClassVar[bool] = True
     undeployable: ClassVar[str] = "whose model is code that devices which stand by themselves do not have"
+    message_type: ClassVar[str] = UPDATE
+    purpose: ClassVar[str] = "model update"
     privacy: accounting.PrivacyBudget | None = option(
         "What is promised for all rounds together, per user and by composition.", None
     )
@@ -103,14 +104,19 @@ class FederatedProtocol(Protocol):
         )
 
     @property
-    def sensitivity(self) -> float:
-        """Largest change of a sum that a user can cause, in clips."""
-        return 2.0 if self._compares == "replace-one" else 1.0
+    def code(self) -> Options:
+        """The model."""
+        return self.model
 
     @property
-    def _compares(self) -> accounting.Adjacency:
+    def compares(self) -> accounting.Adjacency:  # type: ignore[override]
         """What epsilon compares: who takes part is known of everybody, if devices add the noise."""
         return "replace-one" if self.trust == "local" else self.adjacency
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest change of a sum that a user can cause, in clips."""
+        return 2.0 if self.compares == "replace-one" else 1.0
 
     @property
     def deviation(self) -> float:
@@ -120,11 +126,26 @@ class FederatedProtocol(Protocol):
         mu = accounting.largest_mu(self.privacy.epsilon, self.privacy.delta)
         return _MARGIN * self.sensitivity * float(np.sqrt(self.rounds)) / mu
 
+    @property
+    def deviation_on_devices(self) -> float:
+        """The same of what a device adds by itself; 0 if others add it."""
+        return self.deviation if self.trust == "local" else 0.0
+
+    @property
+    def noise_of_rounds(self) -> tuple[float, ...]:  # type: ignore[override]
+        """Of each round, in clips."""
+        return (self.deviation,) * self.rounds if self.privacy is not None else ()
+
+    def charge(self, counts: Ints | None = None) -> Charge:
+        """Return what an update costs, whoever adds the noise: without a delta, nothing is protected."""
+        noisy = self.privacy is not None
+        return Charge(mechanism=accounting.NoisySum(_MARGIN / self.deviation) if noisy else None)
+
     def at_budget(self, budget: accounting.MatchedBudget) -> Self:
         """Return the protocol at a budget; a promise per user holds per rating as well."""
         return replace(self, privacy=replace(budget_at(self.privacy, budget, "user"), composition="pld"))
 
-    def check(self, train: Sizes) -> None:
+    def check(self, train: Any) -> None:
         """Refuse a budget that cannot be kept to, and a model that does not compute what it should."""
         if self.privacy is not None:
             check_unit(self.privacy, "user", "the noise hides whole updates")
@@ -137,15 +158,12 @@ class FederatedProtocol(Protocol):
                 )
                 raise SettingError("privacy.epsilon", found, f"noise of at most {LARGEST_DEVIATION:g} clips")
         with within("model"), naming(self.model, "a class that computes updates"):
-            self._check_model(train)
+            self._check_model(train.n_items, train.scale)
 
-    def _check_model(self, train: Sizes) -> None:
+    def _check_model(self, n_items: int, scale: RatingScale) -> None:
         """Have the model compute updates, take a step and predict, for each of a few made-up users alone."""
-        parameters, model = self._start(train.n_items, train.scale, 0), self.model
-        people, code = (
-            some_people(_FEW, train.n_items, train.scale, 0),
-            self._code(train.n_items, train.scale),
-        )
+        parameters, model = self._start(n_items, scale, 0), self.model
+        people, code = some_people(_FEW, n_items, scale, 0), self._code(n_items, scale)
         shapes = [each.shape for each in parameters]
         for _ in range(2):
             updates = model.updates(parameters, people)
@@ -162,10 +180,9 @@ class FederatedProtocol(Protocol):
         return self.model.start(n_items, scale, generator(seed, "parameters of a model"))
 
     def _code(self, n_items: int, scale: RatingScale) -> UpdateCode:
-        setup = self.setup()
-        return code_of(self.model, n_items, scale, setup.clip, setup.deviation)
+        return code_of(self.model, n_items, scale, self.clip, self.deviation_on_devices)
 
-    def audited(self) -> base.Protocol:
+    def audited(self) -> Protocol:
         """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
         return self if self.privacy is not None else super().audited()
 
@@ -200,8 +217,7 @@ class FederatedProtocol(Protocol):
             parameters = self.model.step(parameters, tuple(each.mean(axis=0) for each in updates), 1)
         others = people.of_users(np.arange(1, users))
         if self.sensitivity > 1:
-            instead = some_people(1, _ITEMS, scale, seed + 1)
-            others = Profiles.joined([instead, others])
+            others = Profiles.joined([some_people(1, _ITEMS, scale, seed + 1), others])
         moved = moved_by_others(self.model, code, parameters, people, others)
         return float(np.linalg.norm(moved if self.trust == "local" else moved.sum(axis=0)))
 
@@ -215,98 +231,36 @@ class FederatedProtocol(Protocol):
         seen: Ints = classes.astype(np.int64)
         return seen
 
-    def setup(self) -> FederatedSetup:
-        """Return what a device needs to know about the rounds."""
-        deviation = self.deviation if self.trust == "local" else 0.0
-        return FederatedSetup(model=self.model, clip=self.clip, deviation=deviation, rounds=self.rounds)
-
-    def serve(self, grid: Grid, task: ServerTask, evaluate: Evaluate | None = None) -> FederatedRounds:
-        """Run the rounds and deliver the result; ``evaluate`` is what only a simulation can do."""
-        from strategies.iterative import FederatedRounds
-
-        strategy = FederatedRounds(
-            model=self.model,
-            code=self._code(task.n_items, task.scale),
-            deviation=self.deviation if self.trust == "central" else 0.0,
-            cost=Cost(
-                mechanism=accounting.NoisySum(_MARGIN / self.deviation) if self.privacy is not None else None
-            ),
-            parameters=self._start(task.n_items, task.scale, task.server_seed),
-            seed=task.server_seed,
-            group=task.group,
-            roster=task.roster,
-            received=[] if task.attacked else None,
-        )
-        strategy.run_rounds(
-            grid,
-            self.rounds,
-            ended=task.ended,
-            progress=task.progress,
-            evaluate=None if evaluate is None else lambda: evaluate(strategy.broadcast),
-        )
-        strategy.deliver(grid)
-        return strategy
-
-    def served(self, task: ServerTask, held: FederatedRounds) -> ServerOutcome:
-        """Return what the server knows."""
-        return ServerOutcome(**self._facts(held, task))
-
-    def simulated(self, task: Task, held: FederatedRounds) -> Outcome:
-        """Add what the devices predict."""
-        return Outcome(
-            predict=self._predictor(task.judged, held.broadcast),
-            transcript=None if held.received is None else self._transcript(task, held, held.received),
-            **self._facts(held, task),
-        )
-
-    def _transcript(self, task: Task, held: FederatedRounds, received: Sequence[Received]) -> Transcript:
-        """Return what was said; a server that is trusted sees updates without noise."""
-        trusted = self.guarantee((task.n_users, task.n_items)).trusts_server
-        uploads = UpdateRounds(self.model, held.code, task.n_items).uploads(task.n_users, received)
-        nobody = task.judged.select(np.zeros(task.judged.count, dtype=np.bool_))
-        return transcript_of(
-            task,
-            trusted=trusted,
-            uploads=uploads,
-            vectors=added_up(uploads),
-            sums=tuple(held.released),
-            newcomer=of_newcomers(self._predictor(nobody, held.broadcast)),
-        )
-
-    def run(self, grid: Grid, task: Task) -> Outcome:
-        """Run the rounds, and evaluate each of them."""
-
-        def evaluate(parameters: Parameters) -> dict[str, float | None]:
-            return task.metric(self._predictor(task.judged, parameters))
-
-        with naming(self.model, "a class that computes updates"):
-            return self.simulated(task, self.serve(grid, task.for_server(), evaluate))
-
-    def _predictor(self, held: Ratings, parameters: Parameters) -> Predict:
-        """Return what devices predict, once it was seen that two of them alone predict the same."""
-        profiles = held_profiles(held, np.arange(held.n_users))
-        predict = self.model.predictor(parameters, profiles)
-        pair = np.unique(np.linspace(0, held.n_users - 1, 2).astype(np.int64))
-        check_predictions(self.model, parameters, profiles, predict, pair)
-        return predict
-
-    def _facts(self, held: FederatedRounds, task: ServerTask) -> dict[str, Any]:
-        return {
-            "traffic": held.traffic,
-            "accountant": replace(held.accountant, adjacency=self._compares),
-            "guarantee": self.guarantee((task.n_users, task.n_items)),
-            "rounds": tuple(held.records),
-            "notes": notes_on_failures(held.records),
-            "diagnostics": {"numbers": held.code.size},
-            "noise": (self.deviation,) * self.rounds if self.privacy is not None else (),
-        }
-
     def sent(self, public: Public, ratings: int) -> Sent:
         """Return the updates, one in each round, all of one size."""
         with within("model"):
             code = self._code(public.n_items, public.scale)
         bits = 8.0 * code.report_bytes
         return Sent(reports=self.rounds, symbols=None, answers=code.size, bits=bits, epsilon=None, per="user")
+
+    @property
+    def hides_rated_items(self) -> bool:
+        """Whether the device adds the noise itself."""
+        return self.deviation_on_devices > 0
+
+    def sent_symbols(self, people: Ratings) -> SentSymbols | None:
+        """Return noisy numbers, in classes of half a deviation; None if reports have no noise."""
+        if not self.deviation_on_devices:
+            return None
+        code = self._code(people.n_items, people.scale)
+        return SentSymbols(lambda number, reports: code.classes(reports))
+
+    @property
+    def drawn_by(self) -> str:
+        """What random words are keyed by, as text."""
+        keyed = {
+            "kind": self.kind,
+            "model": as_values(self.model),
+            "clip": self.clip,
+            "deviation": self.deviation_on_devices,
+            "rounds": self.rounds,
+        }
+        return json.dumps(first_names(keyed))
 
     def guarantee(self, shape: tuple[int, int]) -> accounting.Guarantee:
         """Promise the composed loss of all rounds, if there is a budget."""
@@ -318,15 +272,24 @@ class FederatedProtocol(Protocol):
         twice = accounting.gaussian_epsilon(2 * _MARGIN * float(np.sqrt(self.rounds)) / self.deviation, delta)
         promised = (
             f"Epsilon = {epsilon:g} holds with delta = {delta:g} for all that is seen of a user in "
-            f"{self.rounds} rounds, which items it rated included. {compared_in_words(self._compares, twice)}"
+            f"{self.rounds} rounds, which items it rated included. {compared_in_words(self.compares, twice)}"
         )
         reason = (
             "an update is clipped to a norm, whatever a model computes from a user's ratings, and it or its "
             "sum has Gaussian noise; rounds compose exactly. The noise is drawn in double precision and "
             "rounded to the steps of an update."
         )
-        trust: Literal["local", "central"] = "local" if self.trust == "local" else "central"
-        return accounting.Guarantee("proved", trust, True, reason, (promised,))
+        return accounting.Guarantee("proved", self.trust, True, reason, (promised,))
+
+    def device(self, received: bytes, n_items: int, scale: RatingScale, before: Any = None) -> ModelDevice:
+        """Read the parameters, which are always sent whole."""
+        code = self._code(n_items, scale)
+        return ModelDevice(self, code, code.unpack(received), n_items)
+
+    def server(self, public: Public, seed: int, public_seed: int) -> ModelServer:
+        """Return a server with the model's first parameters."""
+        code = self._code(public.n_items, public.scale)
+        return ModelServer(self, code, public, seed, self._start(public.n_items, public.scale, seed))
 
 
 def _check_shapes(method: str, found: Sequence[Floats], expected: Sequence[tuple[int, ...]]) -> None:
@@ -334,3 +297,125 @@ def _check_shapes(method: str, found: Sequence[Floats], expected: Sequence[tuple
     shapes = [np.shape(each) for each in found]
     if shapes != list(expected):
         raise SettingError("", f"{method} of shapes {shapes}", f"{list(expected)}")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelDevice(AnsweringDevice):
+    """Parameters of a model, to which a device computes its update."""
+
+    protocol: FederatedProtocol
+    coding: UpdateCode
+    parameters: Parameters
+    """As they are sent."""
+    n_items: int
+
+    def encode(self) -> bytes:
+        """Return the parameters."""
+        return self.coding.pack(self.parameters)
+
+    def predictions(self, profiles: Profiles) -> Floats:
+        """Return what the model predicts."""
+        predict = self.protocol.model.predictor(self.parameters, profiles)
+        users, items = np.indices((profiles.n_users, profiles.n_items))
+        return predict(users.ravel(), items.ravel()).reshape(users.shape)
+
+    def predicting(self, held: Ratings) -> dict[str, Any]:
+        """Return the same cell by cell, once it was seen that two devices alone predict the same."""
+        profiles = held_profiles(held, np.arange(held.n_users))
+        predict = self.protocol.model.predictor(self.parameters, profiles)
+        pair = np.unique(np.linspace(0, held.n_users - 1, 2).astype(np.int64))
+        check_predictions(self.protocol.model, self.parameters, profiles, predict, pair)
+        return {"predict": predict}
+
+    @property
+    def users_at_once(self) -> int:
+        """As many as memory is there for."""
+        return max(1, _NUMBERS_AT_ONCE // self.coding.size)
+
+    def answer(self, profiles: Profiles, draws: RoundDraws) -> list[bytes]:
+        """Return every user's update; raises ContractError where the model mixes users."""
+        model = self.protocol.model
+        updates = model.updates(self.parameters, profiles)
+        if (checked := _checked(profiles.n_users, draws)) is not None:
+            check_updates(model, self.coding, self.parameters, profiles, updates, checked)
+        return self.coding.encode(of_holders(updates, profiles), draws)
+
+    @property
+    def reading(self) -> Reading:
+        """How updates are read."""
+        return Reading(self.coding.decode, self.coding.possible, (self.coding.size,))
+
+    def upload(self, n_users: int, parts: Sequence[tuple[Ints, Pieces]], public_seed: int) -> Upload:
+        """Return clipped updates, with the noise of each device."""
+        coding = self.coding
+        by_item = len(coding.shapes) == 1 and coding.shapes[0][:1] == (self.n_items,)
+
+        def read() -> Iterator[Answered]:
+            numbers = np.arange(coding.size)
+            for users, reports in parts:
+                valid, rows = coding.numbers(reports)
+                yield Answered(
+                    np.repeat(users[valid], numbers.size), np.tile(numbers, len(rows)), rows.ravel()
+                )
+
+        def compute(profiles: Profiles) -> Floats:
+            updates = self.protocol.model.updates(self.parameters, profiles)
+            return coding.clipped(of_holders(updates, profiles))
+
+        return Upload(
+            n_users=n_users,
+            n_numbers=coding.size,
+            per_item=coding.size // self.n_items if by_item else None,
+            read=read,
+            compute=compute,
+            likelihood=of_normal_noise(coding.deviation),
+        )
+
+    def shown(self, nobody: Ratings) -> dict[str, Any]:
+        """Return what is predicted of items for who holds nothing."""
+        predict = self.predicting(nobody)["predict"]
+        return {"newcomer": lambda items: predict(np.zeros_like(items), items)}
+
+
+def _checked(users: int, draws: RoundDraws) -> Ints | None:
+    """Return up to two users whose updates are also computed alone; None for most small partitions."""
+    drawn = draws.devices.asked(b"whose updates are checked")
+    words = np.array([drawn.per_user(index, draws.round_index)[0] for index in range(3)])
+    if uniform_below(_CHECKED_OF, words[:1])[0] >= users:
+        return None
+    first, further = uniform_below(users, words[1:])
+    return np.unique([first, further if further != first else (first + 1) % users])
+
+
+@dataclass(eq=False)
+class ModelServer(LearningServer):
+    """Parameters that move along noisy means of updates."""
+
+    protocol: FederatedProtocol
+    coding: UpdateCode
+    public: Public
+    seed: int
+    parameters: Parameters
+    """In full precision."""
+    step: Callable[[Parameters, Parameters, int], Parameters] = field(init=False)
+    """What takes the steps of this run."""
+
+    def __post_init__(self) -> None:
+        self.step = self.protocol.model.steps()
+        self.diagnostics = {"numbers": self.coding.size}
+
+    @property
+    def held(self) -> ModelDevice:
+        """The parameters in the precision in which they are sent; raises ValueError for infinite ones."""
+        parameters = self.coding.unpack(self.coding.pack(self.parameters))
+        return ModelDevice(self.protocol, self.coding, parameters, self.public.n_items)
+
+    def learn(self, round_index: int, total: Aggregate) -> ReleasedSum:
+        """Add the noise, unless devices did, and take a step."""
+        coding, central = self.coding, self.protocol.trust == "central"
+        deviation = self.protocol.deviation if central else 0.0
+        draws = ReleaseDraws(self.seed, round_index)
+        update = coding.released(total.total, self.public.n_users, deviation, draws)
+        self.parameters = self.step(self.held.parameters, update, round_index)
+        numbers = np.concatenate([each.ravel() for each in update]) * (self.public.n_users / coding.clip)
+        return ReleasedSum(numbers, math.hypot(deviation, coding.deviation * math.sqrt(total.users)))
