@@ -136,16 +136,16 @@ def test_popularity_alone_is_one_round_and_one_list_for_all() -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 8.0])
 def test_what_is_left_out_follows_from_public_numbers(epsilon: float) -> None:
     tau = TrustedAggregation().multiplier(epsilon, 1e-6) / 6000
-    suited = TableOptions().suited(tau, 10_000)
-    assert suited.items is not None
-    assert 50 <= suited.items < 2000
-    assert suited.popularity_share is not None
-    assert 0 < suited.popularity_share < 1
-    assert TableOptions().suited(1.0, 10_000).items == 0  # noise that leaves popularity alone
-    assert TableOptions().suited(tau, 20) == TableOptions(items=20, popularity_share=0.0)
-    assert TableOptions(items=7, popularity_share=0.5).suited(tau, 20) == TableOptions(
-        items=7, popularity_share=0.5
-    )
+    items = TableOptions().items_at(tau, 10_000, None)
+    assert 50 <= items < 2000
+    share = TableOptions().suited(items, tau, 10_000).popularity_share
+    assert share is not None
+    assert 0 < share < 1
+    assert TableOptions().items_at(1.0, 10_000, None) == 0  # noise that leaves popularity alone
+    assert TableOptions().items_at(tau, 20, None) == 20
+    assert TableOptions().suited(20, tau, 20) == TableOptions(items=20, popularity_share=0.0)
+    given_ = TableOptions(items=7, popularity_share=0.5)
+    assert given_.suited(7, tau, 20) == given_
 
 
 def test_a_table_whose_items_nobody_found_is_no_larger() -> None:

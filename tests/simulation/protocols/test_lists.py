@@ -165,7 +165,7 @@ def test_a_table_by_rule_is_the_largest_that_suits_its_own_noise(name: str, user
 
     def suited(size: int) -> int:
         sized = replace(among, table=replace(rule.table, items=size))
-        return int(rule.table.suited(sized.table_tau(public), 300, most).items)
+        return int(rule.table.items_at(sized.tau(sized.largest(public)[-1], users), 300, most))
 
     assert among.table.items == max(size for size in range(301) if suited(size) >= size)
 
