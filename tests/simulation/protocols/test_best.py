@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dprec.mechanisms import BitsAndCounts, FisherOptimal
+from dprec.protocols.base import Public
 from dprec.protocols.best import COUNTS_UP_TO, BestProtocol, Sizes
 from dprec.ratings import Ratings, RatingScale
 from simulation import load
@@ -35,7 +36,7 @@ def test_the_pick_follows_from_epsilon_unit_item_set_and_who_predicts(
     changes: dict[str, Any], kind: str, personalization: str
 ) -> None:
     protocol = best(**changes)
-    assert protocol.picked.mechanism.kind == kind == protocol.mechanism_name
+    assert protocol.picked.mechanism.kind == kind == protocol.facts.protects
     assert protocol.picked.personalization == personalization
     assert f"Best picked {kind}: " in " ".join(protocol.guarantee((10, 10)).notes)
 
@@ -52,7 +53,10 @@ BUDGETS = (0.05, 0.15, 0.5, 0.9, 0.95, 1.0, 1.2, 1.6, 2.0, 3.0)
 
 
 def picks(train: Ratings, **changes: Any) -> list[str]:
-    return [best(privacy__epsilon=epsilon, **changes).suited_to(train).mechanism.kind for epsilon in BUDGETS]
+    return [
+        best(privacy__epsilon=epsilon, **changes).suited(Public.of(train)).mechanism.kind
+        for epsilon in BUDGETS
+    ]
 
 
 def test_counts_serve_a_server_up_to_a_larger_epsilon_where_items_have_many_ratings() -> None:
@@ -76,9 +80,9 @@ def test_a_bit_serves_levels_without_public_shares_until_symbols_tell_more() -> 
 @pytest.mark.parametrize("predicts", ["device", "server"])
 def test_the_predicted_error_of_the_pick_never_grows_with_epsilon(scale: RatingScale, predicts: str) -> None:
     train = ratings_of(500, 50, 30, scale)
-    sizes, errors = Sizes.of(train), []
+    sizes, errors = Sizes.of(Public.of(train)), []
     for epsilon in BUDGETS:
-        mechanism = best(privacy__epsilon=epsilon, predicts=predicts).suited_to(train).mechanism
+        mechanism = best(privacy__epsilon=epsilon, predicts=predicts).suited(Public.of(train)).mechanism
         told = isinstance(mechanism, BitsAndCounts)
         errors.append(
             sizes.error_of_counts(mechanism, epsilon) if told else sizes.error_of_symbols(mechanism, epsilon)
@@ -91,6 +95,6 @@ def test_the_pick_reads_no_value_and_changes_no_setting() -> None:
     train = ratings_of(300, 30, 20, STARS)
     protocol = best(predicts="server")
     other = replace(train, levels=np.full_like(train.levels, 3))
-    assert protocol.suited_to(train).mechanism == protocol.suited_to(other).mechanism
-    assert protocol.suited_to(train).identity == protocol.identity
-    assert protocol.mechanism == FisherOptimal(histogram="netflix")
+    assert protocol.suited(Public.of(train)).mechanism == protocol.suited(Public.of(other)).mechanism
+    assert protocol.suited(Public.of(train)).privacy == protocol.privacy
+    assert protocol.picked.mechanism == FisherOptimal(histogram="netflix")
