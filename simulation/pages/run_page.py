@@ -236,10 +236,10 @@ def _completion_section(run: RunFiles) -> Section:
         names, rating = learned.item_names, "{:g}".format
         columns: list[Column[tuple[str, tuple[str, float]]]] = [
             text_column("item", lambda row: names.get(row[1][0], row[1][0])),
-            text_column("", itemgetter(0)),
+            text_column("when", itemgetter(0)),
             figure_column("rating", "", lambda row: row[1][1], rating),
         ]
-        both = [("rated", each) for each in ego.before] + [("stands for them", each) for each in ego.after]
+        both = [("before", each) for each in ego.before] + [("after", each) for each in ego.after]
         caption = f"AlterEgo of user {ego.user}: {ego.source_ratings} ratings become {ego.items} items"
         replaced = table(f"{caption}, the first of which are here", columns, both, sortable=False)
     diagnostics = [text_column("diagnostic", itemgetter(0)), text_column("value", itemgetter(1))]
