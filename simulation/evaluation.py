@@ -20,7 +20,7 @@ from dprec.groups import MEANS, SUMS, Grouping, error_sums, group_figures
 from dprec.predictions import Candidates, Predict, PredictRows, Sampled, Unrated, best_items, recommended
 from dprec.progress import Progress, silent
 from dprec.protocols.baselines import NothingSentProtocol
-from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
+from dprec.ratings import ColdRatings, Ratings, held_by_tested
 from simulation.configuration.models import (
     ACTIVITY,
     EPSILON,
@@ -50,14 +50,16 @@ class Judged:
     """The main metric of devices that predict alone; none of lists."""
 
 
-def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
-    """Refuse a relevance threshold outside the rating scale, or what reads ratings where there are none.
+def check_evaluation(
+    options: EvaluationOptions, train: Ratings, test: Ratings, users: UsersTable | None
+) -> None:
+    """Refuse what cannot be evaluated, before anything runs.
 
-    Signs are not ranked and need no threshold.
-
-    Raises SettingError.
+    That is a relevance threshold outside the rating scale (signs are not ranked and need none), what reads
+    ratings where there are none, groups that cannot be made, and user-defined metrics that fail on the test
+    ratings in another order. Raises SettingError naming the key or the function at fault.
     """
-    bound = options.relevant_from
+    scale, bound = train.scale, options.relevant_from
     if scale.implicit:
         for key, given in (("relevant_from", bound), ("errors", options.errors), ("scores", options.scores)):
             if given:
@@ -66,26 +68,15 @@ def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
             raise SettingError(
                 "top_k", f"{options.top_k:,}", f"at most {LONGEST_CUTOFF:,}, where lists are judged"
             )
-        return
-    if bound is not None and not is_binary(scale) and not scale.low <= bound <= scale.high:
+    elif bound is not None and not is_binary(scale) and not scale.low <= bound <= scale.high:
         accepted = f"a rating from {scale.low:g} to {scale.high:g}"
         raise SettingError("relevant_from", f"{bound:g}", accepted)
-
-
-def check_user_defined_metrics(options: EvaluationOptions, train: Ratings, test: Ratings) -> None:
-    """Call user-defined metrics before anything runs, on the test ratings in another order.
-
-    Raises SettingError naming the function at fault.
-    """
-    if options.own:
-        Evaluator(train, test, options, None).own(test.values[::-1])
-
-
-def check_groups(options: EvaluationOptions, train: Ratings, test: Ratings, users: UsersTable | None) -> None:
-    """Refuse groups that cannot be made, before anything runs; raises SettingError."""
-    if options.groups and is_binary(train.scale):
+    if options.groups and is_binary(scale):
         raise SettingError("groups", "signs", "nothing, or data with ratings or item sets")
-    Evaluator(train, test, options, None, users=users).groupings()
+    evaluator = Evaluator(train, test, options, None, users=users)
+    evaluator.groupings()
+    if options.own:
+        evaluator.own(test.values[::-1])
 
 
 _LISTED = 10

@@ -35,9 +35,7 @@ from simulation.engine.session import Session, open_session
 from simulation.evaluation import (
     Evaluator,
     Judged,
-    check_groups,
-    check_relevance,
-    check_user_defined_metrics,
+    check_evaluation,
 )
 from simulation.scheduled import KeysOf, check_kind, check_schedule, over_time
 from simulation.storage.exchanges import attendance_in
@@ -99,16 +97,13 @@ def load_ratings(
     train, test = prepare(config.dataset, config.division, config.binarization, config.seed)
     if config.schedule is not None:
         check_kind(config.schedule, config.protocol.suited(Public.of(train)))
-    with within("evaluation"):
-        check_relevance(config.evaluation, train.scale)
-        check_user_defined_metrics(config.evaluation, train, test)
     with within("dataset"):
         config.dataset.catalogue(train.item_ids)
         users = config.dataset.users_table(train.user_ids) if config.reads_users else None
     with within("protocol"):
         config.protocol.knowing_users(users)
     with within("evaluation"):
-        check_groups(config.evaluation, train, test, _tested(users, test))
+        check_evaluation(config.evaluation, train, test, _tested(users, test))
     if config.attacks:
         check_users(config.attacks, users)
     _attendance(config, train)  # what is no attendance is refused before anything is written

@@ -120,38 +120,49 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     results, chosen = _results(Path(directory), metric, limits)
     data = next(result.data for result in results if result.average(chosen.column))
     comparable = [result for result in results if result.data == data]
-    every, baseline = candidates(comparable, chosen), nothing_sent(comparable)
-    popular = strongest(comparable, POPULARITY)
-    quiet = next((each for each in every if each.result is baseline), None)
+    every = candidates(comparable, chosen)
+    bases = nothing_sent(comparable), strongest(comparable, POPULARITY)
+    quiet, popular = (next((each for each in every if each.result is base), None) for base in bases)
     allowed = [each for each in every if each.result.baseline != NOTHING_SENT and limits.allow(each.result)]
     inside = decide(allowed, limits)
-    beating = [each for each in inside if each.better]
-    best = next(iter(beating), quiet)
-    possible = [each.result for each in allowed]
+    best = next((each for each in inside if each.better), quiet)
     if best is None:
-        raise InputError(str(directory), f"nothing within {limits.words}", _least_needed(possible, limits))
-    names, evaluation = {each.result.name for each in beating}, best.result.evaluation
+        possible = _least_needed([each.result for each in allowed], limits)
+        raise InputError(str(directory), f"nothing within {limits.words}", possible)
+    return _advice(limits, chosen, best, allowed, inside, popular, courses(results, chosen))
+
+
+def _advice(
+    limits: AdviceLimits,
+    metric: Metric,
+    best: Candidate,
+    allowed: Sequence[Candidate],
+    inside: Sequence[Candidate],
+    popularity: Candidate | None,
+    every: Sequence[Course],
+) -> Advice:
+    """Return the best within limits with what competes with it, inside of them and outside."""
+    beating, evaluation = {each.result.name for each in inside if each.better}, best.result.evaluation
     # The others of a budget are held against its best by the main metric alone.
-    judged = [each.result for each in inside if evaluation and evaluation.metric == chosen]
+    judged = [each.result for each in inside if evaluation and evaluation.metric == metric]
     better = [each for each in allowed if each.better and each.rank < best.rank]
-    privately, cheaply = (
-        [each for each in better if within(each.result)] for within in (limits.keep, limits.carry)
-    )
-    outside = [each for each in possible if limits.carry(each) and not limits.keep(each)]
+    cheaply = [each for each in better if limits.carry(each.result)]
+    privately = [each for each in better if limits.keep(each.result)]
+    outside = [each.result for each in allowed if limits.carry(each.result) and not limits.keep(each.result)]
     return Advice(
         limits,
-        chosen,
+        metric,
         best,
         alike=tuple(not_significant(best.result, judged)),
-        not_better=tuple(each for each in inside if each.result.name not in names),
+        not_better=tuple(each for each in inside if each.result.name not in beating),
         claimed_only=tuple(filter(replace(limits, claimed=True).keep, outside)),
         composed_only=tuple(filter(limits.keep_with_delta, outside)),
         for_epsilon=min(
             cheaply, key=lambda each: (limits.loss(each.result), limits.with_delta(each.result)), default=None
         ),
         for_bytes=min(privately, key=lambda each: each.result.bytes_per_user or 0.0, default=None),
-        course=course_of(courses(results, chosen), best.result),
-        popularity=next((each for each in every if each.result is popular), None),
+        course=course_of(every, best.result),
+        popularity=popularity,
     )
 
 

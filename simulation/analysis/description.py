@@ -271,12 +271,13 @@ def described_components(name: str) -> list[ComponentDescription]:
             raise InputError(name, "a class that is no component", f"one derived from one of {accepted}")
     else:
         registries = [each for each in registries if kind in each.kinds or kind in each.of_packages()]
-    return [_description(each.name, each.find(kind)) for each in registries]
-
-
-def _description(what: str, own: type[Options]) -> ComponentDescription:
-    words, settings = inspect.cleandoc(own.__doc__ or ""), tuple(_lines(own, None, "", components=False))
-    return ComponentDescription(what, kind_of(own), words, own.papers, kinds.reference_of(own), settings)
+    described = []
+    for each in registries:
+        own: type[Options] = each.find(kind)
+        words, settings = inspect.cleandoc(own.__doc__ or ""), tuple(_lines(own, None, "", components=False))
+        place = kinds.reference_of(own)
+        described.append(ComponentDescription(each.name, kind_of(own), words, own.papers, place, settings))
+    return described
 
 
 def _resolved(schema: _Schema, definitions: _Schema) -> _Schema:

@@ -96,7 +96,6 @@ _STATUS = figure(lambda run: run.privacy.status)
 _ITEMS = figure(lambda run: run.dataset.items)
 _DATASET = figure(lambda run: run.dataset.kind)
 _TRUST = figure(lambda run: run.privacy.trust)
-_TRUSTS_SERVER = figure(lambda run: run.privacy.trusts_server)
 _HIDES = figure(lambda run: run.privacy.hides_rated_items)
 _UNLINKED = figure(lambda run: run.privacy.unlinked)
 _DELTA = figure(lambda run: run.privacy.delta)
@@ -198,10 +197,7 @@ class ProtocolResult:
     def trust(self) -> Trust:
         """The trust model, that with the most trust among its runs; central where nothing is said of it."""
         held = {row.get(_TRUST.name) for row in self.rows}
-        named = [trust for trust in LEAST_TRUST_FIRST if trust in held]
-        if named:
-            return named[-1]
-        return "local" if self.has(_TRUSTS_SERVER) and not self.flag(_TRUSTS_SERVER) else "central"
+        return next((trust for trust in reversed(LEAST_TRUST_FIRST) if trust in held), "central")
 
     @cached_property
     def hides(self) -> bool:

@@ -105,10 +105,6 @@ class Metric:
         """Return what values are sorted by, the best first."""
         return value if self.lower_is_better else -value
 
-    def best(self, values: Sequence[float]) -> float:
-        """Return the best of some values."""
-        return min(values) if self.lower_is_better else max(values)
-
 
 _FAMILIES = {each.name: place for place, each in enumerate(FIGURES) if each.better is not None}
 """Declared metrics, those of mappings by the names before their keys, the main one of a run first."""

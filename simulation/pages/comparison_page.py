@@ -55,7 +55,6 @@ from simulation.analysis.vocabulary import (
     plural,
 )
 from simulation.configuration.strict_yaml import at
-from simulation.pages.attacks import attack_section, attacks_on
 from simulation.pages.comparison_figures import (
     EpsilonAxis,
     accuracy_plot,
@@ -63,11 +62,16 @@ from simulation.pages.comparison_figures import (
     spreads_plot,
 )
 from simulation.pages.drawing import Draw, Plot
-from simulation.pages.groups import groups_section
 from simulation.pages.looks import SERIES, Looks, looks_of
 from simulation.pages.noise import noise_of_comparison
 from simulation.pages.page import Section, bullets, page, table
-from simulation.pages.run_page import HOW_TO_PROJECT, projection_section
+from simulation.pages.sections import (
+    HOW_TO_PROJECT,
+    attack_section,
+    attacks_on,
+    groups_section,
+    projection_section,
+)
 from simulation.storage.column import Column
 from simulation.storage.columns import PER_DEVICE, figure
 from simulation.storage.directories import REPORT
@@ -124,10 +128,10 @@ def parts_of(files: ComparisonFiles) -> list[Part]:
 def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw) -> str:
     """Return the page of a comparison."""
     looks, traffic, parts = looks_of(files.results), reference_traffic(files), parts_of(files)
-    # The figure of groups has the protocols at the reference budget.
+    # The table of groups has the protocols at the reference budget.
     results = [each for each in at_reference(files.results) if each.baseline in (None, SETS_ONLY)]
     shown = {(each.name, each.budget) for each in results}
-    groups = [line for line in read_groups(files.directory) if line.name in looks]
+    groups = [line for line in read_groups(files.directory) if (line.name, line.epsilon) in shown]
     projected = comparison_projections(traffic, population) if population else []
     silent = f"{DASH} The runs themselves are not in this directory."
     users = spreads_plot(traffic, looks, reference_in_words(files.results))
@@ -140,8 +144,8 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
         _first_notes(files),
         [
             *(section for part in parts for section in _sections(part)),
-            attack_section(attacks_on(files.results), looks),
-            groups_section(groups, [line for line in groups if (line.name, line.epsilon) in shown], looks),
+            attack_section(attacks_on(files.results)),
+            groups_section(groups),
             Section(
                 "users-section",
                 "How users differ",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def summary_plot(run: RunRecord) -> Plot:
     """Return the figure of a run's three answers."""
     metric, reading = main_metric(run.summary.accuracy.metrics()), ""
-    if "schedule" in run.config and run.config["schedule"] is not None:
+    if run.config.get("schedule") is not None:
         reading = "Accuracy: what is predicted of the ratings of the next period. "
     elif metric and len(evaluated_rounds(run.rounds, metric)) > 1:
         reading = "Accuracy: one point per evaluated round. "
@@ -129,7 +129,12 @@ def _draw_accuracy(ax: Axes, run: RunRecord) -> None:
     assert reached is not None, "a main metric without a value"
     title = f"How accurate: {metric.label} {reached:.4g}"
     if run.config.get("schedule") is not None:
-        _draw_periods(ax, run, metric, title)
+        lines = {
+            metric.column: ("users present", Look(SERIES[0], "o")),
+            "newcomers_0": ("newcomers, with no own rating", Look(SERIES[1], "o")),
+            "nothing_sent": ("nothing sent", Look(MUTED, "o", DASHED)),
+        }
+        _draw_periods(ax, run, title, metric.heading, lines)
     elif len(evaluated_rounds(run.rounds, metric)) > 1:
         draw_rounds(ax, run, metric, title, baseline)
     elif RANK in run.predictions:
@@ -238,26 +243,19 @@ def group_by_rating(ratings: Floats, predictions: Floats) -> list[tuple[float, F
     ]
 
 
-def _draw_periods(ax: Axes, run: RunRecord, metric: Metric, title: str) -> None:
-    """Draw the accuracy of the predictions of each next period."""
+def _draw_periods(ax: Axes, run: RunRecord, title: str, y: str, lines: Mapping[str, tuple[str, Look]]) -> None:
+    """Draw figures of all periods, by their keys, with their names and looks; NaN where there is none."""
     handles, periods = [], range(1, len(run.rounds) + 1)
-    for key, label, look in (
-        (metric.column, "users present", Look(SERIES[0], "o")),
-        ("newcomers_0", "newcomers, with no own rating", Look(SERIES[1], "o")),
-        ("nothing_sent", "nothing sent", Look(MUTED, "o", DASHED)),
-    ):
+    for key, (label, look) in lines.items():
         figures = _by_period(run, key)
         if np.isfinite(figures).any():
-            words = [
-                f"period {place}: {label} {each:.4g}" for place, each in zip(periods, figures, strict=True)
-            ]
+            words = [f"period {at}: {label} {each:.4g}" for at, each in zip(periods, figures, strict=True)]
             handles.append(curve(ax, periods, figures, look, label, words, markersize=4))
-    titled(ax, title, x=f"period of {run.config['schedule']['days']:g} days", y=metric.heading)
-    legend(ax, handles)
+    titled(ax, title, x=f"period of {run.config['schedule']['days']:g} days", y=y)
+    legend(ax, handles if len(lines) > 1 else [])
 
 
 def _by_period(run: RunRecord, key: str) -> Floats:
-    """Return a figure of all periods, NaN where there is none."""
     return np.array([(record.accuracy or {}).get(key) for record in run.rounds], dtype=np.float64)
 
 
@@ -268,6 +266,13 @@ def averaging_plot(run: RunRecord) -> Plot | None:
     """Return the figure of what those who read all reports come to know; None where reports tell nothing."""
     if run.config.get("schedule") is None or not np.isfinite(_by_period(run, _RECOVERED)).any():
         return None
+
+    def draw(ax: Axes) -> None:
+        ax.set_ylim(0.5, 1.0)
+        percent(ax.yaxis)
+        lines = {_RECOVERED: (_RECOVERED, Look(SERIES[0], "o"))}
+        _draw_periods(ax, run, "Recovered", "share of the reported ratings", lines)
+
     return Plot(
         "periods",
         "Ratings that all reports so far tell",
@@ -275,15 +280,5 @@ def averaging_plot(run: RunRecord) -> Plot | None:
         "true one, as far as reports tell levels apart: fresh noise averages out, and what is answered once "
         "does not.",
         f"Share of ratings that are recovered in each of {len(run.rounds)} periods.",
-        [partial(_draw_averaging, run=run)],
+        [draw],
     )
-
-
-def _draw_averaging(ax: Axes, run: RunRecord) -> None:
-    shares, periods = _by_period(run, _RECOVERED), range(1, len(run.rounds) + 1)
-    words = [f"period {place}: {share:.1%} recovered" for place, share in zip(periods, shares, strict=True)]
-    ax.set_ylim(0.5, 1.0)
-    curve(ax, periods, shares, Look(SERIES[0], "o"), "", words, markersize=4)
-    percent(ax.yaxis)
-    days = run.config["schedule"]["days"]
-    titled(ax, "Recovered", x=f"period of {days:g} days", y="share of the reported ratings")

@@ -22,7 +22,7 @@ from simulation.analysis.columns import (
 from simulation.analysis.drawing import drawing_of
 from simulation.analysis.gains import worse_than_nothing
 from simulation.analysis.groups import GroupLine
-from simulation.analysis.populations import METHOD, Projection, run_projections
+from simulation.analysis.populations import run_projections
 from simulation.analysis.protocol_results import metrics_of, result_of
 from simulation.analysis.vocabulary import (
     DASH,
@@ -38,13 +38,17 @@ from simulation.analysis.vocabulary import (
     size,
 )
 from simulation.configuration.strict_yaml import at
-from simulation.pages.attacks import Attacked, attack_section
 from simulation.pages.drawing import Draw
-from simulation.pages.groups import groups_section
-from simulation.pages.looks import SERIES, Look
 from simulation.pages.noise import noise_plot
 from simulation.pages.page import Section, page, render_template, table
 from simulation.pages.run_figures import HELD_AGAINST, averaging_plot, summary_plot
+from simulation.pages.sections import (
+    HOW_TO_PROJECT,
+    Attacked,
+    attack_section,
+    groups_section,
+    projection_section,
+)
 from simulation.storage.column import Column
 from simulation.storage.run_files import RunRecord
 from simulation.storage.summary import NEARLY_ALL, Summary
@@ -65,11 +69,11 @@ def run_page(
     sections = [
         *([projection_section(run_projections(run, population), population)] if population else []),
         Section("sent", "What leaves one device", (sent,), folded=False),
-        attack_section(attacked, {}, notes),
+        attack_section(attacked, notes),
         Section("periods-section", "What reports tell in the course of time", (averaging_plot(run),)),
         _example_section(run),
         _ranking_section(run),
-        groups_section(grouped, grouped, {summary.name: Look(SERIES[0], "o")}),
+        groups_section(grouped),
         Section("noise-section", "Noise of the mechanism", [noise_plot(run.channel)] if run.channel else []),
         _rounds_section(run),
         _completion_section(run),
@@ -130,32 +134,6 @@ def run_tiles(summary: Summary) -> list[tuple[str, str, str]]:
         detail = "in messages, mean" + ("" if network is None else f"; {size(network)} on the network")
         tiles.append((f"bytes {name} per user", size(spent.message_mean_per_user), detail))
     return tiles
-
-
-HOW_TO_PROJECT = Markup(
-    "<p><code>dprec report DIR --population 10e6</code> adds the traffic of a deployment with as many "
-    "users.</p>"
-)
-"""What a page without a projection says of it."""
-
-
-def projection_section(rows: Sequence[tuple[str, Projection]], population: float) -> Section:
-    """Return the section on the projected traffic of a deployment."""
-    words = (
-        f"{population:,.0f} users a day, each taking part once, with as many bytes per user as the simulated "
-        f"ones. {METHOD}. “Network” is what a network would carry for the same messages in a deployment: "
-        "HTTP, TLS, object trees, polls and visits, by a model with measured constants (simulation.network "
-        "says how devices connect)."
-    )
-    columns: list[Column[tuple[str, Projection]]] = [
-        text_column("traffic", itemgetter(0)),
-        figure_column("per day", "", lambda row: row[1].total, size),
-        figure_column("from", "95 % interval", lambda row: row[1].low, size),
-        figure_column("to", "95 % interval", lambda row: row[1].high, size),
-        figure_column("mean rate", "Mbit/s", lambda row: row[1].bits_per_second / 1e6, 2),
-    ]
-    shown = table(f"Projected traffic of {population:,.0f} users a day", columns, rows)
-    return Section("projection", "Traffic of a deployment", (words, shown))
 
 
 def _left_out(summary: Summary) -> list[str]:
@@ -258,10 +236,10 @@ def _completion_section(run: RunRecord) -> Section:
         names, rating = learned.item_names, "{:g}".format
         columns: list[Column[tuple[str, tuple[str, float]]]] = [
             text_column("item", lambda row: names.get(row[1][0], row[1][0])),
-            text_column("", itemgetter(0)),
+            text_column("when", itemgetter(0)),
             figure_column("rating", "", lambda row: row[1][1], rating),
         ]
-        both = [("rated", each) for each in ego.before] + [("stands for them", each) for each in ego.after]
+        both = [("before", each) for each in ego.before] + [("after", each) for each in ego.after]
         caption = f"AlterEgo of user {ego.user}: {ego.source_ratings} ratings become {ego.items} items"
         replaced = table(f"{caption}, the first of which are here", columns, both, sortable=False)
     diagnostics = [text_column("diagnostic", itemgetter(0)), text_column("value", itemgetter(1))]
