@@ -223,6 +223,8 @@ def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Ce
                 together = running.pop(done[0])
                 try:
                     ends = ray.get(done[0])
+                except ray.exceptions.RayTaskError as error:
+                    ends = [CellEnd(f"its worker failed: {one_line(error.cause or error)}") for _ in together]
                 except ray.exceptions.RayError as error:
                     lost = f"its worker was lost {_ATTEMPTS} times: {one_line(error)}"
                     ends = [CellEnd(lost) for _ in together]
