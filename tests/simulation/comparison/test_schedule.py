@@ -1,4 +1,4 @@
-"""What cells cost: which run first, and what a comparison will take, said before it starts."""
+"""Which cells run first, and how the noise of mechanisms is held against theory."""
 
 from itertools import groupby
 from typing import Any
