@@ -22,7 +22,7 @@ from simulation.comparison.planning import middle
 from simulation.comparison.templates import Cell
 from simulation.configuration.models import RunConfig
 from simulation.engine.grids import START_SECONDS
-from simulation.engine.ray_cluster import cluster_address, connected_to_ray
+from simulation.engine.ray_cluster import cluster_address, connected_to_ray, working_nodes
 from simulation.execution import SideData, prepared_ratings, run_prepared
 from simulation.storage.directories import CONFIG, SUMMARY
 from simulation.storage.run_directory import RunDirectory
@@ -36,9 +36,8 @@ class Schedule:
     """
 
     def __init__(self, cells: Sequence[Cell]) -> None:
-        self._waiting = list(cells)
         self._seconds: dict[Hashable, float] = {}
-        self._last_fit: dict[Hashable, Hashable] = {}
+        self._waiting = list(grouped_by((_fit_key(cell), cell) for cell in cells).values())
         of_protocols = grouped_by((_like(cell), cell) for cell in cells).values()
         middles = ((own, middle([*{cell.epsilon for cell in own}])) for own in of_protocols)
         self._first = {next(cell.key for cell in own if cell.epsilon == budget) for own, budget in middles}
@@ -46,37 +45,27 @@ class Schedule:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def next_for(self, worker: Hashable) -> Cell:
-        """Return the cell that a worker should run, which no longer waits.
+    def next(self) -> list[Cell]:
+        """Return the cells that a worker should run now, one after the other; they no longer wait.
 
-        Raises ValueError when no cell waits.
+        They share a fit that takes long, or are a single one. Raises ValueError when no cell waits.
         """
-        held = self._last_fit.get(worker)
-        others = {fit for owner, fit in self._last_fit.items() if owner != worker}
 
-        def preference(cell: Cell) -> tuple[bool, bool, bool, bool, float]:
-            fit, seconds = _fit_key(cell), self._seconds.get(_like(cell))
-            continues, elsewhere = fit is not None and fit == held, fit is not None and fit in others
+        def preference(cells: list[Cell]) -> tuple[bool, bool, float]:
             # One run of each baseline and then of each protocol, so that an interrupted comparison has an
             # answer; then the costliest, so that the workers end together.
-            first = cell.key in self._first and seconds is None
-            return first and cell.baseline is not None, first, continues, not elsewhere, seconds or 0.0
+            first = [cell for cell in cells if cell.key in self._first and _like(cell) not in self._seconds]
+            baseline = any(cell.baseline is not None for cell in first)
+            return baseline, bool(first), sum(self._seconds.get(_like(cell), 0.0) for cell in cells)
 
         chosen = max(self._waiting, key=preference)
         self._waiting.remove(chosen)
-        if (fit := _fit_key(chosen)) is not None:
-            self._last_fit[worker] = fit
         return chosen
 
     def ended(self, cell: Cell, seconds: float) -> None:
         """Note how long a cell took."""
         # The first of those that share a fit takes longest, and it is the first of which costs are known.
         self._seconds.setdefault(_like(cell), seconds)
-
-    def again(self, cell: Cell, worker: Hashable) -> None:
-        """Let a cell wait again after the worker that ran it was lost."""
-        self._last_fit.pop(worker, None)
-        self._waiting.append(cell)
 
 
 def _like(cell: Cell) -> Hashable:
@@ -85,9 +74,9 @@ def _like(cell: Cell) -> Hashable:
 
 
 def _fit_key(cell: Cell) -> Hashable:
-    """Return what identifies a fit that does not depend on the cell's seed; None without one."""
+    """Return what identifies a fit that cells of the same ratings share; the cell's own key without one."""
     fit = cell.config.protocol.facts.fit
-    return None if fit is None else (ratings_key(cell.config), fit)
+    return cell.key if fit is None else (ratings_key(cell.config), fit)
 
 
 RatingsKey = tuple[Dataset, Split, Binarization | None, int, bool]
@@ -166,101 +155,9 @@ def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
     return CellEnd(failure, perf_counter() - started, record if directory is None else None)
 
 
-class CellWorker:
-    """The actor."""
-
-    def start(self) -> None:
-        """Answer once the process has started."""
-
-    def run(self, shared: SharedRatings, config: bytes, place: str) -> CellEnd:
-        """Run a cell; see `run_cell`."""
-        return run_cell(shared, config, place)
-
-
-_ATTEMPTS = 3
-"""How often a cell is begun; one that needs more memory than there is loses every worker."""
-
-
-class _Pool:
-    """The workers, the cells that wait or run, and their ratings in Ray's object store."""
-
-    def __init__(self, cells: Sequence[Cell], folder: Path) -> None:
-        self._schedule, self._folder = Schedule(cells), folder
-        self._needed = Counter(ratings_key(cell.config) for cell in cells)
-        self._ratings: dict[RatingsKey, Any] = {}
-        self._begun: Counter[str] = Counter()
-        self._starting: dict[Any, Any] = {}
-        self._running: dict[Any, tuple[Any, Cell]] = {}
-
-    def run(self, workers: int) -> Iterator[tuple[Cell, CellEnd]]:
-        """Yield each cell as it ends."""
-        import ray
-
-        for _ in range(workers):
-            self._start()
-        while self._running or (self._schedule and self._starting):
-            awaited = [*self._running, *self._starting]
-            done, _ = ray.wait(awaited, timeout=None if self._running else START_SECONDS)
-            if not done:
-                break
-            worker, cell = self._running.pop(done[0], None) or (self._starting.pop(done[0]), None)
-            end: CellEnd | None
-            try:
-                end = ray.get(done[0])
-            except ray.exceptions.RayTaskError as error:
-                end = CellEnd(f"its worker failed: {one_line(error.cause)}")
-            except ray.exceptions.RayError as error:
-                end = None
-                if cell is not None:  # a worker that never started is not replaced
-                    self._start()
-                    if self._begun[cell.key] < _ATTEMPTS:
-                        self._schedule.again(cell, worker)
-                    else:
-                        reason = type(error).__name__
-                        end = CellEnd(f"its worker was lost {_ATTEMPTS} times: {reason}")
-                worker = None
-            ended = [] if cell is None or end is None else [self._ended(cell, end)]
-            if cell is not None and end is not None:
-                self._schedule.ended(cell, end.seconds)
-            # Who is given the cells may take a while; meanwhile the worker has something to do.
-            refused = [] if worker is None else list(self._feed(worker))
-            yield from (*ended, *refused)
-        while self._schedule:
-            yield self._schedule.next_for(None), CellEnd("no worker of Ray is left")
-
-    def _start(self) -> None:
-        """Start a worker, which gets a processor as soon as one is free."""
-        import ray
-
-        remote: Any = ray.remote(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")(CellWorker)
-        worker = remote.remote()
-        self._starting[worker.start.remote()] = worker
-
-    def _feed(self, worker: Any) -> Iterator[tuple[Cell, CellEnd]]:
-        """Give a worker the next cell; yield those whose ratings cannot be loaded."""
-        import ray
-
-        while self._schedule:
-            cell = self._schedule.next_for(worker)
-            key = ratings_key(cell.config)
-            try:
-                self._ratings[key] = self._ratings.get(key) or ray.put(SharedRatings.load(*key))
-            except InputError as error:
-                yield self._ended(cell, CellEnd(str(error)))
-                continue
-            self._begun[cell.key] += 1
-            place = str(self._folder / cell.key)
-            answer = worker.run.remote(self._ratings[key], packed_config(cell.config), place)
-            self._running[answer] = worker, cell
-            return
-
-    def _ended(self, cell: Cell, end: CellEnd) -> tuple[Cell, CellEnd]:
-        """Let go of ratings that no cell needs any more."""
-        key = ratings_key(cell.config)
-        self._needed[key] -= 1
-        if not self._needed[key]:
-            self._ratings.pop(key, None)
-        return cell, end
+def run_together(shared: SharedRatings, jobs: Sequence[tuple[bytes, str]]) -> list[CellEnd]:
+    """Run cells in this process, one after the other; see `run_cell`."""
+    return [run_cell(shared, config, place) for config, place in jobs]
 
 
 def run_cells(
@@ -296,21 +193,61 @@ def run_cells(
         yield cell, failure
 
 
+_ATTEMPTS = 3
+"""How often cells are begun; those that need more memory than there is lose every worker."""
+
+
 def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
+    """Run cells in tasks of Ray, whose object store has their ratings as long as any cell needs these."""
+    import ray
+
+    schedule, needed = Schedule(cells), Counter(ratings_key(cell.config) for cell in cells)
+    ratings: dict[RatingsKey, Any] = {}
+    running: dict[Any, list[Cell]] = {}
     with connected_to_ray(jobs) as usable:
-        yield from _Pool(cells, folder).run(min(usable, len(cells)))
+        remote: Any = ray.remote(num_cpus=1, max_retries=_ATTEMPTS - 1, scheduling_strategy="SPREAD")
+        task = remote(run_together)
+        while schedule or running:
+            together, ends = list[Cell](), list[CellEnd]()
+            if schedule and len(running) < usable:
+                together = schedule.next()
+                key = ratings_key(together[0].config)
+                jobs_of = [(packed_config(cell.config), str(folder / cell.key)) for cell in together]
+                try:
+                    ratings[key] = ratings.get(key) or ray.put(SharedRatings.load(*key))
+                    running[task.remote(ratings[key], jobs_of)] = together
+                    continue
+                except InputError as error:
+                    ends = [CellEnd(str(error)) for _ in together]
+            elif done := ray.wait([*running], timeout=START_SECONDS)[0]:
+                together = running.pop(done[0])
+                try:
+                    ends = ray.get(done[0])
+                except ray.exceptions.RayTaskError as error:
+                    ends = [CellEnd(f"its worker failed: {one_line(error.cause or error)}") for _ in together]
+                except ray.exceptions.RayError as error:
+                    lost = f"its worker was lost {_ATTEMPTS} times: {one_line(error)}"
+                    ends = [CellEnd(lost) for _ in together]
+            elif not working_nodes():
+                together = [cell for own in running.values() for cell in own]
+                ends = [CellEnd("no node of Ray is left") for _ in together]
+                running.clear()
+            for cell, end in zip(together, ends, strict=True):
+                schedule.ended(cell, end.seconds)
+                needed.subtract([ratings_key(cell.config)])
+                yield cell, end
+            for key in [key for key in ratings if not needed[key]]:
+                del ratings[key]
 
 
 def _in_this_process(cells: Sequence[Cell], folder: Path, _jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
     schedule, load = Schedule(cells), lru_cache(maxsize=2)(SharedRatings.load)
     while schedule:
-        cell = schedule.next_for("this process")
-        try:
-            end = run_cell(
-                load(*ratings_key(cell.config)), packed_config(cell.config), str(folder / cell.key)
-            )
-        except InputError as error:
-            end = CellEnd(str(error))
-        else:
+        for cell in schedule.next():
+            place = str(folder / cell.key)
+            try:
+                end = run_cell(load(*ratings_key(cell.config)), packed_config(cell.config), place)
+            except InputError as error:
+                end = CellEnd(str(error))
             schedule.ended(cell, end.seconds)
-        yield cell, end
+            yield cell, end

@@ -61,7 +61,7 @@ class SimulationOptions(components.Options):
     backend: Literal["ray", "local"] = components.option(
         "Flower on Ray, or everything in one process.", "ray"
     )
-    workers: int = components.option("Ray actors that run the devices.", 2, ge=1, le=1024)
+    workers: int = components.option("Tasks of Ray that run the devices at a time.", 2, ge=1, le=1024)
     users_per_node: Annotated[int, Field(ge=1)] | Literal["auto", "all"] = components.option(
         "Users that one Flower node hosts.", "auto"
     )

@@ -60,12 +60,14 @@ class TaskBackend(Backend):
         self._open.add(answer)
         try:
             node, reply, remembered, failure = ray.get(answer)
+        except ray.exceptions.RayTaskError as error:
+            raise RunError(one_line(error.cause or error)) from error
         except ray.exceptions.RayError as error:
             raise RunError(f"{_ATTEMPTS} workers died over the same work: {one_line(error)}") from error
         finally:
             self._open.discard(answer)
-        nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
         if failure:
+            nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
             name = {each["NodeID"]: each["NodeName"] for each in nodes}.get(node)
             raise RunError(failure + (f" (on the Ray node {name})" if len(nodes) > 1 else ""))
         if node not in self._checked:

@@ -101,4 +101,4 @@ def accept(values: dict[str, Any]) -> None:
         load_comparison("compare-populations", overrides())
     else:
         Path("space.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
-        read_space(Path("space.yaml"), {"page": load("blp-mf")})
+        read_space(Path("space.yaml"), {name: load(name) for name in ("isgd", "blp-mog-mf")})

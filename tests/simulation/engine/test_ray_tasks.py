@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import ray
-from ray.exceptions import WorkerCrashedError
+from ray.exceptions import RayTaskError, WorkerCrashedError
 
 from dprec.errors import RunError
 from simulation.engine import ray_tasks
@@ -67,6 +67,18 @@ def test_work_that_ends_one_worker_after_the_other_fails(
     backend = backend_of(None)
     monkeypatch.setattr(ray, "get", lambda reference: dies())
     with pytest.raises(RunError, match=r"^3 workers died over the same work: The worker died"):
+        ask(backend)
+
+
+def test_a_task_that_cannot_even_begin_says_why(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(reference: object) -> Any:
+        raise RayTaskError("answer", "a trace", ModuleNotFoundError("No module named 'mine'"))
+
+    backend = backend_of(None)
+    monkeypatch.setattr(ray, "get", unknown)
+    with pytest.raises(RunError, match=r"^No module named 'mine'$"):
         ask(backend)
 
 
