@@ -153,9 +153,8 @@ def check_class(component: type[Any], base: type[Any]) -> None:
     fields = [name for name, hint in hints.items() if "ClassVar" not in str(hint)]
     if fields and "__dataclass_fields__" not in component.__dict__:
         accepted = "@dataclass(frozen=True, kw_only=True) above the class"
-        raise SettingError(
-            "kind", f"{reference!r}, whose settings are not read: {', '.join(fields)}", accepted
-        )
+        found = f"{reference!r}, whose settings are not read: {', '.join(fields)}"
+        raise SettingError("kind", found, accepted)
 
 
 def _module(name: str) -> ModuleType:
