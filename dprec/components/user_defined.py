@@ -259,7 +259,7 @@ def _code(value: Any, seen: set[int]) -> Iterator[str]:
         if id(value) in seen:
             return
         seen.add(id(value))
-    parts: Iterable[Any] = ()
+    parts: Any = ()
     match value:
         case tuple() | list():
             parts = value
@@ -270,7 +270,11 @@ def _code(value: Any, seen: set[int]) -> Iterator[str]:
         case property():
             parts = (value.fget, value.fset)
         case type() if not is_ours(value) and not is_importable(value):
-            parts = _members(value)
+            # What it defines, without what Python adds to it.
+            for name in sorted(vars(value)):
+                member = vars(value)[name]
+                own = isinstance(member, FunctionType) and member.__module__ not in _OF_PYTHON
+                parts += (name, member) if own or not name.startswith("__") else ()
         case FunctionType():
             parts = _of_function(inspect.unwrap(value))
         case CodeType():
@@ -278,14 +282,6 @@ def _code(value: Any, seen: set[int]) -> Iterator[str]:
             parts = value.co_consts
     for part in parts:
         yield from _code(part, seen)
-
-
-def _members(component: type[Any]) -> Iterator[Any]:
-    """Yield the names and values that a class defines, without what Python adds to it."""
-    for name, value in sorted(vars(component).items(), key=lambda member: member[0]):
-        own = isinstance(value, FunctionType) and value.__module__ not in _OF_PYTHON
-        if own or not name.startswith("__"):
-            yield from (name, value)
 
 
 def _of_function(function: Any) -> Iterator[Any]:
