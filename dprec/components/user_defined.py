@@ -250,8 +250,7 @@ def sources_of_functions(references: Iterable[str]) -> dict[str, str]:
 
 def _code(value: Any, seen: set[int]) -> Iterator[str]:
     """Write what a value consists of, the same in every process."""
-    if isinstance(value, staticmethod | classmethod):
-        value = value.__func__
+    value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
     if isinstance(value, _PLAIN):
         yield repr(value)
         return
