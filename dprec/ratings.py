@@ -87,9 +87,8 @@ class RatingRows:
         """
         kept = np.flatnonzero(~np.isin(self.values, missing))
         if not kept.size:
-            raise InputError(
-                self.source, f"no rating but {', '.join(f'{each:g}' for each in missing)}", "others"
-            )
+            found = f"no rating but {', '.join(f'{each:g}' for each in missing)}"
+            raise InputError(self.source, found, "others")
         if kept.size == self.values.size:
             return self
         columns = {name: getattr(self, name) for name in ("users", "items", "values", "times")}

@@ -412,26 +412,19 @@ class PrivacyAccountant:
             ``per_user``: float64, the loss that is the same for all; ``per_rating_row`` and
             ``per_user_row``: int64, the row of a loss by user, or -1.
         """
-        history = self.history
-        user_sets, users = _distinct([event.users for event in history], (self.n_users + 7) // 8, np.uint8)
+        history, of_all = self.history, (self.n_users + 7) // 8
+        user_sets, users = _distinct([event.users for event in history], of_all, np.uint8)
         columns = [event.per_rating for event in history] + [event.per_user for event in history]
-        by_user = [loss for loss in columns if isinstance(loss, np.ndarray)]
-        losses, places = _distinct(by_user, self.n_users, np.float64)
-        rows = np.full(len(columns), _SAME_FOR_ALL, dtype=np.int64)
-        rows[[isinstance(loss, np.ndarray) for loss in columns]] = places
+        own = np.array([isinstance(loss, np.ndarray) for loss in columns], dtype=np.bool_)
+        losses, places = _distinct([loss for loss in columns if isinstance(loss, np.ndarray)], self.n_users)
+        rows = np.full(own.size, _SAME_FOR_ALL, dtype=np.int64)
+        rows[own] = places
         numbers = np.array([0.0 if isinstance(loss, np.ndarray) else loss for loss in columns])
-        rating, user = slice(len(history)), slice(len(history), None)
-        return {
-            "rated": self.rated,
-            "rounds": np.array([event.round_index for event in history], dtype=np.int64),
-            "user_sets": user_sets,
-            "users": users,
-            "losses": losses,
-            "per_rating": numbers[rating],
-            "per_rating_row": rows[rating],
-            "per_user": numbers[user],
-            "per_user_row": rows[user],
-        }
+        rounds = np.array([event.round_index for event in history], dtype=np.int64)
+        arrays = {"rated": self.rated, "rounds": rounds, "user_sets": user_sets, "users": users}
+        for name, part in (("per_rating", slice(len(history))), ("per_user", slice(len(history), None))):
+            arrays |= {name: numbers[part], f"{name}_row": rows[part]}
+        return {**arrays, "losses": losses}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> PrivacyAccountant:
@@ -475,7 +468,9 @@ def _compact(losses: Epsilon, charged: Bools) -> Epsilon:
     return np.where(np.isnan(losses), 0.0, losses) if own.size else 0.0
 
 
-def _distinct(arrays: Sequence[AnyArray], width: int, dtype: type[np.generic]) -> tuple[AnyArray, Ints]:
+def _distinct(
+    arrays: Sequence[AnyArray], width: int, dtype: type[np.generic] = np.float64
+) -> tuple[AnyArray, Ints]:
     """Return the distinct arrays as rows, and the row of each; a shared array is one row."""
     rows = {id(array): array for array in arrays}
     places = {identity: row for row, identity in enumerate(rows)}

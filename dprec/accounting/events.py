@@ -22,7 +22,7 @@ import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, Self
 
@@ -210,16 +210,13 @@ class ChannelDraws(EventMechanism):
         places = [np.broadcast_to(channel, kinds.shape) for _, channel, _ in drawn.values()]
         firsts = np.empty(int(kinds.max(initial=-1)) + 1, dtype=np.int64)
         firsts[kinds[::-1]] = np.arange(kinds.size - 1, -1, -1)
-        losses = [
-            _loss_of_draws(
-                [
-                    (channels[int(place[user])], int(draws[user]))
-                    for (channels, _, draws), place in zip(drawn.values(), places, strict=True)
-                ],
-                delta,
-            )
-            for user in firsts.tolist()
-        ]
+        losses, kept = [], _Kept()
+        for user in firsts.tolist():
+            own = [
+                (channels[int(place[user])], int(draws[user]))
+                for (channels, _, draws), place in zip(drawn.values(), places, strict=True)
+            ]
+            losses.append(_loss_of_draws(own, delta, kept))
         added = [one.added * count for one, count in times.items() if one.added is not None]
         return np.array(losses)[kinds] + sum(added, np.zeros(kinds.size))
 
@@ -328,7 +325,15 @@ same.
 """
 
 
-def _loss_of_draws(draws: Sequence[tuple[Channel, int]], delta: float) -> float:
+@dataclass(frozen=True)
+class _Kept:
+    """What is computed once for all users whose losses are composed together."""
+
+    grids: dict[tuple[Channel, ...], list[PrivacyLossDistribution]] = field(default_factory=dict)
+    digests: dict[Channel, bytes] = field(default_factory=dict)
+
+
+def _loss_of_draws(draws: Sequence[tuple[Channel, int]], delta: float, kept: _Kept) -> float:
     """Return an epsilon of independent draws: channels, and how often each is drawn from."""
     costly = [(channel, times) for channel, times in draws if times > 0 and channel.epsilon > 0]
     if not costly:
@@ -336,7 +341,11 @@ def _loss_of_draws(draws: Sequence[tuple[Channel, int]], delta: float) -> float:
     channels, times = zip(*costly, strict=True)
     if any(math.isinf(channel.epsilon) for channel in channels):
         return math.inf
-    case = delta, tuple(map(_digest, channels)), times
+    for channel in channels:
+        if channel not in kept.digests:
+            shape = repr(channel.weights.shape).encode()
+            kept.digests[channel] = hashlib.sha256(shape + channel.weights.tobytes()).digest()
+    case = delta, tuple(kept.digests[channel] for channel in channels), times
     if case not in _KNOWN:
         if len(_KNOWN) >= 100_000:
             _KNOWN.clear()
@@ -344,17 +353,8 @@ def _loss_of_draws(draws: Sequence[tuple[Channel, int]], delta: float) -> float:
         if basic <= delta:
             _KNOWN[case] = 0.0  # an ε alone is at most ε = 0 with δ = tanh(ε / 2); too small for a grid
         else:
-            total = compose(list(zip(_grid(channels), times, strict=True)))
+            if channels not in kept.grids:
+                kept.grids[channels] = common_grid(channels)
+            total = compose(list(zip(kept.grids[channels], times, strict=True)))
             _KNOWN[case] = min(basic, total.epsilon(delta))
     return _KNOWN[case]
-
-
-@lru_cache(maxsize=64)
-def _grid(channels: tuple[Channel, ...]) -> list[PrivacyLossDistribution]:
-    return common_grid(channels)
-
-
-@lru_cache(maxsize=1024)
-def _digest(channel: Channel) -> bytes:
-    shape = repr(channel.weights.shape).encode()
-    return hashlib.sha256(shape + channel.weights.tobytes()).digest()

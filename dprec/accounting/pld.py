@@ -50,7 +50,7 @@ class PrivacyLossDistribution:
         """
         step = step or channel.epsilon / POINTS
         points = points_up_to(channel.epsilon, step)
-        # H at a = exp(j step) for j from 0 to points; see `PrivacyLossDistribution.of`.
+        # h at a = exp(j step) for j from 0 to points.
         rows = channel.probabilities[:, channel.weights.max(axis=0) > 0]
         logs, inputs, width = np.log(rows), len(rows), points + 2
         ratios = np.exp(step * np.arange(points + 1))
@@ -151,11 +151,10 @@ def points_up_to(epsilon: float, step: float) -> int:
     return max(1, math.ceil(epsilon / step * (1 - 1e-12)))
 
 
-def pairwise_losses(weights: Uint64s) -> Floats:
-    """Return the largest log ratio of every two rows over all symbols, shape (levels, levels).
+def worst_pair(weights: Uint64s) -> tuple[float, tuple[int, int]]:
+    """Return the largest loss between two levels, infinite if a symbol is possible for one alone; and these.
 
-    ``weights``, shape (levels, symbols): whole draws that turn each level into each symbol. Result: entry (x,
-    y) is the largest log of row x over row y; infinite if a symbol is possible for x alone.
+    ``weights``, shape (levels, symbols): whole draws that turn each level into each symbol. The rows ascend.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(weights.astype(np.float64))
@@ -163,12 +162,6 @@ def pairwise_losses(weights: Uint64s) -> Floats:
     for level, row in enumerate(logs):
         possible = np.isfinite(row)
         losses[level] = (row[possible] - logs[:, possible]).max(axis=1)
-    return losses
-
-
-def worst_pair(weights: Uint64s) -> tuple[float, tuple[int, int]]:
-    """Return the largest loss between two levels, and the two rows, ascending."""
-    losses = pairwise_losses(weights)
     one, other = np.unravel_index(int(np.argmax(losses)), losses.shape)
     return float(losses[one, other]), (int(min(one, other)), int(max(one, other)))
 
@@ -364,7 +357,11 @@ def largest_share(
     wanted = math.log(epsilon * (1 - _UNSPENT / 2))
     before: tuple[float, float] | None = None
     for _ in range(50):
-        spent = _spent(channel(share), draws, delta)
+        drawn = channel(share)
+        spent = drawn.epsilon
+        if 0 < spent < math.inf:
+            together = compose([(PrivacyLossDistribution.of(drawn), draws)]).epsilon(delta)
+            spent = min(together, draws * spent)
         low, high = (share, high) if spent <= epsilon else (low, share)
         if low == most or high <= low * (1 + _UNSPENT / 10) or 0 <= 1 - spent / epsilon <= _UNSPENT:
             break
@@ -378,10 +375,3 @@ def largest_share(
         if not low < share < high:
             share = math.sqrt(low * high)
     return low
-
-
-def _spent(channel: Channel, draws: int, delta: float) -> float:
-    if not 0 < channel.epsilon < math.inf:
-        return channel.epsilon
-    together = compose([(PrivacyLossDistribution.of(channel), draws)]).epsilon(delta)
-    return min(together, draws * channel.epsilon)

@@ -245,10 +245,9 @@ def _model_of(options: type[Options]) -> type[BaseModel]:
     try:
         types = get_type_hints(options, include_extras=True)
     except NameError as error:
-        raise TypeError(
-            f"{options.__qualname__}: {error}; the types of its fields must be defined where the module "
-            f"{options.__module__} sees them, not inside a function"
-        ) from None
+        where = f"where the module {options.__module__} sees them, not inside a function"
+        reason = f"{options.__qualname__}: {error}; the types of its fields must be defined {where}"
+        raise TypeError(reason) from None
     if "kind" in types and _is_named_by_its_class(options):
         types["kind"] = str
     fields: dict[str, Any] = {}

@@ -199,18 +199,15 @@ class _Component:
         if self.registry is None or kind in known:
             return made(known[kind], value)
         component = self.registry.find(kind)
-        return made(component, value) if is_ours(component) else _read_own(component, value)
-
-
-def _read_own(component: type[Options], values: Mapping[str, Any]) -> Options:
-    """Return an instance of a class from elsewhere, made from the values in a file."""
-    settings = {key: value for key, value in values.items() if key != "kind"}
-    if component.__dataclass_fields__["kind"].default is MISSING:
-        settings["kind"] = reference_of(component)
-    try:
-        return made(component, settings)
-    except InputError:
-        raise
-    except Exception as error:
-        found = f"{reference_of(component)} raised {type(error).__name__}: {error}"
-        raise SettingError("", found, "settings that the class accepts") from None
+        if is_ours(component):
+            return made(component, value)
+        settings = {key: entry for key, entry in value.items() if key != "kind"}
+        if component.__dataclass_fields__["kind"].default is MISSING:
+            settings["kind"] = reference_of(component)
+        try:
+            return made(component, settings)
+        except InputError:
+            raise
+        except Exception as error:
+            found = f"{reference_of(component)} raised {type(error).__name__}: {error}"
+            raise SettingError("", found, "settings that the class accepts") from None

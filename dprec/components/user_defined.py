@@ -153,9 +153,8 @@ def check_class(component: type[Any], base: type[Any]) -> None:
     fields = [name for name, hint in hints.items() if "ClassVar" not in str(hint)]
     if fields and "__dataclass_fields__" not in component.__dict__:
         accepted = "@dataclass(frozen=True, kw_only=True) above the class"
-        raise SettingError(
-            "kind", f"{reference!r}, whose settings are not read: {', '.join(fields)}", accepted
-        )
+        found = f"{reference!r}, whose settings are not read: {', '.join(fields)}"
+        raise SettingError("kind", found, accepted)
 
 
 def _module(name: str) -> ModuleType:
@@ -251,8 +250,7 @@ def sources_of_functions(references: Iterable[str]) -> dict[str, str]:
 
 def _code(value: Any, seen: set[int]) -> Iterator[str]:
     """Write what a value consists of, the same in every process."""
-    if isinstance(value, staticmethod | classmethod):
-        value = value.__func__
+    value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
     if isinstance(value, _PLAIN):
         yield repr(value)
         return
@@ -260,7 +258,7 @@ def _code(value: Any, seen: set[int]) -> Iterator[str]:
         if id(value) in seen:
             return
         seen.add(id(value))
-    parts: Iterable[Any] = ()
+    parts: Any = ()
     match value:
         case tuple() | list():
             parts = value
@@ -271,7 +269,11 @@ def _code(value: Any, seen: set[int]) -> Iterator[str]:
         case property():
             parts = (value.fget, value.fset)
         case type() if not is_ours(value) and not is_importable(value):
-            parts = _members(value)
+            # What it defines, without what Python adds to it.
+            for name in sorted(vars(value)):
+                member = vars(value)[name]
+                own = isinstance(member, FunctionType) and member.__module__ not in _OF_PYTHON
+                parts += (name, member) if own or not name.startswith("__") else ()
         case FunctionType():
             parts = _of_function(inspect.unwrap(value))
         case CodeType():
@@ -279,14 +281,6 @@ def _code(value: Any, seen: set[int]) -> Iterator[str]:
             parts = value.co_consts
     for part in parts:
         yield from _code(part, seen)
-
-
-def _members(component: type[Any]) -> Iterator[Any]:
-    """Yield the names and values that a class defines, without what Python adds to it."""
-    for name, value in sorted(vars(component).items(), key=lambda member: member[0]):
-        own = isinstance(value, FunctionType) and value.__module__ not in _OF_PYTHON
-        if own or not name.startswith("__"):
-            yield from (name, value)
 
 
 def _of_function(function: Any) -> Iterator[Any]:

@@ -265,9 +265,8 @@ def read_fold(
         for rows in (train, test)
     )
     if not np.any((learnt.counts > 0) & (tested.counts > 0)):
-        raise InputError(
-            test.source, f"none of the users of {train.source}", "test ratings of the same users"
-        )
+        found = f"none of the users of {train.source}"
+        raise InputError(test.source, found, "test ratings of the same users")
     leaks = np.flatnonzero(np.isin(tested.cells, learnt.cells))
     if leaks.size:
         user, item = ids[0][tested.users[leaks[0]]], ids[1][tested.items[leaks[0]]]

@@ -210,11 +210,6 @@ _LARGEST = 1e15
 _COLUMN = "column: its name in the header, or its position from 1; by default it is found by its name."
 
 
-def _as_numbers(value: Any) -> Any:
-    """Return one number as a tuple of it, and a list as a tuple."""
-    return (value,) if isinstance(plain(value), int | float) else as_tuple(value)
-
-
 @dataclass(frozen=True, kw_only=True)
 class RatingColumns(Options):
     """Where users, items and ratings stand in a table, and the scale of the ratings.
@@ -244,9 +239,10 @@ class RatingColumns(Options):
         "given, step is not, and no even levels fit.",
         None,
     )
-    missing: Annotated[tuple[float, ...], BeforeValidator(_as_numbers)] = option(
-        "Values that mean that there is no rating, such as [-1, 99].", ()
-    )
+    missing: Annotated[
+        tuple[float, ...],
+        BeforeValidator(lambda value: (value,) if isinstance(plain(value), int | float) else as_tuple(value)),
+    ] = option("Values that mean that there is no rating, such as [-1, 99].", ())
 
     def has_ratings(self, header: Sequence[str]) -> bool:
         """Return whether there are ratings: not where a header names users, items and at most times."""

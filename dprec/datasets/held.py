@@ -394,11 +394,8 @@ class InMemory(Dataset):
     def _parts(self) -> tuple[Ratings, ...]:
         held: _Held | None = self.__dict__["_held"]
         if held is None:
-            raise InputError(
-                "dataset",
-                f"{self.ratings} ratings of {self.items} items by {self.users} users that were in memory",
-                "the same ratings, from Python: run(..., dataset=...)",
-            )
+            found = f"{self.ratings} ratings of {self.items} items by {self.users} users that were in memory"
+            raise InputError("dataset", found, "the same ratings, from Python: run(..., dataset=...)")
         return held.parts
 
 
