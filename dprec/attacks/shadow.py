@@ -21,7 +21,7 @@ import numpy as np
 
 from dprec.arrays import Bools, Floats
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.bounds import Estimate, Roc, on_confidence
+from dprec.attacks.bounds import ranked
 from dprec.attacks.traces import Targets
 from dprec.components import option
 from dprec.randomness import integer_weights, words
@@ -61,15 +61,8 @@ class ShadowModels(Attack):
         statistics = observed(game, targets, present)
         own = present[:, targets.users]
         evidence = log_likelihood_ratios(statistics, own)
-        reached = Roc.of_scores(evidence.ravel(), own.ravel(), ~own.ravel())
-        sides = int(own.sum()), int((~own).sum())
-        estimates = {"shadow_auc": Estimate.of_area(reached.auc, *sides)}
-        figures = {"shadow_auc": Figure(reached.auc, 0.5)}
-        for name, share in _FALSE_POSITIVES.items():
-            estimates[name] = Estimate.of_true_positives(reached, share, *sides)
-            figures[name] = Figure(estimates[name].measured, share)
-        measured = ", ".join(each.in_words(name) for name, each in estimates.items())
-        notes = [f"{measured}. {on_confidence(own.size)}"]
+        figures, measured = ranked(evidence.ravel(), own.ravel(), "shadow_auc", _FALSE_POSITIVES)
+        notes = [measured]
         if not game.hides_item_sets:
             seen = "the server is shown item sets, and what is released rests on them."
             notes.append(f"No epsilon covers who took part: {seen}")

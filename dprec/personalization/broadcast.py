@@ -1,11 +1,11 @@
 """What the server tells the devices of a completion, whether it has item factors or predictions alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dprec import completion
-from dprec.arrays import Bools, Floats, Int32s
+from dprec.arrays import Floats, Int32s
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.embedding import SHRINKAGE
 from dprec.components import Options, option
@@ -82,22 +82,31 @@ def derived_broadcast(
     for _ in range(_SWEEPS):
         items = _solved(items, seen.items, weight, latent - users.biases[seen.users])
         users = _solved(users, seen.users, weight, latent - items.biases[seen.items])
+    leaning = leanings(embedding.items, seen.item_sets, users.regressed)
+    return _table(cuts, items, embedding, seen.catalogue, leaning)
+
+
+def _table(
+    cuts: Floats,
+    items: completion.Regressed,
+    embedding: completion.ItemSetEmbedding,
+    catalogue: Catalogue | None,
+    leaning: Floats,
+) -> ItemTable:
+    """Return a table of what is known of the items, and of the catalogue; without factors."""
+    numbers, categories = embedding.popularity[:, None], np.zeros((len(items.means), 0), dtype=np.bool_)
+    if catalogue is not None:
+        numbers, categories = np.column_stack([numbers, catalogue.numbers]), catalogue.categories
     return ItemTable(
         cuts,
         items.biases,
         np.sqrt(items.variances),
         embedding.items,
         np.zeros((len(items.means), 0)),
-        *_public_columns(embedding.popularity, seen.catalogue),
-        leanings(embedding.items, seen.item_sets, users.regressed),
+        numbers,
+        categories,
+        leaning,
     )
-
-
-def _public_columns(popularity: Floats, catalogue: Catalogue | None) -> tuple[Floats, Bools]:
-    """Return the numbers and the categories of the items that devices are sent, one row each."""
-    if catalogue is None:
-        return popularity[:, None], np.zeros((popularity.size, 0), dtype=np.bool_)
-    return np.column_stack([popularity, catalogue.numbers]), catalogue.categories
 
 
 def _solved(side: completion.Regressed, owners: Int32s, weight: float, own: Floats) -> completion.Regressed:
@@ -120,15 +129,10 @@ def calibrated_broadcast(model: completion.CalibratedModel, rated: RatedSets | R
     unknown = np.diagonal(latent.item_factors.covariances, axis1=1, axis2=2) @ spreads
     units = np.sqrt(spreads)
     expected = np.column_stack([latent.users.regressed[:, -1], latent.user_factors.regressed / units])
-    return ItemTable(
-        model.cuts,
-        latent.items.biases,
-        np.sqrt(latent.items.variances + unknown),
-        model.embedding.items,
-        latent.item_factors.means * units,
-        *_public_columns(model.embedding.popularity, model.catalogue),
-        leanings(model.embedding.items, rated, expected),
-    )
+    leaning = leanings(model.embedding.items, rated, expected)
+    table = _table(model.cuts, latent.items, model.embedding, model.catalogue, leaning)
+    deviations = np.sqrt(latent.items.variances + unknown)
+    return replace(table, deviations=deviations, item_factors=latent.item_factors.means * units)
 
 
 def leanings(embeddings: Floats, rated: RatedSets | Ratings, expected: Floats) -> Floats:
@@ -156,13 +160,6 @@ def broadcast_of(
         return calibrated_broadcast(completed, observations.item_sets)
     if isinstance(completed, completion.ItemBiasesModel):
         # What is known of the items; of no user anything is.
-        biases = completed.biases
-        return ItemTable(
-            completed.cuts,
-            biases.biases,
-            np.sqrt(biases.variances),
-            completed.embedding.items,
-            np.zeros((len(biases.means), 0)),
-            *_public_columns(completed.embedding.popularity, completed.catalogue),
-        )
+        known = completed.cuts, completed.biases, completed.embedding, completed.catalogue
+        return _table(*known, np.zeros((0, 1)))
     return derived_broadcast(completed, observations, options, seed)
