@@ -27,7 +27,7 @@ from scipy.special import ndtr
 from dprec.arrays import Bools, Floats, Ints, blocks
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import Roc, ranked
-from dprec.attacks.traces import held
+from dprec.attacks.shadow import held
 from dprec.attacks.transcript import ReleasedSum
 from dprec.completion import Profiles
 from dprec.components import option
