@@ -251,8 +251,9 @@ class ItemBiases(Completion):
         embedding = self._embedding(observations, seen, seed)
         biases = prior_item_biases(embedding, observations.catalogue, self.features).scaled(1 / coarse)
         for sweep in range(self.sweeps):
-            precision, slope = _likelihood(tables, counts, biases.biases)
-            target = slope + precision * biases.biases
+            slopes, information = tables.everywhere(biases.biases)
+            precision = (np.add.reduceat(counts, tables.first, axis=1) * information).sum(axis=1)
+            target = (counts * slopes).sum(axis=1) + precision * biases.biases
             biases = biases.solved(precision[:, None, None], target[:, None])
             progress("completing", sweep + 1, self.sweeps)
         biases = biases.scaled(coarse)
@@ -288,13 +289,6 @@ def clear_reports(observations: Observations) -> SymbolReports:
     scale = observations.scale
     levels = scale.level_of(np.clip(observations.values, scale.low, scale.high)).astype(np.int64)
     return SymbolReports((np.eye(scale.levels),), levels - 1, np.zeros_like(levels))
-
-
-def _likelihood(tables: SymbolTables, counts: Ints, latent: Floats) -> tuple[Floats, Floats]:
-    """Return the information about every bias, and the slope of its log likelihood, shape (items,)."""
-    slopes, information = tables.everywhere(latent)
-    through = np.add.reduceat(counts, tables.first, axis=1)
-    return (through * information).sum(axis=1), (counts * slopes).sum(axis=1)
 
 
 SIDE_PER_BIAS = 1.0
