@@ -68,11 +68,6 @@ class Sent:
         """Return reports of which nothing but their numbers is known."""
         return cls(tuple(rounds), (), np.zeros((rounds[0].size, 0), dtype=np.float32))
 
-    @property
-    def people(self) -> int:
-        """Number of people."""
-        return len(self.features)
-
 
 def learning(values: AnyArray) -> AnyArray:
     """Return the part of the people from which evidence is learned."""
@@ -195,7 +190,7 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 
     """
     best, chosen, pair = (-np.inf, 0.0), None, 0
     for number, sides in enumerate(pairs):
-        if min(side.people for side in sides) == 0:
+        if min(len(side.features) for side in sides) == 0:
             continue
         for scores in scores_of(*sides):
             for one, other in (scores, (-scores[1], -scores[0])):

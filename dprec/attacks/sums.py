@@ -26,8 +26,8 @@ from scipy.special import ndtr
 
 from dprec.arrays import Bools, Floats, Ints, blocks
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.bounds import Estimate, Roc, on_confidence
-from dprec.attacks.traces import held
+from dprec.attacks.bounds import Roc, ranked
+from dprec.attacks.shadow import held
 from dprec.attacks.transcript import ReleasedSum
 from dprec.completion import Profiles
 from dprec.components import option
@@ -71,22 +71,15 @@ class SumsMembership(Attack):
             cases = Cases.drawn(game.truth, self.cases, random)
             found.append((*evidence_of(said.parted_sums, cases, game.truth), cases.there))
         evidence, apart, there = (np.concatenate(each) for each in zip(*found, strict=True))
-        reached = Roc.of_scores(evidence, there, ~there)
-        sides = int(there.sum()), int((~there).sum())
-        area = Estimate.of_area(reached.auc, *sides)
-        true = Estimate.of_true_positives(reached, FALSE_POSITIVES, *sides)
-        figures = {
-            "sums_membership_auc": Figure(area.measured, 0.5),
-            "sums_membership_tpr": Figure(true.measured, FALSE_POSITIVES),
-        }
+        area, true = self.named
+        figures, measured = ranked(evidence, there, area, {true: FALSE_POSITIVES})
         best, most = best_with(apart), float(apart.max(initial=0.0))
         note = (
             f"One item moves the sums by {float(np.median(apart)):.4g} deviations of their noise in the "
             f"middle, and by {most:.4g} at most. Normal noise leaves an AUC of {best.auc:.4f}, and "
             f"{float(best.at(FALSE_POSITIVES)):.4f} true positives, to who knows all else."
         )
-        measured = f"{area.in_words('sums_membership_auc')}, {true.in_words('sums_membership_tpr')}"
-        return Attacked(figures, (f"{measured}. {on_confidence(there.size)}", note))
+        return Attacked(figures, (measured, note))
 
 
 def best_with(apart: Floats) -> Roc:

@@ -2,7 +2,6 @@
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -44,8 +43,17 @@ class Completed(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Have the predictions of a user-defined class checked, and the class named if they are none."""
         super().__init_subclass__(**options)
-        if "predict" in cls.__dict__ and not is_ours(cls):
-            cls.predict = _checked_predict(cls.predict)  # type: ignore[method-assign]
+        if "predict" not in cls.__dict__ or is_ours(cls):
+            return
+        predict = cls.predict
+
+        @functools.wraps(predict)
+        def checked(self: Completed, users: AnyInts, items: AnyInts) -> Floats:
+            with naming(self, "one finite number for each cell"):
+                predictions = predict(self, users, items)
+            return checked_predictions(predictions, users.shape, reference_of(type(self)))
+
+        cls.predict = checked  # type: ignore[method-assign]
 
     @property
     def public_data(self) -> Catalogue | None:
@@ -133,8 +141,20 @@ class Completion(Options):
     def __init_subclass__(cls, **options: Any) -> None:
         """Have a user-defined class named if it returns no completed matrix, or raises."""
         super().__init_subclass__(**options)
-        if "fit" in cls.__dict__ and not is_ours(cls):
-            cls.fit = _checked_fit(cls.fit)  # type: ignore[method-assign]
+        if "fit" not in cls.__dict__ or is_ours(cls):
+            return
+        fit, accepted = cls.fit, "a completed matrix, of a class derived from dprec.completion.Completed"
+
+        @functools.wraps(fit)
+        def checked(self: Completion, *given: Any, **named: Any) -> Completed:
+            with naming(self, accepted):
+                completed = fit(self, *given, **named)
+            if not isinstance(completed, Completed):
+                found = f"its fit returned {type(completed).__name__}"
+                raise InputError(reference_of(type(self)), found, accepted)
+            return completed
+
+        cls.fit = checked  # type: ignore[method-assign]
 
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a scale that the method cannot work on.
@@ -194,31 +214,6 @@ class Completion(Options):
         RunError
             When the iteration diverges or meets a singular system; NaN is never returned.
         """
-
-
-def _checked_predict(predict: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(predict)
-    def checked(self: Completed, users: AnyInts, items: AnyInts) -> Floats:
-        with naming(self, "one finite number for each cell"):
-            predictions = predict(self, users, items)
-        return checked_predictions(predictions, users.shape, reference_of(type(self)))
-
-    return checked
-
-
-def _checked_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
-    accepted = "a completed matrix, of a class derived from dprec.completion.Completed"
-
-    @functools.wraps(fit)
-    def checked(self: Completion, *given: Any, **named: Any) -> Completed:
-        with naming(self, accepted):
-            completed = fit(self, *given, **named)
-        if not isinstance(completed, Completed):
-            found = f"its fit returned {type(completed).__name__}"
-            raise InputError(reference_of(type(self)), found, accepted)
-        return completed
-
-    return checked
 
 
 @dataclass(frozen=True, eq=False)

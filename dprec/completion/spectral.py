@@ -414,7 +414,11 @@ class _Solver:
         self.multiplier = max(lowest, multiplier_within(rho, leading.values, matrix.squared_norm))
         moved = leading.lowered(self.multiplier)
         # A step against the direction of the last ones ends their momentum.
-        self.momentum = 1.0 if self._turns_back(moved, ahead) else following
+        current, previous = self.current, self.previous
+        onward = (1 + ahead) * moved.product(current) - ahead * moved.product(previous)
+        back = (1 + ahead) * current.product(current) - ahead * current.product(previous)
+        turns_back = onward - back > moved.product(moved) - moved.product(current)
+        self.momentum = 1.0 if turns_back else following
         self.previous, self.current = self.current, moved
         self.fit_before, self.fit = self.fit, self.residuals - moved.cells(self.rows, self.columns)
         distance = float(np.linalg.norm(self.fit))
@@ -444,12 +448,6 @@ class _Solver:
         draws = generator(self.seed, f"subspace {self.steps}")
         others = draws.standard_normal((len(right), more)) / np.sqrt(len(right))
         return np.hstack([right[:, : self.count], others])
-
-    def _turns_back(self, moved: LowRank, ahead: float) -> bool:
-        """Return whether M goes back on the way from the extrapolated matrix."""
-        onward = (1 + ahead) * moved.product(self.current) - ahead * moved.product(self.previous)
-        back = (1 + ahead) * self.current.product(self.current) - ahead * self.current.product(self.previous)
-        return onward - back > moved.product(moved) - moved.product(self.current)
 
     def _matrix(self, ahead: float) -> SparsePlusLowRank:
         """Return A: the data in the observed cells, and M extrapolated in the others."""

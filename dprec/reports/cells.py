@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,7 +41,6 @@ from dprec.reports.base import (
     REPORT_ROUND,
     DeviceChannel,
     DrawsFor,
-    HasChannel,
     Profiles,
     Reader,
     ReportFamily,
@@ -417,15 +416,6 @@ RATING_NOISE = 0.0
 """Difference between a given rating and the true one (rho_0); here the given rating is the true one."""
 
 
-class BoundsDistance(HasChannel, Protocol):
-    """A mechanism that may bound how far its reports are from the ratings."""
-
-    def distance_bound(
-        self, users: int, items: int, ratings: int, scale: RatingScale, epsilon: float, tolerance: float
-    ) -> float | None:
-        """Return the bound on the Frobenius distance, in rating units; None if no paper gives one."""
-
-
 @dataclass(frozen=True, eq=False)
 class HiddenRowFamily(CellFamily):
     """A symbol for every item of the catalogue, all drawn from one channel; see `ReportFamily`.
@@ -434,7 +424,6 @@ class HiddenRowFamily(CellFamily):
     rated with theirs, whichever is shorter.
     """
 
-    mechanism: BoundsDistance
     one_channel: ClassVar[bool] = True
     hides_items: ClassVar[bool] = True
     evidence: ClassVar[type[Evidence]] = RowReports

@@ -1,9 +1,16 @@
-"""Reports on permanent answers: a device answers about each rating for good, and reports on it anew."""
+"""Reports that repeat: a device answers about each rating for good, and reports on its answer anew.
 
+Permanent and instantaneous randomised response are those of RAPPOR [erlingsson2014]. What T reports say of a
+rating is a channel of its own: how often each symbol was reported, in whatever order, is all that they say,
+since they are independent given the answer. However many there are, they say no more than the answer does.
+"""
+
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from itertools import combinations_with_replacement, product
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -20,23 +27,108 @@ PERMANENT = "report"
 """Purpose of the words by which answers are drawn for good."""
 
 
-class Layered(Protocol):
-    """The channels of a report about one rating; see `dprec.mechanisms.layers.Layers`."""
+_MOST_SYMBOLS = 4096
+"""Of what reports can say together."""
+
+
+def response(epsilon: float, answers: int) -> Floats:
+    """Return randomised response over some answers: e^(epsilon [x = z]) / (e^epsilon + answers - 1)."""
+    # Scaled by e^-epsilon, so that a large budget does not overflow.
+    weights = np.where(np.eye(answers) > 0, 1.0, math.exp(-epsilon))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def instantaneous_epsilon(epsilon: float, first: float) -> float:
+    """Return the budget of a report on an answer at epsilon with which the first report loses ``first``.
+
+    (e^(epsilon + first) - 1) / (e^epsilon - e^first), as in L-GRR [arcolezi2022] and LOLOHA
+    [arcolezi2023]. Of two answers that is exact; of more, the first report loses less than they say. Raises
+    ValueError unless 0 < first < epsilon.
+    """
+    if not 0 < first < epsilon:
+        raise ValueError(f"a first report at {first:g} on an answer at {epsilon:g}")
+    return math.log((math.exp(first) - math.exp(-epsilon)) / -math.expm1(first - epsilon))
+
+
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """The two channels of reports about one rating that does not change."""
 
     permanent: Floats
+    """Pr(answer | level); shape (levels, answers)."""
     instantaneous: Floats
+    """Pr(symbol | answer); shape (answers, symbols)."""
+
+    @classmethod
+    def of_classes(cls, classes: Ints, answers: int, epsilon: float, first: float) -> Self:
+        """Answer to which class a level belongs, at epsilon for good and at ``first`` in one report.
+
+        Two classes on both sides of a threshold are RAPPOR's response about one bit [erlingsson2014], a class
+        for every level is L-GRR [arcolezi2022], and classes that a public hash function has drawn for this
+        rating are LOLOHA [arcolezi2023].
+
+        Parameters
+        ----------
+        classes : ndarray of int64, shape (levels,)
+            From 0 to ``answers`` - 1.
+        """
+        instantaneous = response(instantaneous_epsilon(epsilon, first), answers)
+        return cls(response(epsilon, answers)[classes], instantaneous)
+
+    @classmethod
+    def of_buckets(cls, buckets: Ints, asked: Ints, epsilon: float) -> Self:
+        """Answer for each of some buckets whether the rating is in it, for good: dBitFlipPM [ding2017].
+
+        An answer is true with probability e^(epsilon / 2) / (e^(epsilon / 2) + 1), and is repeated as it is.
+        Two levels differ in two buckets, or in one if the other is not asked about.
+
+        Parameters
+        ----------
+        buckets : ndarray of int64, shape (levels,)
+            The bucket of each level.
+        asked : ndarray of int64, shape (asked,)
+            Those that are asked about, drawn whatever the rating is.
+        """
+        bits = np.array(list(product((False, True), repeat=asked.size)), dtype=np.bool_)
+        right = (buckets[:, None, None] == asked) == bits
+        permanent = np.where(right, 1.0, math.exp(-epsilon / 2)).prod(axis=2)
+        return cls(permanent / permanent.sum(axis=1, keepdims=True), np.eye(len(bits)))
+
+    @property
+    def first(self) -> Floats:
+        """Pr(symbol | level) of a report by itself; shape (levels, symbols)."""
+        return self.permanent @ self.instantaneous
 
     def said(self, reports: int) -> Ints:
-        """Return what so many reports can say, shape (sayings, symbols)."""
+        """Return what so many reports can say: how often each symbol was sent, shape (sayings, symbols).
+
+        Raises ValueError for so many that they cannot be listed.
+        """
+        symbols = self.instantaneous.shape[1]
+        if math.comb(reports + symbols - 1, symbols - 1) > _MOST_SYMBOLS:
+            raise ValueError(f"{reports} reports of {symbols} symbols")
+        sent = combinations_with_replacement(range(symbols), reports)
+        return np.array([np.bincount(each, minlength=symbols) for each in sent], dtype=np.int64)
 
     def repeated(self, reports: int) -> Floats:
-        """Return the channel of so many reports, shape (levels, sayings)."""
+        """Return Pr(saying | level) of so many reports, in the order of `said`; shape (levels, sayings)."""
+        from scipy.special import gammaln, logsumexp, xlogy
+
+        counts = self.said(reports)
+        orders = gammaln(reports + 1) - gammaln(counts + 1).sum(axis=1)
+        # The log probability of reports in some order, given each level; shape (sayings, levels).
+        of_answers = xlogy(counts[:, None, :], self.instantaneous).sum(axis=2)
+        with np.errstate(divide="ignore"):
+            permanent = np.log(self.permanent)
+        given = logsumexp(permanent + of_answers[:, None, :], axis=2)
+        rows = np.exp(given + orders[:, None]).T
+        return rows / rows.sum(axis=1, keepdims=True)
 
 
 class HasLayers(HasChannel, Protocol):
     """A mechanism of which each answer is permanent, of one of several pairs of channels."""
 
-    def layers(self, scale: RatingScale, epsilon: float) -> Sequence[Layered]:
+    def layers(self, scale: RatingScale, epsilon: float) -> Sequence[Layers]:
         """Return the pairs, of which a device draws one for each rating, all equally likely."""
 
 
@@ -56,7 +148,7 @@ class LayeredFamily(CellFamily):
     units_reason: ClassVar[str] = "an answer is permanent, however many ratings its user will have"
 
     @cached_property
-    def layers(self) -> Sequence[Layered]:
+    def layers(self) -> Sequence[Layers]:
         """The pairs of channels; all of them have as many answers, and as many symbols."""
         assert self.budget is not None
         with within("mechanism"):

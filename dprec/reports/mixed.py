@@ -15,7 +15,7 @@ p Q[x', z], in whose ratio there is no p: it reaches exp(t), and no epsilon belo
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from dprec.reports.base import (
     REPORT_ROUND,
     DeviceChannel,
     DrawsFor,
-    HasChannel,
     Profiles,
     Reader,
     ReportFamily,
@@ -39,17 +38,10 @@ from dprec.reports.base import (
 from dprec.reports.cells import CellFamily
 
 
-class SendsReports(HasChannel, Protocol):
-    """A mechanism that says what its reports are at one budget."""
-
-    report_family: ClassVar[type[ReportFamily]]
-
-
 @dataclass(frozen=True, eq=False)
 class MixedFamily(ReportFamily):
     """One family for each budget; ``asked`` of losses are the numbers of the users' budgets."""
 
-    mechanism: SendsReports
     budget: OwnBudgets
     further_notes: ClassVar[tuple[str, ...]] = (
         "Every user has an epsilon of its own, and 0 is a refusal: such a device sends nothing, and is sent "

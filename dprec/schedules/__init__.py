@@ -3,9 +3,8 @@
 from dprec.components import Registry
 from dprec.schedules.answers import Answers, PermanentAnswers, RepeatedAnswers
 from dprec.schedules.base import Collection, Held, Schedule
-from dprec.schedules.increments import Fresh, Increments
-from dprec.schedules.layered import DBitFlip, Layered, Loloha, TwoLayered
 from dprec.schedules.periods import ByPeriod, Periods
+from dprec.schedules.policies import DBitFlip, Fresh, Increments, Layered, Loloha, TwoLayered
 
 SCHEDULES: Registry[Schedule] = Registry(
     "schedule", Schedule, [Increments, Fresh, TwoLayered, Loloha, DBitFlip]

@@ -21,7 +21,7 @@ from dprec.arrays import Floats, Uint8s
 from dprec.channel import Channel
 from dprec.completion.one_bit.projections import Domain, NuclearProjection, norm_of
 from dprec.completion.spectral import gram
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError
 from dprec.mechanisms.laplace import cell_probabilities, wide_grid
 from dprec.progress import Progress, silent
 
@@ -96,14 +96,8 @@ class Link:
 
 
 def link_of(kind: LinkKind, sigma: float) -> Link:
-    """Return a link by its name; raises InputError for another, or a sigma that is not above 0."""
-    if kind == "logistic":
-        return Link()
-    if kind != "gaussian":
-        raise InputError("link", repr(kind), "logistic, gaussian")
-    if not sigma > 0:
-        raise InputError("sigma", repr(sigma), "greater than 0")
-    return Link(sigma)
+    """Return a link by its name, with sigma as the deviation of a Gaussian one's noise, above 0."""
+    return Link(None if kind == "logistic" else sigma)
 
 
 def steepness(link: Link, alpha: float) -> float:
@@ -111,8 +105,6 @@ def steepness(link: Link, alpha: float) -> float:
 
     The supremum is attained at alpha; it is 1 for the logistic link.
     """
-    if not alpha > 0:
-        raise InputError("alpha", repr(alpha), "greater than 0")
     x = np.linspace(-alpha, alpha, _GRID)
     chances = link.probability(x) * link.probability(-x)
     return float(np.max(np.abs(link.density(x)) / np.maximum(chances, _TINY)))

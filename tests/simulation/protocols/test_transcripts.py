@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dprec.attacks import Transcript
-from dprec.attacks.traces import held
+from dprec.attacks.shadow import held
 from dprec.observations import RowReports
 from simulation import run
 from simulation.configuration.loading import load
