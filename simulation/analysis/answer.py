@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dprec.accounting import ComparableUnit
-from simulation.analysis.decision import SLACK, GridCell, candidates, decision_grid, preferred
+from simulation.analysis.decision import SLACK, GridCell, Limits, candidates, decide, decision_grid
 from simulation.analysis.gains import NOTHING_SENT, SETS_ONLY, gain_digits, strongest
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
 from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, loss, number, plural, size
@@ -144,7 +144,9 @@ def _without_choice(
     """Say that no protocol keeps a budget, and what the most accurate reaches all the same."""
     kept = "has a budget" if budget is None else f"is proved to keep ε = {loss(budget)} per {unit}"
     every = [each for each in candidates(results, metric) if each.result.baseline is None]
-    named = next(iter(preferred(each for each in every if each.result.budget == budget)), None)
+    # Without a limit, whatever has the budget competes.
+    inside = decide((each for each in every if each.result.budget == budget), Limits(math.inf, unit))
+    named = next(iter(inside), None)
     if named is None:
         return f"No protocol here {kept}."
     only = f" ({named.result.word} only)" if named.result.falls_short else ""

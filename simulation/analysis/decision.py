@@ -113,21 +113,13 @@ def candidates(results: Sequence[ProtocolResult], metric: Metric) -> list[Candid
 
 def decide(every: Iterable[Candidate], limits: Limits) -> list[Candidate]:
     """Return what is within limits, as it is to be taken: what beats nothing sent first."""
-    return preferred(
-        each
-        for each in every
-        if limits.allow(each.result) and limits.keep(each.result) and limits.carry(each.result)
-    )
-
-
-def preferred(every: Iterable[Candidate]) -> list[Candidate]:
-    """Return candidates as they are to be taken, whatever the limits."""
 
     def place(each: Candidate) -> tuple[bool, float, float, float, str]:
         own, cost = each.result, each.result.bytes_per_user or 0.0
         return not each.better, each.rank, cost, own.budget or 0.0, own.name
 
-    return sorted(every, key=place)
+    inside = (each for each in every if limits.allow(each.result) and limits.keep(each.result))
+    return sorted((each for each in inside if limits.carry(each.result)), key=place)
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def test_hostile_names_are_text_and_there_is_one_script(comparison: Path) -> Non
 def test_without_scripts_there_is_the_grid_and_no_control(browser: Browser, comparison: Path) -> None:
     browser.devtools("Emulation.setScriptExecutionDisabled", value=True)
     try:
-        browser.call("/url", {"url": (comparison / "report.html").as_uri()})
+        browser.open(comparison / "report.html", 1280)
         tree = browser.devtools("Accessibility.getFullAXTree")["nodes"]
     finally:
         browser.devtools("Emulation.setScriptExecutionDisabled", value=False)
