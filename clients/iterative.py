@@ -15,6 +15,7 @@ aggregation.
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -108,17 +109,16 @@ def answers(
 def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
     """Receive what was learned, from which devices predict; raises Refusal when it is malformed."""
     population = partition.population
-    protocol: BroadcastProtocol | SumsProtocol | RandomizedSetsProtocol = population.installed(
-        BroadcastProtocol, SumsProtocol, RandomizedSetsProtocol
-    )
-    if isinstance(protocol, BroadcastProtocol):
+    if isinstance(population.protocol, BroadcastProtocol):
+        protocol = population.protocol
         memory = Memory.of(population, protocol.rounds, context)
-        device = _device(protocol, final.factors, population, memory)
+        device: Any = _device(protocol, final.factors, population, memory)
         if protocol.keeps_last:
             memory.hold(device.encode())
     else:
+        learned: Any = population.installed(SumsProtocol, RandomizedSetsProtocol)
         with exchange.refusing_malformed():
-            device = protocol.device(final.factors, population.n_items, population.scale)
+            device = learned.device(final.factors, population.n_items, population.scale)
     population.show(lambda process: device.predictions(profiles_of(partition)))
 
 

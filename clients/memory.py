@@ -41,7 +41,7 @@ class Memory:
         return cls(context, population.key, rounds, population.held)
 
     def answer_once(self, round_index: int, broadcast: bytes) -> None:
-        """Record that a round is answered for a broadcast: all that the answer depends on but the setup.
+        """Record that a round is answered for a broadcast: all that the answer depends on but the protocol.
 
         Raises Refusal when the budget was divided by fewer rounds, the round has been answered for another
         broadcast, or a later one has been answered.

@@ -65,9 +65,9 @@ def count_reports(partition: Partition, request: exchange.CountRequest, context:
 @lru_cache(maxsize=4)
 def installed_family(population: Population) -> ReportFamily:
     """Return what the devices of a population report once; raises Refusal if they send nothing like that."""
-    family = population.setup.family(population.scale, population.n_items)
+    family = population.protocol.family(population.scale, population.n_items)
     if family is None:
-        what = f"the request is not for devices set up for {population.setup.kind}"
+        what = f"the request is not for devices set up for {population.protocol.kind}"
         raise Refusal(RefusalCode.NOT_SET_UP, what)
     return family
 

@@ -54,19 +54,19 @@ class Brought:
     """Where its own classes are imported from."""
     classes: frozenset[str] = frozenset()
     """``module:Class`` of those that the population's folder may name."""
-    setup: bytes | None = None
+    protocol: bytes | None = None
     """What is installed on the devices, packed, where it cannot be told by names and settings."""
 
     @classmethod
-    def for_setup(cls, setup: Protocol) -> "Brought":
-        """Return what has to be brought for a setup; raises InputError for a component that cannot travel."""
-        own = components.user_defined_classes(setup)
+    def for_protocol(cls, protocol: Protocol) -> "Brought":
+        """Return what has to be brought for a protocol; raises InputError for a component that cannot travel."""
+        own = components.user_defined_classes(protocol)
         names = [components.reference_of(component) for component in own]
         if not own:
             return NOTHING
-        if all(map(components.is_importable, own)) and is_told_by_its_settings(_Told(setup=setup)):
+        if all(map(components.is_importable, own)) and is_told_by_its_settings(_Told(protocol=protocol)):
             return cls(folders=components.import_folders(), classes=frozenset(names))
-        return cls(setup=components.packed(setup, " and ".join(names)))
+        return cls(protocol=components.packed(protocol, " and ".join(names)))
 
     @contextmanager
     def importing(self) -> Iterator[None]:
@@ -75,11 +75,11 @@ class Brought:
         with components.importing_only(self.classes):
             yield
 
-    def unpacked_setup(self, where: str) -> Protocol:
-        """Return the setup that was brought; raises InputError without one, or without a class of it."""
-        if self.setup is None:
-            raise InputError(f"{where}, setup", "none", "a setup, unless the run's messages bring it")
-        return components.unpacked(self.setup, "setup")
+    def unpacked_protocol(self, where: str) -> Protocol:
+        """Return the protocol that was brought; raises InputError without one, or without a class of it."""
+        if self.protocol is None:
+            raise InputError(f"{where}, protocol", "none", "a protocol, unless the run's messages bring it")
+        return components.unpacked(self.protocol, "protocol")
 
 
 NOTHING = Brought()
@@ -88,9 +88,9 @@ NOTHING = Brought()
 
 @dataclass(frozen=True, kw_only=True)
 class _Told(components.Options):
-    """A setup as a population's folder describes it."""
+    """A protocol as a population's folder describes it."""
 
-    setup: AnyProtocol = components.option("One of ours, with any components.")
+    protocol: AnyProtocol = components.option("One of ours, with any components.")
 
 
 ProtocolT = TypeVar("ProtocolT", bound=Protocol)
@@ -129,7 +129,7 @@ class Population:
     """What devices and network draw from; the seed of the run cannot be computed from them."""
     faults: FaultOptions
     """What goes wrong between the devices and the server."""
-    setup: Protocol
+    protocol: Protocol
     """The protocol's settings as installed on the devices. They include the privacy budgets: a device accepts
     none from the server.
     """
@@ -188,10 +188,10 @@ class Population:
 
     def installed(self, *kinds: type[ProtocolT]) -> ProtocolT:
         """Return what is installed; raises Refusal unless it is of the kinds that a request is for."""
-        if not isinstance(self.setup, kinds):
-            what = f"the request is not for devices that take part in {self.setup.kind}"
+        if not isinstance(self.protocol, kinds):
+            what = f"the request is not for devices that take part in {self.protocol.kind}"
             raise Refusal(RefusalCode.NOT_SET_UP, what)
-        return self.setup
+        return self.protocol
 
     def partition(self, partition_id: int) -> "Partition":
         """Return the users that the node of a partition hosts."""
@@ -282,7 +282,7 @@ class _Description(components.Options):
     individual_reports: bool = components.option("Whether nodes send reports rather than their sum.")
     keys: InstalledKeys = components.option("What devices and network draw from.")
     faults: FaultOptions = components.option("What goes wrong between the devices and the server.")
-    setup: AnyProtocol | None = components.option(
+    protocol: AnyProtocol | None = components.option(
         "What is installed on the devices; none if messages bring it."
     )
     absent: Annotated[str, Field(pattern="^([0-9a-f]{2})*$")] = components.option(
@@ -307,7 +307,7 @@ def write_population(
     users_per_node: int,
     keys: InstalledKeys,
     faults: FaultOptions,
-    setup: Protocol | None,
+    protocol: Protocol | None,
     absent: Bools | None = None,
     attendance: Attendance | None = None,
     epsilons: Uint8s | None = None,
@@ -318,7 +318,7 @@ def write_population(
 ) -> None:
     """Write what the devices hold to a new directory.
 
-    No setup where messages bring it (`clients.population`). ``absent``: whose device never answers, by
+    No protocol where messages bring it (`clients.population`). ``absent``: whose device never answers, by
     default nobody's. ``epsilons``: the number of each user's own, if they have any. ``crafted``: so many
     users, the last ones, choose what they report; ``targets``: items that they care for. ``shards``: where
     the ratings are, or are to be written; by default in the directory itself. Raises FileExistsError when the
@@ -333,7 +333,7 @@ def write_population(
         individual_reports=individual_reports,
         keys=keys,
         faults=faults,
-        setup=setup,
+        protocol=protocol,
         absent="" if absent is None else np.packbits(absent).tobytes().hex(),
         attendance=None if attendance is None else attendance.rows(),
         epsilons="" if epsilons is None else (epsilons + ord("0")).tobytes().decode(),
@@ -375,7 +375,7 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
         individual_reports=description.individual_reports,
         keys=description.keys,
         faults=description.faults,
-        setup=description.setup or brought.unpacked_setup(str(path)),
+        protocol=description.protocol or brought.unpacked_protocol(str(path)),
         absent=absent,
         attendance=_attendance(description.attendance, ratings.n_users, str(path)),
         epsilons=_epsilons(description.epsilons, ratings.n_users, str(path)),
@@ -449,11 +449,11 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
     them, but on each rating as it is answered; see `dprec.schedules.Answers`.
     """
     population, keys = partition.population, partition.population.keys
-    setup = population.setup
-    memory = setup.memory(population.scale, purpose) if isinstance(setup, OneShotProtocol) else None
+    protocol = population.protocol
+    memory = protocol.memory(population.scale, purpose) if isinstance(protocol, OneShotProtocol) else None
     users = partition.start, offsets(partition.counts)
     if memory is None:
-        installed = population.setup.drawn_by
+        installed = population.protocol.drawn_by
         return keys.draws(*users, partition.items, partition.values, purpose, installed)
     return keys.memoised(*users, partition.items, partition.rounded_values, purpose, memory)
 
@@ -462,7 +462,7 @@ def lasting_draws(partition: Partition, purpose: str) -> Draws:
     """Return draws that, unlike those of `device_draws`, are the same after a user's ratings have changed."""
     population = partition.population
     nobody, nothing = np.zeros(partition.size + 1, dtype=np.int64), np.zeros(0)
-    installed = population.setup.drawn_by
+    installed = population.protocol.drawn_by
     return population.keys.draws(
         partition.start, nobody, nothing.astype(np.int32), nothing, purpose, installed
     )

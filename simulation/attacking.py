@@ -123,7 +123,7 @@ class Laboratory:
             unmeasured,
             self.keys(identity),
             held=course_of(config.protocol).held_ratings(train, config.seed),
-            setup=config.protocol.installed,
+            protocol=config.protocol.installed,
             absent=absent,
         )
         return run_protocol(self._quiet.session, config.protocol, task)
@@ -158,7 +158,7 @@ def outcome_with_liars(installer: Installer, evaluator: Evaluator, keys: RunKeys
         evaluator,
         keys,
         held=course_of(protocol).held_ratings(train, config.seed),
-        setup=protocol.installed,
+        protocol=protocol.installed,
         liars=liars,
     )
     return run_protocol(installer.session, protocol, replace(task, attacked=False))

@@ -311,7 +311,7 @@ def _judged(
             evaluator,
             keys(installer.identity),
             held=course_of(protocol).held_ratings(train, config.seed),
-            setup=protocol.installed,
+            protocol=protocol.installed,
             checkpoints=None if directory is None else directory.checkpoints(config, train, evaluator.test),
         )
         outcome = run_protocol(installer.session, protocol, task)

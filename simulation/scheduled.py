@@ -186,7 +186,7 @@ class _ReadTogether(_Collections):
             unmeasured,
             replace(keys, server=self.server_seed),
             held=asked,
-            setup=self.asking.installed,
+            protocol=self.asking.installed,
             present=present,
         )
         # Only without a table is there nothing to predict from.
@@ -287,7 +287,7 @@ class _WholeRuns(_Collections):
             evaluator,
             self.keys_of(number),
             held=course_of(protocol).held_ratings(held, self.installer.config.seed),
-            setup=protocol.installed,
+            protocol=protocol.installed,
         )
         outcome = run_protocol(self.installer.session, protocol, task)
         self.outcomes.append(outcome)

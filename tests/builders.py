@@ -22,7 +22,7 @@ SOUND = FaultOptions()
 def populated(
     folder: Path,
     ratings: Ratings,
-    setup: Protocol | None,
+    protocol: Protocol | None,
     size: int | None = None,
     *,
     seed: int = 1,
@@ -31,7 +31,9 @@ def populated(
     """Write what devices hold, by default all of them on one node."""
     keys, faults = RunKeys.derive(seed).installed, more.pop("faults", None) or SOUND
     size = size or ratings.n_users
-    write_population(folder, ratings, users_per_node=size, keys=keys, faults=faults, setup=setup, **more)
+    write_population(
+        folder, ratings, users_per_node=size, keys=keys, faults=faults, protocol=protocol, **more
+    )
     return folder
 
 

@@ -138,14 +138,13 @@ def test_private_modules_of_flower_are_used_in_few_places() -> None:
 
 KINDS = {
     "dprec.completion": ("Completed", "Completion", "Perturbation"),
-    "dprec.exchange": ("Protocol",),
+    "dprec.protocols": ("Protocol",),
     "dprec.federated": ("FederatedModel",),
     "dprec.gradients": ("GradientReport",),
     "dprec.mechanisms": ("Mechanism",),
     "dprec.reports": ("Asking", "FollowUp", "Reader", "ReportFamily"),
     "dprec.schedules": ("Schedule",),
     "dprec.sums": ("Aggregation",),
-    "simulation.courses": ("Protocol",),
 }
 
 ALLOWED = {
@@ -155,7 +154,7 @@ ALLOWED = {
     # How long a bounded fit takes.
     ("simulation/comparison/cell_runs.py", "OneBit"),
     # The baseline of this name.
-    ("simulation/protocols/one_shot.py", "ItemAverage"),
+    ("simulation/courses/one_shot.py", "ItemAverage"),
 }
 """Questions that are asked all the same, by file and class."""
 

@@ -3,7 +3,7 @@
     python benchmarks/choosing/best.py [--path ../shared/data/ml-100k] [--seeds 2] [--epsilons 0.1 1]
 
 The validation ratings are those of on_device.py: no test rating is read. Fails if the table of
-simulation/protocols/best.py picks a mechanism that is worse than another one by more than 0.002.
+dprec/protocols/best.py picks a mechanism that is worse than another one by more than 0.002.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Chooses up to which noise best-list asks for a table: `MOST_NOISE` in simulation/protocols/best_list.py.
+"""Chooses up to which noise best-list asks for a table: `MOST_NOISE` in dprec/protocols/best_list.py.
 
     python benchmarks/choosing/best_list.py [--path ../shared/data/ml-100k]
 

@@ -74,7 +74,7 @@ class Schedule(Options):
     """Base of the schedules: collections at the ends of periods, in which ratings are made."""
 
     kind: str = ""
-    # What is asked when, by which setup, and what that costs, are the word of who defines it anew.
+    # What is asked when, by which protocol, and what that costs, are the word of who defines it anew.
     without_loss: ClassVar[frozenset[str] | None] = frozenset(
         {"papers", "notes", "joined", "remembered", "periods_each", "horizon", "division", "periods"}
     )

@@ -47,14 +47,14 @@ def limits(**given: float) -> Limits:
     return Limits(**{**UNLIMITED.entries(), **given})
 
 
-def agreement_on(setup: Protocol, ratings: Ratings = RATINGS) -> Agreement:
+def agreement_on(protocol: Protocol, ratings: Ratings = RATINGS) -> Agreement:
     item_ids = [str(item) for item in ratings.item_ids]
-    return Agreement.of(setup, ratings.scale, item_ids, public=KEYS.public)
+    return Agreement.of(protocol, ratings.scale, item_ids, public=KEYS.public)
 
 
 def install(
     folder: Path,
-    setup: Protocol,
+    protocol: Protocol,
     ratings: Ratings = RATINGS,
     user: int = 0,
     *,
@@ -68,7 +68,7 @@ def install(
         profile=(ratings.items[own], ratings.values_at(np.arange(own.start, own.stop))),
         user=user,
         limits=limits,
-        agreement=agreement_on(setup, ratings),
+        agreement=agreement_on(protocol, ratings),
         item_ids=[str(item) for item in ratings.item_ids],
         node_key=b"",
         seeded=seeded,
@@ -81,10 +81,10 @@ def write_profile(folder: DeviceFolder, profile: Mapping[int, float]) -> None:
 
 
 def device_with(
-    folder: Path, profile: Mapping[int, float], setup: Protocol, allowed: Limits = UNLIMITED
+    folder: Path, profile: Mapping[int, float], protocol: Protocol, allowed: Limits = UNLIMITED
 ) -> Device:
     """Return a device with ratings of its own, by item."""
-    write_profile(install(folder, setup, limits=allowed), profile)
+    write_profile(install(folder, protocol, limits=allowed), profile)
     return Device(DeviceFolder(folder))
 
 
@@ -102,9 +102,9 @@ def key_of(run: int) -> str:
     return urlsafe_b64encode(run.to_bytes(3, "big")).decode()
 
 
-def group_on(setup: Protocol, ratings: Ratings = RATINGS, run: int = RUN) -> str:
+def group_on(protocol: Protocol, ratings: Ratings = RATINGS, run: int = RUN) -> str:
     """Return the group of the messages of a run."""
-    return agreement_on(setup, ratings).group(key_of(run))
+    return agreement_on(protocol, ratings).group(key_of(run))
 
 
 def request(kind: str, group: str, run: int = RUN, flower_run: int = 1, **entries: object) -> Message:

@@ -105,7 +105,7 @@ def _replaced(
                 users_per_node=people,
                 keys=RunKeys.derive(seed, f"table {run}").installed,
                 faults=FaultOptions(),
-                setup=given.installed,
+                protocol=given.installed,
             )
             rows = codec.pack(table.items, codec.rows(table), np.zeros(1, dtype=np.int64))
             request = ReplacementRequest(REPLACEMENT_ROUND, 1, 1 + _TARGETS, rows)

@@ -51,13 +51,13 @@ class Installer:
         keys: RunKeys,
         *,
         held: Ratings,
-        setup: Protocol,
+        protocol: Protocol,
         checkpoints: Checkpoints | None = None,
         present: Bools | None = None,
         absent: Bools | None = None,
         liars: Liars | None = None,
     ) -> Task:
-        """Install ratings and a setup, and return the protocol's task; see `Task`.
+        """Install ratings and a protocol, and return the protocol's task; see `Task`.
 
         ``held``: what devices hold; ``present``: who is asked; ``absent``: who is silent; ``liars``: last.
         """
@@ -72,7 +72,7 @@ class Installer:
             users_per_node=hosted,
             keys=keys.installed,
             faults=self.config.simulation.faults,
-            setup=setup if represents is None else setup.represented(),
+            protocol=protocol if represents is None else protocol.represented(),
             absent=absent if refuses is None else refuses if absent is None else refuses | absent,
             attendance=self.attendance,
             epsilons=chosen,

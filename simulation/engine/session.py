@@ -204,7 +204,7 @@ class Session:
         users_per_node: int,
         keys: InstalledKeys,
         faults: FaultOptions,
-        setup: Protocol,
+        protocol: Protocol,
         absent: Bools | None = None,
         attendance: Attendance | None = None,
         epsilons: Uint8s | None = None,
@@ -218,7 +218,7 @@ class Session:
         ones, who choose what they report.
         """
         key = f"{next(self._runs):08d}"
-        brought = Brought.for_setup(setup)
+        brought = Brought.for_protocol(protocol)
         if brought != NOTHING:
             self.brought[key] = brought
         write_population(
@@ -227,7 +227,7 @@ class Session:
             users_per_node=users_per_node,
             keys=keys,
             faults=faults,
-            setup=setup if brought.setup is None else None,
+            protocol=protocol if brought.protocol is None else None,
             absent=absent,
             attendance=attendance,
             epsilons=epsilons,

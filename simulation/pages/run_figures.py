@@ -243,7 +243,9 @@ def group_by_rating(ratings: Floats, predictions: Floats) -> list[tuple[float, F
     ]
 
 
-def _draw_periods(ax: Axes, run: RunRecord, title: str, y: str, lines: Mapping[str, tuple[str, Look]]) -> None:
+def _draw_periods(
+    ax: Axes, run: RunRecord, title: str, y: str, lines: Mapping[str, tuple[str, Look]]
+) -> None:
     """Draw figures of all periods by their keys, with names and looks; NaN where there is none."""
     handles, periods = [], range(1, len(run.rounds) + 1)
     for key, (label, look) in lines.items():

@@ -81,8 +81,8 @@ class Recorder(LocalGrid):
 @pytest.fixture
 def server(tmp_path: Path) -> OneNode:
     budget = PrivacyBudget(epsilon=ROUNDS, per="user")
-    setup = IterativeProtocol(gradient=OneBitGradient(), rank=RANK, rounds=ROUNDS, privacy=budget)
-    populated(tmp_path / "run", synthetic(4, ITEMS, 20), setup, 4)
+    protocol = IterativeProtocol(gradient=OneBitGradient(), rank=RANK, rounds=ROUNDS, privacy=budget)
+    populated(tmp_path / "run", synthetic(4, ITEMS, 20), protocol, 4)
     made = OneNode(tmp_path)
     made.grid = Recorder(client_app(str(tmp_path)), 1)
     return made

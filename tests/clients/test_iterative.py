@@ -29,7 +29,7 @@ DOWNLINK = BroadcastOptions(delta=True)
 
 
 def install(folder: Path, ratings: Ratings) -> None:
-    setup = IterativeProtocol(
+    protocol = IterativeProtocol(
         gradient=OneBitGradient(),
         downlink=DOWNLINK,
         rank=RANK,
@@ -37,7 +37,7 @@ def install(folder: Path, ratings: Ratings) -> None:
         privacy=PrivacyBudget(epsilon=0.4 * ROUNDS, per="user"),
     )
     for key in RUNS:
-        populated(folder / key, ratings, setup, USERS, individual_reports=True)
+        populated(folder / key, ratings, protocol, USERS, individual_reports=True)
 
 
 def factors(seed: int) -> NDArray[Any]:

@@ -56,8 +56,8 @@ def populate(
     size: int,
     seed: int = 3,
 ) -> Population:
-    setup = make.one_shot(mechanism, budget)
-    populated(folder, ratings, setup, size, seed=seed)
+    protocol = make.one_shot(mechanism, budget)
+    populated(folder, ratings, protocol, size, seed=seed)
     return open_population(str(folder))
 
 
@@ -105,13 +105,13 @@ def test_another_run_at_the_same_seed_has_other_noise(tmp_path: Path, ratings: R
 
 def test_a_report_on_a_permanent_answer_is_another_in_every_run(tmp_path: Path, ratings: Ratings) -> None:
     """In 76 % of cases two reports would agree if every run drew an answer of its own."""
-    setup = make.one_shot(
+    protocol = make.one_shot(
         ThresholdBit(),
         PrivacyBudget(epsilon=2.0),
         answers=PermanentAnswers(mechanism=TwoLayers(first=0.9)),
     )
-    populated(tmp_path / "all", ratings, setup, USERS, seed=3)
-    codec = setup.family(ratings.scale, ITEMS).codec
+    populated(tmp_path / "all", ratings, protocol, USERS, seed=3)
+    codec = protocol.family(ratings.scale, ITEMS).codec
 
     def bits(run: str) -> list[int]:
         population = replace(open_population(str(tmp_path / "all")), keys=RunKeys.derive(3, run).installed)
@@ -124,13 +124,13 @@ def test_a_report_on_a_permanent_answer_is_another_in_every_run(tmp_path: Path, 
 def test_a_memoised_answer_is_the_same_in_every_run_whatever_else_is_rated(
     tmp_path: Path, ratings: Ratings
 ) -> None:
-    setup = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0), answers=RepeatedAnswers())
+    protocol = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0), answers=RepeatedAnswers())
 
     def answers(name: str, held: Ratings, size: int, run: str) -> dict[tuple[int, int], int]:
-        populated(tmp_path / name, held, setup, size, seed=3)
+        populated(tmp_path / name, held, protocol, size, seed=3)
         population = open_population(str(tmp_path / name))
         population = replace(population, keys=RunKeys.derive(3, run).installed)
-        decoded = setup.family(held.scale, ITEMS).codec.decode(all_reports(population))
+        decoded = protocol.family(held.scale, ITEMS).codec.decode(all_reports(population))
         cells = zip(held.users.tolist(), decoded.items.tolist(), strict=True)
         return dict(zip(cells, decoded.symbols.tolist(), strict=True))
 
@@ -224,8 +224,8 @@ def test_ratings_of_one_profile_have_noise_of_their_own(tmp_path: Path) -> None:
 
 def population_codec(population: Population) -> ReportCodec:
     """Return the code of the reports, as the server knows it."""
-    setup = population.installed(OneShotProtocol)
-    calibrated = setup.mechanism.family(setup.privacy, population.scale, population.n_items)
+    protocol = population.installed(OneShotProtocol)
+    calibrated = protocol.mechanism.family(protocol.privacy, population.scale, population.n_items)
     return calibrated.codec
 
 
@@ -264,8 +264,8 @@ def context() -> Context:
 
 def counted(folder: Path, size: int = COUNTED) -> tuple[Population, Counts]:
     """Return users who all rated the same, and how their ratings without a bit are counted."""
-    setup = make.one_shot(BitsAndCounts(bits=0.4), PrivacyBudget(epsilon=1.5))
-    populated(folder, table(np.tile(LEVELS, (COUNTED, 1))), setup, size, seed=2)
+    protocol = make.one_shot(BitsAndCounts(bits=0.4), PrivacyBudget(epsilon=1.5))
+    populated(folder, table(np.tile(LEVELS, (COUNTED, 1))), protocol, size, seed=2)
     population = open_population(str(folder))
     counts = installed_follow_up(population)
     assert isinstance(counts, Counts)

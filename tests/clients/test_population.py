@@ -33,9 +33,9 @@ BUDGET = PrivacyBudget(epsilon=1.0)
 SETUP = make.one_shot(BoundedLaplace(), BUDGET)
 
 
-def described(folder: Path, setup: Protocol | None = SETUP, size: int = 10) -> Path:
+def described(folder: Path, protocol: Protocol | None = SETUP, size: int = 10) -> Path:
     """Write a population and return the file that describes it."""
-    return populated(folder, RATINGS, setup, size) / "population.json"
+    return populated(folder, RATINGS, protocol, size) / "population.json"
 
 
 @pytest.mark.parametrize("users_per_node", [1, 4, 23, 100])
@@ -44,7 +44,7 @@ def test_partitions_divide_the_population(tmp_path: Path, users_per_node: int) -
     population = open_population(str(tmp_path / "run"))
     assert (population.n_users, population.n_items) == (23, 30)
     assert population.keys == RunKeys.derive(1).installed
-    assert population.setup == SETUP
+    assert population.protocol == SETUP
     assert population.scale.values.tolist() == RATINGS.scale.values.tolist()
     partitions = [population.partition(number) for number in range(-(-23 // users_per_node))]
     assert [user for part in partitions for user in range(part.start, part.stop)] == list(range(23))
@@ -58,7 +58,7 @@ def test_partitions_divide_the_population(tmp_path: Path, users_per_node: int) -
     [
         ({"users_per_node": 0}, "users_per_node"),
         ({"keys": {}}, "keys.devices"),
-        ({"setup": {"kind": "one-shot", "mechanism": {"kind": "lies"}}}, "setup.mechanism"),
+        ({"protocol": {"kind": "one-shot", "mechanism": {"kind": "lies"}}}, "protocol.mechanism"),
         ({"epsilons": "0120"}, "epsilons"),
         ({"epsilons": "two"}, "epsilons"),
     ],
@@ -115,11 +115,11 @@ class Planted:
 
 def test_a_pickle_in_the_folder_is_never_read(tmp_path: Path) -> None:
     file, place = described(tmp_path / "run", None), tmp_path / "planted"
-    (tmp_path / "run" / "setup.pickle").write_bytes(pickle.dumps(Planted(place)))
-    with pytest.raises(InputError, match=f"^{file}, setup: none; accepted: a setup"):
+    (tmp_path / "run" / "protocol.pickle").write_bytes(pickle.dumps(Planted(place)))
+    with pytest.raises(InputError, match=f"^{file}, protocol: none; accepted: a protocol"):
         open_population(str(tmp_path / "run"))
     assert not place.exists()
-    pickle.loads((tmp_path / "run" / "setup.pickle").read_bytes())
+    pickle.loads((tmp_path / "run" / "protocol.pickle").read_bytes())
     assert place.exists()  # so it would have been noticed
 
 
@@ -132,13 +132,13 @@ def test_a_class_that_nobody_has_named_is_refused_without_an_import(
     monkeypatch.syspath_prepend(str(tmp_path))
     file = described(tmp_path / "run")
     values = json.loads(file.read_text())
-    values["setup"]["mechanism"] = {"kind": kind}
+    values["protocol"]["mechanism"] = {"kind": kind}
     file.write_text(json.dumps(values))
     with pytest.raises(InputError) as caught:
         open_population(str(tmp_path / "run"), Brought(classes=frozenset({"own_geometric:Geometric"})))
     found = f"{kind!r}, a class that was not named when this run was started"
     accepted = "a component of dprec or own_geometric:Geometric"
-    assert str(caught.value) == f"{file}, setup.mechanism.kind: {found}; accepted: {accepted}"
+    assert str(caught.value) == f"{file}, protocol.mechanism.kind: {found}; accepted: {accepted}"
     assert not place.exists()
 
 
@@ -149,15 +149,15 @@ def test_what_has_no_name_or_no_settings_in_a_file_is_brought(
     weights = np.full((5, 5), 2.0) if how == "with an array" else 2.0
     if how == "of the running program":
         monkeypatch.setattr(Truthful, "__module__", "__main__")
-    setup = make.one_shot(Truthful(weights=weights), BUDGET)
-    brought = Brought.for_setup(setup)
-    assert (brought.setup is None) == (how == "named")
-    file = described(tmp_path / "run", setup if how == "named" else None)
+    protocol = make.one_shot(Truthful(weights=weights), BUDGET)
+    brought = Brought.for_protocol(protocol)
+    assert (brought.protocol is None) == (how == "named")
+    file = described(tmp_path / "run", protocol if how == "named" else None)
     if how == "named":
         named = f"{__name__}:Truthful"
         assert brought.classes == {named}
-        assert json.loads(file.read_text())["setup"]["mechanism"] == {"kind": named, "weights": 2.0}
-    opened: Any = open_population(str(tmp_path / "run"), brought).setup
+        assert json.loads(file.read_text())["protocol"]["mechanism"] == {"kind": named, "weights": 2.0}
+    opened: Any = open_population(str(tmp_path / "run"), brought).protocol
     assert type(opened.mechanism).__name__ == "Truthful"
     np.testing.assert_array_equal(opened.mechanism.weights, weights)
 

@@ -27,8 +27,8 @@ class Server(OneNode):
 
     def __init__(self, folder: Path, aggregation: Aggregation | None = None, seed: int = 1) -> None:
         added_up = aggregation or TrustedAggregation()
-        setup = PrivateAlsProtocol(factorization=OPTIONS, aggregation=added_up, noise=(3.0, 4.0))
-        for key, installed in {"run": setup, "other": NothingSentProtocol()}.items():
+        protocol = PrivateAlsProtocol(factorization=OPTIONS, aggregation=added_up, noise=(3.0, 4.0))
+        for key, installed in {"run": protocol, "other": NothingSentProtocol()}.items():
             ratings = synthetic(USERS, ITEMS, 70, seed=seed)
             populated(folder / key, ratings, installed, USERS, individual_reports=True)
         super().__init__(folder)

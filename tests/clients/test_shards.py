@@ -34,8 +34,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def install(folder: Path, ratings: Ratings, place: Path) -> None:
-    setup = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0))
-    populated(folder, ratings, setup, NODE, seed=0, shards=place)
+    protocol = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0))
+    populated(folder, ratings, protocol, NODE, seed=0, shards=place)
 
 
 @pytest.mark.parametrize("continuous", [False, True])

@@ -42,8 +42,8 @@ def start(
 ) -> tuple[RecordingGrid, Roster, ReportCollection]:
     mechanism = mechanism or RandomizedResponse()
     budget = PrivacyBudget(epsilon=1.0, per="cell" if mechanism.report_family.hides_items else "rating")
-    setup = make.one_shot(mechanism, budget)
-    populated(folder / GROUP, RATINGS, setup, size, faults=faults)
+    protocol = make.one_shot(mechanism, budget)
+    populated(folder / GROUP, RATINGS, protocol, size, faults=faults)
     grid = RecordingGrid(folder, -(-USERS // size))
     grid.victim = list(grid.get_node_ids())[min(VICTIM, -(-USERS // size) - 1)]
     calibrated = mechanism.family(budget, RATINGS.scale, ITEMS)

@@ -397,7 +397,7 @@ class Device:
             individual_reports=True,
             keys=self.folder.seeded or keys,
             faults=FaultOptions(),
-            setup=agreement.setup,
+            protocol=agreement.protocol,
             key=run,
             devices_of_sums=None if party is None else len(party.directory.keys),
             show=self._receive,

@@ -49,7 +49,7 @@ _OPEN = 16
 class Agreement(components.Options):
     """The protocol as a device knows it; the contents of protocol.json."""
 
-    setup: AnyProtocol = components.option("What the device does: mechanism, budget, rounds.")
+    protocol: AnyProtocol = components.option("What the device does: mechanism, budget, rounds.")
     levels: tuple[float, ...] = components.option("Levels of the rating scale, ascending.")
     continuous: bool = components.option("Whether true ratings lie between the levels.")
     items: int = components.option("Items of the catalogue.", ge=1)
@@ -72,7 +72,7 @@ class Agreement(components.Options):
     @classmethod
     def of(
         cls,
-        setup: Protocol,
+        protocol: Protocol,
         scale: RatingScale,
         item_ids: Sequence[str],
         *,
@@ -83,11 +83,11 @@ class Agreement(components.Options):
         """Return the agreement on a protocol.
 
         ``process``: where devices predict from a table of items; ``directory``: who takes part, where devices
-        mask what they send. Raises InputError when the setup has user-defined classes that no file describes.
+        mask what they send. Raises InputError when the protocol has user-defined classes that no file describes.
         """
-        own = components.user_defined_classes(setup)
+        own = components.user_defined_classes(protocol)
         agreement = cls(
-            setup=setup,
+            protocol=protocol,
             levels=tuple(scale.values.tolist()),
             continuous=scale.continuous,
             items=len(item_ids),
@@ -105,7 +105,7 @@ class Agreement(components.Options):
     @property
     def classes(self) -> tuple[str, ...]:
         """The user-defined classes that the protocol names."""
-        return tuple(map(components.reference_of, components.user_defined_classes(self.setup)))
+        return tuple(map(components.reference_of, components.user_defined_classes(self.protocol)))
 
     @cached_property
     def text(self) -> str:
@@ -134,13 +134,13 @@ class Agreement(components.Options):
         """What identifies the answers that every run repeats, 64 hexadecimal digits; empty if none are."""
         if self.repeated is None:
             return ""
-        memory = self.setup.memory(self.scale, exchange.REPORT)
+        memory = self.protocol.memory(self.scale, exchange.REPORT)
         return hashlib.sha256(_of_this_version(memory).encode()).hexdigest()
 
     @property
     def repeated(self) -> RepeatedAnswers | None:
         """What the protocol says of answers that every run repeats; None if none are."""
-        answers = self.setup.answers if isinstance(self.setup, OneShotProtocol) else None
+        answers = self.protocol.answers if isinstance(self.protocol, OneShotProtocol) else None
         return answers if isinstance(answers, RepeatedAnswers) else None
 
 

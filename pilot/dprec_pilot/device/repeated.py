@@ -103,7 +103,7 @@ class Repetition:
     def _per_answer(self) -> float:
         """The epsilon of one answer."""
         agreement = self.agreement
-        family = agreement.setup.family(agreement.scale, agreement.items)
+        family = agreement.protocol.family(agreement.scale, agreement.items)
         assert family is not None, "an agreement without reports"
         return family.most_losses()[0]
 

@@ -103,7 +103,7 @@ class _Pilot:
         """What a device may spend."""
         agreement, privacy = self.agreement, self.config.protocol.privacy
         each = 1 if agreement.repeated is None else agreement.repeated.per_rating
-        return limits_of(privacy, self.options.runs, each, agreement.setup.composed)
+        return limits_of(privacy, self.options.runs, each, agreement.protocol.composed)
 
 
 def prepare(

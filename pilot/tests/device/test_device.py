@@ -129,13 +129,13 @@ def test_what_contradicts_an_answer_is_refused_even_after_a_restart(
 
 def test_a_run_is_answered_to_its_end_from_the_profile_with_which_it_began(tmp_path: Path) -> None:
     # Whole gradients without noise, so that no two profiles have equal reports by chance.
-    setup = replace(ROUNDS_SETUP, gradient=FullGradient(), privacy=None)
-    group = group_on(setup)
+    protocol = replace(ROUNDS_SETUP, gradient=FullGradient(), privacy=None)
+    group = group_on(protocol)
 
     def train(round_index: int, run: int = 1) -> Message:
         return request(TRAIN, group, run, round=round_index, factors=factors())
 
-    device, unchanged = (Device(install(tmp_path / name, setup)) for name in ("u0", "same"))
+    device, unchanged = (Device(install(tmp_path / name, protocol)) for name in ("u0", "same"))
     unchanged.folder.secret_file.write_bytes(device.folder.secret_file.read_bytes())
     unchanged = again(unchanged)
     for one in (device, unchanged):
@@ -211,9 +211,9 @@ def test_what_protects_nothing_is_sent_without_a_limit_only(tmp_path: Path) -> N
 
 
 def test_counts_are_refused_where_no_report_has_paid_for_their_ratings(tmp_path: Path) -> None:
-    setup = make.one_shot(BitsAndCounts(), PrivacyBudget(epsilon=1.0))
-    device = Device(install(tmp_path / "u0", setup, limits=limits(per_rating_lifetime=1.0)))
-    group = group_on(setup)
+    protocol = make.one_shot(BitsAndCounts(), PrivacyBudget(epsilon=1.0))
+    device = Device(install(tmp_path / "u0", protocol, limits=limits(per_rating_lifetime=1.0)))
+    group = group_on(protocol)
     groups = FixedFields(ITEMS, BitsAndCounts().groups - 1).encode(np.zeros((1, ITEMS), dtype=np.int64))[0]
     counts = [request(COUNT, group, run, groups=groups) for run in (1, 2)]
     assert refused(device, counts[0]) == "MALFORMED_REQUEST"

@@ -110,13 +110,16 @@ def agreed_on(items: list[str]) -> dict[str, Any]:
         (agreed_on([*ITEMS[:-1], "a\nb"]), "invitation.json, items"),
         ({"certificate": ""}, "invitation.json, certificate"),
         ({"certificate": CERTIFICATE.replace("A", "B")}, "invitation.json, certificate"),
-        ({"protocol": "{}"}, "invitation.json, protocol, setup"),
+        ({"protocol": "{}"}, "invitation.json, protocol, protocol"),
         ({"protocol": "no JSON"}, "invitation.json, protocol, JSON"),
         pytest.param({"protocol": "[" * 100_000}, "invitation.json, protocol, JSON", id="deep"),
         ({"protocol": protocol(items=len(ITEMS) + 1)}, "invitation.json, items"),
         ({"protocol": protocol(computes=9999)}, "invitation.json, protocol"),
         ({"protocol": protocol(directory="0" * 64)}, "invitation.json, protocol"),
-        ({"protocol": protocol(setup={"kind": "../etc/passwd"})}, "invitation.json, protocol, setup.kind"),
+        (
+            {"protocol": protocol(protocol={"kind": "../etc/passwd"})},
+            "invitation.json, protocol, protocol.kind",
+        ),
     ],
 )
 def test_an_invitation_that_contradicts_itself_is_named_and_makes_nothing(
@@ -136,12 +139,12 @@ def test_a_class_of_somebody_is_imported_only_where_the_owner_names_it(
     (tmp_path / "prying.py").write_text(f"open({str(trace)!r}, 'w').close()\nclass Prying: ...\n")
     monkeypatch.syspath_prepend(tmp_path)
     one_shot = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0))
-    setup = {**json.loads(to_json(one_shot)), "mechanism": {"kind": "prying:Prying"}}
-    path.write_text(to_json(invitation(protocol=protocol(setup=setup))))
-    with refused_at("invitation.json, protocol, setup.mechanism.kind"):
+    protocol = {**json.loads(to_json(one_shot)), "mechanism": {"kind": "prying:Prying"}}
+    path.write_text(to_json(invitation(protocol=protocol(protocol=protocol))))
+    with refused_at("invitation.json, protocol, protocol.mechanism.kind"):
         join(path, ratings, tmp_path / "me", 0)
     assert not trace.exists()
-    with refused_at("invitation.json, protocol, setup.mechanism.kind"):
+    with refused_at("invitation.json, protocol, protocol.mechanism.kind"):
         join(path, ratings, tmp_path / "me", 0, ["prying:Prying"])
     assert trace.exists()
 

@@ -58,8 +58,8 @@ CHANGED = {item: 5.0 - item % 5 for item in range(0, ITEMS, 2)}
 """Each other value is that of `HALF` but for item 2, whose value is in the middle."""
 
 
-def asked(run: int, setup: Protocol = KEEP) -> Message:
-    return request(REPORT, group_on(setup), run)
+def asked(run: int, protocol: Protocol = KEEP) -> Message:
+    return request(REPORT, group_on(protocol), run)
 
 
 def symbols(device: Device, run: int) -> dict[int, int]:
@@ -71,7 +71,7 @@ def shown(device: Device, run: int) -> dict[int, int]:
     """Return what a device says in a run of the items that it shows."""
     agreement = device.folder.agreement
     report = report_in(device.answer(request(REPORT, agreement.group(key_of(run)), run)))
-    decoded = agreement.setup.family(agreement.scale, agreement.items).codec.decode([report])
+    decoded = agreement.protocol.family(agreement.scale, agreement.items).codec.decode([report])
     assert decoded.valid.all()
     return dict(zip(decoded.items.tolist(), decoded.symbols.tolist(), strict=True))
 
@@ -159,7 +159,7 @@ def agree(device: Device, agreement: Agreement) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setup", "allowed", "ever"),
+    ("protocol", "allowed", "ever"),
     [
         (CAPPED, UNLIMITED, 2),
         (KEEP, limits(per_user_lifetime=4.5 * LOSS), 4),
@@ -168,9 +168,9 @@ def agree(device: Device, agreement: Agreement) -> None:
     ],
 )
 def test_a_limit_of_a_lifetime_is_one_of_answers(
-    tmp_path: Path, setup: OneShotProtocol, allowed: Limits, ever: int
+    tmp_path: Path, protocol: OneShotProtocol, allowed: Limits, ever: int
 ) -> None:
-    device = device_with(tmp_path / "limited", {0: 1.0}, setup, allowed)
+    device = device_with(tmp_path / "limited", {0: 1.0}, protocol, allowed)
     one = symbols(device, 1)
     write_profile(device.folder, WHOLE)
     some = symbols(device, 2)
@@ -180,7 +180,7 @@ def test_a_limit_of_a_lifetime_is_one_of_answers(
     write_profile(device.folder, {item: 5.0 for item in WHOLE if item != 0})
     assert sorted(symbols(again(device), 3)) == sorted(some.keys() - {0})
     # Where the agreement has a word for it, ratings without an answer are shown as rated.
-    assert len(shown(again(device), 4)) == (ITEMS - 1 if setup == CAPPED else len(some) - (0 in some))
+    assert len(shown(again(device), 4)) == (ITEMS - 1 if protocol == CAPPED else len(some) - (0 in some))
     limit = allowed.per_user_lifetime
     assert limit is None or sum(charge.loss.per_user for charge in again(device).charges) <= limit
 
@@ -202,11 +202,11 @@ def test_whether_there_is_an_answer_does_not_depend_on_what_was_rated_when(
 ) -> None:
     own = {name: tmp_path / name for name in PROFILES}
     served = devices(tmp_path, asking[0][0], allowed)
-    for run, (setup, expected) in enumerate(asking, start=1):
+    for run, (protocol, expected) in enumerate(asking, start=1):
         for device in served:
-            agree(device, agreement_on(setup))
+            agree(device, agreement_on(protocol))
         served = [Device(DeviceFolder(path)) for path in own.values()]
-        assert told(served, asked(run, setup)) == expected
+        assert told(served, asked(run, protocol)) == expected
         # Everybody rates what somebody else has rated.
         later = [*PROFILES.values()][run % len(PROFILES) :] + [*PROFILES.values()][: run % len(PROFILES)]
         for device, profile in zip(served, later, strict=True):
@@ -275,8 +275,8 @@ def test_a_year_of_runs_reveals_no_more_than_the_first_unless_the_noise_is_fresh
     levels = np.random.default_rng(1).integers(1, 6, (1, RATED))
     budget, recovered = PrivacyBudget(epsilon=1.0), {}
     for name, answers in (("repeated", RepeatedAnswers()), ("fresh", None)):
-        setup = make.one_shot(ThresholdBit(), budget, answers=answers)
-        device, votes = Device(install(tmp_path / name, setup, table(levels))), np.zeros(RATED)
+        protocol = make.one_shot(ThresholdBit(), budget, answers=answers)
+        device, votes = Device(install(tmp_path / name, protocol, table(levels))), np.zeros(RATED)
         shares = recovered[name] = []
         for week in range(1, WEEKS + 1):
             said = symbols(device, week)

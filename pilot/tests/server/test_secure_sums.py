@@ -147,13 +147,17 @@ def check_ledgers(server: ServerFolder) -> None:
     """Check that ledgers add up to the loss of all rounds, with one delta, within the limits of a run."""
     for folder in folders_of(server):
         device = Device(folder, seeded=True)
-        setup, charges, limits = device.folder.agreement.setup, device.charges, device.folder.options.limits
-        assert isinstance(setup, SumsProtocol)
+        protocol, charges, limits = (
+            device.folder.agreement.protocol,
+            device.charges,
+            device.folder.options.limits,
+        )
+        assert isinstance(protocol, SumsProtocol)
         whole = most_lost(charges).per_user
-        assert whole == pytest.approx(setup.loss_of(range(1, len(charges) + 1)))
+        assert whole == pytest.approx(protocol.loss_of(range(1, len(charges) + 1)))
         assert limits.per_user is not None
         assert 0 < whole <= limits.per_user
-        assert sum(charge.delta for charge in charges) == setup.counted_at > 0
+        assert sum(charge.delta for charge in charges) == protocol.counted_at > 0
 
 
 @pytest.mark.parametrize("kind", [KEYS, SHARES, STATISTICS, UNMASK])

@@ -85,13 +85,13 @@ def test_what_follows_from_sizes_is_agreed_on_and_others_may_come(
     tmp_path: Path, values: dict[str, Any]
 ) -> None:
     _, server = pilot(values, tmp_path / "pilot")
-    setup = folders_of(server)[0].agreement.setup
-    assert isinstance(setup, GramProtocol)
-    assert setup.table.items == 12
-    assert setup.table.popularity_share
+    protocol = folders_of(server)[0].agreement.protocol
+    assert isinstance(protocol, GramProtocol)
+    assert protocol.table.items == 12
+    assert protocol.table.popularity_share
     grid = grid_of(server)
     write_enrolment(server.enrolment_file, [*server.enrolled(), Enrolled("later", None)])
-    assert server.protocol().installed == setup
+    assert server.protocol().installed == protocol
     serve(grid, server, tmp_path / "out")
     # Who never came is absent, and costs nothing.
     files = read_run(tmp_path / "out")

@@ -224,7 +224,7 @@ def test_every_item_is_predicted_by_the_devices_and_finite(kind: str) -> None:
 class Holder(Options):
     """Holds what is installed, of any kind."""
 
-    setup: AnyProtocol = option("What is installed.")
+    protocol: AnyProtocol = option("What is installed.")
 
 
 @pytest.mark.parametrize("aggregation", AGGREGATIONS.kinds)
@@ -232,7 +232,7 @@ class Holder(Options):
 def test_what_is_installed_survives_json_and_facts_are_plain(kind: str, aggregation: str) -> None:
     protocol = protocol_of(kind, aggregation)
     installed = protocol.installed
-    read: Any = from_json(Holder, to_json(Holder(setup=installed)), "here").setup
+    read: Any = from_json(Holder, to_json(Holder(protocol=installed)), "here").protocol
     assert read == installed
     assert read.drawn_by == installed.drawn_by
     assert (read.multipliers, read.adding_up) == (protocol.multipliers, protocol.adding_up)

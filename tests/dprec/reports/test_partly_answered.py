@@ -20,8 +20,8 @@ BUDGET = PrivacyBudget(epsilon=1.0)
 
 
 def capped(mechanism: Mechanism, n_items: int) -> PartlyAnsweredFamily:
-    setup = make.one_shot(mechanism, BUDGET, answers=RepeatedAnswers(answers_per_user=3))
-    family = setup.family(STARS, n_items)
+    protocol = make.one_shot(mechanism, BUDGET, answers=RepeatedAnswers(answers_per_user=3))
+    family = protocol.family(STARS, n_items)
     assert isinstance(family, PartlyAnsweredFamily)
     return family
 

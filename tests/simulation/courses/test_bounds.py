@@ -123,14 +123,13 @@ def test_a_slope_of_any_size_is_sent_within_the_budget_of_a_round(data: st.DataO
     budget = PrivacyBudget(epsilon=data.draw(st.floats(0.1, 20)))
     given_ = {"privacy": st.just(budget), "symbols": st.integers(3, 300), "rounds": st.integers(1, 6)}
     protocol = data.draw(drawn(GradientPerturbationProtocol, given_))
-    setup = protocol.installed
     try:
-        channel = setup.channel
+        channel = protocol.channel
     except ValueError:  # `check` refuses it
         assume(False)
-    assert channel.epsilon <= setup.epsilon_per_round * ROUNDING
-    assert channel.epsilon * setup.rounds <= budget.epsilon * ROUNDING
+    assert channel.epsilon <= protocol.epsilon_per_round * ROUNDING
+    assert channel.epsilon * protocol.rounds <= budget.epsilon * ROUNDING
     slopes = np.array([0.0, 0.3, -0.3, 1e9, -1e9, 1e300, np.inf, -np.inf])
-    levels = levels_of(slopes, setup.clamp)
+    levels = levels_of(slopes, protocol.clamp)
     assert levels.min() >= 1
     assert levels.max() <= len(channel.probabilities)

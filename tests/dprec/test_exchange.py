@@ -114,9 +114,9 @@ def test_a_bitmap_names_the_users_who_are_asked(users: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Holder(Options):
-    """Holds a setup of any kind."""
+    """Holds a protocol of any kind."""
 
-    setup: AnyProtocol = option("What is installed.")
+    protocol: AnyProtocol = option("What is installed.")
 
 
 BUDGET = PrivacyBudget(epsilon=0.1, per="user")
@@ -164,12 +164,12 @@ SETUPS: list[Protocol] = [
 
 
 def read(values: Any) -> Protocol:
-    return from_json(Holder, json.dumps({"setup": values}), "population.json").setup
+    return from_json(Holder, json.dumps({"protocol": values}), "population.json").protocol
 
 
-@pytest.mark.parametrize("setup", SETUPS)
-def test_a_setup_survives_the_way_through_json(setup: Protocol) -> None:
-    assert from_json(Holder, to_json(Holder(setup=setup)), "here").setup == setup
+@pytest.mark.parametrize("protocol", SETUPS)
+def test_a_setup_survives_the_way_through_json(protocol: Protocol) -> None:
+    assert from_json(Holder, to_json(Holder(protocol=protocol)), "here").protocol == protocol
 
 
 def test_what_is_memoised_follows_from_mechanism_budget_and_scale_alone() -> None:
@@ -190,9 +190,9 @@ def test_what_is_memoised_follows_from_mechanism_budget_and_scale_alone() -> Non
     assert make.one_shot(BoundedLaplace(), BUDGET).memory(stars, REPORT) is None
 
 
-def changed(setup: Protocol, key: str, value: Any) -> dict[str, Any]:
-    """Return the JSON values of a setup with one of them replaced; the key is dotted."""
-    values: dict[str, Any] = json.loads(to_json(setup))
+def changed(protocol: Protocol, key: str, value: Any) -> dict[str, Any]:
+    """Return the JSON values of a protocol with one of them replaced; the key is dotted."""
+    values: dict[str, Any] = json.loads(to_json(protocol))
     *path, last = key.split(".")
     inner = values
     for step in path:
@@ -202,7 +202,7 @@ def changed(setup: Protocol, key: str, value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("setup", "key", "value"),
+    ("protocol", "key", "value"),
     [
         (ONE_SHOT, "mechanism.colour", 1),
         (ONE_SHOT, "privacy.epsilon", float("nan")),
@@ -210,9 +210,9 @@ def changed(setup: Protocol, key: str, value: Any) -> dict[str, Any]:
         (X_MAP, "replacement.transfer", "all"),
     ],
 )
-def test_a_damaged_value_is_named(setup: Protocol, key: str, value: Any) -> None:
-    with refused_at(f"population.json, setup.{key}"):
-        read(changed(setup, key, value))
+def test_a_damaged_value_is_named(protocol: Protocol, key: str, value: Any) -> None:
+    with refused_at(f"population.json, protocol.{key}"):
+        read(changed(protocol, key, value))
 
 
 @pytest.mark.parametrize("told", [{"privacy": user_budget()}, {"aggregation": SecureAggregation()}])
@@ -223,11 +223,11 @@ def test_a_device_takes_no_sums_in_which_profiles_have_any_length(told: dict[str
     with refused_at("table.normalised"):
         replace(clear, **told)
     values = json.loads(to_json(clear)) | {key: as_values(value) for key, value in told.items()}
-    with refused_at("population.json, setup.table.normalised"):
+    with refused_at("population.json, protocol.table.normalised"):
         read(values)
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"setup": '])
+@pytest.mark.parametrize("text", ["", "[]", '{"protocol": '])
 def test_text_that_was_cut_is_refused(text: str) -> None:
     with refused_at("population.json, JSON"):
         from_json(Holder, text, "population.json")

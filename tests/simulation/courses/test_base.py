@@ -124,7 +124,7 @@ def installed(session: Session, config: RunConfig, train: Ratings, **more: Any) 
         users_per_node=20,
         keys=keys.installed,
         faults=config.simulation.faults,
-        setup=config.protocol.installed,
+        protocol=config.protocol.installed,
     )
     return Task(
         train=train,
