@@ -140,7 +140,7 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
                 users_per_node=partition,
                 keys=RunKeys.derive(shard).installed,
                 faults=options.faults,
-                setup=protocol.installed,
+                protocol=protocol.installed,
             )
             collection = ReportCollection(calibrated, group)
             for _ in range(chosen.repeats):

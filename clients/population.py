@@ -59,7 +59,7 @@ class Brought:
 
     @classmethod
     def for_protocol(cls, protocol: Protocol) -> "Brought":
-        """Return what has to be brought for a protocol; raises InputError for a component that cannot travel."""
+        """Return what has to be brought for it; raises InputError for a component that cannot travel."""
         own = components.user_defined_classes(protocol)
         names = [components.reference_of(component) for component in own]
         if not own:

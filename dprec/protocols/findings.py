@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from dprec.accounting import Adjacency, PrivacyAccountant, PrivacyUnit
 from dprec.arrays import Floats, Ints
 from dprec.observations import Observations
 from dprec.ratings import RatingScale
 from dprec.sums import Aggregation, Contributions, Layout
-
-if typing.TYPE_CHECKING:
-    from dprec.protocols.base import Protocol
 
 ROUNDING = 1e-9
 """Relative excess over a promise that adding up floating-point numbers may cause."""
@@ -76,7 +73,7 @@ class Finding:
 class NoisySums:
     """The sums that a protocol releases; see `dprec.protocols.sums.SumsProtocol`."""
 
-    probes: Callable[[int], Iterator[tuple[Layout, Contributions[typing.Any]]]]
+    probes: Callable[[int], Iterator[tuple[Layout, Contributions[Any]]]]
     """From a seed to releases, and contributions to them that are as long as they get."""
     farthest: float
     """How far apart the contributions of two profiles can be, before they are added up."""
@@ -96,7 +93,7 @@ Moved = Callable[[int, RatingScale, int], float | None]
 """From a number of users, a scale and a seed to how far one of them moves what is computed of others."""
 
 
-class Auditor(typing.Protocol):
+class Auditor(Protocol):
     """What performs an audit: a protocol says which of its tests there are to do."""
 
     def of_groups(self, moved: Moved, loss: Callable[[float], float]) -> Iterator[Finding]:
@@ -114,5 +111,5 @@ class Auditor(typing.Protocol):
     def of_sums(self, released: NoisySums) -> Iterator[Finding]:
         """Compare sums of contributions with noise."""
 
-    def of_outputs(self, protocol: Protocol) -> Iterator[Finding]:
+    def of_outputs(self, protocol: Any) -> Iterator[Finding]:
         """Compare what X-Map lets out: replacements, and the neighbours and similarities of predictions."""

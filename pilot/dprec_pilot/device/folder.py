@@ -83,7 +83,7 @@ class Agreement(components.Options):
         """Return the agreement on a protocol.
 
         ``process``: where devices predict from a table of items; ``directory``: who takes part, where devices
-        mask what they send. Raises InputError when the protocol has user-defined classes that no file describes.
+        mask what they send. Raises InputError when it has user-defined classes that no file describes.
         """
         own = components.user_defined_classes(protocol)
         agreement = cls(
