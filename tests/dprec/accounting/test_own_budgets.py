@@ -11,7 +11,7 @@ from dprec.accounting import AnyBudget, BudgetChoice, OwnBudgets
 from dprec.catalogue import UsersTable
 from dprec.components import as_values, parse_json
 from dprec.errors import SettingError
-from simulation.courses.task import OneShotProtocol
+from dprec.protocols.one_shot import OneShotProtocol
 
 SHARES = {0: 0.2, 0.1: 0.3, 1: 0.4, 3: 0.1}
 USERS = 1000
