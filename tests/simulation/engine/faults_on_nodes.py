@@ -15,9 +15,11 @@ from flwr.app import Context, Message
 from clients.app import client_app
 from clients.population import Brought
 from simulation.comparison.cell_runs import CellEnd, SharedRatings, run_together
+from tests.waiting import wait_until
 
 ENDS = "ends"
-"""File that names a node to end and the type of a message; the node answers one, and ends at the next."""
+"""File that names a node to end and the type of a message; the node answers one, and ends at the next. Other
+nodes wait with such messages until then, so that it is asked for sure."""
 
 DISKLESS = "diskless"
 """File that names a node which does not see something, and what."""
@@ -54,17 +56,23 @@ class FaultyApp:
     faults: Path
 
     def __call__(self, message: Message, context: Context) -> Message:
-        if message.metadata.message_type in named(self.faults / ENDS):
-            answered = self.faults / "answered"
+        answered, ending, ends = (self.faults / name for name in ("answered", "ending", ENDS))
+        if message.metadata.message_type in named(ends):
             if answered.exists():
+                ending.touch()
                 end_node()
             answered.touch()
+        elif ends.exists() and message.metadata.message_type in ends.read_text().split():
+            wait_until(ending.exists)
         root = "/nowhere" if named(self.faults / DISKLESS) else self.root
         return client_app(root, self.brought)(message, context)
 
 
 def run_unless_ending(shared: SharedRatings, jobs: Sequence[tuple[bytes, str]]) -> list[CellEnd]:
-    """Run cells of a comparison, unless the node is to end."""
-    if "cell" in named(Path(jobs[0][1]).parents[2] / ENDS):
+    """Run cells of a comparison, unless the node is to end; other nodes wait until it does."""
+    folder = Path(jobs[0][1]).parents[2]
+    if "cell" in named(folder / ENDS):
+        (folder / "ending").touch()
         end_node()
+    wait_until((folder / "ending").exists)
     return run_together(shared, jobs)

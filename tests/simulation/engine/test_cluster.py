@@ -44,7 +44,7 @@ ROUNDS: dict[str, Any] = {
 
 
 class TwoNodes:
-    """A cluster whose second node may end; with two workers there is one on it, and room for a third."""
+    """A cluster whose second node may end; there is room for two workers on it, and for one on the first."""
 
     def __init__(self) -> None:
         head = {"num_cpus": 1, "include_dashboard": False, "node_name": "first"}
