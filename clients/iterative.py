@@ -30,7 +30,7 @@ from dprec.errors import SettingError
 from dprec.exchange import Refusal, RefusalCode
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
-from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol
+from dprec.protocols.rounds import BroadcastProtocol
 from dprec.protocols.sums import SumsProtocol
 from dprec.sums import Aggregation, PartOfContributions
 
@@ -86,7 +86,7 @@ def answers(
     """
     population, protocol = partition.population, partition.population.installed(kind)
     memory = Memory.of(population, protocol.rounds, context)
-    device = _device(protocol, request.factors, population, memory)
+    device = _device(protocol, request.factors, population, memory if protocol.keeps_last else None)
     memory.answer_once(request.round_index, device.question)
     if protocol.keeps_last:
         memory.hold(device.encode())
@@ -109,27 +109,22 @@ def answers(
 def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
     """Receive what was learned, from which devices predict; raises Refusal when it is malformed."""
     population = partition.population
-    if isinstance(population.protocol, BroadcastProtocol):
-        protocol = population.protocol
-        memory = Memory.of(population, protocol.rounds, context)
-        device: Any = _device(protocol, final.factors, population, memory)
-        if protocol.keeps_last:
-            memory.hold(device.encode())
-    else:
-        learned: Any = population.installed(SumsProtocol, RandomizedSetsProtocol)
-        with exchange.refusing_malformed():
-            device = learned.device(final.factors, population.n_items, population.scale)
+    protocol: Any = population.installed(*(BroadcastProtocol, SumsProtocol, RandomizedSetsProtocol))
+    memory = Memory.of(population, protocol.rounds, context) if protocol.keeps_last else None
+    device = _device(protocol, final.factors, population, memory)
+    if memory is not None:
+        memory.hold(device.encode())
     population.show(lambda process: device.predictions(profiles_of(partition)))
 
 
-def _device(
-    protocol: BroadcastProtocol, sent: bytes, population: Population, memory: Memory
-) -> AnsweringDevice:
-    """Return what devices hold that were sent some bytes, which may be changes of what they held before."""
-    shape, before = (population.n_items, population.scale), memory.held() if protocol.keeps_last else None
+def _device(protocol: Any, sent: bytes, population: Population, memory: Memory | None) -> Any:
+    """Return what devices hold that were sent some bytes, which may be changes of what they held before.
+
+    ``memory``: None where they keep nothing.
+    """
+    shape, before = (population.n_items, population.scale), None if memory is None else memory.held()
     with exchange.refusing_malformed():
-        held = None if before is None else protocol.device(before, *shape)
-        return protocol.device(sent, *shape, held)
+        return protocol.device(sent, *shape, *(() if before is None else (protocol.device(before, *shape),)))
 
 
 def profiles_of(partition: Partition) -> Profiles:

@@ -67,7 +67,7 @@ def installed_family(population: Population) -> ReportFamily:
     """Return what the devices of a population report once; raises Refusal if they send nothing like that."""
     family = population.protocol.family(population.scale, population.n_items)
     if family is None:
-        what = f"the request is not for devices set up for {population.protocol.kind}"
+        what = f"the request is not for devices that take part in {population.protocol.kind}"
         raise Refusal(RefusalCode.NOT_SET_UP, what)
     return family
 

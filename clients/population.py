@@ -34,7 +34,6 @@ from dprec.errors import InputError
 from dprec.exchange import Refusal, RefusalCode
 from dprec.personalization import OrdinalProcess
 from dprec.protocols.base import Protocol
-from dprec.protocols.one_shot import OneShotProtocol
 from dprec.protocols.registry import AnyProtocol
 from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
@@ -450,7 +449,7 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
     """
     population, keys = partition.population, partition.population.keys
     protocol = population.protocol
-    memory = protocol.memory(population.scale, purpose) if isinstance(protocol, OneShotProtocol) else None
+    memory = protocol.memory(population.scale, purpose)
     users = partition.start, offsets(partition.counts)
     if memory is None:
         installed = population.protocol.drawn_by

@@ -49,6 +49,12 @@ class Judged:
     nothing_sent: float | None
     """The main metric of devices that predict alone; none of lists."""
 
+    def noted(self, notes: tuple[str, ...]) -> Judged:
+        """Return the same with further notes on the guarantee."""
+        guarantee = self.outcome.guarantee
+        guarantee = replace(guarantee, notes=(*guarantee.notes, *notes))
+        return replace(self, outcome=replace(self.outcome, guarantee=guarantee))
+
 
 def check_evaluation(
     options: EvaluationOptions, train: Ratings, test: Ratings, users: UsersTable | None

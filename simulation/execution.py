@@ -22,7 +22,6 @@ from dprec.datasets import Dataset, copied, selected
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent, unheard
 from dprec.protocols.base import Protocol, Public, check_suits
-from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
@@ -87,8 +86,8 @@ def load_ratings(
         size = config.dataset.known_size() if config.dataset.as_it_is else None
     if size is not None:
         _check_memory(config, *size)
-    if isinstance(config.protocol, OneShotProtocol) and config.protocol.answers is not None:
-        found = f"{config.protocol.answers.kind!r}, in a configuration"
+    if config.protocol.remembers is not None:
+        found = f"{config.protocol.remembers.kind!r}, in a configuration"
         raise SettingError("protocol.answers", found, "null: a schedule says what devices remember")
     if config.schedule is not None:
         check_schedule(config)
@@ -205,35 +204,29 @@ def run_in(
     configured, public = config, _public(config, train, side.catalogue)
     config = config.model_copy(update={"protocol": _suited(config, public)})
     evaluator = _evaluator(config, train, test, side)
-    identity = (
-        configured if configured.protocol.picked is not configured.protocol else config
-    ).protocol.identity
+    identity = _identity(configured.protocol, config.protocol)
     attendance = _attendance(config, train)
     installer = Installer(session, config, identity, side.catalogue, progress, ended, attendance)
     keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
-        judged = _judged(installer, evaluator, keys, directory)
+        judged = _judged(installer, evaluator, keys, directory).noted(configured.protocol.reasons(public))
         outcome, composed = judged.outcome, judged.outcome.accountant.get_epsilon(config.protocol.delta)
         traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
         grouped = evaluator.users_of_groups(outcome, judged.predictions, charged(traffic))
         attacks, game = config.attacks, Laboratory(installer, keys, evaluator, side.users, judged)
         reached = {"attacks": perform(attacks, game, progress)} if attacks else {}
+    seconds = session.startup_seconds, time.perf_counter() - began
+    names, groups = (
+        shown_names(side.item_names, test, outcome.domains),
+        None if grouped is None else grouped.figures,
+    )
+    summary = summarise(
+        config, train, test, outcome, composed, judged.measured, seconds, judged.nothing_sent, names, groups
+    )
     return RunRecord(
         config=configured.written_values(),
-        summary=summarise(
-            config,
-            train,
-            test,
-            outcome,
-            composed,
-            judged.measured,
-            session.startup_seconds,
-            time.perf_counter() - began,
-            judged.nothing_sent,
-            shown_names(side.item_names, test, outcome.domains),
-            None if grouped is None else grouped.figures,
-        ).model_copy(update=reached | {"protocol": configured.protocol.kind}),
+        summary=summary.model_copy(update=reached | {"protocol": configured.protocol.kind}),
         predictions=prediction_columns(test, judged.predictions, judged.ranks),
         traffic=traffic,
         rounds=outcome.rounds,
@@ -242,6 +235,11 @@ def run_in(
         messages=messages_of(config.protocol, train, outcome, config.seed, config.dataset.kind),
         users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
+
+
+def _identity(configured: Protocol, suited: Protocol) -> str:
+    """Return what a run's keys depend on beside the seed: of a protocol that picks, what is configured."""
+    return (suited if configured.picked is configured else configured).identity
 
 
 def _entropy(config: RunConfig, directory: RunDirectory | None) -> bytes | None:

@@ -23,7 +23,7 @@ from dprec.protocols.findings import Auditor, Finding
 from dprec.randomness.first_draws import first_names
 from dprec.ratings import ColdRatings, Ratings, RatingScale
 from dprec.reports import ReportFamily
-from dprec.schedules import Schedule
+from dprec.schedules import Answers, Schedule
 from dprec.sent_symbols import SentSymbols
 
 
@@ -256,12 +256,30 @@ class Protocol(Options):
         """Return the protocol with what follows from public numbers, or another one that is picked."""
         return self
 
+    def reasons(self, public: Public) -> tuple[str, ...]:
+        """Return why another protocol is run in its place, in sentences; empty if none is."""
+        return ()
+
     @property
     def installed(self) -> Self:
         """What devices are given: the protocol, with defaults for what the server alone reads."""
         options = (field for field in dataclasses.fields(self) if field.metadata.get("reader") == "server")
         unread = {each.name: each.default for each in options if each.default is not dataclasses.MISSING}
         return replace(self, **unread)
+
+    @property
+    def keeps_last(self) -> bool:
+        """Whether devices keep what they were sent, since the next question may hold its changes alone."""
+        return False
+
+    @property
+    def remembers(self) -> Answers | None:
+        """What devices remember of their answers between collections; None if nothing."""
+        return None
+
+    def memory(self, scale: RatingScale, purpose: str) -> str | None:
+        """Return what the words for a purpose are bound to that repeat in every run; None if none do."""
+        return None
 
     @property
     def hides_rated_items(self) -> bool:

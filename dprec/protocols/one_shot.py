@@ -30,7 +30,7 @@ from dprec.protocols.shuffler import Shuffler
 from dprec.randomness.first_draws import first_names
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import MixedFamily, ReportFamily, SampledRatingsFamily
-from dprec.schedules.answers import AnyAnswers
+from dprec.schedules.answers import Answers, AnyAnswers
 from dprec.wire import ItemTable
 
 _VALUES_UNSENT = "Which items a user rated is not hidden; nothing of the values of the ratings is sent."
@@ -249,6 +249,11 @@ class OneShotProtocol(CollectionProtocol):
         name = {"repeated": "memoised", "permanent": "layered"}.get(self.answers.kind, self.answers.kind)
         remembered = {key: value for key, value in self.answers.entries().items() if key != "kind"}
         return self.drawn_as(name, **known | remembered)
+
+    @property
+    def remembers(self) -> Answers | None:
+        """What a schedule has devices remember."""
+        return self.answers
 
     def memory(self, scale: RatingScale, purpose: str) -> str | None:
         """Return what the words for a purpose are bound to that repeat in every run; None if none do."""

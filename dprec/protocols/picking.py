@@ -41,9 +41,9 @@ class PickingProtocol(Protocol):
         """Return the protocol that is picked, suited to the same."""
         return self.pick(public)[0].suited(public)
 
-    def reason(self, public: Public) -> str:
+    def reasons(self, public: Public) -> tuple[str, ...]:
         """Return what is picked, and why, in a sentence."""
-        return self.pick(public)[1]
+        return (self.pick(public)[1],)
 
     def check(self, train: Any) -> None:
         """Refuse what the picked protocol refuses."""
@@ -65,7 +65,7 @@ class PickingProtocol(Protocol):
         """Promise what the picked protocol does."""
         public = Public(*shape, POSITIVE)
         guarantee = self.suited(public).guarantee(shape)
-        return replace(guarantee, notes=(*guarantee.notes, self.reason(public)))
+        return replace(guarantee, notes=(*guarantee.notes, *self.reasons(public)))
 
     def influence_of_one(self, train: Ratings) -> float | None:
         """Return that of the picked protocol."""

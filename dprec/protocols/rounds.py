@@ -253,11 +253,6 @@ class BroadcastProtocol(RoundsProtocol):
     purpose: ClassVar[str]
     """Of the words that answers are drawn with."""
 
-    @property
-    def keeps_last(self) -> bool:
-        """Whether devices keep what they were sent, since the next question may hold its changes alone."""
-        return False
-
     @abstractmethod
     def device(
         self, received: bytes, n_items: int, scale: RatingScale, before: Any = None

@@ -1,6 +1,6 @@
-"""Samples the noise of a comparison's mechanisms, and holds it against theory, as in Fig. 2 of Neera et al.
+"""Samples the noise of a comparison's mechanisms, and holds it against theory, as Fig. 2 of [neera2023] does.
 
-The noise is n = r* - r, what is sent minus the true rating, over all ratings of the train set [neera2023].
+The noise is n = r* - r, what is sent minus the true rating, over all ratings of the train set.
 """
 
 from __future__ import annotations

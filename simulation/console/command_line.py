@@ -31,7 +31,7 @@ _REGISTRIES = {
     "gradients": "dprec.gradients:GRADIENTS",
     "perturbations": "dprec.completion.one_bit.perturbation:PERTURBATIONS",
     "binarizations": "dprec.binarization:BINARIZATIONS",
-    "protocols": "simulation.courses:PROTOCOLS",
+    "protocols": "dprec.protocols.registry:PROTOCOLS",
 }
 """Where each registry of components is; it is imported only when it is listed, since that takes time."""
 

@@ -57,16 +57,14 @@ class Installer:
         absent: Bools | None = None,
         liars: Liars | None = None,
     ) -> Task:
-        """Install ratings and a protocol, and return the protocol's task; see `Task`.
+        """Install what devices hold, and return the protocol's task; see `Task`.
 
-        ``held``: what devices hold; ``present``: who is asked; ``absent``: who is silent; ``liars``: last.
+        ``present``: who is asked; ``absent``: who is silent; ``liars``: the last users.
         """
-        represents = self.config.dataset.represented(train.n_users)
-        lying = 0 if liars is None else liars.users
-        privacy = self.config.protocol.privacy
-        chosen = chosen_epsilons(privacy, train, self.config.seed, lying)
-        refuses = refusing(privacy, chosen)
-        hosted = self._users_per_node(train.n_users)
+        represents, privacy = self.config.dataset.represented(train.n_users), self.config.protocol.privacy
+        chosen = chosen_epsilons(privacy, train, self.config.seed, 0 if liars is None else liars.users)
+        refuses, hosted = refusing(privacy, chosen), self._users_per_node(train.n_users)
+        roster = replace(self.session.roster(train.n_users, hosted), present=present)
         group = self.session.install(
             held,
             users_per_node=hosted,
@@ -89,7 +87,7 @@ class Installer:
             server_seed=keys.server,
             public_seed=keys.installed.public_seed,
             group=group,
-            roster=replace(self.session.roster(train.n_users, hosted), present=present),
+            roster=roster,
             progress=self.progress,
             metric=metric,
             checkpoints=checkpoints,

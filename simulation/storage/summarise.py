@@ -44,8 +44,7 @@ def summarise(
     outcome: Outcome,
     composed: NDArray[np.float64],
     accuracy: dict[str, Any],
-    startup_seconds: float,
-    total_seconds: float,
+    seconds: tuple[float, float],
     nothing_sent: float | None = None,
     item_names: Mapping[str, str] | None = None,
     groups: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
@@ -53,9 +52,10 @@ def summarise(
     """Return the summary of a run that is not stored yet.
 
     ``composed``, shape (users,): the users' losses by composition.
+    ``seconds``: of starting Flower, and of the whole run.
     """
     dataset, measured = _dataset(config, train, test), Accuracy.model_validate(accuracy)
-    notes, seconds = tuple(_notes(config, train, test)), (startup_seconds, total_seconds)
+    notes = tuple(_notes(config, train, test))
     summary = summary_of(config, dataset, measured, outcome, composed, notes, seconds)
     influence = {"influence_of_one": config.protocol.influence_of_one(train)}
     added: dict[str, Any] = {"privacy": summary.privacy.model_copy(update=influence)}

@@ -87,7 +87,7 @@ def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path)
     described(tmp_path / "run")
     population = open_population(str(tmp_path / "run"))
     assert population.installed(OneShotProtocol) == SETUP
-    with pytest.raises(ValueError, match="set up for one-shot"):
+    with pytest.raises(ValueError, match="take part in one-shot"):
         population.installed(IterativeProtocol)
 
 

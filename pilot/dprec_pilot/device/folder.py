@@ -24,7 +24,6 @@ from dprec.errors import InputError
 from dprec.exchange import is_integer
 from dprec.personalization import OrdinalProcess
 from dprec.protocols.base import Protocol
-from dprec.protocols.one_shot import OneShotProtocol
 from dprec.protocols.registry import AnyProtocol
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
 from dprec.ratings import RatingScale
@@ -140,7 +139,7 @@ class Agreement(components.Options):
     @property
     def repeated(self) -> RepeatedAnswers | None:
         """What the protocol says of answers that every run repeats; None if none are."""
-        answers = self.protocol.answers if isinstance(self.protocol, OneShotProtocol) else None
+        answers = self.protocol.remembers
         return answers if isinstance(answers, RepeatedAnswers) else None
 
 

@@ -18,7 +18,6 @@ from dprec.arrays import Floats
 from dprec.components import Options, from_json, option, to_json
 from dprec.datasets.columns import find_column, found_separator, split_line
 from dprec.errors import InputError, within
-from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import RatingScale
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import (
@@ -124,9 +123,8 @@ def join(invitation: Path, ratings: Path, folder: Path, user: int, classes: Sequ
     agreement = read_agreement(invited.protocol, f"{invitation}, protocol", tuple(classes))
     check_version(agreement.computes, f"{invitation}, protocol")
     check_catalogue(invited.items, agreement, f"{invitation}, items")
-    if isinstance(agreement.protocol, OneShotProtocol):
-        with within(f"{invitation}, protocol"):
-            agreement.protocol.check_deployed()
+    with within(f"{invitation}, protocol"):
+        agreement.protocol.check_deployed()
     if agreement.directory:
         raise InputError(f"{invitation}, protocol", _CLOSED, "one that more devices can join")
     rated, values = read_ratings(ratings, agreement.scale)

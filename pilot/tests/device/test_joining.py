@@ -139,8 +139,8 @@ def test_a_class_of_somebody_is_imported_only_where_the_owner_names_it(
     (tmp_path / "prying.py").write_text(f"open({str(trace)!r}, 'w').close()\nclass Prying: ...\n")
     monkeypatch.syspath_prepend(tmp_path)
     one_shot = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0))
-    protocol = {**json.loads(to_json(one_shot)), "mechanism": {"kind": "prying:Prying"}}
-    path.write_text(to_json(invitation(protocol=protocol(protocol=protocol))))
+    prying = {**json.loads(to_json(one_shot)), "mechanism": {"kind": "prying:Prying"}}
+    path.write_text(to_json(invitation(protocol=protocol(protocol=prying))))
     with refused_at("invitation.json, protocol, protocol.mechanism.kind"):
         join(path, ratings, tmp_path / "me", 0)
     assert not trace.exists()

@@ -31,7 +31,7 @@ def test_every_preset_stands_in_a_default_comparison_of_its_kind_of_data_or_says
             for name in comparisons
             for entry in held[name]["protocols"]
         }
-        missing |= {name for name, protocol in runs.items() if protocol.predicted == kind} - listed
+        missing |= {name for name, protocol in runs.items() if protocol.facts.predicts == kind} - listed
     assert missing == set(ELSEWHERE)
 
 

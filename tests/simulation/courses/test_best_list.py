@@ -44,7 +44,7 @@ def test_a_table_is_picked_from_so_many_users_on(trust: Any, users: int, picked:
     suited: Any = protocol.suited(public)
     assert (suited.kind, suited.aggregation.trust) == (picked, trust)
     assert suited.guarantee((users, 40)).trust == trust
-    why = protocol.reason(public)
+    why = protocol.reasons(public)[0]
     assert f"Best picked {picked} under {trust}: the noise of a sum, over {users:,} users, is" in why
     assert (noise_in(why) <= MOST_NOISE[False]) is (picked != "popularity")
 
@@ -57,7 +57,7 @@ def noise_in(why: str) -> float:
 def test_public_data_about_the_items_are_preferred_to_a_noisy_table() -> None:
     protocol = best()
     public = [Public.of(copies(1200), content=content) for content in (False, True)]
-    noise, same = (noise_in(protocol.reason(each)) for each in public)
+    noise, same = (noise_in(protocol.reasons(each)[0]) for each in public)
     assert MOST_NOISE[True] < noise == same < MOST_NOISE[False]
     without, with_public = (protocol.suited(each) for each in public)
     assert (without.kind, with_public.kind) == ("gram", "popularity")

@@ -102,7 +102,7 @@ def test_every_user_loses_the_epsilon_of_its_row(dataset: DelimitedTable, tmp_pa
     resumed = by_column(dataset, output=tmp_path / "run", resume=True)
     assert resumed.summary == done.summary
     page = html.unescape((tmp_path / "run" / "report.html").read_text())
-    assert "from column 'chosen'" in page
+    assert "epsilon: chosen" in page
 
 
 def test_best_picks_by_the_largest_epsilon_of_the_column(dataset: DelimitedTable) -> None:

@@ -152,7 +152,7 @@ REFUSED = [
     ("best-secret-set", "sums.split=[1, 0, 0, 0, 0, 0, 0, 0]", "sums.split"),
     ("best-secret-set", "sums.split=[0.5, 0.5]", "sums.split"),
     ("best-secret-set", "sums.split=[0.5, 0.1, 0.4, 1.0e-300, 0, 0, 0, 0]", "sums.split"),
-    ("best-secret-set", "sums.histogram=[1, 1, 1]", "sums.histogram"),
+    ("best-secret-set", "sums.histogram=[1, 1, 1]", "histogram"),
     ("best-secret-set", PER_RATING, "privacy.per"),
     ("best-secret-set", "aggregation={kind: secure, norm: 2, colluders: 3}", "aggregation.norm"),
     ("own-budgets-on-device", "privacy.epsilon=chosen", "privacy.epsilon"),

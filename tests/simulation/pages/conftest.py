@@ -122,7 +122,7 @@ def write_run(
     predictions = np.clip(3 + 0.4 * (test.values - 3) + noise, test.scale.low, test.scale.high)
     record = RunRecord(
         config=config.plain_values(),
-        summary=summarise(config, train, test, outcome, composed, accuracy, 0.2, 1.5, 1.0634),
+        summary=summarise(config, train, test, outcome, composed, accuracy, (0.2, 1.5), 1.0634),
         predictions=prediction_columns(test, predictions),
         traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
         rounds=outcome.rounds,
