@@ -217,10 +217,8 @@ def run_in(
         attacks, game = config.attacks, Laboratory(installer, keys, evaluator, side.users, judged)
         reached = {"attacks": perform(attacks, game, progress)} if attacks else {}
     seconds = session.startup_seconds, time.perf_counter() - began
-    names, groups = (
-        shown_names(side.item_names, test, outcome.domains),
-        None if grouped is None else grouped.figures,
-    )
+    names = shown_names(side.item_names, test, outcome.domains)
+    groups = None if grouped is None else grouped.figures
     summary = summarise(
         config, train, test, outcome, composed, judged.measured, seconds, judged.nothing_sent, names, groups
     )

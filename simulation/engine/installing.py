@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from clients.faults import Attendance
-from dprec.arrays import Bools
+from dprec.arrays import Bools, Uint8s
 from dprec.attacks import Liars
 from dprec.catalogue import Catalogue
 from dprec.components import naming, reference_of
@@ -64,19 +64,9 @@ class Installer:
         represents, privacy = self.config.dataset.represented(train.n_users), self.config.protocol.privacy
         chosen = chosen_epsilons(privacy, train, self.config.seed, 0 if liars is None else liars.users)
         refuses, hosted = refusing(privacy, chosen), self._users_per_node(train.n_users)
-        roster = replace(self.session.roster(train.n_users, hosted), present=present)
-        group = self.session.install(
-            held,
-            users_per_node=hosted,
-            keys=keys.installed,
-            faults=self.config.simulation.faults,
-            protocol=protocol if represents is None else protocol.represented(),
-            absent=absent if refuses is None else refuses if absent is None else refuses | absent,
-            attendance=self.attendance,
-            epsilons=chosen,
-            individual_reports=bool(self.config.attacks),
-            crafting=liars if liars is not None and liars.crafted else None,
-        )
+        silent = absent if refuses is None else refuses if absent is None else refuses | absent
+        given = protocol if represents is None else protocol.represented()
+        group = self._install(held, given, keys, hosted, silent, chosen, liars)
         return Task(
             train=train,
             judged=judged,
@@ -87,7 +77,7 @@ class Installer:
             server_seed=keys.server,
             public_seed=keys.installed.public_seed,
             group=group,
-            roster=roster,
+            roster=replace(self.session.roster(train.n_users, hosted), present=present),
             progress=self.progress,
             metric=metric,
             checkpoints=checkpoints,
@@ -97,6 +87,29 @@ class Installer:
             attacked=bool(self.config.attacks),
             chosen=chosen,
             never_asked=None if self.attendance is None else self.attendance.never_asked,
+        )
+
+    def _install(
+        self,
+        held: Ratings,
+        protocol: Protocol,
+        keys: RunKeys,
+        hosted: int,
+        absent: Bools | None,
+        chosen: Uint8s | None,
+        liars: Liars | None,
+    ) -> str:
+        return self.session.install(
+            held,
+            users_per_node=hosted,
+            keys=keys.installed,
+            faults=self.config.simulation.faults,
+            protocol=protocol,
+            absent=absent,
+            attendance=self.attendance,
+            epsilons=chosen,
+            individual_reports=bool(self.config.attacks),
+            crafting=liars if liars is not None and liars.crafted else None,
         )
 
     def _users_per_node(self, users: int) -> int:
