@@ -69,7 +69,7 @@ class Laboratory:
         Raises PlayedOnceError under a schedule.
         """
         self._check_runs_again()
-        keys = self.keys(self.installer.identity)
+        keys = self.keys(self.installer.drawn_by)
         outcome = outcome_with_liars(self._quiet, self.evaluator, keys, liars)
         predict, rows, scores = outcome.predict, outcome.predict_rows, outcome.scores
         accuracy = self.evaluator.judged(predict, rows, outcome.hidden, scores=scores)[2]
@@ -111,7 +111,7 @@ class Laboratory:
         """
         self._check_runs_again()
         train = self.truth.select(present[self.truth.users])
-        identity = f"{self.installer.identity} attacked {number}"
+        identity = f"{self.installer.drawn_by} attacked {number}"
         return self._said(self._run(train, identity, None if self.hides_item_sets else ~present))
 
     def _run(self, train: Ratings, identity: str, absent: Bools | None) -> Outcome:

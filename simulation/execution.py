@@ -204,9 +204,8 @@ def run_in(
     configured, public = config, _public(config, train, side.catalogue)
     config = config.model_copy(update={"protocol": _suited(config, public)})
     evaluator = _evaluator(config, train, test, side)
-    identity = _identity(configured.protocol, config.protocol)
-    attendance = _attendance(config, train)
-    installer = Installer(session, config, identity, side.catalogue, progress, ended, attendance)
+    attendance, drawn_by = _attendance(config, train), config.protocol.drawn_by
+    installer = Installer(session, config, drawn_by, side.catalogue, progress, ended, attendance)
     keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
@@ -233,11 +232,6 @@ def run_in(
         messages=messages_of(config.protocol, train, outcome, config.seed, config.dataset.kind),
         users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
     )
-
-
-def _identity(configured: Protocol, suited: Protocol) -> str:
-    """Return what a run's keys depend on beside the seed: of a protocol that picks, what is configured."""
-    return (suited if configured.picked is configured else configured).identity
 
 
 def _entropy(config: RunConfig, directory: RunDirectory | None) -> bytes | None:
@@ -305,7 +299,7 @@ def _judged(
             train,
             evaluator.held,
             evaluator,
-            keys(installer.identity),
+            keys(installer.drawn_by),
             held=course_of(protocol).held_ratings(train, config.seed),
             protocol=protocol.installed,
             checkpoints=None if directory is None else directory.checkpoints(config, train, evaluator.test),

@@ -120,14 +120,14 @@ class _Collections(ABC):
         return self.schedule.horizon(self.periods)
 
     @property
-    def identity(self) -> str:
+    def drawn_by(self) -> str:
         """What the noise of this run is bound to."""
-        return f"{self.installer.identity} {json.dumps(as_values(self.schedule))}"
+        return f"{self.installer.drawn_by} {json.dumps(as_values(self.schedule))}"
 
     def keys_of(self, number: int) -> RunKeys:
         """Return the keys of a collection."""
         fresh = f" {number}" if self.schedule.draws_anew else ""
-        return self.keys(self.identity + fresh, collection=number)
+        return self.keys(self.drawn_by + fresh, collection=number)
 
     @abstractmethod
     def collect(self, number: int, period: int) -> tuple[RoundRecord, dict[str, float | None]]:
@@ -167,7 +167,7 @@ class _ReadTogether(_Collections):
         ratings = self.periods.ratings
         self.asking.check(ratings)
         self.family = self.asking.family(ratings.scale, ratings.n_items)
-        self.server_seed = self.keys(self.identity).server
+        self.server_seed = self.keys(self.drawn_by).server
 
     def collect(self, number: int, period: int) -> tuple[RoundRecord, dict[str, float | None]]:
         """Ask for the reports that the policy says, and learn from all that is remembered."""
@@ -206,7 +206,7 @@ class _ReadTogether(_Collections):
             observed = everything if len(kept) == len(self.made) else self.schedule.joined(kept)
             if self.asking.embedding_release.epsilon is not None:
                 # Noise that follows from the item sets alone would be the same again as long as these are.
-                table = self.keys(f"{self.identity} table {len(self.tables)}")
+                table = self.keys(f"{self.drawn_by} table {len(self.tables)}")
                 task = replace(task, server_seed=table.server)
             self.latest = self.asking.learn(observed, observed, task.server_seed, task.progress)
             self.tables.append(np.any([each.sent for each in kept], axis=0))

@@ -92,6 +92,7 @@ def _record(
     """Return the record of a run: the one that the directory already holds, or a new one."""
     from dprec.protocols.base import check_suits
     from simulation.execution import load_ratings, run_prepared
+    from simulation.storage.directories import alone
     from simulation.storage.run_directory import RunDirectory
     from simulation.tracking.trackers import check_trackers, recording
 
@@ -101,16 +102,17 @@ def _record(
     train, test = load_ratings(config)
     with within("protocol"):
         check_suits(config.protocol, train, test)
-    directory = RunDirectory.claim(output, config, resume=resume) if output is not None else None
-    if directory is not None and directory.finished:
-        return directory.read(train, test)
-    place = None if directory is None else directory.path
-    with interrupts_noted(lambda: _how_to_go_on(place)), recording(track, config, place) as recorded:
-        record = run_prepared(
-            config, train, test, directory, progress=progress, started=started, ended=recorded.round
-        )
-        recorded.finish(record)
-    return record
+    with alone(output):
+        directory = RunDirectory.claim(output, config, resume=resume) if output is not None else None
+        if directory is not None and directory.finished:
+            return directory.read(train, test)
+        place = None if directory is None else directory.path
+        with interrupts_noted(lambda: _how_to_go_on(place)), recording(track, config, place) as recorded:
+            record = run_prepared(
+                config, train, test, directory, progress=progress, started=started, ended=recorded.round
+            )
+            recorded.finish(record)
+        return record
 
 
 def _how_to_go_on(directory: Path | None) -> str:

@@ -20,7 +20,6 @@ from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
 from dprec.personalization import OrdinalProcess
 from dprec.protocols.findings import Auditor, Finding
-from dprec.randomness.first_draws import first_names
 from dprec.ratings import ColdRatings, Ratings, RatingScale
 from dprec.reports import ReportFamily
 from dprec.schedules import Answers, Schedule
@@ -123,25 +122,6 @@ INFORMED_BASELINES = {
     "popularity": "popularity-by-content",
 }
 """What stands for a preset of `BASELINE_PRESETS` where something is public about the items."""
-
-_AFTER_REPORTS = frozenset({"delivery", "guard", "shuffler", "item_embeddings", "noise"})
-"""Settings with and without which devices draw and send the same."""
-
-_OF_SCHEDULES = frozenset({"answers"})
-"""Settings that follow from a schedule, by whose own settings the draws of its runs are told apart."""
-
-_AS_FIRST = {
-    "process": {
-        "level": 0.25,
-        "taste": 0.1,
-        "nearness": 0.12,
-        "reach": 0.3,
-        "number": 0.02,
-        "category": 0.03,
-        "most_ratings": 500,
-    }
-}
-"""Others that change nothing of what is sent, as they were when draws were first bound to them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,15 +349,8 @@ class Protocol(Options):
 
     @property
     def drawn_by(self) -> str:
-        """What random words are keyed by, as text."""
-        return json.dumps(first_names(as_values(self)))
-
-    @property
-    def identity(self) -> str:
-        """All settings that devices' draws depend on, as text: not what becomes of their reports."""
-        unread = _AFTER_REPORTS | _OF_SCHEDULES
-        values = {key: value for key, value in as_values(self).items() if key not in unread}
-        return json.dumps(first_names({key: _AS_FIRST.get(key, value) for key, value in values.items()}))
+        """What random words are keyed by: all options, as text, so that no two protocols share noise."""
+        return json.dumps(as_values(self), sort_keys=True)
 
     @property
     def of_single_ratings(self) -> Any:

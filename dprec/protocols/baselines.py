@@ -183,11 +183,6 @@ class GlobalMeanProtocol(CollectionProtocol):
             notes.append(seen)
         return Guarantee("proved", "local", True, f"{sharing.EXACT_CHANNEL}.", notes=tuple(notes))
 
-    @property
-    def drawn_by(self) -> str:
-        """What random words are keyed by."""
-        return self.drawn_as("one-shot", predicts=False)
-
     def learn(self, received: float, channel: DeviceChannel | None) -> float:
         """Return the mean, within the scale, whose expectation after the channel, by its best line, came in.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -10,11 +9,10 @@ import numpy as np
 
 from dprec.accounting import MatchedBudget, PrivacyAccountant
 from dprec.arrays import Bools, Ints
-from dprec.components import as_values, option
+from dprec.components import option
 from dprec.protocols import sharing
 from dprec.protocols.base import Facts, Protocol, Public, Sent, sent_ratings
 from dprec.protocols.components import AnyMechanism
-from dprec.randomness.first_draws import first_names
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import ReportFamily
 from dprec.sent_symbols import SentSymbols
@@ -100,13 +98,3 @@ class CollectionProtocol(Protocol):
             drawn=not family.by_cell,
             linked=family.asks_further,
         )
-
-    @property
-    def drawn_by(self) -> str:
-        """What random words are keyed by: kind, mechanism and budget."""
-        return self.drawn_as(self.kind)
-
-    def drawn_as(self, kind: str, **further: Any) -> str:
-        """Return a kind, mechanism and budget, and what else words are keyed by, as text."""
-        known = {"kind": kind, "mechanism": self.mechanism, "privacy": self.privacy, **further}
-        return json.dumps(first_names(as_values(known)))

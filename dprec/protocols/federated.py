@@ -6,7 +6,6 @@ a protocol is answered here.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from dprec import accounting
 from dprec.arrays import Floats, Ints, Pieces
 from dprec.attacks.transcript import Answered, ReleasedSum, Upload, of_normal_noise
 from dprec.completion import Profiles
-from dprec.components import Options, as_values, naming, option
+from dprec.components import Options, naming, option
 from dprec.errors import SettingError, within
 from dprec.exchange import UPDATE
 from dprec.federated import (
@@ -40,7 +39,6 @@ from dprec.protocols.predicting import held_profiles
 from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, Charge, LearningServer, Reading
 from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
 from dprec.randomness import ReleaseDraws, generator, uniform_below
-from dprec.randomness.first_draws import first_names
 from dprec.ratings import Ratings, RatingScale
 from dprec.sent_symbols import SentSymbols
 
@@ -249,18 +247,6 @@ class FederatedProtocol(BroadcastProtocol):
             return None
         code = self._code(people.n_items, people.scale)
         return SentSymbols(lambda number, reports: code.classes(reports))
-
-    @property
-    def drawn_by(self) -> str:
-        """What random words are keyed by, as text."""
-        keyed = {
-            "kind": self.kind,
-            "model": as_values(self.model),
-            "clip": self.clip,
-            "deviation": self.deviation_on_devices,
-            "rounds": self.rounds,
-        }
-        return json.dumps(first_names(keyed))
 
     def guarantee(self, shape: tuple[int, int]) -> accounting.Guarantee:
         """Promise the composed loss of all rounds, if there is a budget."""

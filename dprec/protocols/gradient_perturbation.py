@@ -7,7 +7,6 @@ are rated is sent in the clear, by the first report.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -37,7 +36,6 @@ from dprec.protocols.base import Facts, Public, Sent
 from dprec.protocols.rounds import Charge, RoundsProtocol
 from dprec.protocols.sharing import DELIVERY, TopN
 from dprec.randomness import even_share
-from dprec.randomness.first_draws import first_names
 from dprec.ratings import Ratings, RatingScale
 from dprec.sent_symbols import SentSymbols, symbols_of_slopes
 from dprec.wire import ReportCodec, SymbolRows
@@ -141,20 +139,6 @@ class GradientPerturbationProtocol(RoundsProtocol):
     def sent_symbols(self, people: Ratings) -> SentSymbols:
         """Return what can be read in the slopes."""
         return symbols_of_slopes(self.channel, self.rounds, people)
-
-    @property
-    def drawn_by(self) -> str:
-        """What random words are keyed by, as text."""
-        keyed = {
-            "kind": self.kind,
-            "link": self.completion.link,
-            "sigma": self.completion.sigma,
-            "clamp": self.clamp,
-            "symbols": self.symbols,
-            "epsilon_per_round": self.epsilon_per_round,
-            "rounds": self.rounds,
-        }
-        return json.dumps(first_names(keyed))
 
     def guarantee(self, shape: tuple[int, int]) -> accounting.Guarantee:
         """Promise the loss of the channel, once for each round."""

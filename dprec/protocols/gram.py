@@ -13,7 +13,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from dprec.arrays import (
 )
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
-from dprec.components import Options, as_values, option
+from dprec.components import Options, option
 from dprec.errors import SettingError, within
 from dprec.lists.gram import (
     DIAGONAL,
@@ -216,9 +216,6 @@ class SetsProtocol(SumsProtocol):
     def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> SummedServer:
         """Return the server before the first round."""
         return SetServer(self.asked, public.n_items, catalogue if self.asked.content else None)
-
-    def _method(self) -> dict[str, Any]:
-        return {"kind": "lists", "options": as_values(self.asked), "of_features": False}
 
 
 _NOTHING, _ITEMS, _LEARNED = b"\0", b"\1", b"\2"

@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
 from dprec.arrays import Bools, Floats, Ints, Uint64s, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles, packed_outer, predicted_rows, solve_user_factors, unpack
-from dprec.components import Options, as_values, option
+from dprec.components import Options, option
 from dprec.private_als.statistics import (
     TARGET_BITS,
     UNIT_WEIGHT,
@@ -221,9 +221,6 @@ class ImplicitAlsProtocol(AlsProtocol):
     def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> ImplicitServer:
         """Return the server before the first round, which reads nothing of the catalogue."""
         return ImplicitServer(self.factorization, public.n_items, seed)
-
-    def _method(self) -> dict[str, Any]:
-        return {"kind": "implicit-als", "options": as_values(self.factorization)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ budget was divided by, each within one round's share.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ from dprec.completion import (
     products_of_rows,
     step_item_factors,
 )
-from dprec.components import as_values, option
+from dprec.components import option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import TRAIN
 from dprec.gradients import Aggregate, FittedProfiles, RoundDraws
@@ -45,7 +44,6 @@ from dprec.protocols.rounds import (
     SamplingOptions,
 )
 from dprec.protocols.sharing import budget_at, check_unit
-from dprec.randomness.first_draws import first_names
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import BroadcastOptions, Factors, decode_broadcast, encode_broadcast
 
@@ -171,20 +169,6 @@ class IterativeProtocol(BroadcastProtocol):
         if self.gradient.private:
             loss = self.gradient.exact_epsilon(self.epsilon_per_round) * self.rounds
             yield "answers of all rounds, as probabilities", 1, loss
-
-    @property
-    def drawn_by(self) -> str:
-        """What random words are keyed by, as text."""
-        keyed = {
-            "kind": self.kind,
-            "gradient": as_values(self.gradient),
-            "broadcast": as_values(self.downlink),
-            "rank": self.rank,
-            "ridge": self.ridge,
-            "epsilon_per_round": self.epsilon_per_round if self.gradient.private else None,
-            "rounds": self.rounds,
-        }
-        return json.dumps(first_names(keyed))
 
     def guarantee(self, shape: tuple[int, int]) -> accounting.Guarantee:
         """Promise the loss of a bit, once for each round, if there is a budget."""

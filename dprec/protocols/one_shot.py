@@ -27,7 +27,6 @@ from dprec.protocols.collection import CollectionProtocol
 from dprec.protocols.components import AnyCompletion
 from dprec.protocols.sharing import DELIVERY, TopN
 from dprec.protocols.shuffler import Shuffler
-from dprec.randomness.first_draws import first_names
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import MixedFamily, ReportFamily, SampledRatingsFamily
 from dprec.schedules.answers import Answers, AnyAnswers
@@ -239,18 +238,6 @@ class OneShotProtocol(CollectionProtocol):
         return replace(super().installed, completion=ItemAverage(), privacy=privacy)
 
     @property
-    def drawn_by(self) -> str:
-        """What random words are keyed by."""
-        known: dict[str, Any] = {"predicts": self.on_device}
-        if self.privacy is not None and self.privacy.own:
-            return self.drawn_as("own-budgets", **known, chosen="")
-        if self.answers is None:
-            return self.drawn_as("one-shot", **known)
-        name = {"repeated": "memoised", "permanent": "layered"}.get(self.answers.kind, self.answers.kind)
-        remembered = {key: value for key, value in self.answers.entries().items() if key != "kind"}
-        return self.drawn_as(name, **known | remembered)
-
-    @property
     def remembers(self) -> Answers | None:
         """What a schedule has devices remember."""
         return self.answers
@@ -260,7 +247,7 @@ class OneShotProtocol(CollectionProtocol):
         if self.answers is None or not self.answers.remembers(purpose):
             return None
         answered = as_values({"mechanism": self.applied, "privacy": self.privacy})
-        return json.dumps([first_names(answered), scale.values.tolist()])
+        return json.dumps([answered, scale.values.tolist()], sort_keys=True)
 
     def check(self, train: Any) -> None:
         """Refuse a mechanism, budget, completion and catalogue that do not fit together."""

@@ -17,7 +17,7 @@ from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.arrays import Bools, Floats, Ints, Uint64s, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Guard, Profiles, check_rank, predicted_rows, solve_user_factors, unpack
-from dprec.components import Options, as_values, option
+from dprec.components import Options, option
 from dprec.errors import within
 from dprec.private_als.statistics import (
     TARGET_BITS,
@@ -185,9 +185,6 @@ class PrivateAlsProtocol(AlsProtocol):
         return (
             f"{whole} of {train.n_users} users have at most {limit} ratings and contribute all in a round.",
         )
-
-    def _method(self) -> dict[str, Any]:
-        return {"kind": "private-als", "options": as_values(self.factorization)}
 
 
 _NUMBER, _WEIGHT = np.dtype("<f4"), np.dtype("<u2")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -92,9 +92,6 @@ class PublicStartProtocol(TableProtocol):
     def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> SummedServer:
         """Return the server before the first round."""
         return TasteServer(self.table, public.n_items, catalogue if self.table.content else None)
-
-    def _method(self) -> dict[str, Any]:
-        return super()._method() | {"of_features": True}
 
 
 @dataclass(frozen=True, eq=False)

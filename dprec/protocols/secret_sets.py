@@ -32,7 +32,7 @@ from dprec.accounting import Adjacency, PrivacyBudget
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
-from dprec.components import Options, as_tuple, as_values, option
+from dprec.components import Options, as_tuple, option
 from dprec.errors import SettingError, within
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.personalization import Devices, OrdinalProcess
@@ -195,9 +195,6 @@ class SecretSetProtocol(SumsProtocol):
         """Return the server before the first round."""
         cuts = self.sums.cuts(public.scale)
         return TableServer(self.sums, public.n_items, public.scale, cuts, catalogue, seed)
-
-    def _method(self) -> dict[str, Any]:
-        return {"kind": "secret-sets", "options": as_values(self.sums)}
 
 
 def table_before(cuts: Floats, n_items: int, features: int) -> ItemTable:

@@ -8,7 +8,6 @@ profile, it alone sees. Budget, noise, check, guarantee and price are here, once
 
 from __future__ import annotations
 
-import json
 import math
 from abc import abstractmethod
 from collections.abc import Collection, Iterator
@@ -22,7 +21,7 @@ from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccount
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
-from dprec.components import as_tuple, as_values, is_ours, option, reference_of
+from dprec.components import as_tuple, is_ours, option, reference_of
 from dprec.errors import SettingError, within
 from dprec.exchange import STATISTICS
 from dprec.protocols.base import Facts, Promise, Protocol, Public, Sent
@@ -30,7 +29,6 @@ from dprec.protocols.findings import Auditor, Finding, NoisySums
 from dprec.protocols.rounds import Charge, Device, RoundsProtocol, Server
 from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
 from dprec.randomness import uniform_below, uniforms, words
-from dprec.randomness.first_draws import first_names
 from dprec.ratings import POSITIVE, Ratings, RatingScale
 from dprec.sent_symbols import SentSymbols
 from dprec.sums import UNIT, Adding, Aggregation, Contributions, Cost, Layout, TrustedAggregation
@@ -399,16 +397,6 @@ class SumsProtocol(RoundsProtocol):
     def hides_rated_items(self) -> bool:
         """Whether each report protects them by itself."""
         return self.aggregation.by_itself
-
-    @property
-    def drawn_by(self) -> str:
-        """What random words are keyed by, as text."""
-        adding_up, noise = as_values(self.aggregation), list(self.multipliers)
-        settings = {"kind": "sums", "method": self._method(), "aggregation": adding_up, "multipliers": noise}
-        return json.dumps(first_names(settings))
-
-    def _method(self) -> dict[str, Any]:
-        return {}
 
     def loss_of(self, rounds: Collection[int]) -> float:
         """Return what contributions to some rounds, from 1, cost between any two profiles, at `counted_at`.

@@ -100,17 +100,6 @@ class XMapProtocol(CollectionProtocol):
         """Largest change of an X-Sim value that one user can cause; devices take it from here alone."""
         return self.replacement.sensitivity(self.graph.similarity)
 
-    @property
-    def drawn_by(self) -> str:
-        """What random words are keyed by."""
-        drawn = {
-            "epsilon": self.replacement.epsilon,
-            "sensitivity": self.sensitivity,
-            "whole_catalogue": self.replacement.whole_catalogue,
-            "transfer": self.replacement.transfer,
-        }
-        return self.drawn_as(self.kind, replacement=drawn)
-
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget: for the mechanism, or for each replacement and prediction."""
         if self.mechanism.private:

@@ -13,5 +13,5 @@ It stays when what is computed is the same bits: faster, for more protocols, or 
 owner.
 """
 
-COMPUTES = 1
+COMPUTES = 2
 """The version of this dprec."""

@@ -28,6 +28,7 @@ from simulation.storage.directories import (
     REPORT,
     SUMMARY,
     TABLE,
+    alone,
     claim,
     fingerprint,
 )
@@ -147,19 +148,20 @@ def run_comparison(
     KeyboardInterrupt
         When cells had begun; the table of the finished ones is written, and a note says how to go on.
     """
-    comparison, directory = _begun(comparison, output, jobs, resume, progress)
-    table, failures = Tabulation(comparison.cells, directory), dict[str, str]()
-    backend = comparison.config.simulation.backend
-    try:
-        with closing(run_cells(comparison.cells, directory / CELLS, jobs, backend)) as ended:
-            _follow(ended, table, failures, progress, tabulated)
-    except KeyboardInterrupt as interrupt:
-        result = ComparisonResult(comparison, directory, *table.write(), failures)
-        if result.rows and tabulated is not None:
-            tabulated(directory)
-        interrupt.add_note(result.how_far)
-        raise
-    return ComparisonResult(comparison, directory, *table.write(), failures)
+    with alone(output):
+        comparison, directory = _begun(comparison, output, jobs, resume, progress)
+        table, failures = Tabulation(comparison.cells, directory), dict[str, str]()
+        backend = comparison.config.simulation.backend
+        try:
+            with closing(run_cells(comparison.cells, directory / CELLS, jobs, backend)) as ended:
+                _follow(ended, table, failures, progress, tabulated)
+        except KeyboardInterrupt as interrupt:
+            result = ComparisonResult(comparison, directory, *table.write(), failures)
+            if result.rows and tabulated is not None:
+                tabulated(directory)
+            interrupt.add_note(result.how_far)
+            raise
+        return ComparisonResult(comparison, directory, *table.write(), failures)
 
 
 def _follow(

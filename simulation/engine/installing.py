@@ -33,7 +33,7 @@ class Installer:
     session: Session
     config: RunConfig
     """With the protocol that is run, suited to what is public."""
-    identity: str
+    drawn_by: str
     """What the draws of the run follow from, beside its seed."""
     catalogue: Catalogue | None
     """Public data about the items."""

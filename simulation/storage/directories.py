@@ -1,8 +1,11 @@
 """Directories of results: the names of their files, and how one begins, so that nothing is overwritten."""
 
+import fcntl
 import hashlib
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -106,6 +109,34 @@ def claim(
     except OSError as error:
         raise unusable(folder, error) from None
     return folder
+
+
+@contextmanager
+def alone(path: str | Path | None) -> Iterator[None]:
+    """Keep other processes out of a directory that is written to; do nothing where it is None.
+
+    Raises InputError when another process writes to it, or it cannot be made.
+    """
+    if path is None:
+        yield
+        return
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        opened = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise unusable(folder, error) from None
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(opened)
+        raise InputError(str(folder), "another process writes to it", "a new directory") from None
+    except OSError:
+        pass  # a file system without locks
+    try:
+        yield
+    finally:
+        os.close(opened)
 
 
 def check_unused(folder: Path) -> None:

@@ -29,7 +29,7 @@ from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.execution import load_ratings, run_prepared
-from simulation.storage.directories import TUNING, claim
+from simulation.storage.directories import TUNING, alone, claim
 from simulation.storage.files import Document, Stamped, csv_of_rows, parse_document, read_text, write_files
 from simulation.tuning.space import Scalar, Space, as_written, current, derived_space, read_space
 
@@ -172,18 +172,19 @@ def tune_configurations(
         "configurations": {name: config.written_values() for name, config in by_name.items()},
     }
     others = (TRIALS, TABLE_OF_TRIALS, *(f"{name}.yaml" for name in by_name))
-    folder = claim(output, TUNING, dump_yaml(request), resume=resume, others=others)
-    known, tuned = read_trials(folder), list[Tuned]()
-    for place, (name, config) in enumerate(by_name.items()):
-        study = _Study(config, spaces[name], metric, seed)
-        earlier, done = iter(known.get(name, ())), list[Trial]()
-        for _ in range(trials):
-            done.append(study.trial(next(earlier, None), folder))
-            known[name] = tuple(done)
-            _write_trials(folder, known)
-            progress("tuning", place * trials + len(done), trials * len(by_name))
-        tuned.append(study.tuned(done, folder))
-    return tuned
+    with alone(output):
+        folder = claim(output, TUNING, dump_yaml(request), resume=resume, others=others)
+        known, tuned = read_trials(folder), list[Tuned]()
+        for place, (name, config) in enumerate(by_name.items()):
+            study = _Study(config, spaces[name], metric, seed)
+            earlier, done = iter(known.get(name, ())), list[Trial]()
+            for _ in range(trials):
+                done.append(study.trial(next(earlier, None), folder))
+                known[name] = tuple(done)
+                _write_trials(folder, known)
+                progress("tuning", place * trials + len(done), trials * len(by_name))
+            tuned.append(study.tuned(done, folder))
+        return tuned
 
 
 class _Study:

@@ -139,7 +139,7 @@ def attainable(held: Ratings, *channels: Channel) -> float:
 
 def test_what_the_server_holds_reveals_no_noise() -> None:
     held = people()
-    run, keys = sent(configured(), held), RunKeys.derive(SEED, configured().protocol.identity)
+    run, keys = sent(configured(), held), RunKeys.derive(SEED, configured().protocol.drawn_by)
     assert run.population.keys == keys.installed
     installed = keys.installed
     bound = attainable(held, run.channel) + tolerance(held.count, 3)

@@ -145,7 +145,7 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     with within("protocol"):
         _check_trust(protocol, train)
     entropy = None if options.seeded else os.urandom(ENTROPY_BYTES)
-    keys = RunKeys.derive(config.seed, suited.identity, entropy)
+    keys = RunKeys.derive(config.seed, suited.drawn_by, entropy)
     items = [str(item) for item in train.item_ids.tolist()]
     node_keys = [new_node_key() for _ in range(0 if options.devices == 0 else train.n_users)]
     masks = protocol.installed.masks

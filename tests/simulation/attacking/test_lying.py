@@ -57,9 +57,9 @@ def fakes(honest: Ratings, target: int, levels: int, count: int) -> Ratings:
 
 
 def beside_liars(session: Session, config: RunConfig, parts: Parts, liars: Liars) -> Outcome:
-    installer = Installer(session, config, config.protocol.identity, None, silent, lambda record: None)
+    installer = Installer(session, config, config.protocol.drawn_by, None, silent, lambda record: None)
     evaluator = Evaluator(*parts, config.evaluation, None)
-    keys = partial(RunKeys.derive, config.seed)(config.protocol.identity)
+    keys = partial(RunKeys.derive, config.seed)(config.protocol.drawn_by)
     return outcome_with_liars(installer, evaluator, keys, liars)
 
 

@@ -1,11 +1,13 @@
 """The directory of a comparison: begun once, and never over something else."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from dprec.errors import InputError
-from simulation.storage.directories import COMPARISON, claim
+from simulation.storage.directories import COMPARISON, alone, claim
 from tests.refusals import refused_at
 
 ONE, OTHER, COSMETIC = "name: a\nseeds: [1]\n", "name: a\nseeds: [2]\n", "name: a\nseeds: [1]\ntitle: A\n"
@@ -34,6 +36,24 @@ def test_what_something_else_left_is_not_written_over(tmp_path: Path, name: str,
     with pytest.raises(InputError, match=f"it holds {name} of something else"):
         claim(tmp_path, COMPARISON, ONE, resume=resume)
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_no_other_process_writes_to_a_directory(tmp_path: Path) -> None:
+    other_one = (
+        "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX);"
+        "print('claimed', flush=True); input()"
+    )
+    command = [sys.executable, "-c", other_one, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "claimed\n"
+        with pytest.raises(InputError, match="another process writes to it"), alone(tmp_path):
+            pass
+        other.communicate("\n")
+    with alone(tmp_path):
+        assert list(tmp_path.iterdir()) == []
+    with alone(tmp_path):
+        claim(tmp_path, COMPARISON, ONE)
 
 
 def test_what_a_killed_process_has_half_written_is_removed(tmp_path: Path) -> None:
