@@ -243,7 +243,7 @@ def log_likelihood_ratios(statistics: Floats, present: Bools) -> Floats:
     evidence = np.empty(present.shape)
     for pair in range(len(within)):
         rest = np.arange(len(within)) != pair
-        sides, pairs = (within[rest], without[rest]), len(within) - 1
+        sides, pairs = (within[rest], without[rest]), int(rest.sum())
         means = [side.mean(axis=0) for side in sides]
         residuals = np.concatenate([side - mean for side, mean in zip(sides, means, strict=True)])
         squares, degrees = np.einsum("ruk,rul->ukl", residuals, residuals), 2 * pairs - 2

@@ -86,7 +86,8 @@ def option(
     source : str, optional
         Where the paper says so, as in `Published`; needed with ``published``.
     reader : str, optional
-        "server" of a protocol's option that no device reads (`dprec.protocols.base.Protocol.installed`).
+        Of a protocol's option: "server" if no device reads it (`dprec.protocols.base.Protocol.installed`),
+        and "result" if it is read once all is learned, and changes no draw (`Protocol.drawn_by`).
     **bounds : float
         Any of ``gt``, ``ge``, ``lt``, ``le``.
     """

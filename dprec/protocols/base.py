@@ -243,7 +243,7 @@ class Protocol(Options):
     @property
     def installed(self) -> Self:
         """What devices are given: the protocol, with defaults for what the server alone reads."""
-        options = (field for field in dataclasses.fields(self) if field.metadata.get("reader") == "server")
+        options = (field for field in dataclasses.fields(self) if "reader" in field.metadata)
         unread = {each.name: each.default for each in options if each.default is not dataclasses.MISSING}
         return replace(self, **unread)
 
@@ -349,8 +349,12 @@ class Protocol(Options):
 
     @property
     def drawn_by(self) -> str:
-        """What random words are keyed by: all options, as text, so that no two protocols share noise."""
-        return json.dumps(as_values(self), sort_keys=True)
+        """What random words are keyed by, as text, so that no two protocols share noise.
+
+        That is all options, but for those that are read once all is learned.
+        """
+        late = {each.name for each in dataclasses.fields(self) if each.metadata.get("reader") == "result"}
+        return json.dumps({name: value for name, value in as_values(self).items() if name not in late})
 
     @property
     def of_single_ratings(self) -> Any:

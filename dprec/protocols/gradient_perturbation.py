@@ -75,7 +75,7 @@ class GradientPerturbationProtocol(RoundsProtocol):
         gt=0,
         le=1e9,
     )
-    delivery: TopN | None = option(DELIVERY, TopN(), reader="server")
+    delivery: TopN | None = option(DELIVERY, TopN(), reader="result")
 
     @property
     def facts(self) -> Facts:

@@ -160,7 +160,7 @@ class OneShotProtocol(CollectionProtocol):
     shuffler: Shuffler | None = option(
         "Whether reports come through shufflers, which users then trust not to tell whose they are.",
         None,
-        reader="server",
+        reader="result",
     )
     process: OrdinalProcess = option("What devices that predict assume about preferences.", OrdinalProcess())
     table: TableOptions = option(
@@ -173,8 +173,8 @@ class OneShotProtocol(CollectionProtocol):
         EmbeddingRelease(),
         reader="server",
     )
-    delivery: TopN | None = option(DELIVERY, TopN(), reader="server")
-    guard: Guard | None = option(sharing.GUARD, None, reader="server")
+    delivery: TopN | None = option(DELIVERY, TopN(), reader="result")
+    guard: Guard | None = option(sharing.GUARD, None, reader="result")
     max_symbols: int = option(
         "Most symbols, users times items, for a mechanism that reports every item.",
         2_000_000_000,

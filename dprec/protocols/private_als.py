@@ -140,7 +140,7 @@ class PrivateAlsProtocol(AlsProtocol):
     kind: Literal["dp-als"] = "dp-als"
     factorization: FactorizationOptions = option("What is learned, and from what.", FactorizationOptions())
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
-    guard: Guard | None = option(GUARD, None, reader="server")
+    guard: Guard | None = option(GUARD, None, reader="result")
 
     @property
     def facts(self) -> Facts:

@@ -39,7 +39,7 @@ class TrustedServerProtocol(CollectionProtocol):
     privacy: PrivacyBudget = option("What is claimed against everybody who sees the completed matrix.")
     perturbation: AnyPerturbation = option("Where the server adds its noise.")
     completion: OneBit = option("How the server completes the matrix.", OneBit(), reader="server")
-    delivery: TopN | None = option(DELIVERY, TopN(), reader="server")
+    delivery: TopN | None = option(DELIVERY, TopN(), reader="result")
 
     @property
     def facts(self) -> Facts:

@@ -148,8 +148,12 @@ def run_comparison(
     KeyboardInterrupt
         When cells had begun; the table of the finished ones is written, and a note says how to go on.
     """
+    comparison, fingerprints = _checked(comparison, jobs, progress)
+    noise = sampled_noise(comparison)
     with alone(output):
-        comparison, directory = _begun(comparison, output, jobs, resume, progress)
+        directory = claim(output, COMPARISON, comparison.to_yaml(fingerprints), resume=resume)
+        if noise:
+            write_atomically(directory / NOISE, csv_of_rows(noise))
         table, failures = Tabulation(comparison.cells, directory), dict[str, str]()
         backend = comparison.config.simulation.backend
         try:
@@ -186,32 +190,20 @@ def _follow(
             due = monotonic() + (monotonic() - began) / _SHARE
 
 
-def _begun(
-    comparison: Comparison, output: str | Path, jobs: int | None, resume: bool, progress: Progress
-) -> tuple[Comparison, Path]:
-    """Return what of a comparison suits the ratings, and its directory.
+def _checked(
+    comparison: Comparison, jobs: int | None, progress: Progress
+) -> tuple[Comparison, dict[str, str]]:
+    """Check each protocol at each of its budgets; return what suits the ratings, with their fingerprints.
 
-    All kernels are compiled, so that the workers find them on disk.
+    Ratings are those of the protocol's first fold and seed on every population: what a check depends on, the
+    numbers of users and items and the scale, hardly differs between folds. All kernels are compiled, so that
+    the workers find them on disk.
     """
     from dprec.kernels.compilation import prepare
 
     if jobs is not None and jobs < 1:
         raise InputError("jobs", str(jobs), "at least 1")
     prepare(progress)
-    comparison, fingerprints = _checked(comparison, progress)
-    noise = sampled_noise(comparison)
-    directory = claim(output, COMPARISON, comparison.to_yaml(fingerprints), resume=resume)
-    if noise:
-        write_atomically(directory / NOISE, csv_of_rows(noise))
-    return comparison, directory
-
-
-def _checked(comparison: Comparison, progress: Progress) -> tuple[Comparison, dict[str, str]]:
-    """Check each protocol at each of its budgets; return what suits the ratings, with their fingerprints.
-
-    Ratings are those of the protocol's first fold and seed on every population: what a check depends on, the
-    numbers of users and items and the scale, hardly differs between folds.
-    """
     fingerprints: dict[str, str] = {}
     unsuited: dict[str, str] = {}
     load = lru_cache(maxsize=3)(prepared_ratings)

@@ -258,7 +258,7 @@ def test_another_version_is_agreed_on_as_another_memory_with_other_noise(
 ) -> None:
     before = symbols(device, 1)
     for module in ("dprec_pilot.device.folder", "dprec_pilot.computing"):
-        monkeypatch.setattr(f"{module}.COMPUTES", COMPUTES + 1)
+        monkeypatch.setattr(f"{module}.COMPUTES", COMPUTES + 2)
     device.folder.protocol_file.write_text(agreement_on(KEEP).text)
     after = symbols(again(device), 2)
     assert after.keys() == before.keys()

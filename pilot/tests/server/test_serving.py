@@ -37,7 +37,7 @@ TABLE = {**BLP, "name": "one-bit-on-device", "protocol": presets()["one-bit-on-d
 PROTECTED = {
     **BLP,
     "name": "dp-als",
-    "seed": 5,
+    "seed": 6,
     "protocol": {
         **presets()["dp-als"]["protocol"],
         "aggregation": {"kind": "local"},

@@ -43,8 +43,9 @@ def test_the_mean_is_learned_through_noise_without_its_bias(mechanism: str) -> N
     own = {"kind": "global-mean", "mechanism": {"kind": mechanism}, "privacy": budget}
     noisy = small_run(own, 3000, 30, 30_000)
     result = run(noisy)
-    # The mean of 3,000 draws of Laplace noise of scale 1 has a standard deviation of 0.026.
-    assert result.summary["completion_diagnostics"]["mean"] == pytest.approx(mean_of_means(noisy), abs=0.08)
+    # The mean of 3,000 draws of Laplace noise of scale 1 has a standard deviation of 0.026, and a line leaves
+    # a bias of 0.03 of what is bounded, whose own is 0.2: with five deviations, a false alarm in a million.
+    assert result.summary["completion_diagnostics"]["mean"] == pytest.approx(mean_of_means(noisy), abs=0.16)
     assert result.summary["privacy"]["status"] == "proved"
     for unit in ("epsilon_per_rating", "epsilon_per_user"):
         spent = result.traffic[unit][np.isfinite(result.traffic[unit])]

@@ -12,6 +12,7 @@ import yaml
 
 from dprec.accounting import Guarantee, PrivacyAccountant, Trust
 from dprec.completion import FittedMixture
+from dprec.groups import MEANS, SUMS
 from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
@@ -26,9 +27,10 @@ from simulation.pages.drawing import Plot, Rendered
 from simulation.pages.run_page import run_page
 from simulation.storage.columns import read_rows
 from simulation.storage.directories import CELLS, COMPARISON, SUMMARY, TABLE, TIMINGS, cell_key, claim
-from simulation.storage.files import csv_of_rows
+from simulation.storage.files import csv_of_rows, write_table
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
+    GROUP,
     RunRecord,
     holds_comparison,
     prediction_columns,
@@ -132,6 +134,10 @@ def write_run(
     RunDirectory.claim(directory, config).write(record)
     if altered:
         alter_summary(directory, altered)
+        if "groups" in altered:
+            users = {"user": test.user_ids, **{f"{GROUP}{name}": test.user_ids for name in altered["groups"]}}
+            zeros = dict.fromkeys((*SUMS, *MEANS), np.zeros(test.n_users))
+            write_table(directory / "users.csv", users | zeros)
     return directory
 
 
