@@ -73,6 +73,8 @@ def alter_ego_reports(partition: Partition, request: ReplacementRequest, context
     """
     population, protocol = partition.population, partition.population.installed(XMapProtocol)
     replacement = protocol.replacement
+    if protocol.mechanism.private or replacement.selection == "none":
+        raise Refusal(RefusalCode.NOT_SET_UP, "asked for AlterEgos, of devices that report by a mechanism")
     if request.round_index != REPLACEMENT_ROUND:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, f"asked to replace items in round {request.round_index}")
     candidates, means = _candidates(request, protocol, population.n_items)

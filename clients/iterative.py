@@ -147,8 +147,9 @@ def contributions(
     round_index = request.round_index
     with exchange.refusing_malformed():
         device = protocol.device(request.factors, population.n_items, population.scale)
+    aggregation = among_all(partition)
     Memory.of(population, protocol.rounds, context).answer_once(round_index, request.factors)
-    aggregation, layout = among_all(partition), device.release(round_index)
+    layout = device.release(round_index)
     multiplier = protocol.multipliers[round_index - 1]
 
     def encoded(part: Partition, *, lies: bool) -> Pieces:

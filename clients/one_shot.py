@@ -49,8 +49,7 @@ def held(partition: Partition) -> tuple[Profiles, DrawsFor]:
 def count_reports(partition: Partition, request: exchange.CountRequest, context: Context) -> Sequence[bytes]:
     """Return the encoded answer of every user of a partition to what follows the reports.
 
-    Raises Refusal when the devices are not set up for it, or the question is malformed, or they have answered
-    another.
+    Raises Refusal when the devices answer once, or the question is malformed, or they have answered another.
     """
     follow_up = installed_follow_up(partition.population)
     if not follow_up.accepts(request.groups):
@@ -76,7 +75,7 @@ def installed_follow_up(population: Population) -> FollowUp:
     """Return what the devices of a population answer after their reports; raises Refusal if nothing."""
     follow_up = installed_family(population).follow_up
     if follow_up is None:
-        raise Refusal(RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it")
+        raise Refusal(RefusalCode.NOT_SET_UP, "asked to count ratings, of devices that answer once")
     return follow_up
 
 

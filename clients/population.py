@@ -117,7 +117,7 @@ class HeldQuestion:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """All users of a run, and what their devices are set up to do."""
+    """All users of a run, and what is installed on their devices."""
 
     ratings: HeldRatings
     """The ratings that the devices hold."""

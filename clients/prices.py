@@ -80,6 +80,10 @@ def _of_contribution(partition: Partition, record: exchange.Record, answered: Co
     protects nothing as far as a device knows, so there is no end to the loss.
     """
     protocol, round_index = partition.population.installed(SumsProtocol), exchange.round_of(record)
+    if not 1 <= round_index <= protocol.rounds:
+        raise exchange.Refusal(
+            exchange.RefusalCode.TOO_MANY_ROUNDS, f"round {round_index} of {protocol.rounds}"
+        )
     aggregation = protocol.aggregation
     before = () if aggregation.by_itself else tuple(answered)
     silent = aggregation.by_itself and not aggregation.reporting(turns_of(partition), round_index)[0]

@@ -99,7 +99,7 @@ class GradientRequest(Request):
 
     round_index: int
     factors: bytes
-    """The broadcast item factors; see `dprec.wire.downlink`, `dprec.private_als.device` and
+    """The broadcast item factors; see `dprec.wire.downlink`, `dprec.protocols.private_als` and
     `dprec.federated`.
     """
     asked: bytes | None = None
@@ -114,7 +114,7 @@ class SecureSumRequest(Request):
 
     round_index: int
     told: bytes = b""
-    """What neighbours have said before, in the order of the graph; see `dprec.secure_aggregation.masking`."""
+    """What neighbours have said before, in the order of the graph; see `dprec_pilot.masks`."""
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ class RefusalCode(IntEnum):
     MALFORMED_REQUEST = 101
     """The request is of an unknown kind, or its contents cannot be read."""
     NOT_SET_UP = 102
-    """The device is set up for another protocol."""
+    """Another protocol is installed on the device."""
     ROUND_ANSWERED = 103
     """A later round has been answered."""
     TOO_MANY_ROUNDS = 104

@@ -1,7 +1,8 @@
 """What the server does with the replies.
 
-Protocols that run in rounds are Flower strategies (`BroadcastRounds`, `RowRounds`);
-what is asked only once is a query, not a strategy (`ReportCollection`, `ReplacementExchange`).
+Protocols that run in rounds are Flower strategies (`BroadcastRounds`, `RowRounds`, and `SumRounds` of
+`strategies.sums`); what is asked only once is a query, not a strategy (`ReportCollection`,
+`ReplacementExchange`).
 
 Names are imported on first use: the configuration needs none of Flower.
 """

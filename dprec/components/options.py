@@ -86,8 +86,9 @@ def option(
     source : str, optional
         Where the paper says so, as in `Published`; needed with ``published``.
     reader : str, optional
-        Of a protocol's option: "server" if no device reads it (`dprec.protocols.base.Protocol.installed`),
-        and "result" if it is read once all is learned, and changes no draw (`Protocol.drawn_by`).
+        Of a protocol's option with a default: "server" if no device reads it
+        (`dprec.protocols.base.Protocol.installed`), "result" if it changes no draw of the server either
+        (`Protocol.drawn_by`).
     **bounds : float
         Any of ``gt``, ``ge``, ``lt``, ``le``.
     """

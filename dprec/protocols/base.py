@@ -351,9 +351,10 @@ class Protocol(Options):
     def drawn_by(self) -> str:
         """What random words are keyed by, as text, so that no two protocols share noise.
 
-        That is all options, but for those that are read once all is learned.
+        That is all options, but for those of ours that change no draw of devices or server.
         """
-        late = {each.name for each in dataclasses.fields(self) if each.metadata.get("reader") == "result"}
+        options = dataclasses.fields(self) if is_ours(type(self)) else ()
+        late = {each.name for each in options if each.metadata.get("reader") == "result"}
         return json.dumps({name: value for name, value in as_values(self).items() if name not in late})
 
     @property

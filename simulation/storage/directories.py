@@ -127,13 +127,12 @@ def alone(path: str | Path | None) -> Iterator[None]:
     except OSError as error:
         raise unusable(folder, error) from None
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(opened)
-        raise InputError(str(folder), "another process writes to it", "a new directory") from None
-    except OSError:
-        pass  # a file system without locks
-    try:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(str(folder), "another process writes to it", "a new directory") from None
+        except OSError:
+            pass  # a file system without locks
         yield
     finally:
         os.close(opened)

@@ -196,6 +196,17 @@ def test_a_device_refuses_malformed_requests_and_a_second_table(tmp_path: Path) 
             ask(wrong)
 
 
+def test_a_device_that_reports_by_a_mechanism_replaces_nothing(tmp_path: Path) -> None:
+    """Its ratings are protected by the mechanism alone, which a replacement would go around."""
+    config = parse_config(small(**LOCAL))
+    train, _ = load_ratings(config)
+    populated(tmp_path / "run", train, config.protocol.installed)
+    partition = open_population(str(tmp_path / "run")).partition(0)
+    request = {"round": 2, "start": train.target_start, "stop": train.target_stop, "rows": b""}
+    with pytest.raises(ValueError, match="asked for AlterEgos"):
+        alter_ego_reports(partition, ReplacementRequest.of(request), Context(1, 1, {}, RecordDict(), {}))
+
+
 def _row(train: Any, item: int, step: int) -> bytes:
     one = Candidates(np.array([item]), np.array([0, 1]), np.array([0]), np.array([step]))
     codec = RowCodec(train.n_items, train.target_stop - train.target_start, with_steps=True, with_means=False)
