@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+from pydantic.json_schema import SkipJsonSchema
 
 from dprec.accounting import AnyBudget, Guarantee
 from dprec.arrays import AnyInts, Bools, Floats, Ints
@@ -182,7 +183,7 @@ class OneShotProtocol(CollectionProtocol):
         ge=1,
     )
 
-    answers: AnyAnswers | None = option(
+    answers: Annotated[AnyAnswers | None, SkipJsonSchema()] = option(
         "What devices remember of their answers between collections: a schedule says it, no configuration.",
         None,
     )
