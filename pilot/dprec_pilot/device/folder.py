@@ -131,9 +131,9 @@ class Agreement(components.Options):
     @cached_property
     def memory(self) -> str:
         """What identifies the answers that every run repeats, 64 hexadecimal digits; empty if none are."""
-        if self.repeated is None:
+        memory = None if self.repeated is None else self.protocol.memory(self.scale, exchange.REPORT)
+        if memory is None:
             return ""
-        memory = self.protocol.memory(self.scale, exchange.REPORT)
         return hashlib.sha256(_of_this_version(memory).encode()).hexdigest()
 
     @property
