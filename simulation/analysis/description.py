@@ -208,7 +208,7 @@ def _lines(
     properties = _resolved(schema, definitions).get("properties", {})
     written = {} if held is None else held.entries()
     for field in dataclasses.fields(component):
-        if field.name == "kind" or (written and field.name not in written):
+        if field.name == "kind" or field.name not in properties or (written and field.name not in written):
             continue
         key, group = prefix + field.name, kinds.group_of(component, field.name)
         default = REQUIRED if field.default is dataclasses.MISSING else field.default
@@ -221,7 +221,7 @@ def _lines(
             continue
         published = kinds.published_of(field)
         paper = (published.values, published.source) if published else ((), "")
-        accepts = _accepted(properties.get(field.name, {}), definitions)
+        accepts = _accepted(properties[field.name], definitions)
         yield SettingLine(key, value, default, *paper, field.metadata.get("description", ""), accepts)
 
 
