@@ -11,7 +11,7 @@ from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.protocols.base import Public
-from dprec.protocols.gram import SetDevice, TableOptions
+from dprec.protocols.gram import PairTableOptions, SetDevice
 from dprec.protocols.sums import SumsProtocol
 from dprec.randomness import DeviceDraws, ReleaseDraws, words
 from dprec.ratings import RatingScale
@@ -21,13 +21,13 @@ from tests.make import STARS
 
 def popularity(items: int, fewest: int = 1, *, normalised: bool = True) -> Release:
     """Return a sum of sets of items: a number for each item."""
-    table = TableOptions(items=0, fewest=fewest, normalised=normalised)
+    table = PairTableOptions(items=0, fewest=fewest, normalised=normalised)
     return SetDevice(table, items, np.zeros(0, dtype=np.int32), None).release(1)
 
 
 def pairs(items: int, fewest: int = 1) -> Release:
     """Return a sum of sets of items: a number for each pair of items, and for each item with itself."""
-    table = TableOptions(items=items, popularity_share=0.0, fewest=fewest)
+    table = PairTableOptions(items=items, popularity_share=0.0, fewest=fewest)
     return SetDevice(table, items, np.arange(items, dtype=np.int32), None).release(1)
 
 

@@ -47,7 +47,7 @@ from dprec.lists.public_kernels import CATEGORIES, NUMBERS, PublicKernels, popul
 from dprec.metrics import Hits
 from dprec.protocols import public_start
 from dprec.protocols.base import Public
-from dprec.protocols.gram import TableOptions
+from dprec.protocols.gram import PairTableOptions
 from dprec.ratings import POSITIVE
 from dprec.splits import UserHoldout
 from dprec.sums import UNIT, ProfileContributions, Release
@@ -177,7 +177,7 @@ def judged(draw: Draw, tau: float, factors: Mapping[str, float], *, table: bool 
 def judged_tastes(draw: Draw, tau: float, name: str, factor: float) -> float:
     """Return the NDCG@10 of products with features, one number of theirs times a factor."""
     users, n_items = draw.sets.shape
-    table = TableOptions().suited(TableOptions().items_at(tau, n_items, None), tau, n_items)
+    table = PairTableOptions().suited(PairTableOptions().items_at(tau, n_items, None), tau, n_items)
     protocol = public_start.PublicStartProtocol(table=table)
     multipliers = tuple(tau * users / math.sqrt(share) for share in protocol.shares)
     with ExitStack() as changes:

@@ -19,8 +19,8 @@ from dprec.protocols.gram import (
     FEWEST,
     GramProtocol,
     PairsInBlanketProtocol,
+    PairTableOptions,
     PopularityProtocol,
-    TableOptions,
     TableProtocol,
 )
 from dprec.protocols.picking import PickingProtocol
@@ -72,7 +72,7 @@ class BestListProtocol(PickingProtocol):
             privacy=replace(self.privacy, composition="sum" if aggregation.by_itself else "pld"),
             adjacency=self.adjacency,
             aggregation=aggregation,
-            table=TableOptions(fewest=self.fewest),
+            table=PairTableOptions(fewest=self.fewest),
         )
         if public is None:
             return table, "Best picks by users, items and what is public about these."

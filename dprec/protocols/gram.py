@@ -69,11 +69,11 @@ LEAST_DEVIATION = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions(Options):
+class PairTableOptions(Options):
     """How devices are asked about the items that go together.
 
     What is left out follows from public numbers: users, items, budget and who adds up; see
-    `TableOptions.suited`.
+    `PairTableOptions.suited`.
     """
 
     items: int | None = option(
@@ -152,7 +152,7 @@ class TableOptions(Options):
         return np.arange(size, dtype=np.int32)
 
 
-def popularity_release(device: SummedDevice, table: TableOptions, n_items: int) -> Release:
+def popularity_release(device: SummedDevice, table: PairTableOptions, n_items: int) -> Release:
     """Return a number for each item: a user adds 1 / sqrt(n) to each of n items, or 1 if not normalised."""
     if not table.normalised:
         return Release(device, 1, n_items, n_items, bounded=False, honestly=np.ones_like)
@@ -182,7 +182,7 @@ class SetsProtocol(SumsProtocol):
 
     @property
     @abstractmethod
-    def asked(self) -> TableOptions:
+    def asked(self) -> PairTableOptions:
         """Which items take part in a table, if there is one."""
 
     @property
@@ -228,10 +228,10 @@ class TableProtocol(SetsProtocol):
     learns: ClassVar[str] = "item-table"
     privacy: PrivacyBudget | None = option("What is promised for both rounds together, per user.", None)
     adjacency: Adjacency = option(COMPARED.format("more"), "add-or-remove-one")
-    table: TableOptions = option("Which items take part.", TableOptions())
+    table: PairTableOptions = option("Which items take part.", PairTableOptions())
 
     @property
-    def asked(self) -> TableOptions:
+    def asked(self) -> PairTableOptions:
         """The table's options."""
         return self.table
 
@@ -320,9 +320,9 @@ class PopularityProtocol(SetsProtocol):
         return self.facts_of(learns=learned, baseline=None if self.privacy else "popularity")
 
     @property
-    def asked(self) -> TableOptions:
+    def asked(self) -> PairTableOptions:
         """No table."""
-        return TableOptions(items=0, normalised=self.bounded, content=self.content, fewest=self.fewest)
+        return PairTableOptions(items=0, normalised=self.bounded, content=self.content, fewest=self.fewest)
 
     def notes_on(self, train: Ratings, catalogue: Catalogue | None) -> tuple[str, ...]:
         """Say where content counts for nothing."""
@@ -333,7 +333,7 @@ class PopularityProtocol(SetsProtocol):
 class SetDevice(SummedDevice):
     """What devices do: contribute their sets, and rank by them."""
 
-    table: TableOptions
+    table: PairTableOptions
     n_items: int
     items: Int32s
     """Those of the table, ascending, as far as they are known; shape (table's items,)."""
@@ -417,7 +417,7 @@ def _pair_weights(counts: Ints) -> Floats:
 class SetServer(SummedServer):
     """Learns popularity, then how items go together."""
 
-    options: TableOptions
+    options: PairTableOptions
     n_items: int
     catalogue: Catalogue | None
 

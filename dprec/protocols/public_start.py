@@ -34,7 +34,7 @@ from dprec.protocols.components import AnyAggregation
 from dprec.protocols.gram import (
     LEAST_DEVIATION,
     NOTHING_PUBLIC,
-    TableOptions,
+    PairTableOptions,
     TableProtocol,
     popularity_cells,
     popularity_release,
@@ -98,7 +98,7 @@ class PublicStartProtocol(TableProtocol):
 class TasteDevice(SummedDevice):
     """What devices rank by: what they know without the table, and how scores follow features."""
 
-    table: TableOptions
+    table: PairTableOptions
     public: ListModel
     """Popularity, and what is public of the items."""
     items: Int32s
@@ -175,7 +175,7 @@ class TasteDevice(SummedDevice):
 class TasteServer(SummedServer):
     """Learns popularity, then what the users of items like, from products with public features."""
 
-    options: TableOptions
+    options: PairTableOptions
     n_items: int
     catalogue: Catalogue | None
 

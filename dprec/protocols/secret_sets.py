@@ -10,7 +10,7 @@ Let e be the ratings of a user less what is known of the items, centred to mean 
 item i, or was learned of it. The parts of a contribution, each of norm 1 at most, are
 
     counts      1 / sqrt(n) at each of the n rated items,
-    residuals   e / |e|,
+    residuals   e over its norm,
     features    sum_i e_i f_i, divided by its norm,
     profiles    sum_{j != i} f_j at each rated item i, divided by the norm of all of them together,
     tastes      e_i sum_{j != i} e_j f_j, likewise.

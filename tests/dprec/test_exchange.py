@@ -30,7 +30,7 @@ from dprec.mechanisms.randomized_response import BinaryFlip, Raw
 from dprec.protocols.base import Protocol
 from dprec.protocols.baselines import NothingSentProtocol
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
-from dprec.protocols.gram import GramProtocol, TableOptions
+from dprec.protocols.gram import GramProtocol, PairTableOptions
 from dprec.protocols.iterative import IterativeProtocol
 from dprec.protocols.registry import AnyProtocol
 from dprec.protocols.x_map import GraphOptions, XMapProtocol
@@ -217,7 +217,7 @@ def test_a_damaged_value_is_named(protocol: Protocol, key: str, value: Any) -> N
 
 @pytest.mark.parametrize("told", [{"privacy": user_budget()}, {"aggregation": SecureAggregation()}])
 def test_a_device_takes_no_sums_in_which_profiles_have_any_length(told: dict[str, Any]) -> None:
-    table = TableOptions(items=0, normalised=False)
+    table = PairTableOptions(items=0, normalised=False)
     clear = GramProtocol(table=table, aggregation=TrustedAggregation()).installed
     assert read(json.loads(to_json(clear))) == clear
     with refused_at("table.normalised"):

@@ -12,7 +12,7 @@ from dprec.arrays import Floats, offsets
 from dprec.lists.gram import DIAGONAL, ridge_of
 from dprec.lists.model import ItemTable, ListModel
 from dprec.protocols.base import Public
-from dprec.protocols.gram import GramProtocol, SetDevice, TableOptions
+from dprec.protocols.gram import GramProtocol, PairTableOptions, SetDevice
 from dprec.protocols.public_start import TasteDevice
 from dprec.ratings import POSITIVE
 from dprec.sums import UNIT, Release, TrustedAggregation
@@ -30,7 +30,7 @@ PUBLIC = ListModel(np.zeros(SMALL), CATEGORIES, np.zeros((0, SMALL), dtype=np.ui
 
 def products(fewest: int = 1) -> Release:
     """Return a sum of public features of the other items, for some items."""
-    table = TableOptions(items=5, popularity_share=0.2, fewest=fewest)
+    table = PairTableOptions(items=5, popularity_share=0.2, fewest=fewest)
     return TasteDevice(table, PUBLIC, np.array(CHOSEN, dtype=np.int32), np.zeros((5, 0)), 0.0).release(2)
 
 
@@ -115,7 +115,7 @@ def weights_of_exact_sums(sets: sp.csr_array, ridge: float) -> Floats:
 
 def test_without_noise_the_weights_are_those_of_the_regression() -> None:
     sets = some_sets()
-    protocol = GramProtocol(table=TableOptions(items=ITEMS, popularity_share=0.0))
+    protocol = GramProtocol(table=PairTableOptions(items=ITEMS, popularity_share=0.0))
     server, devices = played(protocol, make.profiles_of_sets(sets), POSITIVE)
     table = devices[-1].model.table
     sums = contributed(sets.indptr, sets.indices, ITEMS).vectors(pairs(ITEMS)).numbers * UNIT
@@ -124,7 +124,7 @@ def test_without_noise_the_weights_are_those_of_the_regression() -> None:
 
 
 def test_popularity_alone_is_one_round_and_one_list_for_all() -> None:
-    sets, protocol = some_sets(), GramProtocol(table=TableOptions(items=0))
+    sets, protocol = some_sets(), GramProtocol(table=PairTableOptions(items=0))
     assert protocol.rounds == 1
     _, devices = played(protocol, make.profiles_of_sets(sets), POSITIVE)
     scores = devices[-1].predictions(make.profiles_of_sets(sets))
@@ -136,21 +136,21 @@ def test_popularity_alone_is_one_round_and_one_list_for_all() -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 8.0])
 def test_what_is_left_out_follows_from_public_numbers(epsilon: float) -> None:
     tau = TrustedAggregation().multiplier(epsilon, 1e-6) / 6000
-    items = TableOptions().items_at(tau, 10_000, None)
+    items = PairTableOptions().items_at(tau, 10_000, None)
     assert 50 <= items < 2000
-    share = TableOptions().suited(items, tau, 10_000).popularity_share
+    share = PairTableOptions().suited(items, tau, 10_000).popularity_share
     assert share is not None
     assert 0 < share < 1
-    assert TableOptions().items_at(1.0, 10_000, None) == 0  # noise that leaves popularity alone
-    assert TableOptions().items_at(tau, 20, None) == 20
-    assert TableOptions().suited(20, tau, 20) == TableOptions(items=20, popularity_share=0.0)
-    given_ = TableOptions(items=7, popularity_share=0.5)
+    assert PairTableOptions().items_at(1.0, 10_000, None) == 0  # noise that leaves popularity alone
+    assert PairTableOptions().items_at(tau, 20, None) == 20
+    assert PairTableOptions().suited(20, tau, 20) == PairTableOptions(items=20, popularity_share=0.0)
+    given_ = PairTableOptions(items=7, popularity_share=0.5)
     assert given_.suited(7, tau, 20) == given_
 
 
 def test_a_table_whose_items_nobody_found_is_no_larger() -> None:
     protocol, public = (
-        GramProtocol(table=TableOptions(items=5, popularity_share=0.2)),
+        GramProtocol(table=PairTableOptions(items=5, popularity_share=0.2)),
         Public(9, 12, POSITIVE),
     )
     asked = protocol.device(protocol.server(public, None, 0).held.encode(), 12, POSITIVE).release(2)
@@ -188,13 +188,13 @@ def test_more_categories_than_fit_are_neither_sent_nor_read() -> None:
 
 
 def test_a_device_without_a_model_predicts_nothing() -> None:
-    device = SetDevice(TableOptions(items=3), ITEMS, np.arange(3, dtype=np.int32), None)
+    device = SetDevice(PairTableOptions(items=3), ITEMS, np.arange(3, dtype=np.int32), None)
     with pytest.raises(ValueError, match="have not received"):
         device.predictions(make.profiles_of_sets(some_sets()))
 
 
 def test_who_has_no_item_of_a_table_adds_nothing_to_it() -> None:
-    table = TableOptions(items=3, popularity_share=0.2)
+    table = PairTableOptions(items=3, popularity_share=0.2)
     device = SetDevice(table, ITEMS, np.array([1, 4, 5], dtype=np.int32), None)
     people, layout = make.profiles_of_sets(make.sparse_sets([0, 2], [2, 4], items=ITEMS)), device.release(2)
     assert dense(contributions(device, people, layout), layout).any(axis=1).tolist() == [False, True]

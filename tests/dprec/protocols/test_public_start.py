@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from dprec.catalogue import Catalogue
 from dprec.lists.model import ItemTable, ListModel
 from dprec.lists.products import COLUMNS
-from dprec.protocols.gram import TableOptions
+from dprec.protocols.gram import PairTableOptions
 from dprec.protocols.public_start import PublicStartProtocol, TasteDevice
 from dprec.ratings import POSITIVE
 from tests import make
@@ -20,9 +20,10 @@ NAMED = Catalogue(np.linspace(-1, 1, ITEMS)[:, None], HALVES, ("year",), ("even"
 
 
 @pytest.mark.parametrize(
-    "options", [TableOptions(items=8, popularity_share=0.2), TableOptions(items=ITEMS, popularity_share=0.0)]
+    "options",
+    [PairTableOptions(items=8, popularity_share=0.2), PairTableOptions(items=ITEMS, popularity_share=0.0)],
 )
-def test_devices_rank_by_what_the_users_of_items_like(options: TableOptions) -> None:
+def test_devices_rank_by_what_the_users_of_items_like(options: PairTableOptions) -> None:
     people, protocol = make.profiles_of_sets(some_sets()), PublicStartProtocol(table=options)
     _, devices = played(protocol, people, POSITIVE, multiplier=2.0, catalogue=NAMED)
     asked, device = devices[-2:]
@@ -35,7 +36,7 @@ def test_devices_rank_by_what_the_users_of_items_like(options: TableOptions) -> 
 
 
 def test_a_model_is_received_as_it_was_sent() -> None:
-    random, options = np.random.default_rng(4), TableOptions(items=3, popularity_share=0.1)
+    random, options = np.random.default_rng(4), PairTableOptions(items=3, popularity_share=0.1)
     popularity = random.standard_normal(ITEMS).astype(np.float32).astype(float)
     bins = random.integers(0, 64, (1, ITEMS), dtype=np.uint8)
     public = ListModel(popularity, HALVES, bins, ItemTable.nothing())

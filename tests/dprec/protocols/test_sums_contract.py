@@ -22,7 +22,7 @@ from dprec.completion import Profiles
 from dprec.components import Options, from_json, option, to_json
 from dprec.errors import SettingError
 from dprec.protocols.base import Public
-from dprec.protocols.gram import TableOptions
+from dprec.protocols.gram import PairTableOptions
 from dprec.protocols.implicit_als import ImplicitAlsOptions
 from dprec.protocols.private_als import FactorizationOptions
 from dprec.protocols.registry import PROTOCOLS, AnyProtocol
@@ -57,7 +57,7 @@ ROUNDING = 1 + 1e-9
 """What the noise is made larger by."""
 
 KINDS = [each.kind for each in PROTOCOLS if issubclass(each, SumsProtocol)]
-TABLE = TableOptions(items=5, popularity_share=0.2)
+TABLE = PairTableOptions(items=5, popularity_share=0.2)
 SMALL: dict[str, dict[str, Any]] = {
     "dp-als": {
         "factorization": FactorizationOptions(rank=2, bias_rounds=2, factor_rounds=1, ratings_per_user=4)
@@ -269,7 +269,7 @@ DRAWN: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
             },
         ),
     ),
-    **{kind: ("table", drawn(TableOptions)) for kind in ("gram", "pairs-in-blanket", "public-start")},
+    **{kind: ("table", drawn(PairTableOptions)) for kind in ("gram", "pairs-in-blanket", "public-start")},
 }
 AGGREGATIONS_DRAWN: dict[str, st.SearchStrategy[Any]] = {
     "trusted": drawn(TrustedAggregation),
