@@ -18,11 +18,11 @@ import tracemalloc
 import numpy as np
 from scale import population
 
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.ratings import Ratings
 from simulation import RunConfig, load
 from simulation.engine.ray_cluster import needed_memory
 from simulation.execution import run_prepared
-from simulation.protocols.iterative import IterativeProtocol
 
 PRESETS = ["blp-mf", "item-average", "pg-mf", "blp-mog-mf", "best-server", "optimal-on-device"]
 USERS, ITEMS, PROFILE = 4_000, 300, 20
@@ -82,7 +82,7 @@ def main() -> int:
 
 def _variable_part(config: RunConfig, users: int) -> float:
     """Return what the model says beyond the processes themselves."""
-    name, simulation = config.protocol.picked.completion_name, config.simulation
+    name, simulation = config.protocol.facts.learns, config.simulation
     cells = users * PROFILE
     whole = needed_memory(users, ITEMS, cells, completion=name, simulation=simulation)
     return whole - needed_memory(0, 0, 0, completion=name, simulation=simulation)

@@ -42,12 +42,12 @@ from threadpoolctl import threadpool_limits
 from dprec.accounting import PrivacyBudget
 from dprec.completion import MatrixFactorization
 from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import RunKeys, generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.session import open_session
-from simulation.protocols.one_shot import OneShotProtocol
 from strategies.report_collection import Collected, ReportCollection
 
 RATINGS_PER_USER, STOCK_FLOATS, EPSILON = 20, 50, 1.0
@@ -140,7 +140,7 @@ def dprec_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
                 users_per_node=partition,
                 keys=RunKeys.derive(shard).installed,
                 faults=options.faults,
-                setup=protocol.setup(),
+                protocol=protocol.installed,
             )
             collection = ReportCollection(calibrated, group)
             for _ in range(chosen.repeats):

@@ -6,6 +6,7 @@ The app of a simulation is Flower's, and in `clients.refusing`; a device that st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -15,9 +16,9 @@ from clients.iterative import AddUp, reply_with_reports
 from clients.population import Brought, Partition, partition_id_of, partition_of
 from dprec import exchange
 from dprec.arrays import Bools
-from dprec.exchange import Refusal, RefusalCode
-from dprec.exchange.messages import UPDATE
-from dprec.exchange.setups import FederatedSetup
+from dprec.exchange import UPDATE, Refusal, RefusalCode
+from dprec.protocols.federated import FederatedProtocol
+from dprec.protocols.iterative import IterativeProtocol
 
 if TYPE_CHECKING:
     from flwr.clientapp import ClientApp
@@ -45,13 +46,6 @@ PartitionFor = Callable[[Message, Context], Partition]
 
 Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequence[bytes], AddUp]]
 """Returns the reports of a partition, and what validates and adds them up."""
-
-_RECEIVERS: Mapping[type[exchange.Setup], Callable[[Partition, exchange.FinalFactors, Context], object]] = {
-    exchange.SummedSetup: iterative.receive_learned,
-    FederatedSetup: iterative.receive_parameters,
-    exchange.RandomizedSetsSetup: delivery.receive_list_model,
-}
-"""What takes the final parameters, by what is installed; others take factors, or refuse."""
 
 
 def client_app(root: str, brought: Mapping[str, Brought] | None = None) -> ClientApp:
@@ -110,11 +104,7 @@ def _answer_queries(app: Answering, partition_for: PartitionFor) -> None:
 
 def _deliver(app: Answering, partition_for: PartitionFor) -> None:
     def receive_learned(partition: Partition, message: Message, context: Context) -> None:
-        """Receive what was learned of the items, from which a device makes its own predictions."""
-        setup = partition.population.setup
-        receivers = (receive for kind, receive in _RECEIVERS.items() if isinstance(setup, kind))
-        receive = next(receivers, iterative.receive_factors)
-        receive(partition, request_in(exchange.FinalFactors.of, message), context)
+        iterative.receive_learned(partition, request_in(exchange.FinalFactors.of, message), context)
 
     def receive_table(partition: Partition, message: Message, context: Context) -> None:
         delivery.receive_table(partition, request_in(exchange.Personalization.of, message))
@@ -139,9 +129,9 @@ def _take_part_in_rounds(app: Answering, partition_for: PartitionFor) -> None:
         def answer(message: Message, context: Context) -> Message:
             return answer_with_sum(contribute, message, partition_for(message, context), context)
 
-    register(exchange.TRAIN, iterative.gradient_reports)
+    register(exchange.TRAIN, partial(iterative.answers, kind=IterativeProtocol))
     register(exchange.STATISTICS, iterative.contributions)
-    register(UPDATE, iterative.update_reports)
+    register(UPDATE, partial(iterative.answers, kind=FederatedProtocol))
 
     @app.train(exchange.action_of(exchange.SLOPES))
     def slopes(message: Message, context: Context) -> Message:

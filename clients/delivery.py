@@ -8,24 +8,16 @@ Only once the reply has left is anything computed from the table and the user's 
 import numpy as np
 from flwr.app import Context
 
-from clients.iterative import profiles_of
 from clients.memory import Memory
 from clients.population import Partition, device_draws
 from dprec import exchange
 from dprec.arrays import Floats, Ints, Pieces, find, offsets, rows_of
 from dprec.crossdomain import AlterEgoCodec, Candidates, ReplacementDraws, RowCodec, ValueCode, alter_egos
-from dprec.exchange import (
-    REPLACEMENT_ROUND,
-    Refusal,
-    RefusalCode,
-    ReplacementRequest,
-    ReplacementSetup,
-    XMapSetup,
-    refusing_malformed,
-)
-from dprec.lists.model import ListModel
+from dprec.exchange import REPLACEMENT_ROUND, Refusal, RefusalCode, ReplacementRequest, refusing_malformed
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.predictions import NO_ITEM
+from dprec.protocols.one_shot import OneShotProtocol
+from dprec.protocols.x_map import XMapProtocol
 from dprec.ratings import Ratings
 from dprec.wire import ItemListCodec, ItemTable
 
@@ -51,7 +43,7 @@ def receive_lists(partition: Partition, delivery: exchange.Recommendations) -> N
 def receive_table(partition: Partition, known: exchange.Personalization) -> None:
     """Receive a table of items, from which each device predicts with its clean ratings, or raise Refusal."""
     population = partition.population
-    if not population.installed(exchange.OneShotSetup).predicts:
+    if not population.installed(OneShotProtocol).on_device:
         raise Refusal(RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing")
     levels, n_items = population.scale.levels, population.n_items
     with exchange.refusing_malformed():
@@ -73,32 +65,28 @@ def receive_table(partition: Partition, known: exchange.Personalization) -> None
     population.show(predictions)
 
 
-def receive_list_model(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
-    """Receive what devices rank by; raises Refusal when it is malformed."""
-    with exchange.refusing_malformed():
-        model = ListModel.decode(final.factors, partition.population.n_items)
-    partition.population.show(lambda process: model.predictions(profiles_of(partition)))
-
-
 def alter_ego_reports(partition: Partition, request: ReplacementRequest, context: Context) -> Pieces:
     """Return the encoded AlterEgo of every user of a partition.
 
     Raises Refusal when the request is malformed, its X-Sim values are wider than the installed sensitivity,
     or items have been replaced for another table.
     """
-    population, setup = partition.population, partition.population.installed(XMapSetup).replacement
+    population, protocol = partition.population, partition.population.installed(XMapProtocol)
+    replacement = protocol.replacement
+    if protocol.mechanism.private or replacement.selection == "none":
+        raise Refusal(RefusalCode.NOT_SET_UP, "asked for AlterEgos, of devices that report by a mechanism")
     if request.round_index != REPLACEMENT_ROUND:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, f"asked to replace items in round {request.round_index}")
-    candidates, means = _candidates(request, setup, population.n_items)
+    candidates, means = _candidates(request, protocol, population.n_items)
     table = f"{request.start} {request.stop} ".encode() + request.rows
     Memory.of(population, REPLACEMENT_ROUND, context).answer_once(request.round_index, table)
-    n_targets, deviations = request.stop - request.start, setup.transfer == "deviation"
+    n_targets, deviations = request.stop - request.start, replacement.deviations
     draws = ReplacementDraws.prepare(
         candidates,
-        setup.epsilon or 0.0,
-        setup.sensitivity,
+        replacement.epsilon or 0.0,
+        protocol.sensitivity,
         n_targets,
-        whole_catalogue=setup.whole_catalogue,
+        whole_catalogue=replacement.whole_catalogue,
     )
     values = partition.values
     if deviations and candidates.items.size:
@@ -119,9 +107,7 @@ def alter_ego_reports(partition: Partition, request: ReplacementRequest, context
     return AlterEgoCodec(n_targets, ValueCode.of(population.scale, deviations=deviations)).encode(egos)
 
 
-def _candidates(
-    request: ReplacementRequest, setup: ReplacementSetup, n_items: int
-) -> tuple[Candidates, Ints]:
+def _candidates(request: ReplacementRequest, protocol: XMapProtocol, n_items: int) -> tuple[Candidates, Ints]:
     """Decode the candidates of a request and the codes of the source items' means."""
     start, stop = request.start, request.stop
     if stop > n_items:
@@ -129,13 +115,13 @@ def _candidates(
     codec = RowCodec(
         n_items,
         stop - start,
-        with_steps=setup.epsilon is not None,
-        with_means=setup.transfer == "deviation",
+        with_steps=protocol.replacement.private,
+        with_means=protocol.replacement.deviations,
     )
     with refusing_malformed():
         candidates, means = codec.unpack(request.rows)
     if np.any((candidates.items >= start) & (candidates.items < stop)):
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "candidates for items of the target domain itself")
-    if setup.sensitivity < 2 and np.any(candidates.steps < 0):
+    if protocol.sensitivity < 2 and np.any(candidates.steps < 0):
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "X-Sim values below 0, for a sensitivity of 1")
     return candidates, means

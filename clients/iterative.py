@@ -13,9 +13,9 @@ Who adds up contributions to sums, and the noise that is added on the way, are t
 aggregation.
 """
 
-import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
+from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -24,17 +24,15 @@ from clients.faults import ABSENT, DAMAGED, LATE, damaged
 from clients.memory import Memory
 from clients.population import Partition, Population, draws_of_rounds, lasting_draws
 from dprec import exchange
-from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, offsets
-from dprec.completion import Profiles, products_of_rows
+from dprec.arrays import Bools, Pieces, Uint64s, offsets
+from dprec.completion import Profiles
 from dprec.errors import SettingError
 from dprec.exchange import Refusal, RefusalCode
-from dprec.exchange.setups import FederatedSetup
-from dprec.federated import UpdateCode, check_updates, code_of, of_holders
-from dprec.gradients import Aggregate, FittedProfiles, RoundDraws
-from dprec.personalization import OrdinalProcess
-from dprec.randomness import uniform_below, words
-from dprec.sums import Aggregation, DeviceHalf, PartOfContributions
-from dprec.wire import Factors, decode_broadcast
+from dprec.gradients import Aggregate, RoundDraws
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
+from dprec.protocols.rounds import BroadcastProtocol
+from dprec.protocols.sums import SumsProtocol
+from dprec.sums import Aggregation, PartOfContributions
 
 AddUp = Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
 """Validates and adds up reports; see `GradientReport.decode`."""
@@ -78,51 +76,55 @@ def reply_with_reports(
     return Message(RecordDict({exchange.REPLY: ConfigRecord(entries)}), reply_to=message)
 
 
-def gradient_reports(
-    partition: Partition, request: exchange.GradientRequest, context: Context
+def answers(
+    partition: Partition, request: exchange.GradientRequest, context: Context, kind: type[BroadcastProtocol]
 ) -> tuple[Sequence[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
-    Raises Refusal when the broadcast is malformed, the budget was divided by fewer rounds, the round has been
-    answered for other factors, or a later one has been answered.
+    Raises Refusal when other devices are asked, what was sent is malformed, the budget was divided by fewer
+    rounds, the round has been answered for something else, or a later one has been answered.
     """
-    population, setup = partition.population, partition.population.installed(exchange.IterativeSetup)
-    memory = Memory.of(population, setup.rounds, context)
-    broadcast = _decoded(request.factors, setup, memory, population.n_items)
-    memory.answer_once(request.round_index, broadcast.tobytes())
-    if setup.broadcast.delta:
-        memory.hold(broadcast)
-    factors, gradient = broadcast.astype(np.float64), setup.gradient
-    epsilon = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
+    population, protocol = partition.population, partition.population.installed(kind)
+    memory = Memory.of(population, protocol.rounds, context)
+    device = _device(protocol, request.factors, population, memory if protocol.keeps_last else None)
+    memory.answer_once(request.round_index, device.question)
+    if protocol.keeps_last:
+        memory.hold(device.encode())
 
     def encoded(part: Partition, *, lies: bool) -> Sequence[bytes]:
-        profiles = profiles_of(part)
-        user_factors = gradient.user_factors(profiles, factors, setup.ridge)
-        fitted = FittedProfiles(profiles, user_factors, factors)
-        devices = draws_of_rounds(part, "gradient report").asked(broadcast.tobytes())
+        devices = draws_of_rounds(part, protocol.purpose).asked(device.question)
         draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
         if lies and population.targets:
-            return gradient.crafted(fitted, draws, np.array(population.targets))
-        return gradient.encode(fitted, epsilon, draws)
+            return device.crafted(profiles_of(part), draws, np.array(population.targets))
+        return device.answer(profiles_of(part), draws)
 
-    reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie)
-    return reports, partial(setup.gradient.decode, shape=(population.n_items, setup.rank))
+    reports = Pieces.joined(
+        encoded(users, lies=lies)
+        for part, lies in partition.parts_that_lie
+        for users in part.blocks(device.users_at_once)
+    )
+    return reports, device.reading.decode
 
 
-def receive_factors(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
-    """Receive item factors, to which devices fit those of their users; raises Refusal for malformed ones."""
-    population, setup = partition.population, partition.population.installed(exchange.IterativeSetup)
-    memory = Memory.of(population, setup.rounds, context)
-    factors = _decoded(final.factors, setup, memory, population.n_items)
-    if setup.broadcast.delta:
-        memory.hold(factors)
-    item_factors = factors.astype(np.float64)
+def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
+    """Receive what was learned, from which devices predict; raises Refusal when it is malformed."""
+    population = partition.population
+    protocol: Any = population.installed(*(BroadcastProtocol, SumsProtocol, RandomizedSetsProtocol))
+    memory = Memory.of(population, protocol.rounds, context) if protocol.keeps_last else None
+    device = _device(protocol, final.factors, population, memory)
+    if memory is not None:
+        memory.hold(device.encode())
+    population.show(lambda process: device.predictions(profiles_of(partition)))
 
-    def predictions(process: OrdinalProcess) -> Floats:
-        own = setup.gradient.user_factors(profiles_of(partition), item_factors, setup.ridge)
-        return products_of_rows(own, item_factors)
 
-    population.show(predictions)
+def _device(protocol: Any, sent: bytes, population: Population, memory: Memory | None) -> Any:
+    """Return what devices hold that were sent some bytes, which may be changes of what they held before.
+
+    ``memory``: None where they keep nothing.
+    """
+    shape, before = (population.n_items, population.scale), None if memory is None else memory.held()
+    with exchange.refusing_malformed():
+        return protocol.device(sent, *shape, *(() if before is None else (protocol.device(before, *shape),)))
 
 
 def profiles_of(partition: Partition) -> Profiles:
@@ -132,103 +134,34 @@ def profiles_of(partition: Partition) -> Profiles:
     )
 
 
-def _decoded(broadcast: bytes, setup: exchange.IterativeSetup, memory: Memory, n_items: int) -> Factors:
-    """Decode a broadcast, which may contain only what has changed since the last one."""
-    shape = (n_items, setup.rank)
-    with exchange.refusing_malformed():
-        return decode_broadcast(broadcast, setup.broadcast, shape, memory.held(setup.broadcast, shape))
-
-
-_NUMBERS_AT_ONCE = 1 << 22
-"""Bounds the memory of a worker, whatever the size of its partitions and of the model."""
-
-_CHECKED_OF = 128
-"""Users for whom one or two of them are checked in a round: a twentieth of the work."""
-
-
-def update_reports(
-    partition: Partition, request: exchange.GradientRequest, context: Context
-) -> tuple[list[bytes], AddUp]:
-    """Return the report of every user of a partition, and what validates and adds them up.
-
-    Raises Refusal when the parameters are malformed, the setup has fewer rounds, the round has been answered
-    for other parameters, or a later one has been answered; and ContractError where the model mixes users.
-    """
-    population, setup = partition.population, partition.population.installed(FederatedSetup)
-    code = _code(population)
-    with exchange.refusing_malformed():
-        parameters = code.unpack(request.factors)
-    Memory.of(population, setup.rounds, context).answer_once(request.round_index, request.factors)
-    reports: list[bytes] = []
-    users = max(1, _NUMBERS_AT_ONCE // code.size)
-    for start in range(partition.start, partition.stop, users):
-        part = Partition(population, start, min(start + users, partition.stop))
-        devices = draws_of_rounds(part, "model update").asked(request.factors)
-        draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
-        profiles = profiles_of(part)
-        updates = setup.model.updates(parameters, profiles)
-        if (checked := _checked(part, request.round_index)) is not None:
-            check_updates(setup.model, code, parameters, profiles, updates, checked)
-        reports += code.encode(of_holders(updates, profiles), draws)
-    return reports, code.decode
-
-
-def _checked(partition: Partition, round_index: int) -> Ints | None:
-    """Return up to two users whose updates are also computed alone; None for most small partitions."""
-    seed, size = partition.population.keys.public_seed, partition.size
-    drawn = words(seed, "whose updates are checked", 3 * partition.start, 3, round_index=round_index)
-    if uniform_below(_CHECKED_OF, drawn[:1])[0] >= size:
-        return None
-    first, further = uniform_below(size, drawn[1:])
-    return np.unique([first, further if further != first else (first + 1) % size])
-
-
-def receive_parameters(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
-    """Receive the parameters with which devices predict; raises Refusal for malformed ones."""
-    population = partition.population
-    with exchange.refusing_malformed():
-        parameters = _code(population).unpack(final.factors)
-
-    def predictions(process: OrdinalProcess) -> Floats:
-        model = population.installed(FederatedSetup).model
-        predict = model.predictor(parameters, profiles_of(partition))
-        users, items = np.indices((partition.size, population.n_items))
-        return predict(users.ravel(), items.ravel()).reshape(users.shape)
-
-    population.show(predictions)
-
-
-@lru_cache(maxsize=4)
-def _code(population: Population) -> UpdateCode:
-    setup = population.installed(FederatedSetup)
-    return code_of(setup.model, population.n_items, population.scale, setup.clip, setup.deviation)
-
-
 def contributions(
     partition: Partition, request: exchange.GradientRequest, context: Context
 ) -> tuple[Sequence[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
-    Raises Refusal when what was sent is malformed, the setup has fewer rounds, the round has been answered
+    Raises Refusal when what was sent is malformed, the protocol has fewer rounds, the round has been answered
     for another model, or a later one has been answered; or when the devices are too few for their
     aggregation, as one that runs alone is for sums with others.
     """
-    population, setup = partition.population, partition.population.installed(exchange.SummedSetup)
-    half = device_half(request.factors, partition)
-    Memory.of(population, len(setup.multipliers), context).answer_once(request.round_index, request.factors)
-    aggregation, layout = among_all(partition), half.layout(request.round_index)
-    multiplier = setup.multipliers[request.round_index - 1]
+    population, protocol = partition.population, partition.population.installed(SumsProtocol)
+    round_index = request.round_index
+    with exchange.refusing_malformed():
+        device = protocol.device(request.factors, population.n_items, population.scale)
+    aggregation = among_all(partition)
+    Memory.of(population, protocol.rounds, context).answer_once(round_index, request.factors)
+    layout = device.release(round_index)
+    multiplier = protocol.multipliers[round_index - 1]
 
     def encoded(part: Partition, *, lies: bool) -> Pieces:
         devices = draws_of_rounds(part, "contribution").asked(request.factors)
-        words = devices.per_cell(np.asarray(part.counts), part.items, request.round_index)
-        own = half.contributions(profiles_of(part), layout, request.round_index, words)
+        words = devices.per_cell(np.asarray(part.counts), part.items, round_index)
+        own = device.contributions(profiles_of(part), layout, words)
         lasting = turns_of(part) if aggregation.by_itself else None
-        draws = RoundDraws(devices, request.round_index, population.keys.public_seed, lasting)
+        draws = RoundDraws(devices, round_index, population.keys.public_seed, lasting)
         if not lies:
             return Pieces.of(aggregation.encode(own, layout, multiplier, draws))
         if population.targets:
-            own = PartOfContributions(own, half.about(np.array(population.targets), layout))
+            own = PartOfContributions(own, device.about(np.array(population.targets), layout))
         return Pieces.of(aggregation.crafted(own, layout, multiplier, draws, population.crafted))
 
     reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie)
@@ -240,24 +173,10 @@ def turns_of(partition: Partition) -> Uint64s:
     return lasting_draws(partition, "round of the only report").per_user(0, 0)
 
 
-def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
-    """Receive what was learned from sums; raises Refusal when it is malformed."""
-    half = device_half(final.factors, partition)
-    partition.population.show(lambda process: half.predictions(profiles_of(partition)))
-
-
 def among_all(partition: Partition) -> Aggregation:
     """Return who adds up, among all devices; raises Refusal for too few of them."""
     population = partition.population
     try:
-        return population.installed(exchange.SummedSetup).aggregation.among(population.devices)
+        return population.installed(SumsProtocol).aggregation.among(population.devices)
     except SettingError as error:
         raise Refusal(RefusalCode.NOT_SET_UP, str(error)) from None
-
-
-def device_half(data: bytes, partition: Partition) -> DeviceHalf:
-    """Return what the devices of a partition make of a broadcast; raises Refusal when it is malformed."""
-    population = partition.population
-    method = population.installed(exchange.SummedSetup).method
-    with exchange.refusing_malformed():
-        return method.device(data, population.n_items, population.scale)

@@ -16,9 +16,8 @@ from typing import Self
 
 from flwr.app import ConfigRecord, Context
 
-from clients.population import HeldFactors, Population
+from clients.population import HeldQuestion, Population
 from dprec.exchange import Refusal, RefusalCode
-from dprec.wire import BroadcastOptions, Factors, decode_broadcast, encode_broadcast
 
 _HELD = "held-factors"
 
@@ -33,7 +32,7 @@ class Memory:
     """Run key."""
     rounds: int
     """Rounds that the budget was divided by."""
-    resumed: HeldFactors | None = None
+    resumed: HeldQuestion | None = None
     """The memory from before the run was interrupted."""
 
     @classmethod
@@ -42,7 +41,7 @@ class Memory:
         return cls(context, population.key, rounds, population.held)
 
     def answer_once(self, round_index: int, broadcast: bytes) -> None:
-        """Record that a round is answered for a broadcast: all that the answer depends on but the setup.
+        """Record that a round is answered for a broadcast: all that the answer depends on but the protocol.
 
         Raises Refusal when the budget was divided by fewer rounds, the round has been answered for another
         broadcast, or a later one has been answered.
@@ -61,20 +60,19 @@ class Memory:
             code = RefusalCode.TOO_MANY_ROUNDS if round_index > 0 else RefusalCode.MALFORMED_REQUEST
             raise Refusal(code, f"asked for round {round_index} of {self.rounds}")
 
-    def hold(self, factors: Factors) -> None:
-        """Keep the item factors, of which later broadcasts may contain only the changes."""
+    def hold(self, sent: bytes) -> None:
+        """Keep what was sent, whole, of which later broadcasts may contain only the changes."""
         # For one run at a time: factors are large, and a node's context should stay small.
-        record = ConfigRecord({"run": self.run, "factors": encode_broadcast(factors)})
-        self.context.state[_HELD] = record
+        self.context.state[_HELD] = ConfigRecord({"run": self.run, "factors": sent})
 
-    def held(self, options: BroadcastOptions, shape: tuple[int, int]) -> Factors | None:
-        """Return the item factors that the node holds, or None if it holds none of this run."""
+    def held(self) -> bytes | None:
+        """Return the bytes of what the node holds, or None if it holds nothing of this run."""
         record = self.context.state.get(_HELD)
         if isinstance(record, ConfigRecord) and record["run"] == self.run:
             whole = record["factors"]
             assert isinstance(whole, bytes)
-            return decode_broadcast(whole, options, shape, None)
-        return self.resumed.factors if self.resumed is not None else None
+            return whole
+        return self.resumed.sent if self.resumed is not None else None
 
     @property
     def _answers(self) -> str:
@@ -88,6 +86,5 @@ class Memory:
             assert isinstance(last, int)
             return last, record["broadcast"]
         if self.resumed is not None:
-            factors = self.resumed.factors.tobytes()
-            return self.resumed.round_index, hashlib.sha256(factors).digest()
+            return self.resumed.round_index, hashlib.sha256(self.resumed.question).digest()
         return 0, b""

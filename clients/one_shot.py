@@ -14,15 +14,15 @@ from functools import lru_cache, partial
 import numpy as np
 from flwr.app import Context
 
+from clients.iterative import profiles_of
 from clients.memory import Memory
 from clients.population import Partition, Population, device_draws, draws_of_rounds
 from dprec import exchange
-from dprec.arrays import Bools, Floats, Ints, Pieces, blocks, offsets
-from dprec.channel import Channel
-from dprec.completion import SignLikelihood, levels_of, link_of
+from dprec.arrays import Bools, Floats, Ints, Pieces, blocks
 from dprec.exchange import Refusal, RefusalCode
+from dprec.gradients import RoundDraws
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.reports import DrawsFor, FollowUp, Profiles, ReportFamily
-from dprec.wire import ReportCodec, SymbolRows
 
 _CELLS_AT_ONCE = 1 << 20
 """Bounds the memory of a worker, whatever the size of its partitions and profiles."""
@@ -49,8 +49,7 @@ def held(partition: Partition) -> tuple[Profiles, DrawsFor]:
 def count_reports(partition: Partition, request: exchange.CountRequest, context: Context) -> Sequence[bytes]:
     """Return the encoded answer of every user of a partition to what follows the reports.
 
-    Raises Refusal when the devices are not set up for it, or the question is malformed, or they have answered
-    another.
+    Raises Refusal when the devices answer once, or the question is malformed, or they have answered another.
     """
     follow_up = installed_follow_up(partition.population)
     if not follow_up.accepts(request.groups):
@@ -64,16 +63,19 @@ def count_reports(partition: Partition, request: exchange.CountRequest, context:
 
 @lru_cache(maxsize=4)
 def installed_family(population: Population) -> ReportFamily:
-    """Return what the devices of a population report."""
-    return population.installed(exchange.ReportSetup).family(population.scale, population.n_items)
+    """Return what the devices of a population report once; raises Refusal if they send nothing like that."""
+    family = population.protocol.family(population.scale, population.n_items)
+    if family is None:
+        what = f"the request is not for devices that take part in {population.protocol.kind}"
+        raise Refusal(RefusalCode.NOT_SET_UP, what)
+    return family
 
 
 def installed_follow_up(population: Population) -> FollowUp:
     """Return what the devices of a population answer after their reports; raises Refusal if nothing."""
-    population.installed(exchange.OneShotSetup)
     follow_up = installed_family(population).follow_up
     if follow_up is None:
-        raise Refusal(RefusalCode.NOT_SET_UP, "asked to count ratings of devices that are not set up for it")
+        raise Refusal(RefusalCode.NOT_SET_UP, "asked to count ratings, of devices that answer once")
     return follow_up
 
 
@@ -87,26 +89,17 @@ def slope_reports(partition: Partition, request: exchange.SlopesRequest, context
     first report is to say, at its price.
     """
     population = partition.population
-    setup = population.installed(exchange.GradientPerturbationSetup)
-    channel, first, rest = codes_of_slopes(population)
+    protocol = population.installed(GradientPerturbationProtocol)
     rows, counts, round_index = request.rows, partition.counts, request.round_index
     if len(rows) != partition.size:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of another partition")
-    known, memory = Pieces.of(rows).sizes > 0, Memory.of(population, setup.rounds, context)
+    known, memory = Pieces.of(rows).sizes > 0, Memory.of(population, protocol.rounds, context)
     if known.any() and not memory.last_answer()[0]:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
     entries = _entries(rows, known, counts)
     memory.answer_once(round_index, b"".join(len(row).to_bytes(8, "little") + row for row in rows))
-    likelihood = SignLikelihood.of_signs(link_of(setup.link, setup.sigma), partition.values)
-    levels = levels_of(likelihood.value_and_slopes(entries)[1], setup.clamp)
-    draws = draws_of_rounds(partition, "slope report").given(offsets(counts), partition.items, entries)
-    noise = draws.per_cell(counts, partition.items, round_index)
-    symbols = channel.sample(levels, noise)
-    later = np.repeat(known, counts)
-    whole = np.where(known, 0, counts)
-    with_items = first.encode(offsets(whole), partition.items[~later], symbols[~later])
-    without = rest.encode(np.where(known, counts, 0), symbols[later])
-    return [short if row else long for row, short, long in zip(rows, without, with_items, strict=True)]
+    draws = RoundDraws(draws_of_rounds(partition, "slope report"), round_index, population.keys.public_seed)
+    return protocol.answer(profiles_of(partition), entries, known, draws)
 
 
 def _entries(rows: list[bytes], known: Bools, counts: Ints) -> Floats:
@@ -118,11 +111,3 @@ def _entries(rows: list[bytes], known: Bools, counts: Ints) -> Floats:
     if not np.isfinite(entries).all():
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "a row with numbers that are not finite")
     return entries
-
-
-@lru_cache(maxsize=4)
-def codes_of_slopes(population: Population) -> tuple[Channel, ReportCodec, SymbolRows]:
-    """Return the channel of slopes, and the codes of reports that include the rated items, or need not."""
-    setup = population.installed(exchange.GradientPerturbationSetup)
-    channel = setup.channel
-    return channel, ReportCodec(channel, population.n_items), SymbolRows(channel)

@@ -29,13 +29,14 @@ from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec import components
 from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s, offsets
+from dprec.components import from_json, is_told_by_its_settings, to_json
 from dprec.errors import InputError
-from dprec.exchange import AnySetup, Refusal, RefusalCode, Setup, drawn_as, from_json, to_json
-from dprec.exchange.setups import is_told_by_its_settings
+from dprec.exchange import Refusal, RefusalCode
 from dprec.personalization import OrdinalProcess
+from dprec.protocols.base import Protocol
+from dprec.protocols.registry import AnyProtocol
 from dprec.randomness import Draws, InstalledKeys, Keys
 from dprec.ratings import Ratings, RatingScale
-from dprec.wire import Factors
 
 Received = Callable[[OrdinalProcess], Floats]
 """What the devices of a partition have received: it predicts every item, shape (users, items).
@@ -52,19 +53,19 @@ class Brought:
     """Where its own classes are imported from."""
     classes: frozenset[str] = frozenset()
     """``module:Class`` of those that the population's folder may name."""
-    setup: bytes | None = None
+    protocol: bytes | None = None
     """What is installed on the devices, packed, where it cannot be told by names and settings."""
 
     @classmethod
-    def for_setup(cls, setup: Setup) -> "Brought":
-        """Return what has to be brought for a setup; raises InputError for a component that cannot travel."""
-        own = components.user_defined_classes(setup)
+    def for_protocol(cls, protocol: Protocol) -> "Brought":
+        """Return what has to be brought for it; raises InputError for a component that cannot travel."""
+        own = components.user_defined_classes(protocol)
         names = [components.reference_of(component) for component in own]
         if not own:
             return NOTHING
-        if all(map(components.is_importable, own)) and is_told_by_its_settings(_Told(setup=setup)):
+        if all(map(components.is_importable, own)) and is_told_by_its_settings(_Told(protocol=protocol)):
             return cls(folders=components.import_folders(), classes=frozenset(names))
-        return cls(setup=components.packed(setup, " and ".join(names)))
+        return cls(protocol=components.packed(protocol, " and ".join(names)))
 
     @contextmanager
     def importing(self) -> Iterator[None]:
@@ -73,11 +74,11 @@ class Brought:
         with components.importing_only(self.classes):
             yield
 
-    def unpacked_setup(self, where: str) -> Setup:
-        """Return the setup that was brought; raises InputError without one, or without a class of it."""
-        if self.setup is None:
-            raise InputError(f"{where}, setup", "none", "a setup, unless the run's messages bring it")
-        return components.unpacked(self.setup, "setup")
+    def unpacked_protocol(self, where: str) -> Protocol:
+        """Return the protocol that was brought; raises InputError without one, or without a class of it."""
+        if self.protocol is None:
+            raise InputError(f"{where}, protocol", "none", "a protocol, unless the run's messages bring it")
+        return components.unpacked(self.protocol, "protocol")
 
 
 NOTHING = Brought()
@@ -86,12 +87,12 @@ NOTHING = Brought()
 
 @dataclass(frozen=True, kw_only=True)
 class _Told(components.Options):
-    """A setup as a population's folder describes it."""
+    """A protocol as a population's folder describes it."""
 
-    setup: AnySetup = components.option("One of ours, with any components.")
+    protocol: AnyProtocol = components.option("One of ours, with any components.")
 
 
-SetupT = TypeVar("SetupT", bound=Setup)
+ProtocolT = TypeVar("ProtocolT", bound=Protocol)
 
 # The files of a run; the devices of an interrupted run have the last as well.
 _POPULATION, _HELD = "population.json", "held.npz"
@@ -104,17 +105,19 @@ class PopulationError(InputError):
 
 
 @dataclass(frozen=True, eq=False)
-class HeldFactors:
+class HeldQuestion:
     """What a device remembers of the last round in which it was asked."""
 
     round_index: int
-    factors: Factors
-    """The broadcast of that round; shape (items, rank)."""
+    sent: bytes
+    """By which everybody was sent what it holds of that round."""
+    question: bytes
+    """What its answer was bound to; see `dprec.protocols.rounds.Device`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """All users of a run, and what their devices are set up to do."""
+    """All users of a run, and what is installed on their devices."""
 
     ratings: HeldRatings
     """The ratings that the devices hold."""
@@ -125,7 +128,7 @@ class Population:
     """What devices and network draw from; the seed of the run cannot be computed from them."""
     faults: FaultOptions
     """What goes wrong between the devices and the server."""
-    setup: Setup
+    protocol: Protocol
     """The protocol's settings as installed on the devices. They include the privacy budgets: a device accepts
     none from the server.
     """
@@ -133,11 +136,13 @@ class Population:
     """Whose device never answers; None for nobody; shape (users,)."""
     attendance: Attendance | None = None
     """Who answers in which round; None where faults are drawn."""
+    epsilons: Uint8s | None = None
+    """The number of each user's own epsilon; None if all have the same; shape (users,)."""
     crafted: int = 0
     """So many users, the last ones, choose what they report, which says most for their profiles."""
     targets: tuple[int, ...] = ()
     """Items that these care for; none for all."""
-    held: HeldFactors | None = None
+    held: HeldQuestion | None = None
     """What the devices last received before the run was interrupted."""
     key: str = ""
     """Run key, under which a device remembers what it answered."""
@@ -180,12 +185,12 @@ class Population:
             return self.attendance.of_round(round_index, first_user, users)
         return fates(self.faults, self.keys.network_seed, round_index, first_user, users)
 
-    def installed(self, kind: type[SetupT]) -> SetupT:
-        """Return the setup; raises Refusal unless it is of the kind that a request is for."""
-        if not isinstance(self.setup, kind):
-            what = f"the request is not for devices set up for {self.setup.kind}"
+    def installed(self, *kinds: type[ProtocolT]) -> ProtocolT:
+        """Return what is installed; raises Refusal unless it is of the kinds that a request is for."""
+        if not isinstance(self.protocol, kinds):
+            what = f"the request is not for devices that take part in {self.protocol.kind}"
             raise Refusal(RefusalCode.NOT_SET_UP, what)
-        return self.setup
+        return self.protocol
 
     def partition(self, partition_id: int) -> "Partition":
         """Return the users that the node of a partition hosts."""
@@ -205,6 +210,11 @@ class Partition:
     def size(self) -> int:
         """Number of users."""
         return self.stop - self.start
+
+    def blocks(self, users: int | None) -> "Iterator[Partition]":
+        """Yield the users of the partition, so many at once; None for all."""
+        for start in range(self.start, self.stop, users or max(1, self.size)):
+            yield replace(self, start=start, stop=min(start + users, self.stop) if users else self.stop)
 
     @property
     def counts(self) -> Ints:
@@ -236,15 +246,15 @@ class Partition:
 
     @property
     def numbers(self) -> Uint8s | None:
-        """The number of each user's budget; None if users have no budgets of their own."""
-        return self.population.setup.numbers(self.start, self.stop)
+        """The number of each user's epsilon; None if users have none of their own."""
+        epsilons = self.population.epsilons
+        return None if epsilons is None else epsilons[self.start : self.stop]
 
     @property
     def refuses(self) -> Bools:
         """Whose device sends nothing, shape (users,)."""
-        refuses = self.population.setup.refuses(self.start, self.stop)
         absent = self.population.absent
-        return refuses if absent is None else refuses | absent[self.start : self.stop]
+        return np.zeros(self.size, dtype=np.bool_) if absent is None else absent[self.start : self.stop]
 
     @property
     def parts_that_lie(self) -> "tuple[tuple[Partition, bool], ...]":
@@ -271,12 +281,17 @@ class _Description(components.Options):
     individual_reports: bool = components.option("Whether nodes send reports rather than their sum.")
     keys: InstalledKeys = components.option("What devices and network draw from.")
     faults: FaultOptions = components.option("What goes wrong between the devices and the server.")
-    setup: AnySetup | None = components.option("What is installed on the devices; none if messages bring it.")
+    protocol: AnyProtocol | None = components.option(
+        "What is installed on the devices; none if messages bring it."
+    )
     absent: Annotated[str, Field(pattern="^([0-9a-f]{2})*$")] = components.option(
         "Whose devices never answer, a bit for each user, in hexadecimal; empty for nobody.", ""
     )
     attendance: Annotated[tuple[str, ...] | None, BeforeValidator(components.as_tuple)] = components.option(
         "Who answers in each round, a digit for each user; none where faults are drawn.", None
+    )
+    epsilons: Annotated[str, Field(pattern="^[0-9]*$")] = components.option(
+        "The number of each user's own epsilon, a digit each; empty if all have the same.", ""
     )
     crafted: int = components.option("Users, the last ones, who choose what they report.", 0, ge=0)
     targets: Annotated[tuple[int, ...], BeforeValidator(components.as_tuple)] = components.option(
@@ -291,9 +306,10 @@ def write_population(
     users_per_node: int,
     keys: InstalledKeys,
     faults: FaultOptions,
-    setup: Setup | None,
+    protocol: Protocol | None,
     absent: Bools | None = None,
     attendance: Attendance | None = None,
+    epsilons: Uint8s | None = None,
     crafted: int = 0,
     targets: tuple[int, ...] = (),
     individual_reports: bool = False,
@@ -301,10 +317,11 @@ def write_population(
 ) -> None:
     """Write what the devices hold to a new directory.
 
-    No setup where messages bring it (`clients.population`). ``absent``: whose device never answers, by
-    default nobody's. ``crafted``: so many users, the last ones, choose what they report; ``targets``: items
-    that they care for. ``shards``: where the ratings are, or are to be written; by default in the directory
-    itself. Raises FileExistsError when the directory exists, and InputError as `write_shards`.
+    No protocol where messages bring it (`clients.population`). ``absent``: whose device never answers, by
+    default nobody's. ``epsilons``: the number of each user's own, if they have any. ``crafted``: so many
+    users, the last ones, choose what they report; ``targets``: items that they care for. ``shards``: where
+    the ratings are, or are to be written; by default in the directory itself. Raises FileExistsError when the
+    directory exists, and InputError as `write_shards`.
     """
     directory.mkdir(parents=True)
     index = write_shards(directory if shards is None else shards, ratings)
@@ -315,19 +332,21 @@ def write_population(
         individual_reports=individual_reports,
         keys=keys,
         faults=faults,
-        setup=setup,
+        protocol=protocol,
         absent="" if absent is None else np.packbits(absent).tobytes().hex(),
         attendance=None if attendance is None else attendance.rows(),
+        epsilons="" if epsilons is None else (epsilons + ord("0")).tobytes().decode(),
         crafted=crafted,
         targets=targets,
     )
     write_whole(directory / _POPULATION, to_json(description).encode())
 
 
-def write_held_factors(directory: Path, held: HeldFactors) -> None:
+def write_held_question(directory: Path, held: HeldQuestion) -> None:
     """Write what the devices of an interrupted run had received, before they start again."""
     file = BytesIO()
-    np.savez(file, round=held.round_index, factors=held.factors)
+    sent, question = (np.frombuffer(each, dtype=np.uint8) for each in (held.sent, held.question))
+    np.savez(file, round=held.round_index, sent=sent, question=question)
     write_whole(directory / _HELD, file.getvalue())
 
 
@@ -355,9 +374,10 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
         individual_reports=description.individual_reports,
         keys=description.keys,
         faults=description.faults,
-        setup=description.setup or brought.unpacked_setup(str(path)),
+        protocol=description.protocol or brought.unpacked_protocol(str(path)),
         absent=absent,
         attendance=_attendance(description.attendance, ratings.n_users, str(path)),
+        epsilons=_epsilons(description.epsilons, ratings.n_users, str(path)),
         crafted=description.crafted,
         targets=description.targets,
         held=_held(folder),
@@ -375,13 +395,20 @@ def _attendance(rows: tuple[str, ...] | None, n_users: int, where: str) -> Atten
         raise InputError(where, f"attendance: {error}", "a digit for each user, in each round") from None
 
 
-def _held(folder: Path) -> HeldFactors | None:
+def _epsilons(digits: str, n_users: int, where: str) -> Uint8s | None:
+    """Return the number of each user's own epsilon, as a population's folder says it; None without any."""
+    if digits and len(digits) != n_users:
+        raise InputError(f"{where}, epsilons", f"{len(digits)} digits", f"one for each of {n_users} users")
+    return np.frombuffer(digits.encode(), dtype=np.uint8) - ord("0") if digits else None
+
+
+def _held(folder: Path) -> HeldQuestion | None:
     path = folder / _HELD
     if not path.exists():
         return None
     try:
         with np.load(BytesIO(contents_of(path)), allow_pickle=False) as held:
-            return HeldFactors(int(held["round"]), held["factors"])
+            return HeldQuestion(int(held["round"]), held["sent"].tobytes(), held["question"].tobytes())
     except (ValueError, EOFError, KeyError, BadZipFile) as error:
         raise InputError(str(path), f"no arrays ({error})", "a file of dprec") from None
 
@@ -418,13 +445,14 @@ def device_draws(partition: Partition, purpose: str) -> Draws:
 
     They depend on the run and on all that is installed on the devices: with another mechanism, budget or
     number of rounds they are others. Where devices repeat their answers in all runs, they depend on none of
-    them, but on each rating as it is answered; see `dprec.exchange.MemoisedSetup`.
+    them, but on each rating as it is answered; see `dprec.schedules.Answers`.
     """
     population, keys = partition.population, partition.population.keys
-    memory = population.setup.memory_of(purpose, population.scale)
+    protocol = population.protocol
+    memory = protocol.memory(population.scale, purpose)
     users = partition.start, offsets(partition.counts)
     if memory is None:
-        installed = drawn_as(population.setup.of_one_device)
+        installed = population.protocol.drawn_by
         return keys.draws(*users, partition.items, partition.values, purpose, installed)
     return keys.memoised(*users, partition.items, partition.rounded_values, purpose, memory)
 
@@ -433,7 +461,7 @@ def lasting_draws(partition: Partition, purpose: str) -> Draws:
     """Return draws that, unlike those of `device_draws`, are the same after a user's ratings have changed."""
     population = partition.population
     nobody, nothing = np.zeros(partition.size + 1, dtype=np.int64), np.zeros(0)
-    installed = drawn_as(population.setup.of_one_device)
+    installed = population.protocol.drawn_by
     return population.keys.draws(
         partition.start, nobody, nothing.astype(np.int32), nothing, purpose, installed
     )

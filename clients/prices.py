@@ -8,11 +8,15 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from clients.iterative import turns_of
-from clients.one_shot import codes_of_slopes, held, installed_family, installed_follow_up
+from clients.one_shot import held, installed_family, installed_follow_up
 from clients.population import Partition
 from dprec import exchange
 from dprec.accounting import Loss
-from dprec.exchange.messages import UPDATE
+from dprec.exchange import UPDATE
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
+from dprec.protocols.rounds import BroadcastProtocol
+from dprec.protocols.sums import SumsProtocol
+from dprec.protocols.x_map import XMapProtocol
 
 
 @dataclass(frozen=True)
@@ -54,27 +58,19 @@ def _of_counts(partition: Partition, record: exchange.Record, _: Collection[int]
     return Price(exchange.COUNT_ROUND, Loss(0.0, float(lost[0])), Loss(0.0, 0.0))
 
 
-def _of_gradient(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
-    """Return the price of a gradient report: one round's share, per rating and per user alike."""
-    setup = partition.population.installed(exchange.IterativeSetup)
-    share = math.inf if setup.epsilon_per_round is None else setup.epsilon_per_round
-    loss = setup.gradient.exact_epsilon(share)
+def _of_answer(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
+    """Return the price of an answer of which the sum is used: one round's share, per rating and per user."""
     round_index = exchange.GradientRequest.of(record).round_index
+    loss = partition.population.installed(BroadcastProtocol).charge(round_index).per_rating
     return Price(round_index, Loss(_of_rated(partition, loss), loss), Loss(loss, loss))
 
 
 def _of_slopes(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of slopes: each rating has one of its own."""
-    loss = codes_of_slopes(partition.population)[0].epsilon
+    loss = partition.population.installed(GradientPerturbationProtocol).channel.epsilon
     paid = _of_rated(partition, loss), _of_many(loss, int(partition.counts[0]))
     most = Loss(loss, _of_many(loss, partition.population.n_items))
     return Price(exchange.SlopesRequest.of(record).round_index, Loss(*paid), most)
-
-
-def _of_update(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
-    """Return the price of an update: without a delta, nothing is protected, whoever adds the noise."""
-    paid = Loss(_of_rated(partition, math.inf), math.inf)
-    return Price(exchange.GradientRequest.of(record).round_index, paid, Loss(math.inf, math.inf))
 
 
 def _of_contribution(partition: Partition, record: exchange.Record, answered: Collection[int]) -> Price:
@@ -83,21 +79,26 @@ def _of_contribution(partition: Partition, record: exchange.Record, answered: Co
     A device that protects its report by itself has one turn, at no delta. What a server is trusted to do
     protects nothing as far as a device knows, so there is no end to the loss.
     """
-    setup, round_index = partition.population.installed(exchange.SummedSetup), exchange.round_of(record)
-    aggregation, before = setup.aggregation, () if setup.aggregation.by_itself else tuple(answered)
+    protocol, round_index = partition.population.installed(SumsProtocol), exchange.round_of(record)
+    if not 1 <= round_index <= protocol.rounds:
+        raise exchange.Refusal(
+            exchange.RefusalCode.TOO_MANY_ROUNDS, f"round {round_index} of {protocol.rounds}"
+        )
+    aggregation = protocol.aggregation
+    before = () if aggregation.by_itself else tuple(answered)
     silent = aggregation.by_itself and not aggregation.reporting(turns_of(partition), round_index)[0]
-    whole = 0.0 if silent else setup.loss_of((*before, round_index))
-    loss = max(0.0, whole - setup.loss_of(before)) if math.isfinite(whole) else math.inf
-    delta = 0.0 if before else setup.delta
+    whole = 0.0 if silent else protocol.loss_of((*before, round_index))
+    loss = max(0.0, whole - protocol.loss_of(before)) if math.isfinite(whole) else math.inf
+    delta = 0.0 if before else protocol.counted_at
     return Price(round_index, Loss(_of_rated(partition, loss), loss), Loss(loss, loss), delta)
 
 
 def _of_replacement(partition: Partition, record: exchange.Record, _: Collection[int]) -> Price:
     """Return the price of replacements: each item outside the target domain has a draw of its own."""
     request = exchange.ReplacementRequest.of(record)
-    setup = partition.population.installed(exchange.XMapSetup).replacement
+    replacement = partition.population.installed(XMapProtocol).replacement
     replaced = int(((partition.items < request.start) | (partition.items >= request.stop)).sum())
-    loss = math.inf if setup.epsilon is None else setup.epsilon
+    loss = math.inf if replacement.epsilon is None else replacement.epsilon
     sources = partition.population.n_items - (request.stop - request.start)
     paid = Loss(loss if replaced else 0.0, _of_many(loss, replaced))
     return Price(request.round_index, paid, Loss(loss, _of_many(loss, sources)))
@@ -114,10 +115,10 @@ def _of_many(loss: float, draws: int) -> float:
 PRICES: Mapping[str, PriceOf] = {
     exchange.REPORT: _of_report,
     exchange.COUNT: _of_counts,
-    exchange.TRAIN: _of_gradient,
+    exchange.TRAIN: _of_answer,
     exchange.SLOPES: _of_slopes,
     exchange.STATISTICS: _of_contribution,
-    UPDATE: _of_update,
+    UPDATE: _of_answer,
     exchange.REPLACE: _of_replacement,
 }
 """By the type of the message."""

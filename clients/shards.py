@@ -18,9 +18,8 @@ from pydantic import Field
 from clients.places import READABLE_BY_ALL, place_of, write_whole
 from dprec import formats
 from dprec.arrays import Floats, Int32s, Ints, Uint8s, blocks, offsets
-from dprec.components import Options, option
+from dprec.components import Options, from_json, option, to_json
 from dprec.errors import InputError
-from dprec.exchange import from_json, to_json
 from dprec.ratings import Ratings, RatingScale
 
 INDEX = "ratings.json"

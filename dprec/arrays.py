@@ -140,9 +140,6 @@ def find(keys: AnyArray, wanted: AnyArray) -> tuple[Ints, Bools]:
     return places, present
 
 
-_SPARE = 16
-"""What share of its values, one in so many, an array has room for beyond them."""
-
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
@@ -162,7 +159,7 @@ class GrowingArray(Generic[ScalarT]):
         size = self._size + part.size
         if size > self._room.size:
             # Some room to spare, so that many small parts are not copied over and over.
-            self._resize(size + size // _SPARE)
+            self._resize(size + size // 16)
         self._room[self._size : size] = part
         self._size = size
 

@@ -24,33 +24,24 @@ from dprec.arrays import AnyArray, Bools, Floats, Ints
 _NEWTON_STEPS = 12
 
 
-@dataclass(frozen=True, eq=False)
-class LogisticRegression:
-    """A linear score of features, whose sign says which class is likelier."""
+def log_odds(features: NDArray[np.floating], labels: Bools, ridge: float = 1.0) -> tuple[Floats, float]:
+    """Learn to tell two classes apart by logistic regression.
 
-    weights: Floats
-    """Shape (features,)."""
-    intercept: float
-
-    @classmethod
-    def fit(cls, features: NDArray[np.floating], labels: Bools, ridge: float = 1.0) -> Self:
-        """Learn to distinguish two classes; the ridge is on half the squared standardised weights."""
-        centre, spread = features.mean(axis=0), features.std(axis=0)
-        scale = np.where(spread > 0, 1 / np.where(spread > 0, spread, 1.0), 0.0)
-        design = np.column_stack([(features - centre) * scale, np.ones(len(features))]).astype(np.float64)
-        penalty = np.append(np.full(design.shape[1] - 1, ridge), 1e-9)
-        weights = np.zeros(design.shape[1])
-        for _ in range(_NEWTON_STEPS):
-            chances = expit(design @ weights)
-            slope = design.T @ (labels - chances) - penalty * weights
-            curvature = (design * (chances * (1 - chances))[:, None]).T @ design + np.diag(penalty)
-            weights = weights + np.linalg.solve(curvature, slope)
-        own = weights[:-1] * scale
-        return cls(own, float(weights[-1] - own @ centre))
-
-    def scores(self, features: NDArray[np.floating]) -> Floats:
-        """Return the log odds of the class True, shape (people,)."""
-        return features @ self.weights + self.intercept
+    Returns the weights of the features, shape (features,), and an intercept, whose sum is the log odds of the
+    class True. The ridge is on half the squared standardised weights.
+    """
+    centre, spread = features.mean(axis=0), features.std(axis=0)
+    scale = np.where(spread > 0, 1 / np.where(spread > 0, spread, 1.0), 0.0)
+    design = np.column_stack([(features - centre) * scale, np.ones(len(features))]).astype(np.float64)
+    penalty = np.append(np.full(design.shape[1] - 1, ridge), 1e-9)
+    weights = np.zeros(design.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        chances = expit(design @ weights)
+        slope = design.T @ (labels - chances) - penalty * weights
+        curvature = (design * (chances * (1 - chances))[:, None]).T @ design + np.diag(penalty)
+        weights = weights + np.linalg.solve(curvature, slope)
+    own = weights[:-1] * scale
+    return own, float(weights[-1] - own @ centre)
 
 
 Scores = tuple[Floats, Floats]
@@ -76,11 +67,6 @@ class Sent:
     def of_rounds(cls, rounds: Sequence[Ints]) -> Self:
         """Return reports of which nothing but their numbers is known."""
         return cls(tuple(rounds), (), np.zeros((rounds[0].size, 0), dtype=np.float32))
-
-    @property
-    def people(self) -> int:
-        """Number of people."""
-        return len(self.features)
 
 
 def learning(values: AnyArray) -> AnyArray:
@@ -117,8 +103,8 @@ def scores_of(one: Sent, other: Sent) -> Iterator[Scores]:
     if one.features.shape[1]:
         learners = [learning(side.features)[:4000] for side in (one, other)]
         labels = np.repeat([True, False], [len(side) for side in learners])
-        learned = LogisticRegression.fit(np.concatenate(learners), labels)
-        yield learned.scores(one.features), learned.scores(other.features)
+        weights, intercept = log_odds(np.concatenate(learners), labels)
+        yield one.features @ weights + intercept, other.features @ weights + intercept
 
 
 def _joined(one: Sequence[Ints], other: Sequence[Ints]) -> tuple[list[Ints], list[Ints]]:
@@ -204,13 +190,19 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 
     """
     best, chosen, pair = (-np.inf, 0.0), None, 0
     for number, sides in enumerate(pairs):
-        if min(side.people for side in sides) == 0:
+        if min(len(side.features) for side in sides) == 0:
             continue
         for scores in scores_of(*sides):
             for one, other in (scores, (-scores[1], -scores[0])):
-                promising = _promising(choosing(one), choosing(other), failure / 2, delta)
-                if promising[0] > best[0]:
-                    best, chosen, pair = promising, (one, other), number
+                # The largest bound that a threshold of the evidence yields.
+                known = choosing(one), choosing(other)
+                thresholds = _thinned(np.unique(np.concatenate(known)), _THRESHOLDS)
+                above = [side.size - np.searchsorted(np.sort(side), thresholds) for side in known]
+                bounds = _log_ratio(above[0], above[1], known[0].size, known[1].size, failure / 2, delta)
+                promising = int(np.argmax(bounds))
+                if bounds[promising] > best[0]:
+                    best = float(bounds[promising]), float(thresholds[promising])
+                    chosen, pair = (one, other), number
     if chosen is None:
         return Measurement(0, 0.0, 0, failure, delta, np.zeros((0, 2)))
     counts = [int((bounding(side) >= best[1]).sum()) for side in chosen]
@@ -222,15 +214,6 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 
     high = proportion_above(above[1], sizes[1], _ONE_DEVIATION)
     curve = np.stack([low, high], axis=1)
     return Measurement(pair, max(0.0, bound), min(sizes), failure, delta, curve)
-
-
-def _promising(speaking: Floats, against: Floats, failure: float, delta: float) -> tuple[float, float]:
-    """Return the largest loss bound that a threshold of the evidence yields, and that threshold."""
-    thresholds = _thinned(np.unique(np.concatenate([speaking, against])), _THRESHOLDS)
-    counts = [side.size - np.searchsorted(np.sort(side), thresholds) for side in (speaking, against)]
-    promises = _log_ratio(counts[0], counts[1], speaking.size, against.size, failure, delta)
-    best = int(np.argmax(promises))
-    return float(promises[best]), float(thresholds[best])
 
 
 def _thinned(values: Floats, most: int) -> Floats:

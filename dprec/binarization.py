@@ -28,11 +28,8 @@ def is_binary(scale: RatingScale) -> bool:
 def check_binary(scale: RatingScale) -> None:
     """Raise InputError, which states what to configure, unless ratings are signs."""
     if not is_binary(scale):
-        raise InputError(
-            "binarization",
-            f"none, with ratings that are {scale.describe()}",
-            "{kind: mean}, or {kind: threshold, above: VALUE}: one-bit methods need -1 and +1",
-        )
+        accepted = "{kind: mean}, or {kind: threshold, above: VALUE}: one-bit methods need -1 and +1"
+        raise InputError("binarization", f"none, with ratings that are {scale.describe()}", accepted)
 
 
 @dataclass(frozen=True, kw_only=True)

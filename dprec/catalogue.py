@@ -1,7 +1,9 @@
 """Public data about the items, such as their years and genres, and about the users, such as their age."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from typing import Self
 
 import numpy as np
 
@@ -34,51 +36,38 @@ class Catalogue:
         if not np.isfinite(self.numbers).all():
             raise ValueError("a catalogue with a number that is not finite")
 
-    @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return len(self.numbers)
-
-
-@dataclass(frozen=True, eq=False)
-class ItemRows:
-    """Data about items as they come from a file, in any order."""
-
-    item_ids: AnyArray
-    """The data set's identifiers, numbers or strings; shape (rows,)."""
-    numbers: Floats
-    """NaN where unknown; shape (rows, numbers)."""
-    categories: Bools
-    """Shape (rows, categories)."""
-    number_names: tuple[str, ...]
-    category_names: tuple[str, ...]
-    """The names of the columns."""
-    source: str
-    """The file's name."""
-    first_line: int = 1
-    """Line number of the first row, for error messages."""
-
-    def catalogue(self, item_ids: AnyArray) -> Catalogue:
-        """Return the data of the items with the given identifiers, in their order.
+    @classmethod
+    def of_rows(
+        cls,
+        wanted: AnyArray,
+        item_ids: AnyArray,
+        columns: tuple[Floats, Bools],
+        names: tuple[Sequence[str], Sequence[str]],
+        source: str,
+        first_line: int = 1,
+    ) -> Self:
+        """Return the data of wanted items, in their order, from rows in any order.
 
         An item without a row has no known number and no category; rows of other items are ignored. Columns
         that say the same of all items carry nothing and are dropped: numbers with one known value, and
         categories of all items or of none.
 
-        ``item_ids``, shape (items,): those of the ratings. Raises InputError when an item has two rows, or no
-        item has one.
+        ``wanted``, shape (items,), ``item_ids``, shape (rows,): identifiers of the ratings' items, and of the
+        rows; ``columns``: numbers, NaN where unknown, shape (rows, numbers), and categories, shape (rows,
+        categories); ``names``: of the columns of either; ``source``, ``first_line``: for errors. Raises
+        InputError when an item has two rows, or no wanted item has one.
         """
-        rows, present = _rows_of(item_ids, self.item_ids, "item", self.source, self.first_line)
-        numbers = np.where(present[:, None], self.numbers[rows], np.nan)
-        categories = self.categories[rows] & present[:, None]
-        numbers, varying = _standardised(numbers)
-        shared = categories.all(axis=0) | ~categories.any(axis=0)
-        return Catalogue(
-            numbers,
-            categories[:, ~shared],
-            tuple(np.array(self.number_names, dtype=object)[varying]),
-            tuple(np.array(self.category_names, dtype=object)[~shared]),
-        )
+        rows, present = _rows_of(wanted, item_ids, "item", source, first_line)
+        numbers, varying = _standardised(np.where(present[:, None], columns[0][rows], np.nan))
+        categories = columns[1][rows] & present[:, None]
+        differing: Bools = np.any(categories, axis=0) & ~np.all(categories, axis=0)
+        kept = compress(names[0], varying), compress(names[1], differing)
+        return cls(numbers, categories[:, differing], *map(tuple, kept))
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,43 +78,34 @@ class UsersTable:
     """By name, shape (users,) each: numbers as float64, NaN where unknown; or texts, empty where unknown."""
     n_users: int
 
+    @classmethod
+    def of_rows(
+        cls,
+        wanted: AnyArray,
+        user_ids: AnyArray,
+        columns: Mapping[str, AnyArray],
+        source: str,
+        first_line: int = 1,
+    ) -> Self:
+        """Return the data of wanted users, in their order, from rows in any order.
+
+        Of a user without a row nothing is known; rows of other users are ignored. ``columns``, shape (rows,)
+        each; the other parameters, and errors, are as for `Catalogue.of_rows`.
+        """
+        rows, present = _rows_of(wanted, user_ids, "user", source, first_line)
+        known = {
+            name: np.where(present, column[rows], np.nan if column.dtype.kind == "f" else "")
+            for name, column in columns.items()
+        }
+        return cls(known, wanted.size)
+
     def column(self, name: str) -> AnyArray:
         """Return a column; raises SettingError, under no key, that says which there are."""
         if name not in self.columns:
-            known = (
-                f"one of {listed(list(self.columns), name)}" if self.columns else "data with a users' table"
-            )
-            raise SettingError("", f"no column {name!r} about users", known)
+            names = listed(list(self.columns), name)
+            accepted = f"one of {names}" if self.columns else "data with a users' table"
+            raise SettingError("", f"no column {name!r} about users", accepted)
         return self.columns[name]
-
-
-@dataclass(frozen=True, eq=False)
-class UserRows:
-    """Data about users as they come from a file, in any order."""
-
-    user_ids: AnyArray
-    """The data set's identifiers, numbers or strings; shape (rows,)."""
-    columns: Mapping[str, AnyArray]
-    """As those of a `UsersTable`; shape (rows,) each."""
-    source: str
-    """The file's name."""
-    first_line: int = 1
-    """Line number of the first row, for error messages."""
-
-    def table(self, user_ids: AnyArray) -> UsersTable:
-        """Return the data of the users with the given identifiers, in their order.
-
-        Of a user without a row nothing is known; rows of other users are ignored. Raises InputError when a
-        user has two rows, or no user has one.
-        """
-        rows, present = _rows_of(user_ids, self.user_ids, "user", self.source, self.first_line)
-        return UsersTable(
-            {name: _known(column[rows], present) for name, column in self.columns.items()}, user_ids.size
-        )
-
-
-def _known(values: AnyArray, present: Bools) -> AnyArray:
-    return np.asarray(np.where(present, values, np.nan if values.dtype.kind == "f" else ""))
 
 
 def _rows_of(wanted: AnyArray, own: AnyArray, what: str, source: str, first_line: int) -> tuple[Ints, Bools]:

@@ -190,25 +190,18 @@ def rounded_to_draws(probabilities: Floats, epsilon: float) -> Ints:
     """
     used = (probabilities.max(axis=0) > 0) & math.isfinite(epsilon)
     rows = np.maximum(probabilities / probabilities.sum(axis=1, keepdims=True), used / DRAWS)
-    _check(rows[:, rows.max(axis=0) > 0], epsilon)
+    possible = rows[:, rows.max(axis=0) > 0]
+    loss = float((np.log(possible.max(axis=0)) - np.log(possible.min(axis=0))).max()) if used.any() else 0.0
+    if loss > epsilon + _TOLERANCE:
+        raise ValueError(f"probabilities that cost {loss:.9g}, at epsilon {epsilon:.9g}")
     # Some draws are kept back, so that no row sums to more than `DRAWS`.
     total = DRAWS - _KEPT - 4 * rows.shape[1]
     # The smallest number of a column is rounded up and one more, so that the largest can be what it should.
     fewest = (np.ceil(rows.min(axis=0) * total).astype(np.int64) + 1) * used
     most = most_draws(fewest, epsilon)
-    return _filled(np.clip(np.floor(rows * total).astype(np.int64), fewest, most), most)
-
-
-def _check(rows: Floats, epsilon: float) -> None:
-    if math.isfinite(epsilon):
-        loss = float((np.log(rows.max(axis=0)) - np.log(rows.min(axis=0))).max())
-        if loss > epsilon + _TOLERANCE:
-            raise ValueError(f"probabilities that cost {loss:.9g}, at epsilon {epsilon:.9g}")
-
-
-def _filled(draws: Ints, most: Ints) -> Ints:
-    """Give the draws left over to the likeliest symbols that have room, where they matter least."""
-    draws, inputs = draws.copy(), np.arange(len(draws))
+    draws = np.ascontiguousarray(np.clip(np.floor(rows * total).astype(np.int64), fewest, most))
+    inputs = np.arange(len(rows))
+    # The draws left over go to the likeliest symbols that have room, where they matter least.
     while np.any(left := DRAWS - draws.sum(axis=1)):
         likeliest = np.where(draws < most, draws, -1).argmax(axis=1)
         added = np.minimum(left, most[likeliest] - draws[inputs, likeliest])

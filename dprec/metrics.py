@@ -75,10 +75,10 @@ class Hits:
 
     def mrr(self, cutoff: int) -> Floats:
         """Return one over the rank of each user's first relevant item; 0 if it is beyond the cutoff."""
-        hits = self.hits[:, :cutoff]
         if not self.length:
-            return np.zeros(len(hits))
-        return np.where(self._hits_until(cutoff) > 0, 1 / (1 + hits.argmax(axis=1)), 0.0)
+            return np.zeros(len(self.hits))
+        first = self.hits[:, :cutoff].argmax(axis=1)
+        return np.where(self._hits_until(cutoff) > 0, 1 / (1 + first), 0.0)
 
     def recall(self, cutoff: int) -> Floats:
         """Return the share of each user's relevant items that are among the first ones."""
@@ -163,9 +163,6 @@ METRICS_OF_LISTS: dict[str, Callable[[Hits], Floats]] = {
 }
 """The metrics of implicit data that are means over users, by their keys in results."""
 
-_HEAD = 0.2
-"""Share of the items that are popular; the others are the tail."""
-
 
 def accuracy_of_lists(ranked: RankedHits, users: AnyInts, test: Ratings, train: Ratings) -> dict[str, Any]:
     """Return how good lists of `LONGEST_LIST` items from the catalogue are, on implicit data.
@@ -187,8 +184,9 @@ def accuracy_of_lists(ranked: RankedHits, users: AnyInts, test: Ratings, train: 
     """
     figures: dict[str, Any] = {name: float(of(ranked).mean()) for name, of in METRICS_OF_LISTS.items()}
     held, popularity = held_by_tested(train, test), np.bincount(train.items, minlength=train.n_items)
+    # All but the fifth of the items that is most popular.
     tail = np.ones(train.n_items, dtype=np.bool_)
-    tail[np.argsort(-popularity, kind="stable")[: math.ceil(_HEAD * train.n_items)]] = False
+    tail[np.argsort(-popularity, kind="stable")[: math.ceil(0.2 * train.n_items)]] = False
     in_tail = tail[test.items]
     tested, owners = np.unique(test.users[in_tail], return_inverse=True)
     hits = Hits.at(ranked.ranks(users, test)[in_tail], owners, LONGEST_LIST)
@@ -356,19 +354,14 @@ def _relevant(test: Ratings, train: Ratings, relevant_from: float | None) -> Boo
 
 def _ranking(hits: AnyArray, recommended: AnyArray, wanted: AnyArray) -> RankingAccuracy:
     """Return the means over users of what their hits are a share of."""
-    precision = _mean_ratio(hits, recommended)
-    recall = _mean_ratio(hits, wanted)
+    precision, recall = (
+        float(np.mean(hits[whole > 0] / whole[whole > 0])) if (whole > 0).any() else None
+        for whole in (recommended, wanted)
+    )
     if precision is None or recall is None:
         return RankingAccuracy(precision, recall, None)
     f_score = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
     return RankingAccuracy(precision, recall, f_score)
-
-
-def _mean_ratio(numerators: AnyArray, denominators: AnyArray) -> float | None:
-    defined = denominators > 0
-    if not defined.any():
-        return None
-    return float(np.mean(numerators[defined] / denominators[defined]))
 
 
 ACCEPTED = "a function of ratings and predictions, and perhaps users and items, that returns a finite number"
@@ -420,8 +413,7 @@ def metric(reference: str, test: Ratings, predictions: Floats) -> float:
         raise
     except Exception as error:
         raise InputError(reference, f"{type(error).__name__}: {one_line(error)}", ACCEPTED) from error
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
+    value = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not math.isfinite(value):
         found = f"it returned {value}" if isinstance(value, Real) else f"it returned a {type(value).__name__}"
         raise InputError(reference, found, ACCEPTED)
@@ -433,9 +425,6 @@ CONFIDENCE = 0.95
 
 REPLICATES = 2000
 """Times that the users are drawn again: the ends of an interval are then off by a few hundredths of it."""
-
-_SEED = 0
-_CELLS_AT_ONCE = 1 << 22
 
 
 def resampled_sums(sums: Floats, replicates: int = REPLICATES) -> Floats:
@@ -451,8 +440,8 @@ def resampled_sums(sums: Floats, replicates: int = REPLICATES) -> Floats:
     The draws depend on the number of users alone, so totals of two calls are paired.
     """
     users = len(sums)
-    random, totals = generator(_SEED, "users drawn again"), np.empty((replicates, sums.shape[1]))
-    at_once = max(1, _CELLS_AT_ONCE // users)
+    random, totals = generator(0, "users drawn again"), np.empty((replicates, sums.shape[1]))
+    at_once = max(1, (1 << 22) // users)
     for start in range(0, replicates, at_once):
         count = min(at_once, replicates - start)
         drawn = random.integers(0, users, size=(count, users)) + np.arange(count)[:, None] * users

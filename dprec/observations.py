@@ -83,11 +83,6 @@ class Evidence:
         """Return what is left if every cell is a message of its own, in another order; None for nothing."""
         return None
 
-    @property
-    def of_cells(self) -> SymbolReports | None:
-        """The symbol of every cell; None if there are none."""
-        return None
-
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
@@ -123,14 +118,11 @@ class SymbolReports(Evidence):
         """Return the symbols in another order."""
         return replace(self, symbols=self.symbols[order], channel_of=self.channel_of[order])
 
-    def of_some(self, chosen: Bools) -> SymbolReports:
-        """Return the symbols of some cells, by themselves."""
-        return SymbolReports(self.channels, self.symbols[chosen], self.channel_of[chosen])
-
     @property
-    def of_cells(self) -> SymbolReports:
-        """These reports themselves."""
-        return self
+    def columns(self) -> Ints:
+        """The place of each cell's symbol among those of all channels in turn; shape (cells,)."""
+        first = np.cumsum([0, *(channel.shape[1] for channel in self.channels[:-1])])
+        return first[self.channel_of] + self.symbols
 
     @classmethod
     def joined(cls, parts: Sequence[SymbolReports], order: Ints) -> Self:
@@ -350,14 +342,38 @@ class Observations:
 
     def select(self, chosen: Bools) -> Observations:
         """Return some of the cells, with what is known of each by itself; shape (cells,)."""
-        reports = self.symbols
+        evidence = self.symbols
+        if evidence is not None:
+            symbols, channel_of = evidence.symbols[chosen], evidence.channel_of[chosen]
+            evidence = SymbolReports(evidence.channels, symbols, channel_of)
         return replace(
             self,
             indptr=offsets(np.bincount(self.users[chosen], minlength=self.shape[0])),
             items=self.items[chosen],
             read=lambda: self.values[chosen],
             likelihood=None if self.likelihood is None else self.likelihood[chosen],
-            evidence=None if reports is None else reports.of_some(chosen),
+            evidence=evidence,
+        )
+
+    @cached_property
+    def repeats(self) -> tuple[Ints, Ints]:
+        """Where the reports about each rating begin, and how many there are; shape (ratings,) each."""
+        cells = self.users.astype(np.int64) * self.shape[1] + self.items
+        begins = np.flatnonzero(np.diff(cells, prepend=-1))
+        return begins, np.diff(begins, append=cells.size)
+
+    def merged(self, evidence: SymbolReports, noise_variance: float | None) -> Observations:
+        """Return a cell for each rating, with what its reports say together, and the mean of their values."""
+        begins, times = self.repeats
+        values = np.add.reduceat(self.values, begins) / times
+        return replace(
+            self,
+            indptr=offsets(np.bincount(self.users[begins], minlength=self.shape[0])),
+            items=self.items[begins],
+            read=lambda: values,
+            noise_variance=noise_variance,
+            likelihood=None if self.likelihood is None else np.hstack(evidence.channels).T[evidence.columns],
+            evidence=evidence,
         )
 
     def _check_joins(self, first: Observations) -> None:
@@ -407,7 +423,7 @@ class Observations:
     @property
     def symbols(self) -> SymbolReports | None:
         """The symbol of every cell, if the evidence has them."""
-        return None if self.evidence is None else self.evidence.of_cells
+        return self.evidence if isinstance(self.evidence, SymbolReports) else None
 
     def unlinked(self, *, with_sets: bool) -> Observations:
         """Return what arrives if every cell is a message of its own, in an order that says nothing.

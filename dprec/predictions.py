@@ -29,9 +29,8 @@ def checked_predictions(predictions: Any, shape: tuple[int, ...], component: str
         raise InputError(component, found, accepted)
     wrong = values.size - int(np.count_nonzero(np.isfinite(values)))
     if wrong:
-        raise InputError(
-            component, f"{wrong} of {values.size} predictions that are NaN or infinite", accepted
-        )
+        found = f"{wrong} of {values.size} predictions that are NaN or infinite"
+        raise InputError(component, found, accepted)
     return values
 
 

@@ -6,13 +6,10 @@ Progress = Callable[[str, int, int], None]
 """Called with the stage, a short phrase such as "completing", the steps done and the steps planned;
 none are planned where their number is not known, or there is one."""
 
-Announce = Callable[[str], object]
-"""Called with a sentence about a computation before it begins."""
-
 
 def silent(stage: str, done: int, planned: int) -> None:
     """Ignore progress."""
 
 
 def unheard(said: object) -> None:
-    """Announce nothing."""
+    """Do nothing."""

@@ -87,14 +87,14 @@ class RatingRows:
         """
         kept = np.flatnonzero(~np.isin(self.values, missing))
         if not kept.size:
-            raise InputError(
-                self.source, f"no rating but {', '.join(f'{each:g}' for each in missing)}", "others"
-            )
+            found = f"no rating but {', '.join(f'{each:g}' for each in missing)}"
+            raise InputError(self.source, found, "others")
         if kept.size == self.values.size:
             return self
-        columns = self.users[kept], self.items[kept], self.values[kept]
-        times = None if self.times is None else self.times[kept]
-        return RatingRows(*columns, self.source, self.first_line, self.unit, places=kept, times=times)
+        columns = {name: getattr(self, name) for name in ("users", "items", "values", "times")}
+        taken: dict[str, Any]
+        taken = {name: None if column is None else column[kept] for name, column in columns.items()}
+        return replace(self, places=kept, **taken)
 
     def ordered(self, cells: Ints, duplicates: Duplicates) -> Ints:
         """Return the positions of the rows in the order of the cells that they rate, one row per cell.
@@ -104,30 +104,33 @@ class RatingRows:
         """
         order = _stable_order(cells)
         repeated = np.flatnonzero(np.diff(cells[order]) == 0)
-        if not repeated.size:
-            return order
-        if duplicates == "error":
+        if repeated.size and duplicates == "error":
             row = int(np.min(order[repeated + 1]))
-            raise self.error(
-                row,
-                f"user {self.users[row]} rates item {self.items[row]} a second time",
-                "each pair once, or duplicates: last",
-            )
-        return np.delete(order, repeated)
+            found = f"user {self.users[row]} rates item {self.items[row]} a second time"
+            raise self.error(row, found, "each pair once, or duplicates: last")
+        return np.delete(order, repeated) if repeated.size else order
 
 
 def _placed(identifiers: AnyArray, space: AnyArray | None, where: str) -> tuple[AnyArray, Ints]:
     """Return a space of identifiers, by default of all that occur, ascending, and each row's place in it."""
-    if space is None:
-        try:
-            return _distinct(identifiers)
-        except TypeError as error:
-            raise InputError(where, "identifiers of different types", "all numbers or all strings") from error
-    places, known = find(space, identifiers)
-    if not known.all():
-        stranger = identifiers[int(np.argmin(known))]
-        raise InputError(where, f"unknown identifier {stranger}", f"the {space.size} known ones")
-    return space, places
+    if space is not None:
+        places, known = find(space, identifiers)
+        if not known.all():
+            stranger = identifiers[int(np.argmin(known))]
+            raise InputError(where, f"unknown identifier {stranger}", f"the {space.size} known ones")
+        return space, places
+    if identifiers.dtype == np.int64 and identifiers.size:
+        least = identifiers.min()
+        if int(identifiers.max()) - int(least) < 4 * identifiers.size:
+            # Integers that are near each other are counted rather than sorted.
+            numbers = identifiers - least
+            counts = np.bincount(numbers)
+            return np.flatnonzero(counts) + least, (np.cumsum(counts > 0) - 1)[numbers]
+    try:
+        distinct, places = np.unique(identifiers, return_inverse=True)
+    except TypeError as error:
+        raise InputError(where, "identifiers of different types", "all numbers or all strings") from error
+    return distinct, places.astype(np.int64)
 
 
 def _stable_order(numbers: Ints) -> Ints:
@@ -141,19 +144,6 @@ def _stable_order(numbers: Ints) -> Ints:
     order.sort()
     order &= (1 << bits) - 1
     return order
-
-
-def _distinct(identifiers: AnyArray) -> tuple[AnyArray, Ints]:
-    """Return the different identifiers, ascending, and the place of each in them."""
-    if identifiers.dtype == np.int64 and identifiers.size:
-        least = identifiers.min()
-        if int(identifiers.max()) - int(least) < 4 * identifiers.size:
-            # Integers that are near each other are counted rather than sorted.
-            numbers = identifiers - least
-            counts = np.bincount(numbers)
-            return np.flatnonzero(counts) + least, (np.cumsum(counts > 0) - 1)[numbers]
-    distinct, places = np.unique(identifiers, return_inverse=True)
-    return distinct, places.astype(np.int64)
 
 
 MAX_LEVELS = 255
@@ -197,11 +187,8 @@ class RatingScale:
             raise InputError("scale", f"{low} to {high} by {step}", "low < high and a step above 0")
         steps = (high - low) / step
         if not (steps < MAX_LEVELS and abs(steps - round(steps)) < 1e-9):
-            raise InputError(
-                "scale",
-                f"{low} to {high} by {step}",
-                f"a step that divides the range into fewer than {MAX_LEVELS} parts",
-            )
+            accepted = f"a step that divides the range into fewer than {MAX_LEVELS} parts"
+            raise InputError("scale", f"{low} to {high} by {step}", accepted)
         return cls(np.linspace(low, high, round(steps) + 1), continuous)
 
     @property
@@ -388,9 +375,15 @@ class Ratings:
 
         pl.DataFrame(self._columns()).write_csv(path)
 
+    def to_rows(self, source: str = "ratings") -> RatingRows:
+        """Return one row per rating, with the data set's identifiers; of implicit data with NaN."""
+        values = np.full(self.count, np.nan) if self.scale.implicit else self.values
+        return RatingRows(self.user_ids[self.users], self.item_ids[self.items], values, source, unit="row")
+
     def _columns(self) -> dict[str, AnyArray]:
-        pairs = {"user": self.user_ids[self.users], "item": self.item_ids[self.items]}
-        return pairs if self.scale.implicit else {**pairs, "rating": self.values}
+        rows = self.to_rows()
+        columns = {"user": rows.users, "item": rows.items, "rating": rows.values}
+        return {name: columns[name] for name in list(columns)[: 2 if self.scale.implicit else 3]}
 
     @property
     def n_users(self) -> int:
@@ -443,8 +436,7 @@ class Ratings:
 
     def histogram(self) -> Floats:
         """Return the share of each level, shape (levels,)."""
-        counts = np.bincount(self.levels, minlength=self.scale.levels + 1)[1:]
-        return counts / max(1, self.count)
+        return np.bincount(self.levels, minlength=self.scale.levels + 1)[1:] / max(1, self.count)
 
     def user_means(self, users: AnyInts | None = None) -> Floats:
         """Return the mean rating of some users, by default all; the overall mean for one without ratings."""

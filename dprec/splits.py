@@ -130,18 +130,40 @@ class LeaveNPerUser(RandomSplit):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeaveLastOut(Split):
+class LatestSplit(Split):
+    """Base of the splits that test on the latest ratings; they need times, and are the same for any seed."""
+
+    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
+        """Return the earlier ratings and the latest; see `Split.split`."""
+        with within("dataset"):
+            timed = dataset.load_timed()
+        if timed.times is None:
+            raise TypeError(f"{type(dataset).__name__}.load_timed returns ratings without times")
+        with within("split"):
+            ratings = without_times(timed)
+            return _parted(ratings, self.test_rows(timed.times, ratings), self.kind)
+
+    @abstractmethod
+    def test_rows(self, times: Floats, ratings: Ratings) -> Ints:
+        """Return the positions of the test ratings."""
+
+    def latest(self, times: Floats, ratings: Ratings, wanted: Ints) -> Ints:
+        """Return the positions of so many of the latest ratings of each user."""
+        order = np.lexsort((times, ratings.users))
+        first_tested = (ratings.indptr[1:] - wanted)[ratings.users]
+        return np.asarray(order[np.arange(ratings.count) >= first_tested])
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaveLastOut(LatestSplit):
     """The test set is the last rating, or the last few, of each user who has more; needs times."""
 
     kind: Literal["leave-last-out"] = "leave-last-out"
     count: int = option("Last ratings of each user to test on; equal times are in stored order.", 1, ge=1)
 
-    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
-        """Return the earlier ratings and the last, for any seed; see `Split.split`."""
-        times, ratings = _with_times(dataset)
-        with within("split"):
-            wanted = np.where(ratings.counts > self.count, self.count, 0)
-            return _parted(ratings, _latest_of_each(times, ratings, wanted), self.kind)
+    def test_rows(self, times: Floats, ratings: Ratings) -> Ints:
+        """Return the last `count` ratings of each user who has more."""
+        return self.latest(times, ratings, np.where(ratings.counts > self.count, self.count, 0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,49 +202,38 @@ class ColdUsers(Split):
         """Return what those who take part have, and the test ratings of the others; see `Split.split`."""
         with within("dataset"):
             ratings = dataset.load()
-        with within("split"):
-            return self._divided(ratings, seed)
-
-    def _divided(self, ratings: Ratings, seed: int) -> tuple[Ratings, ColdRatings]:
         able, wanted = np.flatnonzero(ratings.counts > 1), round(self.test_users * ratings.n_users)
         if not 1 <= wanted <= min(able.size, int((ratings.counts > 0).sum()) - 1):
-            found = (
-                f"{self.test_users:g} of {ratings.n_users} users, of whom {able.size} have two items or more"
-            )
+            users = f"{ratings.n_users} users, of whom {able.size} have two items or more"
             accepted = "a share that is one of them at least, and leaves others to learn from"
-            raise SettingError("test_users", found, accepted)
+            raise SettingError("split.test_users", f"{self.test_users:g} of {users}", accepted)
         cold = np.zeros(ratings.n_users, dtype=np.bool_)
         cold[generator(seed, "cold users").permutation(able)[:wanted]] = True
         taking_part, own = (
             ratings.of_users(users, ratings.user_ids[users]) for users in map(np.flatnonzero, (~cold, cold))
         )
-        rows = UserHoldout(test_fraction=self.test_fraction).test_rows(own, seed)
-        given, test = _parted(own, rows, self.kind)
+        with within("split"):
+            rows = UserHoldout(test_fraction=self.test_fraction).test_rows(own, seed)
+            given, test = _parted(own, rows, self.kind)
         parts = {each.name: getattr(test, each.name) for each in fields(Ratings)}
         return taking_part, ColdRatings(**parts, given=given)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Temporal(Split):
+class Temporal(LatestSplit):
     """The test set is the latest share of all ratings, or of each user's; equal times are in stored order."""
 
     kind: Literal["temporal"] = "temporal"
     test_fraction: float = option("Share of the ratings to test on, rounded.", 0.2, gt=0, lt=1)
     of: Literal["all", "user"] = option("Whose latest ratings: 'all' together, or each 'user' apart.", "all")
 
-    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
-        """Return the earlier ratings and the latest, for any seed; see `Split.split`."""
-        times, ratings = _with_times(dataset)
-        with within("split"):
-            return _parted(ratings, self._latest(times, ratings), self.kind)
-
-    def _latest(self, times: Floats, ratings: Ratings) -> Ints:
-        """Return the positions of the test ratings."""
+    def test_rows(self, times: Floats, ratings: Ratings) -> Ints:
+        """Return the latest share of all ratings, or of each user's."""
         if self.of == "all":
             order = np.argsort(times, kind="stable")
             return order[ratings.count - round(self.test_fraction * ratings.count) :]
-        tested = np.rint(self.test_fraction * ratings.counts).astype(np.int64)
-        return _latest_of_each(times, ratings, tested)
+        wanted = np.rint(self.test_fraction * ratings.counts).astype(np.int64)
+        return self.latest(times, ratings, wanted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,10 +254,9 @@ class ColdStart(RandomSplit):
         cold = generator(seed, "split").permutation(straddlers)
         chosen = cold[: round(self.test_fraction * straddlers.size)]
         if not chosen.size:
-            selection = (
-                f"{self.test_fraction:g} of {straddlers.size} users who rated in both domains, which is none"
-            )
-            raise SettingError("test_fraction", selection, "a share that is at least one of them")
+            users = f"{straddlers.size} users who rated in both domains, which is none"
+            found = f"{self.test_fraction:g} of {users}"
+            raise SettingError("test_fraction", found, "a share that is at least one of them")
         tested = np.isin(ratings.users, chosen) & ratings.in_target[ratings.items]
         return np.flatnonzero(tested)
 
@@ -263,22 +273,6 @@ def fitting_split(dataset: Dataset, split: Split) -> Split:
     return Holdout() if isinstance(split, Predefined) and split.fold not in names else split
 
 
-def _with_times(dataset: Dataset) -> tuple[Floats, Ratings]:
-    """Return the times of all ratings, and the ratings without them."""
-    with within("dataset"):
-        timed = dataset.load_timed()
-    if timed.times is None:
-        raise TypeError(f"{type(dataset).__name__}.load_timed returns ratings without times")
-    return timed.times, without_times(timed)
-
-
-def _latest_of_each(times: Floats, ratings: Ratings, wanted: Ints) -> Ints:
-    """Return the positions of so many of the latest ratings of each user."""
-    order = np.lexsort((times, ratings.users))
-    first_tested = (ratings.indptr[1:] - wanted)[ratings.users]
-    return np.asarray(order[np.arange(ratings.count) >= first_tested])
-
-
 def _drawn_of_each(ratings: Ratings, wanted: Ints, seed: int) -> Ints:
     """Return the positions of so many random ratings of each user."""
     # Ratings are stored by user, so sorting by user and then at random shuffles each profile.
@@ -292,26 +286,12 @@ def _parted(ratings: Ratings, test_rows: Ints, kind: str) -> tuple[Ratings, Rati
     tested[test_rows] = True
     for name, size in (("test", test_rows.size), ("train", ratings.count - test_rows.size)):
         if not size:
-            raise SettingError(
-                "",
-                f"{kind} leaves no {name} ratings out of {ratings.count}",
-                "at least one rating to learn from and one to test on",
-            )
+            found = f"{kind} leaves no {name} ratings out of {ratings.count}"
+            raise SettingError("", found, "at least one rating to learn from and one to test on")
     return ratings.select(~tested), ratings.select(tested)
 
 
+_OF_USERS = (LeaveNPerUser, LeaveLastOut, UserHoldout, ColdUsers)
 SPLITS: Registry[Split] = Registry(
-    "split",
-    Split,
-    [
-        Predefined,
-        KFold,
-        Holdout,
-        LeaveNPerUser,
-        LeaveLastOut,
-        UserHoldout,
-        ColdUsers,
-        Temporal,
-        ColdStart,
-    ],
+    "split", Split, [Predefined, KFold, Holdout, *_OF_USERS, Temporal, ColdStart]
 )

@@ -41,11 +41,8 @@ def check_packages(packages: Sequence[str] = PACKAGES) -> None:
             if spec is None or spec.origin is None:
                 continue
             if Path(spec.origin).resolve() != _HOME / spec.name / "__init__.py":
-                raise InputError(
-                    str(Path(spec.origin).absolute()),
-                    f"hides the package {name!r} of {_HOME}",
-                    "another name, or another directory to start in",
-                )
+                where, found = str(Path(spec.origin).absolute()), f"hides the package {name!r} of {_HOME}"
+                raise InputError(where, found, "another name, or another directory to start in")
 
 
 def interrupt_once(number: int, frame: FrameType | None) -> NoReturn:

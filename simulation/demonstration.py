@@ -14,7 +14,6 @@ from simulation.configuration.models import EvaluationOptions, RunConfig, Simula
 from simulation.configuration.strict_yaml import find_configuration
 from simulation.execution import load_ratings, run_prepared
 from simulation.pages.page import render_template
-from simulation.storage.run_files import RunFiles
 
 
 def drawn(config: RunConfig) -> Drawing | None:
@@ -31,7 +30,7 @@ def drawn(config: RunConfig) -> Drawing | None:
     small["dataset"] = replace(dataset, users=users, ratings=dataset.ratings * users // dataset.users)
     config = config.model_copy(update=small)
     train, test = load_ratings(config)
-    return drawing_of(RunFiles.of(run_prepared(config, train, test, None)))
+    return drawing_of(run_prepared(config, train, test, None))
 
 
 def drawing_svg(drawing: Drawing) -> str:

@@ -19,7 +19,8 @@ from dprec.errors import InputError, SettingError, within
 from dprec.groups import MEANS, SUMS, Grouping, error_sums, group_figures
 from dprec.predictions import Candidates, Predict, PredictRows, Sampled, Unrated, best_items, recommended
 from dprec.progress import Progress, silent
-from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
+from dprec.protocols.baselines import NothingSentProtocol
+from dprec.ratings import ColdRatings, Ratings, held_by_tested
 from simulation.configuration.models import (
     ACTIVITY,
     EPSILON,
@@ -27,8 +28,7 @@ from simulation.configuration.models import (
     EvaluationOptions,
     RankingOptions,
 )
-from simulation.protocols import Outcome
-from simulation.protocols.baselines import NothingSentProtocol
+from simulation.courses.task import Outcome
 
 
 def unmeasured(predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
@@ -49,15 +49,23 @@ class Judged:
     nothing_sent: float | None
     """The main metric of devices that predict alone; none of lists."""
 
+    def noted(self, notes: tuple[str, ...]) -> Judged:
+        """Return the same with further notes on the guarantee."""
+        guarantee = self.outcome.guarantee
+        guarantee = replace(guarantee, notes=(*guarantee.notes, *notes))
+        return replace(self, outcome=replace(self.outcome, guarantee=guarantee))
 
-def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
-    """Refuse a relevance threshold outside the rating scale, or what reads ratings where there are none.
 
-    Signs are not ranked and need no threshold.
+def check_evaluation(
+    options: EvaluationOptions, train: Ratings, test: Ratings, users: UsersTable | None
+) -> None:
+    """Refuse what cannot be evaluated, before anything runs.
 
-    Raises SettingError.
+    That is a relevance threshold outside the rating scale (signs are not ranked and need none), what reads
+    ratings where there are none, groups that cannot be made, and user-defined metrics that fail on the test
+    ratings in another order. Raises SettingError naming the key or the function at fault.
     """
-    bound = options.relevant_from
+    scale, bound = train.scale, options.relevant_from
     if scale.implicit:
         for key, given in (("relevant_from", bound), ("errors", options.errors), ("scores", options.scores)):
             if given:
@@ -66,26 +74,15 @@ def check_relevance(options: EvaluationOptions, scale: RatingScale) -> None:
             raise SettingError(
                 "top_k", f"{options.top_k:,}", f"at most {LONGEST_CUTOFF:,}, where lists are judged"
             )
-        return
-    if bound is not None and not is_binary(scale) and not scale.low <= bound <= scale.high:
+    elif bound is not None and not is_binary(scale) and not scale.low <= bound <= scale.high:
         accepted = f"a rating from {scale.low:g} to {scale.high:g}"
         raise SettingError("relevant_from", f"{bound:g}", accepted)
-
-
-def check_user_defined_metrics(options: EvaluationOptions, train: Ratings, test: Ratings) -> None:
-    """Call user-defined metrics before anything runs, on the test ratings in another order.
-
-    Raises SettingError naming the function at fault.
-    """
-    if options.own:
-        Evaluator(train, test, options, None).own(test.values[::-1])
-
-
-def check_groups(options: EvaluationOptions, train: Ratings, test: Ratings, users: UsersTable | None) -> None:
-    """Refuse groups that cannot be made, before anything runs; raises SettingError."""
-    if options.groups and is_binary(train.scale):
+    if options.groups and is_binary(scale):
         raise SettingError("groups", "signs", "nothing, or data with ratings or item sets")
-    Evaluator(train, test, options, None, users=users).groupings()
+    evaluator = Evaluator(train, test, options, None, users=users)
+    evaluator.groupings()
+    if options.own:
+        evaluator.own(test.values[::-1])
 
 
 _LISTED = 10
@@ -99,23 +96,8 @@ class GroupedUsers:
     columns: Mapping[str, NDArray[np.float64]]
     """`dprec.groups.SUMS` and `dprec.groups.MEANS`, shape (users,) each."""
     groupings: Mapping[str, Grouping]
-    lists: NDArray[np.integer[Any]]
-    """What each is recommended, shape (users, length); negative after the last one of a short list."""
-    n_items: int
-
-    def figures(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the figures of every group, by what divides them; the keys of summary.json."""
-        return {
-            name: [
-                {
-                    "group": group,
-                    **group_figures(self.columns, members),
-                    "coverage": np.unique((own := self.lists[members])[own >= 0]).size / self.n_items,
-                }
-                for group, members in each.masks()
-            ]
-            for name, each in self.groupings.items()
-        }
+    figures: dict[str, list[dict[str, Any]]]
+    """The figures of every group, by what divides them; the keys of summary.json."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,8 +215,7 @@ class Evaluator:
     @cached_property
     def alone(self) -> NDArray[np.float64]:
         """Predictions of devices that neither send nor receive anything, shape (test ratings,)."""
-        alone = NothingSentProtocol().predictions_of(self.held, self.catalogue)
-        return self.predictions(alone["predict"])
+        return self.predictions(NothingSentProtocol().alone(self.held, self.catalogue).predict)
 
     def groupings(self, epsilons: NDArray[np.float64] | None = None) -> dict[str, Grouping]:
         """Return the groups that are asked for, of all users.
@@ -279,13 +260,16 @@ class Evaluator:
             judged = error_sums(test.users, test.values, predictions, self.alone)
         losses = {name: own[users].astype(np.float64) for name, own in of_train.items()}
         popular = {"list_popularity": of_lists, "own_popularity": own}
+        columns |= {**judged, **popular, **losses}
         groupings = self.groupings(of_train["epsilon_per_rating"])
-        return GroupedUsers(
-            {**columns, **judged, **popular, **losses},
-            {name: each.of_users(users) for name, each in groupings.items()},
-            lists.lists[:, :_LISTED],
-            self.train.n_items,
-        )
+        groupings = {name: each.of_users(users) for name, each in groupings.items()}
+        figures: dict[str, list[dict[str, Any]]] = {name: [] for name in groupings}
+        for name, each in groupings.items():
+            for group, members in each.masks():
+                listed = lists.lists[members, :_LISTED]
+                covered = np.unique(listed[listed >= 0]).size / self.train.n_items
+                figures[name].append({"group": group, **group_figures(columns, members), "coverage": covered})
+        return GroupedUsers(columns, groupings, figures)
 
     def own(self, predictions: NDArray[np.float64]) -> dict[str, dict[str, float]]:
         """Return the user-defined metrics by their keys in summary.json; none if there are none.

@@ -21,24 +21,21 @@ from dprec.components import naming
 from dprec.datasets import Dataset, copied, selected
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent, unheard
+from dprec.protocols.base import Protocol, Public, check_suits
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import Split
-from simulation.attacking.laboratory import Laboratory
-from simulation.attacking.performing import check_attacks, check_users, perform
+from simulation.attacking import Laboratory, check_attacks, check_users, perform
 from simulation.configuration.models import EPSILON, RunConfig
+from simulation.courses.base import course_of
 from simulation.engine.installing import Installer, run_protocol
 from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
 from simulation.evaluation import (
     Evaluator,
     Judged,
-    check_groups,
-    check_relevance,
-    check_user_defined_metrics,
+    check_evaluation,
 )
-from simulation.protocols import Protocol
-from simulation.protocols.base import check_suits
 from simulation.scheduled import KeysOf, check_kind, check_schedule, over_time
 from simulation.storage.exchanges import attendance_in
 from simulation.storage.run_directory import RunDirectory
@@ -89,22 +86,25 @@ def load_ratings(
         size = config.dataset.known_size() if config.dataset.as_it_is else None
     if size is not None:
         _check_memory(config, *size)
-    check_schedule(config)
-    check_attacks(config)
+    if config.protocol.remembers is not None:
+        found = f"{config.protocol.remembers.kind!r}, in a configuration"
+        raise SettingError("protocol.answers", found, "null: a schedule says what devices remember")
+    if config.schedule is not None:
+        check_schedule(config)
+    if config.attacks:
+        check_attacks(config)
     train, test = prepare(config.dataset, config.division, config.binarization, config.seed)
     if config.schedule is not None:
-        check_kind(config.schedule, config.protocol.suited_to(train))
-    with within("evaluation"):
-        check_relevance(config.evaluation, train.scale)
-        check_user_defined_metrics(config.evaluation, train, test)
+        check_kind(config.schedule, config.protocol.suited(Public.of(train)))
     with within("dataset"):
         config.dataset.catalogue(train.item_ids)
         users = config.dataset.users_table(train.user_ids) if config.reads_users else None
     with within("protocol"):
         config.protocol.knowing_users(users)
     with within("evaluation"):
-        check_groups(config.evaluation, train, test, _tested(users, test))
-    check_users(config.attacks, users)
+        check_evaluation(config.evaluation, train, test, _tested(users, test))
+    if config.attacks:
+        check_users(config.attacks, users)
     _attendance(config, train)  # what is no attendance is refused before anything is written
     return train, test
 
@@ -140,12 +140,12 @@ def knowing_users(config: RunConfig, users: UsersTable | None) -> RunConfig:
 
 
 def _check_memory(config: RunConfig, users: int, items: int, ratings: int) -> None:
-    protocol = config.protocol.picked
+    protocol = config.protocol
     check_memory(
         users,
         items,
         protocol.seen_cells(users, items, ratings),
-        completion=protocol.completion_name,
+        completion=protocol.facts.learns,
         simulation=config.simulation,
     )
 
@@ -201,33 +201,29 @@ def run_in(
     """Run a configuration, with its users' epsilons, in an open session; see `run_prepared`."""
     began = time.perf_counter() if started is None else started
     side = side or SideData.of(config.dataset, train, users=config.reads_users)
-    config = config.model_copy(update={"protocol": suited(config, train, side.catalogue)})
+    configured, public = config, _public(config, train, side.catalogue)
+    config = config.model_copy(update={"protocol": _suited(config, public)})
     evaluator = _evaluator(config, train, test, side)
-    installer = Installer(session, config, side.catalogue, progress, ended, _attendance(config, train))
+    attendance, drawn_by = _attendance(config, train), config.protocol.drawn_by
+    installer = Installer(session, config, drawn_by, side.catalogue, progress, ended, attendance)
     keys = partial(RunKeys.derive, config.seed, entropy=_entropy(config, directory))
     # Sums in dense linear algebra depend on how many threads share the work, so there is one.
     with threadpool_limits(limits=1):
-        judged = _judged(installer, evaluator, keys, directory)
+        judged = _judged(installer, evaluator, keys, directory).noted(configured.protocol.reasons(public))
         outcome, composed = judged.outcome, judged.outcome.accountant.get_epsilon(config.protocol.delta)
         traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
         grouped = evaluator.users_of_groups(outcome, judged.predictions, charged(traffic))
         attacks, game = config.attacks, Laboratory(installer, keys, evaluator, side.users, judged)
         reached = {"attacks": perform(attacks, game, progress)} if attacks else {}
+    seconds = session.startup_seconds, time.perf_counter() - began
+    names = shown_names(side.item_names, test, outcome.domains)
+    groups = None if grouped is None else grouped.figures
+    summary = summarise(
+        config, train, test, outcome, composed, judged.measured, seconds, judged.nothing_sent, names, groups
+    )
     return RunRecord(
-        config=config,
-        summary=summarise(
-            config,
-            train,
-            test,
-            outcome,
-            composed,
-            judged.measured,
-            session.startup_seconds,
-            time.perf_counter() - began,
-            judged.nothing_sent,
-            shown_names(side.item_names, test, outcome.domains),
-            None if grouped is None else grouped.figures(),
-        ).model_copy(update=reached),
+        config=configured.written_values(),
+        summary=summary.model_copy(update=reached | {"protocol": configured.protocol.kind}),
         predictions=prediction_columns(test, judged.predictions, judged.ranks),
         traffic=traffic,
         rounds=outcome.rounds,
@@ -270,14 +266,24 @@ def _tested(users: UsersTable | None, test: Ratings) -> UsersTable | None:
     return None if isinstance(test, ColdRatings) else users
 
 
-def suited(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> Protocol:
-    """Return the protocol for the train ratings, whose users may represent a population."""
-    protocol = config.protocol.knowing_items(content=catalogue is not None)
+def _public(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> Public:
+    """Return what is public of the train ratings, whose users may represent a population."""
     population = config.dataset.represented(train.n_users)
-    if population is None:
-        return protocol.suited_to(train)
+    return Public.of(train, content=catalogue is not None, population=population)
+
+
+def _suited(config: RunConfig, public: Public) -> Protocol:
+    """Return the protocol that is run; a population suits it that its users represent."""
+    protocol, train = config.protocol, public.ratings
+    if train is None or public.n_users == train.n_users:
+        return protocol.suited(public)
     with within("protocol"):
-        return protocol.representing(population, train)
+        if protocol.facts.private and not protocol.picked.scales:
+            found = f"{protocol.kind!r}, of {public.n_users:,} users of whom {train.n_users:,} are simulated"
+            raise SettingError("kind", found, "a protocol of sums, or no dataset.simulated_up_to")
+        suited = protocol.suited(public)
+        suited.check(public)
+        return suited
 
 
 def _judged(
@@ -293,9 +299,9 @@ def _judged(
             train,
             evaluator.held,
             evaluator,
-            keys(protocol.identity),
-            held=protocol.held_ratings(train, config.seed),
-            setup=protocol.setup(),
+            keys(installer.drawn_by),
+            held=course_of(protocol).held_ratings(train, config.seed),
+            protocol=protocol.installed,
             checkpoints=None if directory is None else directory.checkpoints(config, train, evaluator.test),
         )
         outcome = run_protocol(installer.session, protocol, task)

@@ -13,10 +13,20 @@ from dprec.errors import InputError, one_line
 from simulation.analysis.protocol_results import by_evaluation, read_results
 from simulation.analysis.vocabulary import Metric, loss, metrics_in, number, plural
 from simulation.configuration.strict_yaml import at, read_yaml
-from simulation.storage import directories
+from simulation.storage.directories import (
+    AUDIT,
+    CELLS,
+    COMPARISON,
+    CONFIG,
+    SUMMARY,
+    TABLE,
+    TUNING,
+    PresetsRecord,
+    parse_audit,
+)
 from simulation.storage.files import read_text
 from simulation.storage.summary import read_summary
-from simulation.tuning.running import TRIALS, TUNING, TuningDirectory
+from simulation.tuning.running import TRIALS, read_trials
 
 Kind = Literal["run", "comparison", "audit", "tuning"]
 State = Literal["finished", "unfinished", "damaged"]
@@ -68,43 +78,33 @@ def results_in(folder: str | Path) -> list[Found]:
 def _found(folder: Path, depth: int) -> Iterator[Found]:
     for (kind, marker), read in _KINDS.items():
         if (folder / marker).is_file():
-            yield _described(folder, kind, marker, read)
+            found = Found(folder, kind, datetime.fromtimestamp(0, UTC))
+            try:
+                files = (folder / name for name in (marker, SUMMARY, TABLE, TRIALS))
+                written = max(file.stat().st_mtime for file in files if file.is_file())
+                found = replace(found, changed=datetime.fromtimestamp(int(written), UTC))
+                yield read(found)
+            except Exception as error:  # whatever is wrong with one must not hide the others
+                damage = one_line(error).removeprefix(f"{folder}{os.sep}")
+                yield replace(found, state="damaged", damage=damage)
             return
-    if depth:
-        for inner in _folders(folder):
-            yield from _found(inner, depth - 1)
+    for inner in _folders(folder) if depth else ():
+        yield from _found(inner, depth - 1)
 
 
 def _folders(folder: Path) -> list[Path]:
     """Return the folders in one, without links and what is hidden; none if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
-            inside = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+            inside = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return []
-    return sorted(folder / entry.name for entry in inside if not entry.name.startswith("."))
-
-
-def _described(folder: Path, kind: Kind, marker: str, read: Callable[[Found], Found]) -> Found:
-    found = Found(folder, kind, datetime.fromtimestamp(0, UTC))
-    try:
-        written = max(
-            _written(folder / name) for name in (marker, directories.SUMMARY, directories.TABLE, TRIALS)
-        )
-        found = replace(found, changed=datetime.fromtimestamp(int(written), UTC))
-        return read(found)
-    except Exception as error:  # whatever is wrong with one must not hide the others
-        return replace(found, state="damaged", damage=one_line(error).removeprefix(f"{folder}{os.sep}"))
-
-
-def _written(path: Path) -> float:
-    """Return when a file was written, 0 if there is none."""
-    return path.stat().st_mtime if path.is_file() else 0.0
+    return sorted(folder / name for name in inside if not name.startswith("."))
 
 
 def _run(found: Found) -> Found:
-    if not (found.path / directories.SUMMARY).is_file():
-        config = read_yaml(found.path / directories.CONFIG)
+    if not (found.path / SUMMARY).is_file():
+        config = read_yaml(found.path / CONFIG)
         what = f"{config.get('name')} on {at(config, 'dataset', 'kind')}"
         return replace(found, what=what, state="unfinished")
     summary = read_summary(found.path)
@@ -115,33 +115,25 @@ def _run(found: Found) -> Found:
 
 
 def _comparison(found: Found) -> Found:
-    config = read_yaml(found.path / directories.COMPARISON)
+    config, table = read_yaml(found.path / COMPARISON), found.path / TABLE
     cells = config.get("cells")
     planned = {str(key) for key in cells} if isinstance(cells, dict) else set()
-    finished = {
-        cell.name
-        for cell in _folders(found.path / directories.CELLS)
-        if (cell / directories.SUMMARY).is_file()
-    }
+    finished = {cell.name for cell in _folders(found.path / CELLS) if (cell / SUMMARY).is_file()}
     done = len(planned & finished)
-    found = replace(found, what=str(config.get("name")), done=done, planned=len(planned))
-    best = _best_of(found.path / directories.TABLE) if (found.path / directories.TABLE).is_file() else ""
-    return replace(found, best=best, state="finished" if best and done == len(planned) else "unfinished")
+    best = _best_of(table) if table.is_file() else ""
+    state: State = "finished" if best and done == len(planned) else "unfinished"
+    what = str(config.get("name"))
+    return replace(found, what=what, done=done, planned=len(planned), best=best, state=state)
 
 
 def _best_of(table: Path) -> str:
     """Return the best result with a bounded loss, by the main metric of the first thing that is predicted."""
     for evaluation, results in by_evaluation(read_results(table)).items():
         metric = evaluation.metric
-        judged = [
-            (value, result)
-            for result in results
-            if result.baseline is None
-            and result.private
-            and (value := result.mean(metric.column)) is not None
-        ]
-        if judged:
-            value, best = min(judged, key=lambda pair: metric.sort_key(pair[0]))
+        private = [each for each in results if each.baseline is None and each.private]
+        values = [(value, each) for each in private if (value := each.mean(metric.column)) is not None]
+        if values:
+            value, best = min(values, key=lambda pair: metric.sort_key(pair[0]))
             budget = "" if best.budget is None else f", budget {best.budget:g}"
             return f"{_measured(metric, value)} ({best.name}{budget})"
         return plural(len(results), "result")
@@ -153,9 +145,9 @@ def _measured(metric: Metric, value: float) -> str:
 
 
 def _audit(found: Found) -> Found:
-    path = found.path / directories.AUDIT
-    audit = directories.parse_audit(read_text(path), str(path))
-    if isinstance(audit, directories.PresetsRecord):
+    path = found.path / AUDIT
+    audit = parse_audit(read_text(path), str(path))
+    if isinstance(audit, PresetsRecord):
         held = [each.holds for each in audit.audits]
         return replace(found, what="all presets", best=f"{held.count(False)} of {len(held)} promises broken")
     verdict = "not broken" if audit.holds else "broken"
@@ -166,18 +158,17 @@ def _audit(found: Found) -> Found:
 def _tuning(found: Found) -> Found:
     names = at(read_yaml(found.path / TUNING), "configurations")
     asked = [str(name) for name in names] if isinstance(names, dict) else []
-    trials = TuningDirectory(found.path).read()
-    done = sum(map(len, trials.values()))
+    done = sum(map(len, read_trials(found.path).values()))
     # A configuration with its best settings is written after the last of its trials.
     finished = asked and all((found.path / f"{name}.yaml").is_file() for name in asked if "/" not in name)
-    found = replace(found, what=", ".join(asked), done=done, best=f"{done} trials")
-    return found if finished else replace(found, state="unfinished")
+    state: State = "finished" if finished else "unfinished"
+    return replace(found, what=", ".join(asked), done=done, best=f"{done} trials", state=state)
 
 
 _KINDS: dict[tuple[Kind, str], Callable[[Found], Found]] = {
-    ("comparison", directories.COMPARISON): _comparison,
+    ("comparison", COMPARISON): _comparison,
     ("tuning", TUNING): _tuning,
-    ("audit", directories.AUDIT): _audit,
-    ("run", directories.CONFIG): _run,
+    ("audit", AUDIT): _audit,
+    ("run", CONFIG): _run,
 }
 """What is in a directory, by the first of these files that it holds."""

@@ -27,11 +27,8 @@ class RunResult:
 
     record: RunRecord
     """The result in typed form."""
-
-    @property
-    def config(self) -> RunConfig:
-        """The configuration that was run."""
-        return self.record.config
+    config: RunConfig
+    """The configuration that was run."""
 
     @cached_property
     def summary(self) -> dict[str, Any]:

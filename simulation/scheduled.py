@@ -21,23 +21,24 @@ from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools, Uint8s
-from dprec.attacks import Transcript
+from dprec.attacks import Transcript, recovered
 from dprec.components import as_values
 from dprec.datasets import selected
 from dprec.errors import SettingError, within
 from dprec.predictions import Predict, PredictRows
 from dprec.progress import silent
+from dprec.protocols.base import Protocol, Public
+from dprec.protocols.one_shot import Learned, OneShotProtocol, notes_on_catalogue
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
-from dprec.schedules import Collection, Held, Periods, Schedule, recovered
+from dprec.schedules import Collection, Held, Periods, Schedule
 from dprec.wire import TrafficLedger
 from simulation.configuration.models import RunConfig
+from simulation.courses.base import course_of, notes_on_failures, with_declared_losses
+from simulation.courses.one_shot import OneShotCourse
+from simulation.courses.task import Outcome
 from simulation.engine.installing import Installer, run_protocol
 from simulation.evaluation import Evaluator, Judged, unmeasured
-from simulation.protocols import Outcome, Protocol
-from simulation.protocols.base import with_declared_losses
-from simulation.protocols.one_shot import Learned, OneShotProtocol, notes_on_catalogue
-from simulation.protocols.sharing import notes_on_failures
 from strategies.participation import RoundRecord
 
 OWN_RATINGS = (0, 1, 5, 20, 50)
@@ -52,8 +53,6 @@ KeysOf = Callable[..., RunKeys]
 
 def check_schedule(config: RunConfig) -> None:
     """Refuse parts of a configuration that have no meaning in the course of time; raises SettingError."""
-    if config.schedule is None:
-        return
     refused = {
         "dataset.copies": config.dataset.copies,
         "binarization": config.binarization,
@@ -73,18 +72,18 @@ def check_kind(schedule: Schedule, protocol: Protocol) -> None:
     alone: OneShotProtocol | None = protocol.of_single_ratings
     if alone is not None:
         with within("protocol"):
-            schedule.installed(alone.setup())
+            replace(alone, answers=schedule.answers)
             if alone.guard is not None:
                 raise SettingError("guard", "one, with a schedule", "none")
         return
     if schedule.leave_after is not None:
         # Of one cell it would depend, then, whether devices hold any of the others.
-        found = f"{schedule.leave_after}, with {protocol.picked.kind}, which runs as a whole with all users"
+        found = f"{schedule.leave_after}, with {protocol.kind}, which runs as a whole with all users"
         raise SettingError(
             "schedule.leave_after", found, "none, or a one-shot protocol that reports on each rating alone"
         )
     if schedule.reads_ratings_alone:
-        found = f"{schedule.kind!r}, with {protocol.picked.kind} and mechanism {protocol.mechanism_name}"
+        found = f"{schedule.kind!r}, with {protocol.kind} and mechanism {protocol.facts.protects}"
         accepted = "a one-shot protocol that reports on each rating alone, or a schedule of kind fresh"
         raise SettingError("schedule.kind", found, accepted)
 
@@ -121,14 +120,14 @@ class _Collections(ABC):
         return self.schedule.horizon(self.periods)
 
     @property
-    def identity(self) -> str:
+    def drawn_by(self) -> str:
         """What the noise of this run is bound to."""
-        return f"{self.installer.config.protocol.identity} {json.dumps(as_values(self.schedule))}"
+        return f"{self.installer.drawn_by} {json.dumps(as_values(self.schedule))}"
 
     def keys_of(self, number: int) -> RunKeys:
         """Return the keys of a collection."""
         fresh = f" {number}" if self.schedule.draws_anew else ""
-        return self.keys(self.identity + fresh, collection=number)
+        return self.keys(self.drawn_by + fresh, collection=number)
 
     @abstractmethod
     def collect(self, number: int, period: int) -> tuple[RoundRecord, dict[str, float | None]]:
@@ -163,12 +162,12 @@ class _ReadTogether(_Collections):
         count = self.periods.ratings.count
         self.reported, self.said = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.uint8)
         privacy = self.schedule.share(self.protocol.privacy, self.horizon)
-        self.setup = self.schedule.installed(replace(self.protocol, privacy=privacy).setup())
-        self.asking = self.protocol.at_share(self.setup)
+        self.asking = replace(self.protocol, privacy=privacy, answers=self.schedule.answers)
+        self.course = OneShotCourse(self.asking)
         ratings = self.periods.ratings
         self.asking.check(ratings)
-        self.family = self.setup.family(ratings.scale, ratings.n_items)
-        self.server_seed = self.keys(self.identity).server
+        self.family = self.asking.family(ratings.scale, ratings.n_items)
+        self.server_seed = self.keys(self.drawn_by).server
 
     def collect(self, number: int, period: int) -> tuple[RoundRecord, dict[str, float | None]]:
         """Ask for the reports that the policy says, and learn from all that is remembered."""
@@ -187,12 +186,12 @@ class _ReadTogether(_Collections):
             unmeasured,
             replace(keys, server=self.server_seed),
             held=asked,
-            setup=self.setup,
+            protocol=self.asking.installed,
             present=present,
         )
         # Only without a table is there nothing to predict from.
         first = not self.tables
-        collected = self.asking.collect(grid, task, self.family, symbols=True, required=first)
+        collected = self.course.collected(grid, task, symbols=True, required=first)
         self.reported |= reported & collected.accepted[ratings.users]
         arrived = answering & collected.sent[ratings.users]
         again = ratings.select(arrived & (self.said > 0) & (self.said != ratings.levels)).counts
@@ -207,11 +206,13 @@ class _ReadTogether(_Collections):
             observed = everything if len(kept) == len(self.made) else self.schedule.joined(kept)
             if self.asking.embedding_release.epsilon is not None:
                 # Noise that follows from the item sets alone would be the same again as long as these are.
-                table = self.keys(f"{self.identity} table {len(self.tables)}")
+                table = self.keys(f"{self.drawn_by} table {len(self.tables)}")
                 task = replace(task, server_seed=table.server)
-            self.latest = self.asking.learned(grid, task, observed, observed, collected.traffic)
+            self.latest = self.asking.learn(observed, observed, task.server_seed, task.progress)
             self.tables.append(np.any([each.sent for each in kept], axis=0))
-            record = record.with_traffic(self.latest.spent)
+            record = record.with_traffic(
+                self.course.tell(grid, task, self.latest, observed, collected.traffic)
+            )
         self.traffic.add(collected.traffic)
         said = ratings.at_levels(self.said)
         return record, {"recovered": recovered(everything, said)}
@@ -220,7 +221,7 @@ class _ReadTogether(_Collections):
         """Return what the last table says to devices, or the server, which knows nothing of newcomers."""
         if newcomers and self.latest.sent_table is None:
             return None
-        return self.latest.predicting(self.protocol.process, held)
+        return self.latest.predicting(held)
 
     def outcome(self, rounds: tuple[RoundRecord, ...]) -> Outcome:
         """Return what came of all collections."""
@@ -234,7 +235,7 @@ class _ReadTogether(_Collections):
                 f"{len(self.tables)} tables of the items were sent: item_embeddings.epsilon is for each of "
                 "them, and a user loses it by each that its reports are in.",
             )
-        predict, rows = self.latest.predicting(self.protocol.process, ratings)
+        predict, rows = self.latest.predicting(ratings)
         return Outcome(
             predict=predict,
             predict_rows=rows,
@@ -259,7 +260,7 @@ class _ReadTogether(_Collections):
             trusted=self.protocol.guarantee((ratings.n_users, ratings.n_items)).trusts_server,
             reports=tuple(each.observations for each in self.made),
             read_together=self.family.together,
-            newcomer=self.latest.newcomer(self.protocol.process, ratings),
+            newcomer=self.latest.newcomer(ratings),
         )
 
 
@@ -277,7 +278,7 @@ class _WholeRuns(_Collections):
             return _NOTHING, {}
         held = known.select(self.periods.held(period) & present[known.users])
         shared = self.schedule.share(self.protocol.privacy, self.horizon)
-        protocol = replace(self.protocol, privacy=shared).suited_to(held)
+        protocol = replace(self.protocol, privacy=shared).suited(Public.of(held))
         protocol.check(held)
         evaluator = Evaluator(held, held, self.installer.config.evaluation, None, self.installer.catalogue)
         task = self.installer.task(
@@ -285,8 +286,8 @@ class _WholeRuns(_Collections):
             held,
             evaluator,
             self.keys_of(number),
-            held=protocol.held_ratings(held, self.installer.config.seed),
-            setup=protocol.setup(),
+            held=course_of(protocol).held_ratings(held, self.installer.config.seed),
+            protocol=protocol.installed,
         )
         outcome = run_protocol(self.installer.session, protocol, task)
         self.outcomes.append(outcome)

@@ -6,8 +6,6 @@ Each imports what it needs when it is called, so that starting is cheap.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -15,19 +13,19 @@ from typing import TYPE_CHECKING, Any, Unpack
 from weakref import finalize
 
 from dprec.errors import InputError, interrupts_noted, within
-from dprec.progress import Announce, Progress, silent, unheard
+from dprec.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.figure import Figure
 
     from dprec.channel import Channel
     from dprec.reports import DeviceChannel
     from simulation.auditing import Audit
+    from simulation.comparison.differences import Difference
     from simulation.comparison.planning import Comparison
     from simulation.comparison.running import ComparisonResult
-    from simulation.comparison.tabulation import Difference
     from simulation.configuration.loading import GivenParts
     from simulation.configuration.models import RunConfig
     from simulation.listing import Found
@@ -83,23 +81,18 @@ def run(
     loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon", overrides))
     record = _record(loaded, output, resume, progress, track)
     if output is not None and page:
-        _draw(Path(output), population, progress, png)
-    return RunResult(record)
-
-
-def _draw(directory: Path, population: float | None, progress: Progress, png: bool) -> None:
-    from simulation.pages import report
-
-    with interrupts_noted(lambda: _how_to_go_on(directory)):
-        report(directory, population, progress, png=png)
+        with interrupts_noted(lambda: _how_to_go_on(Path(output))):
+            _draw(Path(output), population, progress, png=png)
+    return RunResult(record, loaded)
 
 
 def _record(
     config: RunConfig, output: str | Path | None, resume: bool, progress: Progress, track: Sequence[str]
 ) -> RunRecord:
     """Return the record of a run: the one that the directory already holds, or a new one."""
+    from dprec.protocols.base import check_suits
     from simulation.execution import load_ratings, run_prepared
-    from simulation.protocols.base import check_suits
+    from simulation.storage.directories import alone
     from simulation.storage.run_directory import RunDirectory
     from simulation.tracking.trackers import check_trackers, recording
 
@@ -109,16 +102,17 @@ def _record(
     train, test = load_ratings(config)
     with within("protocol"):
         check_suits(config.protocol, train, test)
-    directory = RunDirectory.claim(output, config, resume=resume) if output is not None else None
-    if directory is not None and directory.finished:
-        return directory.read(config, train, test)
-    place = None if directory is None else directory.path
-    with interrupts_noted(lambda: _how_to_go_on(place)), recording(track, config, place) as recorded:
-        record = run_prepared(
-            config, train, test, directory, progress=progress, started=started, ended=recorded.round
-        )
-        recorded.finish(record)
-    return record
+    with alone(output):
+        directory = RunDirectory.claim(output, config, resume=resume) if output is not None else None
+        if directory is not None and directory.finished:
+            return directory.read(train, test)
+        place = None if directory is None else directory.path
+        with interrupts_noted(lambda: _how_to_go_on(place)), recording(track, config, place) as recorded:
+            record = run_prepared(
+                config, train, test, directory, progress=progress, started=started, ended=recorded.round
+            )
+            recorded.finish(record)
+        return record
 
 
 def _how_to_go_on(directory: Path | None) -> str:
@@ -146,7 +140,6 @@ def compare(
     page: bool = True,
     png: bool = False,
     progress: Progress = silent,
-    announce: Announce = unheard,
     **parts: Unpack[GivenParts],
 ) -> ComparisonResult:
     """Run the unfinished cells of a comparison, and write its table and page.
@@ -163,8 +156,6 @@ def compare(
         Number of cells to run at a time; one per core by default.
     resume, population, page, png, progress
         As for `dprec.run`; finished cells are kept.
-    announce : callable, optional
-        Called with a sentence on what a long comparison may take, before its first run.
     **parts
         Ratings that you hold, or other parts to replace; see `simulation.configuration.loading.GivenParts`.
 
@@ -173,17 +164,62 @@ def compare(
     InputError, KeyboardInterrupt
         Before any cell runs, when the input or the directory cannot be used; with what is finished on disk.
     """
+    from simulation.analysis.populations import check_population
+    from simulation.comparison.planning import load_comparison
+    from simulation.configuration.loading import checked_parts
+
+    if output is None and resume:
+        raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
+    check_population(population)
+    comparison = load_comparison(config, overrides, checked_parts(parts, "epsilons", overrides))
+    page = page and output is not None
+    result = _compared(comparison, output, jobs, resume, progress, page)
+    if result.rows and page:
+        with interrupts_noted(lambda: result.how_far):
+            _draw(result.directory, population, progress, png=png, runs=True)
+    return result
+
+
+def _compared(
+    comparison: Comparison,
+    output: str | Path | None,
+    jobs: int | None,
+    resume: bool,
+    progress: Progress,
+    page: bool,
+) -> ComparisonResult:
+    """Run a comparison; without a directory, in a temporary one that lives as long as the result."""
     from simulation.comparison.running import run_comparison
 
-    _check_request(population, output, resume)
-    comparison, page = _loaded_comparison(config, overrides, parts), page and output is not None
-    with _directory_of_comparison(output) as (folder, held), _kept_when_interrupted(page):
-        run_cells = partial(run_comparison, comparison, jobs=jobs, resume=resume, announce=announce)
-        result = run_cells(folder, progress=progress, tabulated=_draw_unfinished if page else None)
-        held(result)
-        if result.rows and page:
-            _draw_comparison(result, population, progress, png)
+    folder, drawn = Path(mkdtemp(prefix="dprec-") if output is None else output), _draw if page else None
+    try:
+        result = run_comparison(
+            comparison, folder, jobs=jobs, resume=resume, progress=progress, tabulated=drawn
+        )
+    except Exception:
+        # An interrupt names the directory as the place to go on from, so that it stays.
+        if output is None:
+            rmtree(folder, ignore_errors=True)
+        raise
+    if output is None:
+        finalize(result, rmtree, folder, ignore_errors=True)
     return result
+
+
+def _draw(
+    directory: Path,
+    population: float | None = None,
+    progress: Progress = silent,
+    *,
+    png: bool = False,
+    runs: bool = False,
+) -> None:
+    """Draw the page of a run or a comparison; of a comparison, those of its runs too if asked."""
+    from simulation.pages import report, report_runs
+
+    if runs:
+        report_runs(directory, progress, png=png)
+    report(directory, population, progress, png=png)
 
 
 def attack(
@@ -196,7 +232,6 @@ def attack(
     resume: bool = False,
     page: bool = True,
     progress: Progress = silent,
-    announce: Announce = unheard,
     **parts: Unpack[GivenParts],
 ) -> RunResult | ComparisonResult:
     """Run a configuration, or a comparison, and attack it: what is recovered, and what liars move.
@@ -209,7 +244,7 @@ def attack(
         Directory for the result.
     kinds : sequence of str
         Attacks, with their defaults; left out, those of the configuration, or all if it has none.
-    overrides, jobs, resume, page, progress, announce, **parts
+    overrides, jobs, resume, page, progress, **parts
         As for `dprec.compare`.
 
     Raises
@@ -217,94 +252,22 @@ def attack(
     InputError, RunError, KeyboardInterrupt
         As `dprec.run` and `dprec.compare` do.
     """
-    from simulation.attacking.performing import asking_for
-    from simulation.comparison.planning import compares
+    from simulation.attacking import asking_for
+    from simulation.comparison.planning import compares, load_comparison
+    from simulation.configuration.loading import checked_parts, load
 
     asked = asking_for(kinds)
     shared: dict[str, Any] = {"resume": resume, "page": page, "progress": progress}
     if compares(config):
-        if kinds or not _loaded_comparison(config, overrides, parts).attacked:
+        given = checked_parts(parts, "epsilons", overrides)
+        cells = () if kinds else load_comparison(config, overrides, given).cells
+        if not any(cell.config.attacks for cell in cells):
             overrides = [*overrides, asked]
-        waiting: dict[str, Any] = {"jobs": jobs, "announce": announce, "overrides": overrides}
-        return compare(config, output, **waiting, **shared, **parts)
-    from simulation.configuration.loading import checked_parts, load
-
+        return compare(config, output, jobs=jobs, overrides=overrides, **shared, **parts)
     loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon", overrides))
     if kinds or not loaded.attacks:
         loaded = load(loaded, [asked])
     return run(loaded, output, **shared)
-
-
-@contextmanager
-def _directory_of_comparison(
-    output: str | Path | None,
-) -> Iterator[tuple[str | Path, Callable[[ComparisonResult], object]]]:
-    """Yield the directory of a comparison, and what ties an unnamed one to the life of the result."""
-    if output is not None:
-        yield output, lambda result: None
-        return
-    folder = Path(mkdtemp(prefix="dprec-"))
-    try:
-        yield folder, lambda result: finalize(result, rmtree, folder, ignore_errors=True)
-    except Exception:
-        # An interrupt names the directory as the place to go on from, so that it stays.
-        rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _check_request(population: float | None, output: str | Path | None, resume: bool) -> None:
-    from simulation.analysis.populations import check_population
-
-    if output is None and resume:
-        raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
-    check_population(population)
-
-
-def _loaded_comparison(
-    config: str | Path | Mapping[str, Any], overrides: Sequence[str], parts: GivenParts
-) -> Comparison:
-    from simulation.comparison.planning import load_comparison
-    from simulation.configuration.loading import checked_parts
-
-    return load_comparison(config, overrides, checked_parts(parts, "epsilons", overrides))
-
-
-@contextmanager
-def _kept_when_interrupted(page: bool) -> Iterator[None]:
-    """Say on an interrupt what is finished, after writing its page."""
-    from simulation.comparison.running import InterruptedComparison
-    from simulation.storage.directories import REPORT, TABLE
-
-    try:
-        yield
-    except InterruptedComparison as interrupted:
-        result = interrupted.result
-        if result.rows and page:
-            _draw_unfinished(result.directory)
-        files = [path for name in (TABLE, REPORT) if (path := result.directory / name).is_file()]
-        counted = f"{len(result.rows)} of {len(result.comparison.cells)} runs are finished"
-        listed = f": {', '.join(map(str, files))}" if files else ""
-        interrupted.add_note(f"{counted}{listed}; --resume -o {result.directory} goes on")
-        raise
-
-
-def _draw_unfinished(directory: Path) -> None:
-    from simulation.pages import report
-
-    report(directory)
-
-
-def _draw_comparison(
-    result: ComparisonResult, population: float | None, progress: Progress, png: bool
-) -> None:
-    from simulation.comparison.running import InterruptedComparison
-    from simulation.pages import report, report_runs
-
-    try:
-        report_runs(result.directory, progress, png=png)
-        report(result.directory, population, progress, png=png)
-    except KeyboardInterrupt:
-        raise InterruptedComparison(result) from None
 
 
 def ls(folder: str | Path = ".") -> list[Found]:
@@ -344,7 +307,7 @@ def diff(first: str | Path, second: str | Path) -> Difference:
     InputError
         When a directory is not that of a finished run or comparison, is damaged, or holds another kind.
     """
-    from simulation.comparison.tabulation import differences
+    from simulation.comparison.differences import differences
 
     return differences(Path(first), Path(second))
 
@@ -390,13 +353,15 @@ def tune(
         When interrupted; its note says how to go on.
     """
     from simulation.configuration.loading import load
-    from simulation.tuning.running import TUNING, Tuning, tune_configurations
+    from simulation.storage.directories import TUNING
+    from simulation.tuning.running import tune_configurations
 
-    tuning = Tuning(trials, space, metric, seed)
     loaded = [load(config, overrides) for config in configs]
     finished = f"{Path(output)} holds the trials that are finished; --resume -o {Path(output)} goes on"
     with interrupts_noted(lambda: finished if (Path(output) / TUNING).exists() else ""):
-        return tune_configurations(loaded, output, tuning, resume=resume, progress=progress)
+        return tune_configurations(
+            loaded, output, trials, space=space, metric=metric, seed=seed, resume=resume, progress=progress
+        )
 
 
 def audit(

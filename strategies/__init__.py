@@ -1,43 +1,41 @@
 """What the server does with the replies.
 
-Protocols that run in rounds are Flower strategies (`IterativeFactorization`, `GradientPerturbation`);
-what is asked only once is a query, not a strategy (`ReportCollection`, `ReplacementExchange`).
+Protocols that run in rounds are Flower strategies (`BroadcastRounds`, `RowRounds`, and `SumRounds` of
+`strategies.sums`); what is asked only once is a query, not a strategy (`ReportCollection`,
+`ReplacementExchange`).
 
-Names are imported on first use: the configuration needs the sampling, but not Flower.
+Names are imported on first use: the configuration needs none of Flower.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from strategies.iterative import GradientPerturbation, IterativeFactorization
-    from strategies.participation import RoundRecord, SamplingOptions
+    from strategies.participation import RoundRecord
     from strategies.report_collection import ReplacementExchange, ReportCollection
     from strategies.roster import Roster, identify
-    from strategies.rounds import TrainingRounds
+    from strategies.training import BroadcastRounds, RowRounds, TrainingRounds
 
 __all__ = [
-    "GradientPerturbation",
-    "IterativeFactorization",
+    "BroadcastRounds",
     "ReplacementExchange",
     "ReportCollection",
     "Roster",
     "RoundRecord",
-    "SamplingOptions",
+    "RowRounds",
     "TrainingRounds",
     "identify",
 ]
 
 _MODULES = {
-    "GradientPerturbation": "iterative",
-    "IterativeFactorization": "iterative",
+    "BroadcastRounds": "training",
+    "RowRounds": "training",
     "ReplacementExchange": "report_collection",
     "ReportCollection": "report_collection",
     "Roster": "roster",
     "identify": "roster",
     "RoundRecord": "participation",
-    "SamplingOptions": "participation",
-    "TrainingRounds": "rounds",
+    "TrainingRounds": "training",
 }
 
 

@@ -1,57 +1,9 @@
-"""Who takes part in a round, and what is kept of it.
-
-Which users are asked depends on the seed and the user's number, never on the nodes. The configuration needs
-this module, so it knows nothing of Flower.
-"""
+"""What is kept of a round. The configuration needs this module, so it knows nothing of Flower."""
 
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from dprec.arrays import Bools
-from dprec.components import Options, option
-from dprec.errors import RunError, SettingError
-from dprec.randomness import subset, words
-
-
-@dataclass(frozen=True, kw_only=True)
-class SamplingOptions(Options):
-    """Which users are asked in a round; everybody by default."""
-
-    fraction: float | None = option(
-        "Share of the users, drawn again each round.",
-        None,
-        published=None,
-        source="shin2018, Algorithm 1",
-        gt=0,
-        le=1,
-    )
-    count: int | None = option(
-        "Number of users, drawn again each round.",
-        None,
-        published=None,
-        source="shin2018, Algorithm 1",
-        ge=1,
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.fraction is not None and self.count is not None:
-            raise SettingError("", "a fraction and a count", "one of the two")
-
-    def size(self, n_users: int) -> int:
-        """Return how many of the users are asked; raises SettingError for nobody, or more than there are."""
-        wanted = n_users if self.count is None else self.count
-        if self.fraction is not None:
-            wanted = round(self.fraction * n_users)
-        if not 1 <= wanted <= n_users:
-            key = "count" if self.count is not None else "fraction"
-            selection = f"{getattr(self, key)} selects {wanted} of {n_users} users"
-            raise SettingError(key, selection, "a value that selects at least one user and at most all")
-        return wanted
-
-    def draw(self, n_users: int, seed: int, round_index: int) -> Bools:
-        """Return whether each user is asked in a round, shape (users,)."""
-        return subset(self.size(n_users), words(seed, "sampling", 0, n_users, round_index=round_index))
+from dprec.errors import RunError
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class ReportCollection:
     family: ReportFamily
     """What the devices report; the server knows it but cannot change it."""
     group: str
-    """Run key under which the devices find their setup."""
+    """Run key under which the devices find what is installed."""
     wanted: Wanted = Wanted()  # noqa: RUF009 (it is frozen)
     """What the observations hold beside values."""
     catalogue: Catalogue | None = None
@@ -106,7 +106,7 @@ class FollowUpCollection:
     follow_up: FollowUp
     """What the devices answer; the server knows it but cannot change it."""
     group: str
-    """Run key under which the devices find their setup."""
+    """Run key under which the devices find what is installed."""
 
     def collect(self, grid: Grid, roster: Roster, collected: Collected) -> FurtherCollected:
         """Ask for the answers; the traffic of the reports is charged in place."""
@@ -157,7 +157,7 @@ class ReplacementExchange:
     target: tuple[int, int]
     """First item of the target domain, and the item after its last one."""
     group: str
-    """Run key under which the devices find their setup."""
+    """Run key under which the devices find what is installed."""
 
     def exchange(
         self, grid: Grid, roster: Roster, observed: Observations, traffic: TrafficLedger

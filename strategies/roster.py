@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from flwr.serverapp import Grid
 from dprec.arrays import Bools, Ints, Pieces
 from dprec.errors import RunError
 from dprec.exchange import IDENTIFY, NODE, REPLY, Identity, Reports, SummedReports, bitmap_of, words_of
-from dprec.gradients import Aggregate, GradientReport
+from dprec.gradients import Aggregate
 
 _USERS_AT_ONCE = 1 << 19
 """Bounds the replies in flight: while those of so many users are read, so many others are being asked."""
@@ -153,7 +152,7 @@ class Replies:
     punctual: Bools
     """Whose report was sent at all, and whose arrived before the round ended; shape (asked,)."""
     refused: str = field(default="", kw_only=True)
-    """Why none of them has answered, if the node said so: see `dprec.exchange.messages.words_of`."""
+    """Why none of them has answered, if the node said so: see `dprec.exchange.words_of`."""
 
     @property
     def senders(self) -> Ints:
@@ -260,19 +259,6 @@ class ReadSums:
     """A node of one user, as every device is, has nothing to add up: only its report is read, whose bounds
     can be checked. The sum of several is believed of the nodes of a simulation.
     """
-
-    @classmethod
-    def of_gradients(
-        cls, gradient: GradientReport, shape: tuple[int, int], users_per_node: int
-    ) -> "ReadSums":
-        """Return what reads gradient reports about so many items and factors."""
-        return cls(
-            partial(gradient.decode, shape=shape),
-            partial(gradient.possible, shape=shape),
-            gradient.sum_shape(shape),
-            None if gradient.hides_rated_items else shape[0],
-            users_per_node,
-        )
 
     def __call__(self, reply: Message | None, first_user: int, users: Ints) -> Sums | None:
         """Return the sums of a reply, or None when it cannot be used; see `arrivals_of`."""

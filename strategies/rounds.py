@@ -1,38 +1,29 @@
-"""Rounds under any protocol: what their messages cost, what is recorded, and the strategy they are run by.
+"""Rounds under any protocol: what their messages cost, and what is recorded.
 
 A partition's reports travel in one message, but each user is charged for the message that would carry its
 payload if it were alone on its node. The identifiers that Flower draws at random are counted at full width,
 so that sizes do not change from run to run.
 """
 
-import logging
 import time
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar
 
 import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.app.message import make_message
 from flwr.app.metadata import Metadata
 from flwr.common.constant import SUPERLINK_NODE_ID
 from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import Strategy
 
-from dprec.accounting import PrivacyAccountant
-from dprec.arrays import Bools, Ints, Pieces
-from dprec.errors import RunError
-from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, GradientRequest, Reports, Request
-from dprec.gradients import Aggregate
-from dprec.progress import Progress
-from dprec.sums import Cost
+from dprec.arrays import Ints
+from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, Reports, Request
 from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.participation import RoundRecord
-from strategies.roster import ReadSums, Replies, Roster, Sums
+from strategies.roster import Replies, Roster
 
 
 def traffic_totals(ledger: TrafficLedger) -> dict[str, int]:
@@ -256,196 +247,3 @@ def _message(
         dst_task_id=tasks[1],
     )
     return make_message(metadata=metadata, content=content)
-
-
-@dataclass(frozen=True, eq=False)
-class Received:
-    """What a server that remembers everything keeps of a round."""
-
-    model: Any
-    """What everybody was sent, as devices received it."""
-    parts: list[tuple[Ints, Pieces]] = field(default_factory=list)
-    """Users who can be told apart, and the reports of these."""
-
-    def take(self, sums: Sums) -> None:
-        """Keep the reports of a partition, if it was reports that arrived."""
-        if sums.reports is not None:
-            self.parts.append((sums.punctual_users, sums.reports))
-
-
-class TrainingRounds(Strategy):
-    """A Flower `Strategy` that evaluates nothing on the devices.
-
-    `start()` runs it like any other; `run_round` runs one round, for a caller that checkpoints,
-    evaluates or stops early.
-    """
-
-    group: str
-    roster: Roster
-
-    @property
-    @abstractmethod
-    def records(self) -> list[RoundRecord]:
-        """One per finished round."""
-
-    def summary(self) -> None:
-        """Log what is run."""
-        logging.getLogger("flwr").info("\\t└──> %s", type(self).__name__)
-
-    @property
-    @abstractmethod
-    def arrays(self) -> ArrayRecord:
-        """What the next round starts from, as `start` passes it from round to round."""
-
-    def run_round(self, grid: Grid) -> RoundRecord:
-        """Run the next round: ask, read, account, step."""
-        server_round = len(self.records) + 1
-        requests = self.configure_train(server_round, self.arrays, ConfigRecord(), grid)
-        self.aggregate_train(server_round, grid.send_and_receive(requests))
-        return self.records[-1]
-
-    def deliver_parameters(self, grid: Grid, payload: bytes, traffic: TrafficLedger) -> None:
-        """Send everybody what was learned, from which devices make their own predictions.
-
-        The bytes are charged to the last round: its accuracy depends on them.
-        """
-        spent = broadcast_parameters(grid, self.roster, self.group, payload, traffic)
-        self.records[-1] = self.records[-1].with_traffic(spent)
-
-    def configure_evaluate(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
-        """Ask nobody: devices evaluate nothing that they could send."""
-        return []
-
-    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """Return nothing; see `configure_evaluate`."""
-        return None
-
-
-class OwnModelRounds(TrainingRounds):
-    """Rounds whose model stays with the strategy: there are no arrays, and devices are sent bytes of it."""
-
-    _records: list[RoundRecord]
-
-    @property
-    def records(self) -> list[RoundRecord]:
-        """One per finished round."""
-        return self._records
-
-    @property
-    def arrays(self) -> ArrayRecord:
-        """None."""
-        return ArrayRecord()
-
-    def run_rounds(
-        self,
-        grid: Grid,
-        rounds: int,
-        *,
-        ended: Callable[[RoundRecord], None],
-        progress: Progress,
-        evaluate: Callable[[], dict[str, float | None]] | None,
-    ) -> None:
-        """Run all rounds; raises RunError when no usable report arrived in any of them.
-
-        ``ended`` is given the record of every round; ``evaluate`` returns its accuracy, which only a
-        simulation knows.
-        """
-        for done in range(1, rounds + 1):
-            record = self.run_round(grid)
-            if evaluate is not None:
-                record = self.records[-1] = replace(record, accuracy=evaluate())
-            ended(record)
-            progress("rounds", done, rounds)
-        if not any(record.replies for record in self.records):
-            raise RunError(f"no usable report arrived in any round (rounds: {rounds})")
-
-    def refuse_arrays(self, arrays: ArrayRecord) -> None:
-        """Raise ValueError if there are arrays to start from."""
-        if len(arrays):
-            raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own model")
-
-
-@dataclass(eq=False)
-class SummedRounds(OwnModelRounds):
-    """Rounds in which everybody is sent the same model, and of reports only the sum is used, with noise."""
-
-    message_type: ClassVar[str]
-    seed: int
-    """Of what the server draws."""
-    group: str
-    """Run key under which the devices find their setup."""
-    roster: Roster
-    received: list[Received] | None = field(default=None, kw_only=True)
-    """Where what each user sends in a round is kept, if it is."""
-    traffic: TrafficLedger = field(init=False)
-    accountant: PrivacyAccountant = field(init=False)
-    """A sum with noise has no epsilon without a delta, so by itself it costs infinitely much."""
-
-    def __post_init__(self) -> None:
-        everybody = np.ones(self.roster.n_users, dtype=np.bool_)
-        self.traffic, self.accountant = TrafficLedger(self.roster.n_users), PrivacyAccountant(rated=everybody)
-        self._records = []
-
-    @abstractmethod
-    def _model_bytes(self) -> bytes:
-        """Return the model as devices receive it in the next round."""
-
-    def _asking(self, server_round: int, model: bytes, grid: Grid) -> dict[int, RecordDict]:
-        """Return the requests of a round, by partition, and charge them: the same for everybody."""
-        content = request_content(GradientRequest(server_round, model))
-        self._account.charge_request(slice(None), content, len(model))
-        return dict.fromkeys(range(len(self.roster.node_ids)), content)
-
-    @abstractmethod
-    def _reading(self, server_round: int) -> ReadSums:
-        """Return what reads and adds up the replies of a round."""
-
-    @abstractmethod
-    def _cost(self, server_round: int) -> Cost:
-        """Return what a round costs a user, whoever adds the noise."""
-
-    @abstractmethod
-    def _learn(self, server_round: int, total: Aggregate, present: Bools) -> None:
-        """Add the noise and take a step, given of whom a whole report arrived in time."""
-
-    def _taken(self, server_round: int, sums: Sums) -> tuple[Sums, Ints, Bools]:
-        """Return what arrived as it is charged, whose report costs them something, and whose is all there is.
-
-        The last is of those who were asked: whether all that a user contributes arrived in time.
-        """
-        return sums, sums.senders, sums.punctual
-
-    def configure_train(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
-        """Return the requests of a round; raises ValueError for arrays to start from."""
-        self.refuse_arrays(arrays)
-        self._account = RoundAccount(self.message_type, self.group, self.traffic)
-        model = self._model_bytes()
-        if self.received is not None:
-            self.received.append(Received(model))
-        return self.roster.messages(self.message_type, self._asking(server_round, model, grid), self.group)
-
-    def aggregate_train(
-        self, server_round: int, replies: Iterable[Message]
-    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Add up, account and learn; see Flower's `Strategy`."""
-        n_users, reading = self.roster.n_users, self._reading(server_round)
-        sent, present = np.zeros((2, n_users), dtype=np.bool_)
-        total = Aggregate(np.zeros(reading.sum_shape, dtype=np.int64), None, 0)
-        everybody = np.ones(n_users, dtype=np.bool_)
-        for sums in self.roster.read(self.roster.by_partition(replies), everybody, reading):
-            if self.received is not None:
-                self.received[-1].take(sums)
-            charged, paying, whole = self._taken(server_round, sums)
-            self._account.charge_reports(charged)
-            sent[paying] = True
-            present[sums.users[whole]] = True
-            total = total + sums.aggregate
-        cost = self._cost(server_round)
-        self.accountant.step(server_round, sent, cost.epsilon, cost.epsilon, cost.mechanism)
-        self._learn(server_round, total, present)
-        self._records.append(self._account.record(server_round, asked=n_users, accepted=total.users))
-        return None, MetricRecord({"replies": total.users, "asked": n_users})

@@ -9,7 +9,8 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from clients.app import client_app
 from clients.faults import FaultOptions
 from clients.population import write_population
-from dprec.exchange import Reports, Setup
+from dprec.exchange import Reports
+from dprec.protocols.base import Protocol
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from simulation.engine.grids import LocalGrid
@@ -21,7 +22,7 @@ SOUND = FaultOptions()
 def populated(
     folder: Path,
     ratings: Ratings,
-    setup: Setup | None,
+    protocol: Protocol | None,
     size: int | None = None,
     *,
     seed: int = 1,
@@ -30,7 +31,9 @@ def populated(
     """Write what devices hold, by default all of them on one node."""
     keys, faults = RunKeys.derive(seed).installed, more.pop("faults", None) or SOUND
     size = size or ratings.n_users
-    write_population(folder, ratings, users_per_node=size, keys=keys, faults=faults, setup=setup, **more)
+    write_population(
+        folder, ratings, users_per_node=size, keys=keys, faults=faults, protocol=protocol, **more
+    )
     return folder
 
 

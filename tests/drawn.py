@@ -21,7 +21,7 @@ from dprec.secure_aggregation import streams
 from dprec.secure_aggregation.streams import PURPOSE_OF_SUMS
 from tests.paths import ROOT
 
-_PACKAGES = ("dprec", "clients", "strategies", "simulation.protocols")
+_PACKAGES = ("dprec", "clients", "strategies", "simulation.courses")
 """What draws when a protocol is run."""
 
 _PURPOSES = {PURPOSE_OF_SUMS, b"report", b"sample", b"number of fakes", b"fakes"}

@@ -11,11 +11,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from dprec.accounting import PrivacyBudget
-from dprec.completion import Profiles
+from dprec.completion import ItemAverage, Profiles
 from dprec.datasets import Synthetic
 from dprec.observations import Observations, SymbolReports
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import Profiles as ReportedProfiles
+from dprec.schedules import Answers
 
 if TYPE_CHECKING:
     from dprec.mechanisms import Mechanism
@@ -30,6 +32,23 @@ POSITIVE_DATA = {"kind": "synthetic", "users": 60, "items": 40, "ratings": 900, 
 
 ON_THIS_MACHINE = {"backend": "local"}
 """How a simulation runs without Ray, as a configuration names it."""
+
+
+def one_shot(
+    mechanism: "Mechanism",
+    privacy: PrivacyBudget | None = None,
+    *,
+    predicts: bool = False,
+    answers: Answers | None = None,
+) -> OneShotProtocol:
+    """Return what is installed on devices of a one-shot protocol, which may predict, or remember answers."""
+    return OneShotProtocol(
+        mechanism=mechanism,
+        privacy=privacy,
+        completion=ItemAverage(),
+        personalization="on-device" if predicts else "none",
+        answers=answers,
+    ).installed
 
 
 def user_budget(epsilon: float = 1.0, delta: float = 1e-6) -> PrivacyBudget:

@@ -138,14 +138,13 @@ def test_private_modules_of_flower_are_used_in_few_places() -> None:
 
 KINDS = {
     "dprec.completion": ("Completed", "Completion", "Perturbation"),
-    "dprec.exchange": ("Setup",),
+    "dprec.protocols.base": ("Protocol",),
     "dprec.federated": ("FederatedModel",),
     "dprec.gradients": ("GradientReport",),
     "dprec.mechanisms": ("Mechanism",),
     "dprec.reports": ("Asking", "FollowUp", "Reader", "ReportFamily"),
     "dprec.schedules": ("Schedule",),
     "dprec.sums": ("Aggregation",),
-    "simulation.protocols": ("Protocol",),
 }
 
 ALLOWED = {
@@ -155,7 +154,7 @@ ALLOWED = {
     # How long a bounded fit takes.
     ("simulation/comparison/cell_runs.py", "OneBit"),
     # The baseline of this name.
-    ("simulation/protocols/one_shot.py", "ItemAverage"),
+    ("dprec/protocols/one_shot.py", "ItemAverage"),
 }
 """Questions that are asked all the same, by file and class."""
 
@@ -282,8 +281,9 @@ def purpose_of(call: ast.Call, known: set[str]) -> ast.expr | None:
         if call.func.attr == "generator":
             return arguments[0]
         # That of a grid; perturbations have a `noise` too, with arguments of other types.
-        if call.func.attr == "noise" and isinstance(arguments[1], ast.Constant | ast.JoinedStr):
-            return arguments[1]
+        named = arguments[1:2] if call.func.attr == "noise" else []
+        if any(isinstance(each, ast.Constant | ast.JoinedStr) for each in named):
+            return named[0]
     return None
 
 
@@ -293,6 +293,8 @@ def text_of(purpose: ast.expr, constants: dict[str, str]) -> str | None:
         return purpose.value
     if isinstance(purpose, ast.Name):
         return None if purpose.id == "purpose" else constants[purpose.id]
+    if isinstance(purpose, ast.Attribute) and purpose.attr == "purpose":  # of a class, which names it
+        return None
     assert isinstance(purpose, ast.JoinedStr), ast.dump(purpose)
     parts = [part.value if isinstance(part, ast.Constant) else "{}" for part in purpose.values]
     return "".join(map(str, parts))
@@ -317,6 +319,9 @@ def purposes() -> dict[str, list[str]]:
     found = defaultdict(list)
     for path, (_, tree) in modules().items():
         known, constants = deriving(tree), constants_of(tree)
+        for named in (node for node in nodes()[path] if isinstance(node, ast.AnnAssign)):
+            if ast.unparse(named.target) == "purpose" and isinstance(named.value, ast.Constant):
+                found[str(named.value.value)].append(f"{path}:{named.lineno}")
         for call in (node for node in nodes()[path] if isinstance(node, ast.Call)):
             purpose = purpose_of(call, known)
             if purpose is not None and (text := text_of(purpose, constants)) is not None:

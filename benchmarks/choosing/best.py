@@ -3,7 +3,7 @@
     python benchmarks/choosing/best.py [--path ../shared/data/ml-100k] [--seeds 2] [--epsilons 0.1 1]
 
 The validation ratings are those of on_device.py: no test rating is read. Fails if the table of
-simulation/protocols/best.py picks a mechanism that is worse than another one by more than 0.002.
+dprec/protocols/best.py picks a mechanism that is worse than another one by more than 0.002.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 from dprec.accounting import MatchedBudget
 from dprec.datasets import MovieLens100K
 from dprec.mechanisms import BitsAndCounts, FisherOptimal, ThresholdBit
+from dprec.protocols.best import BestProtocol
 from simulation import load
 from simulation.execution import run_prepared
-from simulation.protocols.best import BestProtocol
 
 EPSILONS = (0.1, 0.3, 0.5, 0.7, 1.0, 1.3, 1.6, 2.0, 3.0)
 CANDIDATES = (ThresholdBit(), FisherOptimal(histogram="netflix"), BitsAndCounts())
@@ -43,19 +43,20 @@ def main() -> int:
         for epsilon in chosen.epsilons:
             best = config.protocol.at_budget(MatchedBudget(epsilon))
             assert isinstance(best, BestProtocol)
+            picked = best.pick(None)[0]
             figures: dict[str, float] = {}
             for mechanism in CANDIDATES:
-                values = {"dataset": dataset, "protocol": replace(best.picked, mechanism=mechanism)}
+                values = {"dataset": dataset, "protocol": replace(picked, mechanism=mechanism)}
                 errors = [
                     run_prepared(config.model_copy(update={**values, "seed": seed}), *parts, None)
                     for seed in range(1, chosen.seeds + 1)
                 ]
                 figures[mechanism.kind] = float(np.mean([each.summary.accuracy.rmse for each in errors]))
-            good = figures[best.mechanism_name] <= min(figures.values()) + TOLERANCE
+            good = figures[picked.facts.protects] <= min(figures.values()) + TOLERANCE
             stands &= good
             words = ", ".join(f"{name} {figure:.4f}" for name, figure in figures.items())
             verdict = "stands" if good else "does not stand"
-            print(f"{preset} at {epsilon:g}: {words}; {best.mechanism_name} {verdict}", flush=True)
+            print(f"{preset} at {epsilon:g}: {words}; {picked.facts.protects} {verdict}", flush=True)
     return 0 if stands else 1
 
 

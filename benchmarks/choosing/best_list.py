@@ -1,4 +1,4 @@
-"""Chooses up to which noise best-list asks for a table: `MOST_NOISE` in simulation/protocols/best_list.py.
+"""Chooses up to which noise best-list asks for a table: `MOST_NOISE` in dprec/protocols/best_list.py.
 
     python benchmarks/choosing/best_list.py [--path ../shared/data/ml-100k]
 
@@ -13,7 +13,7 @@ import numpy as np
 from list_settings import judged, validation_draws
 from validation import arguments
 
-from simulation.protocols.best_list import MOST_NOISE
+from dprec.protocols.best_list import MOST_NOISE
 
 TAUS = (1e-3, 2e-3, 3e-3, 4e-3, 5.5e-3, 8e-3)
 

@@ -29,11 +29,11 @@ from validation import TESTED_SEEDS, arguments, best_of
 
 from dprec.arrays import Floats
 from dprec.catalogue import Catalogue
+from dprec.completion import Profiles
 from dprec.datasets import Dataset, MovieLens100K, MsWeb, selected
-from dprec.lists import ListMethod, TableOptions, products
-from dprec.lists import method as list_method
-from dprec.lists.contributions import DIAGONAL, SetContributions
+from dprec.lists import products
 from dprec.lists.gram import (
+    DIAGONAL,
     GramSettings,
     denoised_table,
     joined_popularity,
@@ -43,12 +43,14 @@ from dprec.lists.gram import (
     scores,
 )
 from dprec.lists.model import ItemTable
-from dprec.lists.products import TasteModel
 from dprec.lists.public_kernels import CATEGORIES, NUMBERS, PublicKernels, popularity_bins
 from dprec.metrics import Hits
+from dprec.protocols import public_start
+from dprec.protocols.base import Public
+from dprec.protocols.gram import PairTableOptions
 from dprec.ratings import POSITIVE
 from dprec.splits import UserHoldout
-from dprec.sums import UNIT, Releases
+from dprec.sums import UNIT, ProfileContributions, Release
 
 TAUS = (4.8e-3, 1.3e-3, 3e-4)
 SEEDS = (1, 2, 3, 4, 5, 6)
@@ -175,26 +177,30 @@ def judged(draw: Draw, tau: float, factors: Mapping[str, float], *, table: bool 
 def judged_tastes(draw: Draw, tau: float, name: str, factor: float) -> float:
     """Return the NDCG@10 of products with features, one number of theirs times a factor."""
     users, n_items = draw.sets.shape
-    method = ListMethod(options=TableOptions().suited(tau, n_items), of_features=True)
-    multipliers = tuple(tau * users / math.sqrt(share) for share in method.shares)
+    table = PairTableOptions().suited(PairTableOptions().items_at(tau, n_items, None), tau, n_items)
+    protocol = public_start.PublicStartProtocol(table=table)
+    multipliers = tuple(tau * users / math.sqrt(share) for share in protocol.shares)
     with ExitStack() as changes:
-        for module in (products, list_method):
+        for module in (products, public_start):
             if name != "tastes" and hasattr(module, name):
                 value = getattr(products, name)
                 changes.enter_context(mock.patch.object(module, name, type(value)(factor * value)))
-        learner = method.learner(Releases(users, n_items, POSITIVE), draw.catalogue, draw.seed)
+        server = protocol.server(Public(users, n_items, POSITIVE), draw.catalogue, draw.seed)
         random = np.random.default_rng(draw.seed)
-        own = SetContributions(draw.sets.indptr.astype(np.int64), draw.sets.indices.astype(np.int32))
+        indptr, items = draw.sets.indptr.astype(np.int64), draw.sets.indices.astype(np.int32)
+        profiles = Profiles(indptr, items, np.full(items.size, np.nan), n_items)
+        own = ProfileContributions(profiles, np.zeros(items.size, dtype=np.uint64))
         for round_index, deviation in enumerate(multipliers, start=1):
-            layout = method.device(learner.model_bytes(), n_items, POSITIVE).layout(round_index)
+            layout = protocol.device(server.held.encode(), n_items, POSITIVE).release(round_index)
+            assert isinstance(layout, Release)
             vectors = own.vectors(layout)
             total = np.bincount(vectors.rows, vectors.numbers[:, 0] * UNIT, layout.n_rows)
             noisy = total + deviation * random.standard_normal(total.size)
-            learner.learn(round_index, noisy[:, None], layout, deviation, users)
-        model = method.device(learner.learned_bytes(), n_items, POSITIVE).model
-        assert isinstance(model, TasteModel)
+            server.learn(layout, round_index, noisy[:, None], deviation, users)
+        model = protocol.device(server.learned.encode(), n_items, POSITIVE)
+        assert isinstance(model, public_start.TasteDevice)
         share = model.share * (factor if name == "tastes" else 1.0)
-        return ndcg(draw, replace(model, share=share).scores(draw.sets))
+        return ndcg(draw, replace(model, share=share).predictions(profiles))
 
 
 def judged_all(every: tuple[Draw, ...], tau: float, tried: Mapping[str, float]) -> list[float]:

@@ -18,9 +18,9 @@ from dprec.completion import own_averages
 from dprec.datasets import MovieLens100K
 from dprec.metrics import root_mean_squared_error
 from dprec.personalization import OrdinalProcess
+from dprec.protocols.baselines import NothingSentProtocol
 from dprec.randomness import generator
 from dprec.ratings import Ratings
-from simulation.protocols.baselines import NothingSentProtocol
 
 TRIED = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0)
 TRIED_OF_CONTENT = ((0.02, 0.03), (0.05, 0.05), (0.05, 0.1), (0.1, 0.05), (0.1, 0.1), (0.1, 0.2), (0.2, 0.2))
@@ -48,8 +48,8 @@ def errors_with_content(ratings: Ratings, catalogue: Catalogue, seed: int) -> li
     errors = []
     for number, category in TRIED_OF_CONTENT:
         process = OrdinalProcess(number=number, category=category)
-        alone = NothingSentProtocol(process=process).predictions_of(learned, catalogue)
-        predicted = np.clip(alone["predict"](validation.users, validation.items), 1, 5)
+        alone = NothingSentProtocol(process=process).alone(learned, catalogue)
+        predicted = np.clip(alone.predict(validation.users, validation.items), 1, 5)
         errors.append(root_mean_squared_error(predicted, validation.values))
     return errors
 

@@ -19,8 +19,8 @@ import numpy as np
 from validation import Parts, arguments, best_of, measured, new_to_the_target, random_tenth, tenth_of_u1
 
 from dprec.datasets import Synthetic
+from dprec.protocols.secret_sets import split_at
 from dprec.ratings import Ratings
-from dprec.secret_sets.method import split_at
 from dprec.splits import Holdout
 from dprec.sums import TrustedAggregation
 from simulation import load

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from docs.tables.results import RESULTS, summary
-from simulation.analysis.protocol_results import by_evaluation
-from simulation.pages.accuracy import EpsilonAxis, bytes_plot, epsilon_plot
-from simulation.pages.drawing import render
+from simulation.analysis.protocol_results import at_reference, by_evaluation
+from simulation.pages.comparison_figures import (
+    SPENT,
+    EpsilonAxis,
+    draw_accuracy_against_bytes,
+    draw_accuracy_against_epsilon,
+)
+from simulation.pages.drawing import Panel, Plot, render
 from simulation.pages.looks import looks_of
 
 DRAWN = "ml-100k-u1", "ml-100k-per-user"
@@ -20,11 +27,14 @@ def figures() -> Iterator[tuple[Path, str]]:
     for name in DRAWN:
         held = summary(name)
         evaluation, results = next(iter(by_evaluation(held.results).items()))
-        axes, looks = [EpsilonAxis(held.made.unit, asked=True)], looks_of(results)
-        plots = (
-            epsilon_plot(results, evaluation.metric, axes, looks, ""),
-            bytes_plot(results, evaluation.metric, looks, ""),
-        )
-        for kind, plot in zip(("epsilon", "bytes"), plots, strict=True):
-            if plot is not None:
-                yield RESULTS / f"{name}-{kind}.svg", render(plot).svg
+        axis, looks = EpsilonAxis(held.made.unit, asked=True), looks_of(results)
+        draw: dict[str, Any] = {"metric": evaluation.metric, "looks": looks}
+        shown: dict[str, list[Panel]] = {
+            "epsilon": [partial(draw_accuracy_against_epsilon, results=results, axis=axis, **draw)],
+            "bytes": [
+                partial(draw_accuracy_against_bytes, results=at_reference(results), what=what, **draw)
+                for what in SPENT
+            ],
+        }
+        for kind, panels in shown.items():
+            yield RESULTS / f"{name}-{kind}.svg", render(Plot(f"accuracy-{kind}", "", "", "", panels)).svg

@@ -72,7 +72,7 @@ class PrivacyBudget(Options):
 
     `own` states whether users choose among several epsilons, `column` where a table has these, and
     `sampled_at` the epsilon of all reports if ratings are sampled by their users' own; see
-    `dprec.accounting.OwnBudgets` and `dprec.accounting.ColumnBudgets`.
+    `dprec.accounting.OwnBudgets`.
     """
 
     own: ClassVar[bool] = False
@@ -123,7 +123,7 @@ class PrivacyBudget(Options):
         return self
 
     def of_users(self, users: UsersTable | None) -> PrivacyBudget:
-        """Return the budget with what the users' table says of it; see `ColumnBudgets`."""
+        """Return the budget with what the users' table says of it; see `OwnBudgets.of_users`."""
         return self
 
     def alone(self) -> tuple[PrivacyBudget, ...]:
@@ -186,13 +186,6 @@ Trust = Literal["central", "secure-aggregation", "shuffle", "local"]
 LEAST_TRUST_FIRST: tuple[Trust, ...] = ("local", "shuffle", "secure-aggregation", "central")
 """Who trusts one of these can take part in what needs any before it."""
 
-_OPENINGS: dict[Status, str] = {
-    "proved": "Proved",
-    "claimed": "Claimed, not proved",
-    "declared": "Declared, not proved",
-    "none": "No privacy",
-}
-
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -218,7 +211,13 @@ class Guarantee:
     @property
     def statements(self) -> tuple[str, ...]:
         """The status with its reason, and the notes."""
-        return (f"{_OPENINGS[self.status]}: {self.reason}", *self.notes)
+        openings: dict[Status, str]
+        openings = {
+            "claimed": "Claimed, not proved",
+            "declared": "Declared, not proved",
+            "none": "No privacy",
+        }
+        return (f"{openings.get(self.status, 'Proved')}: {self.reason}", *self.notes)
 
 
 _SAME_FOR_ALL = -1
@@ -263,10 +262,8 @@ class PrivacyAccountant:
                 users = event.took_part(whole.n_users)
                 per_rating = np.where(users & part.rated, event.per_rating, 0.0)
                 if not same_ratings:
-                    per_rating, charged = (
-                        np.maximum(per_rating - charged, 0.0),
-                        np.maximum(charged, per_rating),
-                    )
+                    before, charged = charged, np.maximum(charged, per_rating)
+                    per_rating = np.maximum(per_rating - before, 0.0)
                 whole.step(number, users, per_rating, event.per_user, event.mechanism)
         return whole
 
@@ -274,11 +271,6 @@ class PrivacyAccountant:
     def n_users(self) -> int:
         """Number of users."""
         return self.rated.size
-
-    @property
-    def composes(self) -> bool:
-        """Whether a delta lowers the losses: events whose mechanism is known compose, others add up."""
-        return any(event.mechanism is not None for event in self.history)
 
     def step(
         self,
@@ -312,14 +304,15 @@ class PrivacyAccountant:
                 raise ValueError(f"an array of shape {column.shape} for {self.n_users} users")
         if not users.any():
             return
-        event = Event(
-            round_index,
-            np.packbits(users),
-            _compact(per_rating, users & self.rated),
-            _compact(per_user, users),
-            mechanism,
-        )
-        self.history.append(_sharing(event, self.history[-1]) if self.history else event)
+        losses = _compact(per_rating, users & self.rated), _compact(per_user, users)
+        event = Event(round_index, np.packbits(users), *losses, mechanism)
+        if self.history:
+            # Arrays that are equal to those of the event before are shared with it.
+            before = self.history[-1]
+            arrays = {name: getattr(before, name) for name in ("users", "per_rating", "per_user")}
+            same = {name: own for name, own in arrays.items() if np.array_equal(getattr(event, name), own)}
+            event = replace(event, **same)
+        self.history.append(event)
 
     def get_epsilon(
         self, delta: float = 0.0, per: PrivacyUnit = "user", adjacency: Adjacency | None = None
@@ -351,6 +344,11 @@ class PrivacyAccountant:
         if not delta or not self.composes:
             return basic
         return np.minimum(basic, self._composed(delta, adjacency or self.adjacency))
+
+    @property
+    def composes(self) -> bool:
+        """Whether a delta lowers the losses: events whose mechanism is known compose, others add up."""
+        return any(event.mechanism is not None for event in self.history)
 
     def between_profiles(self, delta: float) -> Floats:
         """Return what every user has lost between any two profiles that the same is asked of, shape (users,).
@@ -398,9 +396,8 @@ class PrivacyAccountant:
 
     def declared(self) -> PrivacyAccountant:
         """Return an accountant of the same exchanges that proves nothing: its losses stand as claims."""
-        unbounded = [
-            replace(event, per_rating=math.inf, per_user=math.inf, mechanism=None) for event in self.history
-        ]
+        nothing = {"per_rating": math.inf, "per_user": math.inf, "mechanism": None}
+        unbounded = [replace(event, **nothing) for event in self.history]  # type: ignore[arg-type]
         return replace(self, history=unbounded, claimed=self.claimed or self)
 
     def to_arrays(self) -> dict[str, AnyArray]:
@@ -415,26 +412,19 @@ class PrivacyAccountant:
             ``per_user``: float64, the loss that is the same for all; ``per_rating_row`` and
             ``per_user_row``: int64, the row of a loss by user, or -1.
         """
-        history = self.history
-        user_sets, users = _distinct([event.users for event in history], (self.n_users + 7) // 8, np.uint8)
+        history, of_all = self.history, (self.n_users + 7) // 8
+        user_sets, users = _distinct([event.users for event in history], of_all, np.uint8)
         columns = [event.per_rating for event in history] + [event.per_user for event in history]
-        by_user = [loss for loss in columns if isinstance(loss, np.ndarray)]
-        losses, places = _distinct(by_user, self.n_users, np.float64)
-        rows = np.full(len(columns), _SAME_FOR_ALL, dtype=np.int64)
-        rows[[isinstance(loss, np.ndarray) for loss in columns]] = places
+        own = np.array([isinstance(loss, np.ndarray) for loss in columns], dtype=np.bool_)
+        losses, places = _distinct([loss for loss in columns if isinstance(loss, np.ndarray)], self.n_users)
+        rows = np.full(own.size, _SAME_FOR_ALL, dtype=np.int64)
+        rows[own] = places
         numbers = np.array([0.0 if isinstance(loss, np.ndarray) else loss for loss in columns])
-        rating, user = slice(len(history)), slice(len(history), None)
-        return {
-            "rated": self.rated,
-            "rounds": np.array([event.round_index for event in history], dtype=np.int64),
-            "user_sets": user_sets,
-            "users": users,
-            "losses": losses,
-            "per_rating": numbers[rating],
-            "per_rating_row": rows[rating],
-            "per_user": numbers[user],
-            "per_user_row": rows[user],
-        }
+        rounds = np.array([event.round_index for event in history], dtype=np.int64)
+        arrays = {"rated": self.rated, "rounds": rounds, "user_sets": user_sets, "users": users}
+        for name, part in (("per_rating", slice(len(history))), ("per_user", slice(len(history), None))):
+            arrays |= {name: numbers[part], f"{name}_row": rows[part]}
+        return {**arrays, "losses": losses}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> PrivacyAccountant:
@@ -456,18 +446,11 @@ class PrivacyAccountant:
             row = int(arrays[f"{unit}_row"][event])
             return float(arrays[unit][event]) if row == _SAME_FOR_ALL else losses[row]
 
-        return cls(
-            rated,
-            [
-                Event(
-                    int(round_index),
-                    user_sets[arrays["users"][event]],
-                    loss("per_rating", event),
-                    loss("per_user", event),
-                )
-                for event, round_index in enumerate(rounds)
-            ],
-        )
+        history = [
+            Event(int(number), user_sets[arrays["users"][n]], loss("per_rating", n), loss("per_user", n))
+            for n, number in enumerate(rounds)
+        ]
+        return cls(rated, history)
 
     def _sums(self, events: list[Event], unit: Literal["per_rating", "per_user"]) -> Floats:
         spent = np.zeros(self.n_users)
@@ -485,17 +468,9 @@ def _compact(losses: Epsilon, charged: Bools) -> Epsilon:
     return np.where(np.isnan(losses), 0.0, losses) if own.size else 0.0
 
 
-def _sharing(event: Event, before: Event) -> Event:
-    """Return an event that shares those arrays of the previous one that are equal."""
-    same = {
-        name: getattr(before, name)
-        for name in ("users", "per_rating", "per_user")
-        if np.array_equal(getattr(event, name), getattr(before, name))
-    }
-    return replace(event, **same)
-
-
-def _distinct(arrays: Sequence[AnyArray], width: int, dtype: type[np.generic]) -> tuple[AnyArray, Ints]:
+def _distinct(
+    arrays: Sequence[AnyArray], width: int, dtype: type[np.generic] = np.float64
+) -> tuple[AnyArray, Ints]:
     """Return the distinct arrays as rows, and the row of each; a shared array is one row."""
     rows = {id(array): array for array in arrays}
     places = {identity: row for row, identity in enumerate(rows)}

@@ -38,9 +38,6 @@ from dprec.secure_aggregation import BEYOND_BOUNDS, DISTANCE
 _PRECISION = 1e-12
 """Relative error of a root; results are moved by as much to the side that costs more."""
 
-_NEAREST, _FURTHEST = 1e-12, 1e6
-"""Between these, in deviations, the distance of two means is sought."""
-
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Return the delta of one release, for mu above 0 (Balle and Wang [balle2018], Theorem 8)."""
@@ -68,15 +65,13 @@ def largest_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu that is (epsilon, delta)-private, for a delta from 1e-12 to 1."""
     from scipy.optimize import brentq
 
-    root = brentq(
-        lambda mu: gaussian_delta(mu, epsilon) - delta, _NEAREST, _FURTHEST, xtol=1e-15, rtol=_PRECISION
-    )
+    # Between these distances of two means, in deviations, it is sought.
+    ends = 1e-12, 1e6
+    root = brentq(lambda mu: gaussian_delta(mu, epsilon) - delta, *ends, xtol=1e-15, rtol=_PRECISION)
     return float(root) * (1 - 2 * _PRECISION)
 
 
-_ORDERS = np.unique(np.concatenate([np.arange(2, 129), np.geomspace(128, 1 << 40, 256).round()])).astype(
-    np.int64
-)
+_ORDERS = np.unique(np.append(np.arange(2, 129), np.geomspace(128, 1 << 40, 256).round().astype(np.int64)))
 """Orders of which the best is taken."""
 
 _SLACK = 2.0**44 * DISTANCE + 2.0**32 * BEYOND_BOUNDS
@@ -86,9 +81,6 @@ honest devices whose proofs fail, in 2**32 proofs.
 
 _SHARE_OF_SLACK = 2.0**-10
 """Part of delta that is set aside for it."""
-
-_LARGEST_MULTIPLIER = 2.0**40
-"""Multiplier above which none is sought."""
 
 LEAST_DELTA = 1e-15
 """The least delta for which that part is enough."""
@@ -124,7 +116,7 @@ def skellam_multiplier(epsilon: float, norm: float, delta: float) -> float:
     low, high = 0.0, 1.0
     while skellam_epsilon(high, norm, delta) > epsilon:
         low, high = high, 2 * high
-        if high > _LARGEST_MULTIPLIER:
+        if high > 2.0**40:
             return math.inf
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
@@ -205,41 +197,32 @@ class ChannelDraws(EventMechanism):
         times: dict[Self, Ints] = {}
         for mechanism, users in events:
             times[mechanism] = times.get(mechanism, 0) + users.astype(np.int64)
-        drawn = _of_the_same_channel(
-            [(one.channels, one.channel, one.draws * count) for one, count in times.items()]
-        )
-        kinds = np.zeros(drawn[0][2].size, dtype=np.int64)
-        for _, channel, draws in drawn:
+        # Draws that all are from one channel count together.
+        drawn: dict[Hashable, tuple[tuple[Channel, ...], int | Ints, Ints]] = {}
+        for one, count in times.items():
+            key: Hashable = one.channels if len(one.channels) == 1 else one
+            before = drawn[key][2] if key in drawn else 0
+            drawn[key] = one.channels, one.channel, one.draws * count + before
+        kinds = np.zeros(events[0][1].size, dtype=np.int64)
+        for _, channel, draws in drawn.values():
             numbers = _numbered(np.where(draws > 0, channel * (draws.max() + 1) + draws, 0))
             kinds = _numbered(kinds * (numbers.max() + 1) + numbers)
-        of_users = [
-            (channels, np.broadcast_to(channel, kinds.shape), draws) for channels, channel, draws in drawn
-        ]
-        composer = _Composer(delta)
-        losses = [
-            composer.loss([(one[int(channel[user])], int(draws[user])) for one, channel, draws in of_users])
-            for user in _firsts(kinds).tolist()
-        ]
+        places = [np.broadcast_to(channel, kinds.shape) for _, channel, _ in drawn.values()]
+        firsts = np.empty(int(kinds.max(initial=-1)) + 1, dtype=np.int64)
+        firsts[kinds[::-1]] = np.arange(kinds.size - 1, -1, -1)
+        losses, kept = [], _Kept()
+        for user in firsts.tolist():
+            own = [
+                (channels[int(place[user])], int(draws[user]))
+                for (channels, _, draws), place in zip(drawn.values(), places, strict=True)
+            ]
+            losses.append(_loss_of_draws(own, delta, kept))
         added = [one.added * count for one, count in times.items() if one.added is not None]
         return np.array(losses)[kinds] + sum(added, np.zeros(kinds.size))
 
     def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> EventMechanism:
         """Return the draws with the bound that holds once they are shuffled."""
         return Shuffled(self, hidden)
-
-
-_Drawn = tuple[tuple[Channel, ...], int | Ints, Ints]
-"""Channels, the place of each user's among them, and the number of draws about each user."""
-
-
-def _of_the_same_channel(drawn: Sequence[_Drawn]) -> list[_Drawn]:
-    """Return draws with those together that all are from one channel."""
-    together: dict[Hashable, _Drawn] = {}
-    for channels, channel, draws in drawn:
-        key: Hashable = channels if len(channels) == 1 else id(draws)
-        before = together[key][2] if key in together else 0
-        together[key] = channels, channel, draws + before
-    return list(together.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,54 +319,42 @@ def _numbered(values: Ints) -> Ints:
     return (np.cumsum(occurs) - 1)[values]
 
 
-def _firsts(kinds: Ints) -> Ints:
-    """Return where each number from 0 on first occurs; all of them do."""
-    firsts = np.empty(int(kinds.max(initial=-1)) + 1, dtype=np.int64)
-    firsts[kinds[::-1]] = np.arange(kinds.size - 1, -1, -1)
-    return firsts
-
-
 _KNOWN: dict[tuple[float, tuple[bytes, ...], tuple[int, ...]], float] = {}
-"""Composed losses, by delta, the digests of channels and how often each was drawn from."""
+"""Composed losses, by delta, the digests of channels and how often each was drawn from: runs compose the
+same.
+"""
 
-_MOST_KNOWN = 100_000
+
+@dataclass(frozen=True)
+class _Kept:
+    """What is computed once for all users whose losses are composed together."""
+
+    grids: dict[tuple[Channel, ...], list[PrivacyLossDistribution]] = field(default_factory=dict)
+    digests: dict[Channel, bytes] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class _Composer:
-    """Composes losses at a delta, and keeps what was composed in this process: runs compose the same."""
-
-    delta: float
-    _grids: dict[tuple[Channel, ...], list[PrivacyLossDistribution]] = field(default_factory=dict)
-    _digests: dict[Channel, bytes] = field(default_factory=dict)
-
-    def loss(self, draws: Sequence[tuple[Channel, int]]) -> float:
-        """Return an epsilon of independent draws: channels, and how often each is drawn from."""
-        costly = [(channel, times) for channel, times in draws if times > 0 and channel.epsilon > 0]
-        if not costly:
-            return 0.0
-        channels = tuple(channel for channel, _ in costly)
-        if any(math.isinf(channel.epsilon) for channel in channels):
-            return math.inf
-        times = tuple(times for _, times in costly)
-        case = self.delta, tuple(map(self._digest, channels)), times
-        if case not in _KNOWN:
-            if len(_KNOWN) >= _MOST_KNOWN:
-                _KNOWN.clear()
-            _KNOWN[case] = self._composed(channels, times)
-        return _KNOWN[case]
-
-    def _composed(self, channels: tuple[Channel, ...], times: tuple[int, ...]) -> float:
-        basic = sum(channel.epsilon * count for channel, count in zip(channels, times, strict=True))
-        if basic <= self.delta:
-            return 0.0  # an ε alone is at most ε = 0 with δ = tanh(ε / 2); too small for a grid
-        if channels not in self._grids:
-            self._grids[channels] = common_grid(channels)
-        total = compose(list(zip(self._grids[channels], times, strict=True)))
-        return min(basic, total.epsilon(self.delta))
-
-    def _digest(self, channel: Channel) -> bytes:
-        if channel not in self._digests:
+def _loss_of_draws(draws: Sequence[tuple[Channel, int]], delta: float, kept: _Kept) -> float:
+    """Return an epsilon of independent draws: channels, and how often each is drawn from."""
+    costly = [(channel, times) for channel, times in draws if times > 0 and channel.epsilon > 0]
+    if not costly:
+        return 0.0
+    channels, times = zip(*costly, strict=True)
+    if any(math.isinf(channel.epsilon) for channel in channels):
+        return math.inf
+    for channel in channels:
+        if channel not in kept.digests:
             shape = repr(channel.weights.shape).encode()
-            self._digests[channel] = hashlib.sha256(shape + channel.weights.tobytes()).digest()
-        return self._digests[channel]
+            kept.digests[channel] = hashlib.sha256(shape + channel.weights.tobytes()).digest()
+    case = delta, tuple(kept.digests[channel] for channel in channels), times
+    if case not in _KNOWN:
+        if len(_KNOWN) >= 100_000:
+            _KNOWN.clear()
+        basic = sum(channel.epsilon * count for channel, count in costly)
+        if basic <= delta:
+            _KNOWN[case] = 0.0  # an ε alone is at most ε = 0 with δ = tanh(ε / 2); too small for a grid
+        else:
+            if channels not in kept.grids:
+                kept.grids[channels] = common_grid(channels)
+            total = compose(list(zip(kept.grids[channels], times, strict=True)))
+            _KNOWN[case] = min(basic, total.epsilon(delta))
+    return _KNOWN[case]

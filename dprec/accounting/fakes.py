@@ -30,7 +30,7 @@ Shufflers and server see who takes part.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
@@ -40,9 +40,6 @@ import numpy as np
 from dprec.accounting.events import Adjacency, EventMechanism, largest_mu
 from dprec.accounting.pld import ComposedLoss, PrivacyLossDistribution, compose
 from dprec.arrays import Bools, Floats, Ints
-
-_STEPS = 8192
-"""Points of the grid per standard deviation of the composed loss."""
 
 _DEVIATIONS, _MORE = 9, 40
 """Counts this far from the mean, in deviations and beyond them, have a probability below `_TAIL`."""
@@ -80,16 +77,14 @@ def hidden_delta(hidden: Sequence[HiddenMessages], epsilon: float, adjacency: Ad
     """Return a delta with which an epsilon, at least 0, holds for messages of some exchanges together."""
     if _certain(hidden) > _NEARLY_CERTAIN:
         return 1.0
-    losses = _composed(tuple(_compared(hidden, adjacency)))
-    return max((loss.delta(epsilon) for loss in losses), default=0.0)
+    return max((loss.delta(epsilon) for loss in _compared(hidden, adjacency)), default=0.0)
 
 
 def hidden_epsilon(hidden: Sequence[HiddenMessages], delta: float, adjacency: Adjacency) -> float:
     """Return an epsilon that holds with a delta above 0; infinite if fakes are too few for any."""
     if _certain(hidden) > min(delta, _NEARLY_CERTAIN):
         return math.inf
-    losses = _composed(tuple(_compared(hidden, adjacency)))
-    return max((loss.epsilon(delta) for loss in losses), default=0.0)
+    return max((loss.epsilon(delta) for loss in _compared(hidden, adjacency)), default=0.0)
 
 
 def participation_epsilon(hidden: Sequence[tuple[HiddenMessages, int]], devices: int, delta: float) -> float:
@@ -191,16 +186,14 @@ _Pair = tuple[_Count, _Count, int]
 """Two counts to be told apart, and in how many independent cases."""
 
 
-def _compared(hidden: Sequence[HiddenMessages], adjacency: Adjacency) -> Iterator[_Pair]:
-    """Yield the counts that differ between the worst two profiles; fakes above 0."""
+def _compared(hidden: Sequence[HiddenMessages], adjacency: Adjacency) -> list[ComposedLoss]:
+    """Return the losses of the counts that differ between the worst two profiles; fakes above 0."""
+    pairs: list[_Pair] = []
     for one in hidden:
-        without, with_one = (one.fakes, 0), (one.fakes, 1)
-        yield with_one, without, one.messages
-        if adjacency == "replace-one":
-            yield without, with_one, one.messages
-        else:
-            null = one.null_fakes * one.messages * one.fakes
-            yield (null, 0), (null, one.messages), 1
+        without, with_one, null = (one.fakes, 0), (one.fakes, 1), one.null_fakes * one.messages * one.fakes
+        fall = (without, with_one, one.messages), ((null, 0), (null, one.messages), 1)
+        pairs += [(with_one, without, one.messages), fall[adjacency != "replace-one"]]
+    return _composed(tuple(pairs))
 
 
 @lru_cache(maxsize=2)
@@ -208,16 +201,13 @@ def _composed(pairs: tuple[_Pair, ...]) -> list[ComposedLoss]:
     """Return the losses of all counts together, for each order of what is to be told apart."""
     if not pairs:
         return []
-    squares = (times * _distance(one, other) ** 2 for one, other, times in pairs)
-    step = math.sqrt(math.fsum(squares)) / _STEPS
+    # About how many deviations the means of two counts are apart.
+    apart = (((sum(one) - sum(other)) / math.sqrt(max(1.0, one[0])), times) for one, other, times in pairs)
+    squares = (times * distance**2 for distance, times in apart)
+    step = math.sqrt(math.fsum(squares)) / 8192  # points per deviation of the composed loss
     swapped = ((other, one, times) for one, other, times in pairs)
     orders = dict.fromkeys(tuple(sorted(each)) for each in (pairs, swapped))
     return [compose([(_losses(one, other, step), times) for one, other, times in each]) for each in orders]
-
-
-def _distance(one: _Count, other: _Count) -> float:
-    """Return how many deviations the means of two counts are apart, about."""
-    return (sum(one) - sum(other)) / math.sqrt(max(1.0, one[0]))
 
 
 def _losses(one: _Count, other: _Count, step: float) -> PrivacyLossDistribution:

@@ -12,18 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import (
-    BeforeValidator,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    StringConstraints,
-    ValidatorFunctionWrapHandler,
-)
-from pydantic_core import CoreSchema, core_schema
+from pydantic import BeforeValidator, PlainSerializer, PlainValidator, StringConstraints
 
 from dprec.accounting.accountant import LARGEST_CELL_EPSILON, PrivacyBudget
-from dprec.arrays import AnyArray, Floats, Ints, Uint8s
-from dprec.components import Options, as_tuple, as_values, option, read, schema_of
+from dprec.arrays import Floats, Ints, Uint8s
+from dprec.components import Options, as_tuple, as_values, option, read
 from dprec.errors import SettingError, shown
 from dprec.randomness import generator
 
@@ -35,9 +28,6 @@ _MOST = 10
 
 _NUMBER = re.compile(r"\s*|[-+]?(\d[\d_.]*|\.\d+)(e[-+]?\d+)?|[-+]?\.?(nan|inf(inity)?)", re.IGNORECASE)
 """A text that names no column: it was meant as a number."""
-
-_ROUNDING = 1e-6
-"""By how much shares may miss 1 together."""
 
 _SAMPLED_AT = (
     "Epsilon at which all reports are made, on ratings that take part by their users' own; by default, all "
@@ -65,7 +55,9 @@ class BudgetChoice(Options):
 class OwnBudgets(PrivacyBudget):
     """Budgets that users choose for themselves; `epsilon` is the largest, which nobody's loss exceeds.
 
-    In a file, ``epsilon`` has the share of the users who choose each; 0 is a refusal.
+    In a file, ``epsilon`` has the share of the users who choose each, 0 being a refusal; or it names a column
+    of the users' table. Until the table has been read (`of_users`), nobody has an epsilon, and `shares` stand
+    for none.
     """
 
     own: ClassVar[bool] = True
@@ -73,8 +65,11 @@ class OwnBudgets(PrivacyBudget):
         "Each epsilon, ascending, with the share of the users who choose it."
     )
     choice: BudgetChoice | None = option("What the choices go with; by default, nothing.", None)
-
     sampled_at: float | None = option(_SAMPLED_AT, None)  # type: ignore[misc]
+    column: str | None = option("Name of a column that has the epsilons.", None)  # type: ignore[misc]
+    assigned: Annotated[str, StringConstraints(pattern="^[0-9]*$")] = option(
+        "The number of each user's epsilon in a column, a digit each; empty until it has been read.", ""
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,10 +85,10 @@ class OwnBudgets(PrivacyBudget):
             found = ", ".join(f"{epsilon:g}" for epsilon in epsilons)
             accepted = f"0 for a refusal, and others up to {LARGEST_CELL_EPSILON:g}"
             raise SettingError("epsilon", found, accepted)
-        if min(shares) <= 0:
-            raise SettingError("epsilon", f"a share of {min(shares):g}", "shares above 0, of 1")
-        if abs(sum(shares) - 1) > _ROUNDING:
-            raise SettingError("epsilon", f"shares that add up to {sum(shares):g}", "shares above 0, of 1")
+        if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
+            alone = f"a share of {min(shares):g}" if min(shares) <= 0 else ""
+            found = alone or f"shares that add up to {sum(shares):g}"
+            raise SettingError("epsilon", found, "shares above 0, of 1")
         if self.epsilon != epsilons[-1]:
             raise SettingError("epsilon", f"{self.epsilon:g}", f"{epsilons[-1]:g}, the largest")
 
@@ -110,8 +105,15 @@ class OwnBudgets(PrivacyBudget):
             raise SettingError("epsilon", "no shares", ACCEPTED_SHARES)
         return cls(epsilon=pairs[-1][0], shares=tuple(pairs), **settings)
 
+    @classmethod
+    def named(cls, column: str) -> OwnBudgets:
+        """Return the budgets of a column that has not been read."""
+        return cls(column=column, epsilon=1.0, shares=((1.0, 1.0),))
+
     def entries(self) -> dict[str, Any]:
         """Return the settings as a file has them."""
+        if self.column is not None:
+            return {"epsilon": self.column, "per": self.per}
         shares = {f"{epsilon:.15g}": share for epsilon, share in self.shares}
         sampled = {} if self.sampled_at is None else {"sampled_at": self.sampled_at}
         return {"epsilon": shares, "per": self.per, "choice": self.choice, **sampled}
@@ -123,12 +125,22 @@ class OwnBudgets(PrivacyBudget):
 
     @property
     def in_words(self) -> tuple[str, ...]:
-        """Who has which epsilon, in a sentence."""
-        told = (
+        """Where the epsilons are, if in a column, and who has which, if that is known."""
+        told = ", ".join(
             f"{100 * share:.3g} % {f'have epsilon {epsilon:g}' if epsilon else 'refuse'}"
             for epsilon, share in self.shares
         )
-        return (f"Of the users, {', '.join(told)}.",)
+        if self.column is None:
+            return (f"Of the users, {told}.",)
+        where = f"Epsilons are those of column {self.column!r} of the users' table"
+        if not self.assigned:
+            return (f"{where}, which has not been read: what a device sends is told at epsilon 1.",)
+        return (f"{where}.", f"Of the users, {told}.")
+
+    @property
+    def installed(self) -> OwnBudgets:
+        """The epsilons with their shares alone, once they are known."""
+        return OwnBudgets.of(dict(self.shares)) if self.assigned else self
 
     @property
     def unsampled(self) -> OwnBudgets:
@@ -146,8 +158,39 @@ class OwnBudgets(PrivacyBudget):
         chosen = filter(None, self.epsilons)
         return tuple(OwnBudgets.of({epsilon: 1.0}, sampled_at=self.sampled_at) for epsilon in chosen)
 
+    def of_users(self, users: UsersTable | None) -> OwnBudgets:
+        """Return the budgets of the users of a table, in its order; raises SettingError for what is none."""
+        if self.column is None:
+            return self
+        if users is None:
+            accepted = "a number, shares, or a column of a file that dataset.users names"
+            raise SettingError("epsilon", f"column {self.column!r}, without data about users", accepted)
+        try:
+            values = users.column(self.column)
+        except SettingError as error:
+            raise SettingError("epsilon", error.found, error.accepted) from None
+        if values.dtype.kind == "f":
+            missing, wrong = np.isnan(values), values[(values < 0) | np.isinf(values)]
+        else:
+            missing = values == ""
+            wrong = np.array([text for text in values.tolist() if _NUMBER.fullmatch(text) is None])
+        if missing.any() or wrong.size:
+            found = f"none for {np.count_nonzero(missing):,} of {values.size:,} users"
+            if wrong.size:
+                found = shown(repr(wrong[0].item()))
+            accepted = "a number for every user, 0 or above: 0 is a refusal"
+            raise SettingError("epsilon", f"{found} in column {self.column!r}", accepted)
+        levels, numbers = np.unique(np.abs(values), return_inverse=True)  # -0 is 0
+        if levels.size > _MOST:
+            found = f"{levels.size:,} different epsilons in column {self.column!r}"
+            raise SettingError("epsilon", found, f"1 to {_MOST} different ones")
+        shares = (np.bincount(numbers) / numbers.size).tolist()
+        pairs = tuple(zip(levels.tolist(), shares, strict=True))
+        assigned = "".join(map(str, numbers.tolist()))
+        return replace(self, epsilon=pairs[-1][0], shares=pairs, assigned=assigned)
+
     def chosen(self, counts: Ints, means: Floats, seed: int) -> Uint8s:
-        """Return the number of every user's epsilon: exact shares, in an order that is drawn.
+        """Return the number of every user's epsilon: as the column has it, or exact shares in a drawn order.
 
         Parameters
         ----------
@@ -159,146 +202,60 @@ class OwnBudgets(PrivacyBudget):
         -------
         ndarray of uint8, shape (users,)
         """
+        if self.column is not None:
+            if len(self.assigned) != counts.size:
+                raise ValueError(f"epsilons of {len(self.assigned)} users, for {counts.size}")
+            return np.frombuffer(self.assigned.encode(), dtype=np.uint8) - ord("0")
         drawn = generator(seed, "budgets").standard_normal(counts.size)
         if self.choice is not None:
+            from scipy.special import ndtri
+
             of = counts.astype(np.float64) if self.choice.by == "activity" else means
-            own, strength = _normal_scores(of), self.choice.strength
+            # The normal quantile of every value's rank; 0 for NaN.
+            own, known = np.zeros(of.size), np.flatnonzero(~np.isnan(of))
+            ranks = np.argsort(np.argsort(of[known], kind="stable"), kind="stable")
+            own[known] = ndtri((ranks + 0.5) / max(1, known.size))
+            strength = self.choice.strength
             drawn = strength * own + np.sqrt(1 - strength**2) * drawn
         ends = np.rint(np.cumsum([share for _, share in self.shares]) * counts.size)
         numbers = np.empty(counts.size, dtype=np.uint8)
-        numbers[np.argsort(drawn, kind="stable")] = np.searchsorted(
-            ends[:-1], np.arange(counts.size), side="right"
-        )
+        order, places = np.argsort(drawn, kind="stable"), np.arange(counts.size)
+        numbers[order] = np.searchsorted(ends[:-1], places, side="right")
         return numbers
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnBudgets(OwnBudgets):
-    """Budgets that a column of the users' table has; in a file, ``epsilon`` is its name.
-
-    Until the table has been read (`of_users`), nobody has an epsilon, and `shares` stand for none.
-    """
-
-    column: str = option("Name of the column.")  # type: ignore[misc]
-    assigned: Annotated[str, StringConstraints(pattern="^[0-9]*$")] = option(
-        "The number of each user's epsilon, a digit each; empty until the table has been read.", ""
-    )
-
-    @classmethod
-    def named(cls, column: str) -> ColumnBudgets:
-        """Return the budgets of a column that has not been read."""
-        return cls(column=column, epsilon=1.0, shares=((1.0, 1.0),))
-
-    def entries(self) -> dict[str, Any]:
-        """Return the settings as a file has them."""
-        return {"epsilon": self.column, "per": self.per}
-
-    def of_users(self, users: UsersTable | None) -> ColumnBudgets:
-        """Return the budgets of the users of a table, in its order; raises SettingError for what is none."""
-        if users is None:
-            accepted = "a number, shares, or a column of a file that dataset.users names"
-            raise SettingError("epsilon", f"column {self.column!r}, without data about users", accepted)
-        try:
-            values = users.column(self.column)
-        except SettingError as error:
-            raise SettingError("epsilon", error.found, error.accepted) from None
-        levels, numbers = np.unique(self._checked(values), return_inverse=True)
-        if levels.size > _MOST:
-            found = f"{levels.size:,} different epsilons in column {self.column!r}"
-            raise SettingError("epsilon", found, f"1 to {_MOST} different ones")
-        shares = (np.bincount(numbers) / numbers.size).tolist()
-        pairs = tuple(zip(levels.tolist(), shares, strict=True))
-        assigned = "".join(map(str, numbers.tolist()))
-        return replace(self, epsilon=pairs[-1][0], shares=pairs, assigned=assigned)
-
-    def _checked(self, values: AnyArray) -> Floats:
-        """Return a column whose entries are all epsilons."""
-        if values.dtype.kind == "f":
-            missing, wrong = np.isnan(values), values[(values < 0) | np.isinf(values)]
-        else:
-            missing = values == ""
-            wrong = np.array([text for text in values.tolist() if _NUMBER.fullmatch(text) is None])
-        if not missing.any() and not wrong.size:
-            return np.abs(values)  # -0 is 0
-        found = f"none for {np.count_nonzero(missing):,} of {values.size:,} users"
-        if wrong.size:
-            found = shown(repr(wrong[0].item()))
-        accepted = "a number for every user, 0 or above: 0 is a refusal"
-        raise SettingError("epsilon", f"{found} in column {self.column!r}", accepted)
-
-    def chosen(self, counts: Ints, means: Floats, seed: int) -> Uint8s:
-        """Return the number of every user's epsilon, as the table has it."""
-        if len(self.assigned) != counts.size:
-            raise ValueError(f"epsilons of {len(self.assigned)} users, for {counts.size}")
-        return np.frombuffer(self.assigned.encode(), dtype=np.uint8) - ord("0")
-
-    @property
-    def in_words(self) -> tuple[str, ...]:
-        """Where the epsilons are, and who has which, if that is known."""
-        where = f"Epsilons are those of column {self.column!r} of the users' table"
-        if not self.assigned:
-            return (f"{where}, which has not been read: what a device sends is told at epsilon 1.",)
-        return (f"{where}.", *super().in_words)
-
-    @property
-    def installed(self) -> OwnBudgets:
-        """The epsilons with their shares alone, once they are known."""
-        return OwnBudgets.of(dict(self.shares)) if self.assigned else self
-
-
-def _normal_scores(values: Floats) -> Floats:
-    """Return the normal quantile of every value's rank; 0 for NaN."""
-    from scipy.special import ndtri
-
-    scores, known = np.zeros(values.size), np.flatnonzero(~np.isnan(values))
-    ranks = np.argsort(np.argsort(values[known], kind="stable"), kind="stable")
-    scores[known] = ndtri((ranks + 0.5) / max(1, known.size))
-    return scores
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Written(Options):
     """Budgets of one's own as a file has them."""
 
-    epsilon: dict[str, float] = option(f"{ACCEPTED_SHARES}.")
+    epsilon: dict[str, float] | str = option(f"{ACCEPTED_SHARES}; or a column of the users' table.")
     per: Literal["rating"] = option("What the losses are guaranteed for.", "rating")
     choice: BudgetChoice | None = option("What the choices go with; by default, nothing.", None)
     sampled_at: float | None = option(_SAMPLED_AT, None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Named(Options):
-    """Budgets of a column as a file has them."""
-
-    epsilon: str = option("A column of the users' table; 0 is a refusal.")
-    per: Literal["rating"] = option("What the losses are guaranteed for.", "rating")
-
-
-class _SharesOrOne:
-    """How pydantic reads a budget whose epsilon may be a mapping or a column, and writes it."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        written = core_schema.plain_serializer_function_ser_schema(as_values, when_used="json")
-        return core_schema.no_info_wrap_validator_function(_read, handler(source), serialization=written)
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        others = (handler(schema_of(written)["schema"]) for written in (_Written, _Named))
-        return {"anyOf": [handler(schema), *others]}
-
-
-def _read(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+def _read(value: Any) -> PrivacyBudget:
+    """Return a budget as a file has it, whose epsilon may be a mapping or name a column."""
+    if isinstance(value, PrivacyBudget):
+        return value
     epsilon = value.get("epsilon") if isinstance(value, Mapping) else None
-    if isinstance(epsilon, str) and _NUMBER.fullmatch(epsilon) is None:
-        return ColumnBudgets.named(read(_Named, value).epsilon)
-    if not isinstance(epsilon, Mapping):
-        return validate(value)
+    named = isinstance(epsilon, str) and _NUMBER.fullmatch(epsilon) is None
+    if not named and not isinstance(epsilon, Mapping):
+        return read(PrivacyBudget, value)
     written = read(_Written, value)
-    return OwnBudgets.of(written.epsilon, choice=written.choice, sampled_at=written.sampled_at)
+    if not isinstance(written.epsilon, str):
+        return OwnBudgets.of(written.epsilon, choice=written.choice, sampled_at=written.sampled_at)
+    for key in ("choice", "sampled_at"):
+        if getattr(written, key) is not None:
+            raise SettingError(key, shown(repr(as_values(getattr(written, key)))), "none, with a column")
+    return OwnBudgets.named(written.epsilon)
 
 
 if TYPE_CHECKING:
     AnyBudget = PrivacyBudget
 else:
-    AnyBudget = Annotated[PrivacyBudget, _SharesOrOne()]
+    AnyBudget = Annotated[
+        PrivacyBudget,
+        PlainValidator(_read, json_schema_input_type=PrivacyBudget | _Written),
+        PlainSerializer(as_values, when_used="json"),
+    ]

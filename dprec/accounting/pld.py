@@ -50,7 +50,7 @@ class PrivacyLossDistribution:
         """
         step = step or channel.epsilon / POINTS
         points = points_up_to(channel.epsilon, step)
-        # H at a = exp(j step) for j from 0 to points; see `PrivacyLossDistribution.of`.
+        # h at a = exp(j step) for j from 0 to points.
         rows = channel.probabilities[:, channel.weights.max(axis=0) > 0]
         logs, inputs, width = np.log(rows), len(rows), points + 2
         ratios = np.exp(step * np.arange(points + 1))
@@ -136,10 +136,14 @@ class PrivacyLossDistribution:
     def log_moments(self, exponents: Floats) -> Floats:
         """Return log E[exp(t loss)] for every exponent t."""
         seen = self.masses > 0
-        powers = np.outer(exponents, self.losses[seen])
-        shift = powers.max(axis=1)
-        moments = np.exp(powers - shift[:, None]) @ self.masses[seen]
-        return np.asarray(np.log(moments) + shift)
+        return log_moments(self.losses[seen], self.masses[seen], exponents)
+
+
+def log_moments(values: Floats, masses: Floats, exponents: Floats) -> Floats:
+    """Return log E[exp(t X)] for every exponent t, of a draw X from some values of some probabilities."""
+    powers = np.outer(exponents, values)
+    shift = powers.max(axis=1)
+    return np.asarray(np.log(np.exp(powers - shift[:, None]) @ masses) + shift)
 
 
 def points_up_to(epsilon: float, step: float) -> int:
@@ -147,11 +151,10 @@ def points_up_to(epsilon: float, step: float) -> int:
     return max(1, math.ceil(epsilon / step * (1 - 1e-12)))
 
 
-def pairwise_losses(weights: Uint64s) -> Floats:
-    """Return the largest log ratio of every two rows over all symbols, shape (levels, levels).
+def worst_pair(weights: Uint64s) -> tuple[float, tuple[int, int]]:
+    """Return the largest loss between two levels, infinite if a symbol is possible for one alone; and these.
 
-    ``weights``, shape (levels, symbols): whole draws that turn each level into each symbol. Result: entry (x,
-    y) is the largest log of row x over row y; infinite if a symbol is possible for x alone.
+    ``weights``, shape (levels, symbols): whole draws that turn each level into each symbol. The rows ascend.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(weights.astype(np.float64))
@@ -159,12 +162,6 @@ def pairwise_losses(weights: Uint64s) -> Floats:
     for level, row in enumerate(logs):
         possible = np.isfinite(row)
         losses[level] = (row[possible] - logs[:, possible]).max(axis=1)
-    return losses
-
-
-def worst_pair(weights: Uint64s) -> tuple[float, tuple[int, int]]:
-    """Return the largest loss between two levels, and the two rows, ascending."""
-    losses = pairwise_losses(weights)
     one, other = np.unravel_index(int(np.argmax(losses)), losses.shape)
     return float(losses[one, other]), (int(min(one, other)), int(max(one, other)))
 
@@ -177,9 +174,6 @@ _EXPONENTS = np.geomspace(0.25, 4.0, 33)
 
 _NEGLIGIBLE = -60.0
 """Logarithm of the modulus below which a frequency is left out."""
-
-_FINEST = 32 * POINTS
-"""Most points of a grid from 0 to the largest epsilon of several channels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,12 +277,8 @@ def common_grid(channels: Sequence[Channel]) -> list[PrivacyLossDistribution]:
     The grid suits the least private of them, and is coarse for those that are more than 32 times as private.
     """
     epsilons = [channel.epsilon for channel in channels]
-    step = max(min(epsilons) / POINTS, max(epsilons) / _FINEST)
+    step = max(min(epsilons) / POINTS, max(epsilons) / (32 * POINTS))
     return [PrivacyLossDistribution.of(channel, step) for channel in channels]
-
-
-_AT_ONCE = 1 << 20
-"""Points of the windows that are transformed together."""
 
 
 def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: float) -> Floats:
@@ -310,7 +300,8 @@ def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: f
         spectra = [kind.spectrum(length) for kind in kinds]
         moduli, angles = (np.array([spectrum[part] for spectrum in spectra]) for part in (0, 1))
         same = np.flatnonzero(lengths == length)
-        for block in np.array_split(same, -(-same.size * length // _AT_ONCE)):
+        # About a million points of windows at once.
+        for block in np.array_split(same, -(-same.size * length // (1 << 20))):
             # The transform of a user's sum is the product of those of the draws.
             logs = times[block] @ np.maximum(moduli, 2 * _NEGLIGIBLE)
             turns = np.exp(np.maximum(logs, _NEGLIGIBLE) + 1j * (times[block] @ angles))
@@ -366,7 +357,11 @@ def largest_share(
     wanted = math.log(epsilon * (1 - _UNSPENT / 2))
     before: tuple[float, float] | None = None
     for _ in range(50):
-        spent = _spent(channel(share), draws, delta)
+        drawn = channel(share)
+        spent = drawn.epsilon
+        if 0 < spent < math.inf:
+            together = compose([(PrivacyLossDistribution.of(drawn), draws)]).epsilon(delta)
+            spent = min(together, draws * spent)
         low, high = (share, high) if spent <= epsilon else (low, share)
         if low == most or high <= low * (1 + _UNSPENT / 10) or 0 <= 1 - spent / epsilon <= _UNSPENT:
             break
@@ -380,10 +375,3 @@ def largest_share(
         if not low < share < high:
             share = math.sqrt(low * high)
     return low
-
-
-def _spent(channel: Channel, draws: int, delta: float) -> float:
-    if not 0 < channel.epsilon < math.inf:
-        return channel.epsilon
-    together = compose([(PrivacyLossDistribution.of(channel), draws)]).epsilon(delta)
-    return min(together, draws * channel.epsilon)

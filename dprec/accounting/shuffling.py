@@ -16,90 +16,29 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import permutations
 
 import numpy as np
 
-from dprec.accounting.pld import POINTS, PrivacyLossDistribution, compose_many, points_up_to
+from dprec.accounting.pld import (
+    POINTS,
+    PrivacyLossDistribution,
+    compose_many,
+    log_moments,
+    points_up_to,
+)
 from dprec.arrays import AnyInts, Floats, Ints, Pieces, offsets
 from dprec.channel import Channel
 
 _TAIL = 1e-15
 """Share of the expected excess, or nearly, that may lie beyond either end of the window."""
 
-_EXPONENTS = np.geomspace(0.25, 4.0, 17)
-"""Where Chernoff's bound is tried, as multiples of what suits a normal distribution."""
-
 _STEPS_PER_DEVIATION, _FEWEST_POINTS, _DEVIATIONS = 12, 1024, 16
 """Steps of the grid per deviation of a draw at least, and points per so many deviations of the sum."""
 
-_NEWTON_STEPS = 6
-"""Steps towards the best exponent; any exponent gives a bound."""
-
-_NOISE = 1e-12
-"""Relative size below which a deviation is rounding."""
-
 _NEGLIGIBLE = -60.0
 """Logarithm of the modulus below which a frequency is left out."""
-
-_ROUNDING = 8 * float(np.finfo(np.float64).eps)
-"""Relative error of a Fourier coefficient, for each draw and each level of the transform, and more."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Draw:
-    """Values of one draw and their probabilities, shape (outcomes,) each."""
-
-    values: Floats
-    masses: Floats
-
-    def log_moments(self, exponents: Floats) -> Floats:
-        """Return log E[exp(t X)] for every exponent t."""
-        powers = np.outer(exponents, self.values)
-        shift = powers.max(axis=1)
-        return np.asarray(np.log(np.exp(powers - shift[:, None]) @ self.masses) + shift)
-
-    def log_moment(self, exponent: float) -> float:
-        """Return log E[exp(t X)] for one exponent."""
-        return float(self.log_moments(np.array([exponent]))[0])
-
-    def tilted(self, exponent: float) -> "_Draw":
-        """Return the draw with masses in proportion to exp(t X)."""
-        powers = exponent * self.values
-        masses = self.masses * np.exp(powers - powers.max())
-        return _Draw(self.values, masses / masses.sum())
-
-    @property
-    def mean(self) -> float:
-        """Mean of a draw."""
-        return float(self.masses @ self.values)
-
-    @property
-    def variance(self) -> float:
-        """Variance of a draw."""
-        return float(self.masses @ (self.values - self.mean) ** 2)
-
-    def balance(self) -> float:
-        """Return an exponent of at least 0 at which the tilted mean is nearly 0, or 0 if there is none."""
-        exponent = 0.0
-        for _ in range(_NEWTON_STEPS):
-            tilted = self.tilted(exponent)
-            variance = tilted.variance
-            exponent = max(0.0, exponent - tilted.mean / variance) if variance > 0 else exponent
-        return exponent if self.log_moment(exponent) <= 0 else 0.0
-
-    def on_grid(self, step: float) -> "_Draw":
-        """Return a draw on the multiples of ``step``, each value divided between its two neighbours.
-
-        The mean of every value is kept, so that E[f(sum)] does not fall for any convex f.
-        """
-        lower = np.floor(self.values / step)
-        upper_share = self.values / step - lower
-        return _Draw(
-            step * np.concatenate([lower, lower + 1]),
-            np.concatenate([self.masses * (1 - upper_share), self.masses * upper_share]),
-        )
 
 
 def expected_excess(values: Floats, probabilities: Floats, count: int) -> float:
@@ -114,139 +53,100 @@ def expected_excess(values: Floats, probabilities: Floats, count: int) -> float:
     """
     from scipy.fft import next_fast_len
 
-    draw = _Draw(values, probabilities)
-    deviation = math.sqrt(draw.variance)
-    largest = float(values.max())
-    if largest <= 0 or deviation <= _NOISE * largest:
+    deviation, largest = math.sqrt(_moments(values, probabilities)[1]), float(values.max())
+    if largest <= 0 or deviation <= 1e-12 * largest:  # which is rounding
         return max(0.0, count * largest)
     step = deviation * min(1 / _STEPS_PER_DEVIATION, _DEVIATIONS * math.sqrt(count) / _FEWEST_POINTS)
-    exponent = draw.balance()
-    draw = draw.on_grid(step)
-    bottom, top = _window(draw, exponent, count)
-    scale = math.exp(count * draw.log_moment(exponent))
+    # Towards the exponent at which the tilted mean is 0, at least 0; any exponent gives a bound.
+    exponent = 0.0
+    for _ in range(6):
+        mean, variance = _moments(values, _tilted(values, probabilities, exponent))
+        exponent = max(0.0, exponent - mean / variance) if variance > 0 else exponent
+    if _log_moment(values, probabilities, exponent) > 0:
+        exponent = 0.0
+    # On the grid each value is divided between its two neighbours. The mean of every value is kept, so that
+    # E[f(sum)] does not fall for any convex f.
+    lower = np.floor(values / step)
+    upper_share = values / step - lower
+    values = step * np.concatenate([lower, lower + 1])
+    masses = np.concatenate([probabilities * (1 - upper_share), probabilities * upper_share])
+    tilted = _tilted(values, masses, exponent)
+    bottom, top = _window(values, masses, tilted, exponent, count)
     first = math.floor(bottom / step)
     length = next_fast_len(math.ceil(top / step) - first + 2, real=True)
     sums = step * (first + np.arange(length))
-    masses, error = _distribution(draw.tilted(exponent), count, step, first, length)
+    places = np.rint(values / step).astype(np.int64) % length
+    wound: Floats = np.bincount(places, tilted, minlength=length).astype(np.float64)
+    of_sums, error = _distribution(wound, count, first)
     above = sums > 0
     weights = sums[above] * np.exp(-exponent * sums[above])
-    excess = float(masses[above] @ weights) + error * float(np.linalg.norm(weights)) + top * _TAIL
-    return scale * excess
+    excess = float(of_sums[above] @ weights) + error * float(np.linalg.norm(weights)) + top * _TAIL
+    return math.exp(count * _log_moment(values, masses, exponent)) * excess
 
 
-def _window(draw: _Draw, exponent: float, count: int) -> tuple[float, float]:
+def _log_moment(values: Floats, masses: Floats, exponent: float) -> float:
+    """Return log E[exp(t X)] of a draw."""
+    return float(log_moments(values, masses, np.array([exponent]))[0])
+
+
+def _tilted(values: Floats, masses: Floats, exponent: float) -> Floats:
+    """Return masses in proportion to exp(t X)."""
+    powers = exponent * values
+    tilted = masses * np.exp(powers - powers.max())
+    return np.asarray(tilted / tilted.sum())
+
+
+def _moments(values: Floats, masses: Floats) -> tuple[float, float]:
+    """Return the mean and the variance of a draw."""
+    mean = float(masses @ values)
+    return mean, float(masses @ (values - mean) ** 2)
+
+
+def _window(
+    values: Floats, masses: Floats, tilted: Floats, exponent: float, count: int
+) -> tuple[float, float]:
     """Return ends between which the tilted sum lies, but for what `_TAIL` says.
 
     For s > 0 and t = exponent + s, the excess of sums beyond x >= 1 / t is at most
     x exp(count log E[exp(t X)] - t x) (Chernoff), and below the window lies `_TAIL` of the tilted mass.
     """
-    variance = count * max(draw.tilted(exponent).variance, 1e-300)
-    further = _EXPONENTS * math.sqrt(-2 * math.log(_TAIL) / variance)
-    base = count * draw.log_moment(exponent)
-    margin = -math.log(_TAIL)
+    variance = count * max(_moments(values, tilted)[1], 1e-300)
+    # Where Chernoff's bound is tried, as multiples of what suits a normal distribution.
+    further = np.geomspace(0.25, 4.0, 17) * math.sqrt(-2 * math.log(_TAIL) / variance)
+    base, margin = count * _log_moment(values, masses, exponent), -math.log(_TAIL)
     up = exponent + further
-    above = (count * draw.log_moments(up) - base + margin) / up
+    above = (count * log_moments(values, masses, up) - base + margin) / up
     top = float(np.min(np.maximum(above, 1 / up)))
-    below = (count * draw.log_moments(exponent - further) - base + margin) / further
-    return min(-float(np.min(below)), 0.0), min(top, count * max(0.0, float(draw.values.max())))
+    below = (count * log_moments(values, masses, exponent - further) - base + margin) / further
+    return min(-float(np.min(below)), 0.0), min(top, count * max(0.0, float(values.max())))
 
 
-def _distribution(draw: _Draw, count: int, step: float, first: int, length: int) -> tuple[Floats, float]:
-    """Return the distribution of the sum on a circle of ``length`` points, and the norm of its error.
+def _distribution(masses: Floats, count: int, first: int) -> tuple[Floats, float]:
+    """Return the distribution of the sum on a circle of points, and the norm of its error.
 
     What lies beyond the window is wound into it, so that no mass is missing.
     """
     from scipy.fft import irfft, rfft
 
-    places = np.rint(draw.values / step).astype(np.int64) % length
-    spectrum = rfft(np.bincount(places, draw.masses, minlength=length))
+    length = masses.size
+    spectrum = rfft(masses)
     with np.errstate(divide="ignore"):
         logs = count * np.log(spectrum)
     power = np.zeros_like(spectrum)
     # Nearly all of it is too small to count beside the rounding errors.
     seen = logs.real > _NEGLIGIBLE
     power[seen] = np.exp(logs[seen])
-    masses = np.maximum(0.0, np.roll(irfft(power, length), -(first % length)))
-    rounding = _ROUNDING * count * math.log2(2 * length)
-    return masses, rounding * float(np.linalg.norm(masses)) + math.exp(_NEGLIGIBLE)
+    of_sums = np.maximum(0.0, np.roll(irfft(power, length), -(first % length)))
+    # Of a Fourier coefficient, for each draw and each level of the transform, and more.
+    rounding = 8 * float(np.finfo(np.float64).eps) * count * math.log2(2 * length)
+    return of_sums, rounding * float(np.linalg.norm(of_sums)) + math.exp(_NEGLIGIBLE)
 
 
 _BLANKET_MARGIN = 1 + 1e-8
 """Factor that covers what rounding does to probabilities and gains before they are summed."""
 
-_DIGITS = 12
-"""Decimals of the logarithms in which pairs of rows are compared: more would be noise of the weights."""
-
-
-@dataclass(frozen=True, eq=False)
-class PrivacyBlanket:
-    """The blanket of a channel."""
-
-    channel: Channel
-    """With a finite epsilon."""
-
-    @cached_property
-    def masses(self) -> Floats:
-        """Probability w of every symbol that occurs, whatever was rated, shape (symbols,)."""
-        return np.asarray(self._rows.min(axis=0))
-
-    @property
-    def share(self) -> float:
-        """Probability gamma that a report says nothing of its rating."""
-        return float(self.masses.sum())
-
-    @cached_property
-    def _rows(self) -> Floats:
-        return self.channel.probabilities[:, self.channel.weights.max(axis=0) > 0]
-
-    @cached_property
-    def pairs(self) -> list[tuple[Floats, Floats]]:
-        """Pairs of rows relative to the blanket's masses; those that are the same but for rounding once."""
-        known: dict[bytes, tuple[Floats, Floats]] = {}
-        for one, other in permutations(self._rows / self.masses, 2):
-            columns = np.round(np.log(np.stack([one, other, self.masses])), _DIGITS)
-            if (columns[0] != columns[1]).any():
-                known.setdefault(columns[:, np.lexsort(columns)].tobytes(), (one, other))
-        return list(known.values())
-
-    def delta(self, epsilon: float, reports: int) -> float:
-        """Return a delta with which epsilon holds for one of the shuffled reports.
-
-        For a report of x or of y and n reports in all it is, at most,
-
-            E[max(0, sum of G_j over j <= n)] / n,   G_j = (Q[x, Z_j] - e^epsilon Q[y, Z_j]) / w(Z_j)
-
-        with Z_j = z of probability w(z), and G_j = 0 otherwise ([balle2019], Lemma 5.3, with both
-        expectations in one). With n = 1 it is the channel's own. It falls with n: anybody can add what hides
-        in a further report.
-
-        ``epsilon``: at least 0. ``reports``: n, the report itself included; the others are through the
-        channel, of any ratings.
-        """
-        if epsilon >= self.channel.epsilon:
-            return 0.0
-        return min(
-            max((self._delta(*pair, epsilon, reports) for pair in self.pairs), default=0.0),
-            self.alone(epsilon),
-        )
-
-    def alone(self, epsilon: float) -> float:
-        """Return the delta with which epsilon holds for a report that is not shuffled."""
-        factor = math.exp(epsilon)
-        gains = (self.masses @ np.maximum(0.0, one - factor * other) for one, other in self.pairs)
-        return min(1.0, _BLANKET_MARGIN * max(map(float, gains), default=0.0))
-
-    def _delta(self, one: Floats, other: Floats, epsilon: float, reports: int) -> float:
-        values = np.append(one - math.exp(epsilon) * other, 0.0)
-        masses = np.append(self.masses, max(0.0, 1 - self.share))
-        return _BLANKET_MARGIN * expected_excess(values, masses / masses.sum(), reports) / reports
-
-
 _CLONES_TAIL = 1e-15
 """Probability that the number of clones lies beyond either end of what is summed."""
-
-_CLONES_MARGIN = 1 + 1e-9
-"""Factor that covers rounding errors of the sum."""
 
 
 def clones_delta(epsilon: float, reports: int, local_epsilon: float) -> float:
@@ -289,7 +189,7 @@ def _mixture_delta(epsilon: float, reports: int, local_epsilon: float, clone: fl
     least = np.floor((clones + 1) * (cost / (gain + cost))) + 1
     given = gain * binom.sf(least - 2, clones, 0.5) - cost * binom.sf(least - 1, clones, 0.5)
     total = float(binom.pmf(clones, reports - 1, clone) @ np.maximum(0.0, given))
-    return min(1.0, _CLONES_MARGIN * total + 2 * _CLONES_TAIL)
+    return min(1.0, (1 + 1e-9) * total + 2 * _CLONES_TAIL)  # more than the sum is rounded by
 
 
 def closed_form_epsilon(reports: int, local_epsilon: float, delta: float) -> float:
@@ -303,9 +203,6 @@ def closed_form_epsilon(reports: int, local_epsilon: float, delta: float) -> flo
 
 _RATIO = 1.1
 """Ratio of the numbers of reports for which bounds are computed; between two of them, the lower one holds."""
-
-_MOST_PAIRS = 90
-"""Pairs of different rows for which the blanket is computed; with more, clones of any two rows are."""
 
 _CORNERS, _LEAST_DELTA = 33, 1e-13
 """Corners of a curve of divergences, and where it ends but for a straight line."""
@@ -340,7 +237,7 @@ def least_epsilon(delta_at: Callable[[float], float], largest: float, delta: flo
 
 @dataclass(frozen=True, eq=False)
 class ShuffledChannel:
-    """A channel whose reports are shuffled, none of them linked to another."""
+    """A channel whose reports are shuffled, none of them linked to another, and its privacy blanket."""
 
     channel: Channel
     """With a finite epsilon above 0."""
@@ -352,21 +249,53 @@ class ShuffledChannel:
         """Return the one that was computed for such a channel before in this process, if any."""
         key = repr(channel.weights.shape).encode() + channel.weights.tobytes()
         if key not in _KNOWN:
-            if len(_KNOWN) >= _MOST_KNOWN:
+            if len(_KNOWN) >= 64:
                 _KNOWN.clear()
             _KNOWN[key] = cls(channel)
         return _KNOWN[key]
 
     @cached_property
-    def blanket(self) -> PrivacyBlanket:
-        """What hides a report."""
-        return PrivacyBlanket(self.channel)
+    def _blanket(self) -> tuple[Floats, list[tuple[Floats, Floats]]]:
+        """Probabilities w of the symbols that occur, whatever was rated, and pairs of rows relative to them.
+
+        Pairs that are the same but for rounding count once.
+        """
+        rows = self.channel.probabilities[:, self.channel.weights.max(axis=0) > 0]
+        masses: Floats = rows.min(axis=0)
+        pairs: dict[bytes, tuple[Floats, Floats]] = {}
+        for one, other in permutations(rows / masses, 2):
+            # More digits would be noise of the weights.
+            columns = np.round(np.log(np.stack([one, other, masses])), 12)
+            if (columns[0] != columns[1]).any():
+                pairs.setdefault(columns[:, np.lexsort(columns)].tobytes(), (one, other))
+        return masses, list(pairs.values())
 
     def delta(self, epsilon: float, reports: int) -> float:
-        """Return a delta with which epsilon holds for one of ``reports`` shuffled reports."""
-        if len(self.blanket.pairs) <= _MOST_PAIRS:
-            return self.blanket.delta(epsilon, reports)
-        return min(clones_delta(epsilon, reports, self.channel.epsilon), self.blanket.alone(epsilon))
+        """Return a delta with which epsilon holds for one of the shuffled reports.
+
+        For a report of x or of y and n reports in all it is, at most,
+
+            E[max(0, sum of G_j over j <= n)] / n,   G_j = (Q[x, Z_j] - e^epsilon Q[y, Z_j]) / w(Z_j)
+
+        with Z_j = z of probability w(z), and G_j = 0 otherwise ([balle2019], Lemma 5.3, with both
+        expectations in one). With n = 1 it is the channel's own. It falls with n: anybody can add what hides
+        in a further report. With more than 90 different pairs of rows, clones of any two rows are computed.
+
+        ``epsilon``: at least 0. ``reports``: n, the report itself included; the others are through the
+        channel, of any ratings.
+        """
+        if epsilon >= self.channel.epsilon:
+            return 0.0
+        masses, pairs = self._blanket
+        gains = [one - math.exp(epsilon) * other for one, other in pairs]
+        alone = max((float(masses @ np.maximum(0.0, gain)) for gain in gains), default=0.0)
+        alone = min(1.0, _BLANKET_MARGIN * alone)
+        if len(pairs) > 90:
+            return min(clones_delta(epsilon, reports, self.channel.epsilon), alone)
+        masses = np.append(masses, max(0.0, 1 - float(masses.sum())))
+        masses /= masses.sum()
+        excesses = (expected_excess(np.append(gain, 0.0), masses, reports) for gain in gains)
+        return min(max((_BLANKET_MARGIN * each / reports for each in excesses), default=0.0), alone)
 
     def epsilon(self, reports: int, delta: float) -> float:
         """Return an epsilon that holds with delta for one of the shuffled reports, at most the channel's."""
@@ -400,11 +329,6 @@ class ShuffledChannel:
 _KNOWN: dict[bytes, ShuffledChannel] = {}
 """What was computed, by the channels' draws: runs that differ in their seed ask for the same."""
 
-_MOST_KNOWN = 64
-
-
-_STEPS = 80
-"""Points of the grid up to the epsilon of a report, averaged with those that tell most weighing most."""
 
 _USERS_AT_ONCE = 1 << 14
 
@@ -422,10 +346,6 @@ class ShuffledReports:
     n_users: int
 
     @cached_property
-    def _shuffled(self) -> ShuffledChannel:
-        return ShuffledChannel.known(self.channel)
-
-    @cached_property
     def _sizes(self) -> tuple[Ints, Ints]:
         """Numbers of reports for which bounds are computed, and the place of every report's among them."""
         sizes, places = np.unique(computed_for(self.mixed), return_inverse=True)
@@ -434,7 +354,8 @@ class ShuffledReports:
     def per_report(self, delta: float) -> Floats:
         """Return an epsilon for the rating of each report that holds with delta, shape (reports,)."""
         sizes, places = self._sizes
-        return np.array([self._shuffled.epsilon(size, delta) for size in sizes.tolist()])[places]
+        shuffled = ShuffledChannel.known(self.channel)
+        return np.array([shuffled.epsilon(size, delta) for size in sizes.tolist()])[places]
 
     def per_user(self, delta: float) -> Floats:
         """Return an epsilon for all that a user reports that holds with delta, shape (users,).
@@ -448,9 +369,11 @@ class ShuffledReports:
             return composed
         alone = self.per_report(delta)
         typical = float((alone**2).sum() / alone.sum()) if alone.any() else self.channel.epsilon
-        finer = max(0, math.ceil(math.log2(self.channel.epsilon / POINTS * _STEPS / typical)))
+        # 80 points up to the epsilon of a report, averaged with those that tell most weighing most.
+        finer = max(0, math.ceil(math.log2(self.channel.epsilon / POINTS * 80 / typical)))
         step = self.channel.epsilon / POINTS / 2**finer
-        kinds = [self._shuffled.losses(size, step) for size in sizes.tolist()]
+        shuffled = ShuffledChannel.known(self.channel)
+        kinds = [shuffled.losses(size, step) for size in sizes.tolist()]
         ends = np.searchsorted(self.users, np.arange(self.n_users + 1))
         for start in range(0, self.n_users, _USERS_AT_ONCE):
             stop = min(start + _USERS_AT_ONCE, self.n_users)
@@ -492,17 +415,16 @@ class ShuffledProfiles:
         """
         cases = np.column_stack([self.losses, self.mixed.astype(np.float64)])
         distinct, of_user = np.unique(cases, axis=0, return_inverse=True)
-        bounds = [_hidden(loss, int(mixed), delta) for loss, mixed in distinct.tolist()]
+        bounds = []
+        for loss, mixed in distinct.tolist():
+            bound = loss if mixed else math.inf
+            # Where no clone is to be expected, nothing is gained.
+            if mixed and 0 < loss <= math.log(mixed):
+                bound = least_epsilon(
+                    partial(clones_delta, reports=int(mixed), local_epsilon=loss), loss, delta
+                )
+            bounds.append(bound)
         return np.array(bounds)[of_user.ravel()]
 
     def per_report(self, delta: float) -> None:
         """Return None: a message holds all reports of its user."""
-
-
-def _hidden(loss: float, mixed: int, delta: float) -> float:
-    if mixed == 0:
-        return math.inf
-    # Where no clone is to be expected, nothing is gained.
-    if loss == 0 or loss > math.log(mixed):
-        return loss
-    return least_epsilon(lambda epsilon: clones_delta(epsilon, mixed, loss), loss, delta)

@@ -2,12 +2,11 @@
 
 from dprec.attacks.attributes import Attributes
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
-from dprec.attacks.damage import Damage
 from dprec.attacks.liars import Liars
 from dprec.attacks.linkage import Linkage
 from dprec.attacks.membership import Membership
-from dprec.attacks.promotion import Promotion
-from dprec.attacks.reconstruction import Reconstruction
+from dprec.attacks.promotion import Damage, Promotion
+from dprec.attacks.reconstruction import Reconstruction, recovered
 from dprec.attacks.rounds import Rounds
 from dprec.attacks.shadow import ShadowModels
 from dprec.attacks.sums import SumsMembership
@@ -52,4 +51,5 @@ __all__ = [
     "SumsMembership",
     "Transcript",
     "Upload",
+    "recovered",
 ]

@@ -14,7 +14,7 @@ are guessed alike, and chance adds nothing.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
@@ -87,8 +87,10 @@ class Attributes(Attack):
         random = generator(game.seed, "attributes")
         of_some = np.any([np.zeros(game.truth.n_users), *(each.known for each in known.values())], axis=0)
         rows = np.sort(random.permutation(np.flatnonzero(of_some))[: self.people])
-        known = {name: each.of_users(rows) for name, each in known.items()}
-        known = {name: each for name, each in known.items() if each.fewest >= self.folds}
+        some = (
+            (name, Attribute(each.labels[rows], each.known[rows], each.text)) for name, each in known.items()
+        )
+        known = {name: each for name, each in some if each.fewest >= self.folds}
         if not known:
             return Attacked({}, ("Of no attribute is it public which users have it.",))
         seen = Seen.of(game.transcript, game.truth)
@@ -160,10 +162,6 @@ class Attribute:
         texts, counts = np.unique(values[values != ""], return_counts=True)
         most = str(texts[counts.argmax()]) if texts.size else ""
         return cls((values == most) & (values != ""), values != "", most)
-
-    def of_users(self, users: Ints) -> Self:
-        """Return what some users have."""
-        return replace(self, labels=self.labels[users], known=self.known[users])
 
     @property
     def fewest(self) -> int:

@@ -10,6 +10,7 @@ import typing
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
@@ -118,10 +119,12 @@ class Attack(Options):
     """Base of the attacks."""
 
     kind: str = ""
+    named: ClassVar[tuple[str, ...]] = ()
+    """The names of its figures, where these do not depend on settings."""
 
-    @abstractmethod
     def figures(self) -> tuple[str, ...]:
-        """Return the names of its figures, which are columns of tables."""
+        """Return the names of its figures, which are columns of tables; by default, `named`."""
+        return self.named
 
     def check(self, users: UsersTable | None) -> None:
         """Refuse settings that do not suit what is public of the users, before anything runs.

@@ -46,8 +46,8 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, rel_entr
 
 from dprec.accounting import PrivacyAccountant
-from dprec.arrays import AnyArray, Floats
-from dprec.attacks.base import Game
+from dprec.arrays import AnyArray, Bools, Floats
+from dprec.attacks.base import Figure, Game
 from dprec.auditing import proportion_above, proportion_below
 
 FAILURE = 1e-6
@@ -239,6 +239,26 @@ class Estimate:
         return f"{name} was measured as {self.measured:.4f} ({self.low:.4f} to {self.high:.4f})"
 
 
-def on_confidence(decisions: int) -> str:
-    """Say what intervals rest on."""
-    return f"In parentheses: 95 % confidence, were {decisions:,} decisions independent."
+def ranked(
+    evidence: Floats, members: Bools, area: str, positives: Mapping[str, float]
+) -> tuple[dict[str, Figure], str]:
+    """Return what a ranking reaches beside chance, and say how well that is known.
+
+    Parameters
+    ----------
+    evidence, members : ndarray, shape (decisions,)
+        Scores, and which decisions are about members.
+    area : str
+        Name of the area under the curve.
+    positives : mapping
+        The share of false positives of each figure of true positives, by name.
+    """
+    reached, sides = Roc.of_scores(evidence, members, ~members), (int(members.sum()), int((~members).sum()))
+    estimates = {area: Estimate.of_area(reached.auc, *sides)}
+    for name, share in positives.items():
+        estimates[name] = Estimate.of_true_positives(reached, share, *sides)
+    by_chance = {area: 0.5, **positives}
+    figures = {name: Figure(each.measured, by_chance[name]) for name, each in estimates.items()}
+    measured = ", ".join(each.in_words(name) for name, each in estimates.items())
+    confidence = f"95 % confidence, were {members.size:,} decisions independent"
+    return figures, f"{measured}. In parentheses: {confidence}."

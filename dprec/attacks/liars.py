@@ -107,7 +107,15 @@ class FakeProfiles:
         np.put_along_axis(chosen, order, np.arange(n_items) < sizes[:, None], axis=1)
         levels = self._levels(chosen, generator)
         levels[:, self.targets] = self.level
-        return profiles_of(self.honest, levels)
+        users, items = np.nonzero(levels)
+        return Ratings(
+            offsets(np.bincount(users, minlength=liars)),
+            items.astype(np.int32),
+            levels[users, items],
+            self.honest.scale,
+            np.arange(liars),
+            self.honest.item_ids,
+        )
 
     def _sizes(self, liars: int, generator: np.random.Generator) -> Ints:
         """Return how many fillers each has, shape (liars,)."""
@@ -180,16 +188,3 @@ class FakeProfiles:
         draws = generator.random(items.size) * reached[items, -1]
         levels[users, items] = 1 + (draws[:, None] >= reached[items, :-1]).sum(axis=1)
         return levels
-
-
-def profiles_of(honest: Ratings, levels: Uint8s) -> Ratings:
-    """Return profiles with some levels, of shape (liars, items), where 0 is not rated."""
-    users, items = np.nonzero(levels)
-    return Ratings(
-        offsets(np.bincount(users, minlength=len(levels))),
-        items.astype(np.int32),
-        levels[users, items],
-        honest.scale,
-        np.arange(len(levels)),
-        honest.item_ids,
-    )

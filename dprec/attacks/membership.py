@@ -21,7 +21,7 @@ one: lists leave out what their users know.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import expit, logit, softmax
@@ -97,14 +97,17 @@ class Membership(Attack):
     """Which items a user rated, from reports that hide it, and from lists."""
 
     kind: Literal["membership"] = "membership"
+    named: ClassVar[tuple[str, ...]] = (
+        "membership_auc",
+        "membership_tpr",
+        "membership_posterior_auc",
+        "membership_posterior_tpr",
+        "omission_precision",
+    )
+    """Areas and true positives, of what is said alone and beside popularity, and omissions."""
     cells: int = option(
         "Users and items of whom it is asked, at most: those of the first users.", 10**7, ge=1
     )
-
-    def figures(self) -> tuple[str, ...]:
-        """Return the areas and true positives, of what is said alone and beside popularity, and omissions."""
-        alone, beside = "membership", "membership_posterior"
-        return f"{alone}_auc", f"{alone}_tpr", f"{beside}_auc", f"{beside}_tpr", "omission_precision"
 
     def perform(self, game: Game) -> Attacked:
         """Rank cells, and look for what lists lack; see `Attack`."""
@@ -128,7 +131,8 @@ class Membership(Attack):
             curves.append(Roc.of_scores(occur.astype(np.float64), members[occur], others[occur]))
         start, reached, alone = curves
         allowed: dict[str, tuple[float, float]] = {}
-        if seen is not None and seen.hides_items and seen.of_everybody:
+        everybody = seen is not None and not any(part.silent.any() for part in seen.parts)
+        if seen is not None and seen.hides_items and everybody:
             # The loss of a cell, where everybody reports all cells through one channel with a loss.
             losses = game.accountant.get_epsilon(0.0, "rating")
             if (losses == losses[:1]).all() and math.isfinite(losses[0]):

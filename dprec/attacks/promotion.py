@@ -1,7 +1,12 @@
-"""Promotion: liars have items recommended to people who would not be shown them, or have them disappear.
+"""What liars reach: they have items recommended or disappear, or make all that is shown worse.
 
+**Promotion.** Liars have items recommended to people who would not be shown them, or have them disappear.
 Targets are drawn among items that about as many users have rated as the median item. All liars rate all of
 them, and are judged by honest users who have not.
+
+**Damage.** Liars make what honest users are shown worse, whatever it is that they are shown. They claim to
+have rated as many items as the most active users, drawn by popularity, and each of them as its raters do not:
+lowest where its mean is above that of all ratings, and highest where it is below.
 """
 
 from dataclasses import dataclass
@@ -73,7 +78,11 @@ class Promotion(Attack):
         """Run the protocol once more, with the liars, and compare what honest users are shown."""
         honest = game.truth
         targets = targets_among(honest, self.targets, generator(game.seed, "targets"))
-        ways = self._ways(honest)
+        own = () if self.fillers == "strongest" else (self.fillers,)
+        fillers: tuple[Fillers, ...] = own or (_TRIED_IN_SETS if honest.scale.implicit else _TRIED)
+        ways = [Way(each, self.reports != "honest") for each in fillers]
+        if self.reports == "strongest":
+            ways += [Way(each, False) for each in own or ("contrast",)]
         moved = {way: self._lied(game, targets, way, self.share) for way in ways}
         few = np.linspace(0, honest.n_users - 1, min(_FEW, honest.n_users)).astype(np.int64)
         ranks = {way: seen_of(targets, honest, shown, few).rank for way, shown in moved.items()}
@@ -93,15 +102,6 @@ class Promotion(Attack):
             reached = seen_of(targets, honest, shown, many)
             figures |= zip(_by_share(share), map(Figure, reached, before), strict=False)
         return Attacked(figures, notes)
-
-    def _ways(self, honest: Ratings) -> "tuple[Way, ...]":
-        """Return the ways to lie that are tried, of those that settings leave open."""
-        own = () if self.fillers == "strongest" else (self.fillers,)
-        fillers: tuple[Fillers, ...] = own or (_TRIED_IN_SETS if honest.scale.implicit else _TRIED)
-        if self.reports != "strongest":
-            return tuple(Way(each, self.reports == "crafted") for each in fillers)
-        drawn = own or ("contrast",)
-        return (*(Way(each, True) for each in fillers), *(Way(each, False) for each in drawn))
 
     def _lied(self, game: Game, targets: Ints, way: "Way", share: float) -> Shown:
         """Return what honest users are shown beside liars who lie in some way."""
@@ -165,3 +165,34 @@ def _rows(predict: Predict, predict_rows: PredictRows | None, users: Ints, n_ite
         return predict_rows(users, n_items)
     cells = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
     return predict(*cells).reshape(users.size, n_items)
+
+
+_METRICS = {"damage_rmse": ("rmse", 1.0), "damage_ndcg": ("ndcg_at_10", -1.0)}
+"""Of each figure, the metric that is damaged, and the way in which it gets worse."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Damage(Attack):
+    """Liars rate many items as their raters do not."""
+
+    kind: Literal["damage"] = "damage"
+    papers: ClassVar[tuple[str, ...]] = ("cao2021",)
+    named: ClassVar[tuple[str, ...]] = tuple(_METRICS)
+    share: float = option("Share of all users who lie.", 0.05, gt=0, lt=0.5)
+    reports: Literal["honest", "crafted"] = option(
+        "Whether devices draw what they report of these profiles, or liars choose it.", "crafted"
+    )
+
+    def perform(self, game: Game) -> Attacked:
+        """Run the protocol once more, with the liars, and compare how good it is for honest users."""
+        honest, draws = game.truth, generator(game.seed, "damaging profiles")
+        number = number_of_liars(honest.n_users, self.share)
+        lies = FakeProfiles(honest, np.zeros(0, dtype=np.int64), 1, "reversed")
+        profiles = lies.made(number, draws)
+        lied = game.with_liars(Liars(profiles, crafted=self.reports == "crafted"))
+        figures = {}
+        for name, (metric, side) in _METRICS.items():
+            was, became = game.shown.accuracy.get(metric), lied.accuracy.get(metric)
+            worse = None if was is None or became is None else side * (became - was)
+            figures[name] = Figure(worse, 0.0)
+        return Attacked(figures, (f"{number} liars beside {honest.n_users} honest users.",))

@@ -6,10 +6,10 @@ may also read what the user's other reports say of how the user rates. There is 
 says nothing of what is known of a rating without the report on it, and that may be everything.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.special import ndtr
@@ -106,6 +106,8 @@ def _of_sides(reports: ResidualReports, observed: Observations, truth: Ratings) 
 
 TRUSTED = "The server is given the ratings as they are."
 _LEAST = 1e-300
+_SLACK = 1e-9
+"""Difference of log likelihoods that rounding may make."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,56 +115,80 @@ class Reconstruction(Attack):
     """Level and sign of every rating, from the reports about it."""
 
     kind: Literal["reconstruction"] = "reconstruction"
+    named: ClassVar[tuple[str, ...]] = ("recovered_level", "recovered_sign")
     background: Literal["items", "users"] = option(
         "What is known beside the reports about a rating: how others rate the item, or also what its user's "
         "other reports say of how the user rates.",
         "users",
     )
 
-    def figures(self) -> tuple[str, ...]:
-        """Return the names of the shares of ratings whose level, and whose sign, is guessed right."""
-        return "recovered_level", "recovered_sign"
-
     def perform(self, game: Game) -> Attacked:
         """Guess all ratings; see `Attack`."""
-        truth, trusted = game.truth, game.transcript.trusted
-        if truth.scale.levels < 2 or not truth.count:
-            nothing = "There are no levels to recover."
-            return Attacked({name: Figure(None) for name in self.figures()}, (nothing,))
-        sides = truth.scale.values > (truth.scale.low + truth.scale.high) / 2
-        # What adds up the shares of levels, of each by itself and of both sides.
-        merging = np.eye(sides.size), np.stack([~sides, sides], axis=1).astype(np.float64)
-        tally = np.zeros((2, 2))
-        for part, before, known, likelihoods in self._known(game):
-            levels = truth.levels[part].astype(np.int64) - 1
-            for place, merged in enumerate(merging):
-                right, after = merged.argmax(axis=1)[levels], (known * likelihoods) @ merged
-                guesses = (shares.argmax(axis=1) for shares in (before @ merged, after))
-                tally[:, place] += [np.count_nonzero(guess == right) for guess in guesses]
-        baselines, reached = tally / truth.count
-        figures = {
-            name: Figure(1.0 if trusted else float(reached[place]), float(baselines[place]))
-            for place, name in enumerate(self.figures())
-        }
-        return Attacked(figures, (TRUSTED,) if trusted else ())
+        trusted, of_users = game.transcript.trusted, self.background == "users"
+        reached = guessed(game.truth, game.transcript.reports, trusted=trusted, of_users=of_users)
+        notes: tuple[str, ...] = (TRUSTED,) if trusted else ()
+        if reached[0].value is None:
+            notes = ("There are no levels to recover.",)
+        return Attacked(dict(zip(self.figures(), reached, strict=True)), notes)
 
-    def _known(self, game: Game) -> Iterator[tuple[slice, Floats, Floats, Floats]]:
-        """Yield consecutive ratings with shares of levels, and the likelihoods of what is said of each.
 
-        The shares are those before anything is received, and given what is not about the rating itself.
-        """
-        truth = game.truth
-        told: list[Reading] = []
-        for observed in game.transcript.reports:
-            if observed.shape == (truth.n_users, truth.n_items):
-                told += _read(observed.evidence, observed, truth)
-        background = Background.of(truth)
-        for users, part in parts_by_user(truth):
-            before = background.of_ratings(truth.items[part], truth.levels[part])
-            likelihoods = np.ones_like(before)
-            for reading in told:
-                likelihoods = np.maximum(likelihoods * reading.likelihoods(part), _LEAST)
-            known = before
-            if told and self.background == "users":
-                known = background.given_others(before, likelihoods, truth.counts[users])
-            yield part, before, known, likelihoods
+def guessed(
+    truth: Ratings, reports: Sequence[Observations], *, trusted: bool, of_users: bool
+) -> tuple[Figure, Figure]:
+    """Return the shares of ratings whose level, and whose sign, is guessed right.
+
+    Parameters
+    ----------
+    trusted : bool
+        Whether the server is given the ratings as they are.
+    of_users : bool
+        Whether it reads what a user's other reports say of how the user rates.
+    """
+    if truth.scale.levels < 2 or not truth.count:
+        return Figure(None), Figure(None)
+    told = [
+        reading
+        for observed in reports
+        if observed.shape == (truth.n_users, truth.n_items)
+        for reading in _read(observed.evidence, observed, truth)
+    ]
+    sides = truth.scale.values > (truth.scale.low + truth.scale.high) / 2
+    # What adds up the shares of levels, of each by itself and of both sides.
+    merging = np.eye(sides.size), np.stack([~sides, sides], axis=1).astype(np.float64)
+    tally, background = np.zeros((2, 2)), Background.of(truth)
+    for users, part in parts_by_user(truth):
+        levels = truth.levels[part].astype(np.int64) - 1
+        before = background.of_ratings(truth.items[part], truth.levels[part])
+        likelihoods = np.ones_like(before)
+        for reading in told:
+            likelihoods = np.maximum(likelihoods * reading.likelihoods(part), _LEAST)
+        known = before
+        if told and of_users:
+            known = background.given_others(before, likelihoods, truth.counts[users])
+        for place, merged in enumerate(merging):
+            right, after = merged.argmax(axis=1)[levels], (known * likelihoods) @ merged
+            guesses = (shares.argmax(axis=1) for shares in (before @ merged, after))
+            tally[:, place] += [np.count_nonzero(guess == right) for guess in guesses]
+    baselines, reached = (tally / truth.count).tolist()
+    level, sign = map(Figure, (1.0, 1.0) if trusted else reached, baselines)
+    return level, sign
+
+
+def recovered(observed: Observations, true: Ratings) -> float | None:
+    """Return what whoever averages the reports of several collections recovers: a share of the ratings.
+
+    It is that of the reported ratings whose true level is the likeliest, given all reports about it.
+
+    Levels that reports do not tell apart count as one: of a bit it is the share whose side is recovered.
+    None where no report depends on a rating.
+    """
+    reports = observed.symbols
+    if reports is None or not observed.items.size:
+        return None
+    of_reports = np.log(np.maximum(np.hstack(reports.channels), _LEAST)).T[reports.columns]
+    cells, begins = observed.users.astype(np.int64) * observed.shape[1] + observed.items, observed.repeats[0]
+    told = np.add.reduceat(of_reports, begins, axis=0)
+    places = np.minimum(np.searchsorted(true.cells, cells[begins]), max(true.count - 1, 0))
+    rated = (true.cells[places] == cells[begins]) & (np.ptp(told, axis=1) > _SLACK)
+    of_true = told[np.flatnonzero(rated), true.levels[places[rated]].astype(np.int64) - 1]
+    return float((of_true >= told[rated].max(axis=1) - _SLACK).mean()) if rated.any() else None

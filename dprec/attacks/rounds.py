@@ -13,8 +13,8 @@ about (`pairs_of`).
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.stats import rankdata
@@ -22,9 +22,9 @@ from scipy.stats import rankdata
 from dprec.arrays import Bools, Floats, Ints, offsets
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import FAILURE, between_users, on_bounds
-from dprec.attacks.reconstruction import Reconstruction
+from dprec.attacks.reconstruction import guessed
 from dprec.attacks.seen import ItemShares
-from dprec.attacks.transcript import Transcript, Upload
+from dprec.attacks.transcript import Upload
 from dprec.completion import Profiles
 from dprec.components import option
 from dprec.errors import InputError
@@ -47,13 +47,14 @@ class Rounds(Attack):
     """Ratings from the reports of several rounds, and rated items from gradients, after one round and all."""
 
     kind: Literal["rounds"] = "rounds"
+    named: ClassVar[tuple[str, ...]] = (
+        *(f"rounds_{what}{when}" for what in ("level", "sign") for when in ("", "_half", "_first")),
+        "rounds_membership_auc",
+        "rounds_membership_auc_first",
+    )
+    """What is recovered after all rounds, after half of them, and after the first."""
     made_up: int = option("Profiles that are made up from what is public of the items.", 2000, ge=10)
     users: int = option("Users whose items are inferred from gradients, drawn at random.", 2000, ge=2)
-
-    def figures(self) -> tuple[str, ...]:
-        """Return the names of what is recovered after all rounds, after half of them, and after the first."""
-        recovered = (f"rounds_{what}{when}" for what in ("level", "sign") for when in ("", "_half", "_first"))
-        return (*recovered, "rounds_membership_auc", "rounds_membership_auc_first")
 
     def perform(self, game: Game) -> Attacked:
         """Attack reports, where they are of several rounds, and uploads, where there are any."""
@@ -73,17 +74,15 @@ class Rounds(Attack):
             notes.append(str(error))
             return {}
         cells = told.users.astype(np.int64) * told.shape[1] + told.items
-        begins = np.flatnonzero(np.diff(cells, prepend=-1))
-        times = np.diff(begins, append=cells.size)
+        begins, times = told.repeats
         turns = np.arange(cells.size) - np.repeat(begins, times)
         answered = game.truth.select(np.isin(game.truth.cells, cells))
-        figures = {}
+        figures: dict[str, Figure] = {}
         for when, counted in (("", times), ("_half", -(-times // 2)), ("_first", np.ones_like(times))):
             part = told.select(turns < np.repeat(counted, times))
-            seen = replace(game.transcript, reports=(game.transcript.read_together(part),))
-            attacked = Reconstruction(background="items").perform(cast(Game, _Earlier(game, seen, answered)))
-            for what in ("level", "sign"):
-                figures[f"rounds_{what}{when}"] = attacked.figures[f"recovered_{what}"]
+            seen, trusted = game.transcript.read_together(part), game.transcript.trusted
+            level, sign = guessed(answered, (seen,), trusted=trusted, of_users=False)
+            figures |= {f"rounds_level{when}": level, f"rounds_sign{when}": sign}
         each = times.mean() if times.size else 0.0
         notes.append(f"Of ratings with a report there are {each:.3g} reports each, in all rounds.")
         return figures
@@ -111,18 +110,6 @@ class Rounds(Attack):
         if curve is not None and bound is not None:
             notes += on_bounds({"rounds_membership_auc": (curve.auc, bound)})
         return figures
-
-
-@dataclass(frozen=True, eq=False)
-class _Earlier:
-    """A game in which less was seen, of fewer ratings; in all else the same."""
-
-    game: Game
-    transcript: Transcript
-    truth: Ratings
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.game, name)
 
 
 def profiles_like(ratings: Ratings, count: int, random: np.random.Generator) -> Profiles:

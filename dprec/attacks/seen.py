@@ -124,13 +124,8 @@ def _(evidence: RowReports, seen: Observations) -> Answers | None:
 
 @answers_of.register
 def _(evidence: SetReports, seen: Observations) -> Answers | None:
-    counts = np.zeros(seen.shape[0], dtype=np.int64)
-    had = np.unpackbits(evidence.bits, axis=1, count=evidence.n_items).view(np.bool_)
-    counts[evidence.reported] = had.sum(axis=1)
-    yes = np.array([evidence.not_had, *[evidence.had] * seen.scale.levels])
-    items = np.nonzero(had)[1]
-    codes, table = np.ones(items.size, dtype=np.int64), _logs(np.column_stack([1 - yes, yes]))
-    return Answers(offsets(counts), items, codes, table, ~evidence.reported)
+    rows = evidence.of_rows(seen, evidence.reported)
+    return answers_of(rows.evidence, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,11 +191,6 @@ class Seen:
     def hides_items(self) -> bool:
         """Whether it stays open which items a user rated."""
         return all(part.hides_items for part in self.parts)
-
-    @property
-    def of_everybody(self) -> bool:
-        """Whether something arrived of every user, each time."""
-        return not any(part.silent.any() for part in self.parts)
 
     @property
     def n_users(self) -> int:

@@ -19,15 +19,15 @@ exactly.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import ndtr
 
 from dprec.arrays import Bools, Floats, Ints, blocks
 from dprec.attacks.base import Attack, Attacked, Figure, Game
-from dprec.attacks.bounds import Estimate, Roc, on_confidence
-from dprec.attacks.traces import held
+from dprec.attacks.bounds import Roc, ranked
+from dprec.attacks.shadow import held
 from dprec.attacks.transcript import ReleasedSum
 from dprec.completion import Profiles
 from dprec.components import option
@@ -52,12 +52,9 @@ class SumsMembership(Attack):
     """Whether an item is in a profile, to who knows all other profiles and the rest of this one."""
 
     kind: Literal["sums"] = "sums"
+    named: ClassVar[tuple[str, ...]] = ("sums_membership_auc", "sums_membership_tpr")
     cases: int = option("Ratings that each run is asked about.", 4000, ge=2)
     runs: int = option("Runs whose sums are looked at: the run itself, and others with other noise.", 8, ge=1)
-
-    def figures(self) -> tuple[str, ...]:
-        """Return the names of its figures; see `Attack.figures`."""
-        return "sums_membership_auc", "sums_membership_tpr"
 
     def perform(self, game: Game) -> Attacked:
         """Rank ratings, there or not, by the sums of all runs; see `Attack.perform`."""
@@ -74,22 +71,15 @@ class SumsMembership(Attack):
             cases = Cases.drawn(game.truth, self.cases, random)
             found.append((*evidence_of(said.parted_sums, cases, game.truth), cases.there))
         evidence, apart, there = (np.concatenate(each) for each in zip(*found, strict=True))
-        reached = Roc.of_scores(evidence, there, ~there)
-        sides = int(there.sum()), int((~there).sum())
-        area = Estimate.of_area(reached.auc, *sides)
-        true = Estimate.of_true_positives(reached, FALSE_POSITIVES, *sides)
-        figures = {
-            "sums_membership_auc": Figure(area.measured, 0.5),
-            "sums_membership_tpr": Figure(true.measured, FALSE_POSITIVES),
-        }
+        area, true = self.named
+        figures, measured = ranked(evidence, there, area, {true: FALSE_POSITIVES})
         best, most = best_with(apart), float(apart.max(initial=0.0))
         note = (
             f"One item moves the sums by {float(np.median(apart)):.4g} deviations of their noise in the "
             f"middle, and by {most:.4g} at most. Normal noise leaves an AUC of {best.auc:.4f}, and "
             f"{float(best.at(FALSE_POSITIVES)):.4f} true positives, to who knows all else."
         )
-        measured = f"{area.in_words('sums_membership_auc')}, {true.in_words('sums_membership_tpr')}"
-        return Attacked(figures, (f"{measured}. {on_confidence(there.size)}", note))
+        return Attacked(figures, (measured, note))
 
 
 def best_with(apart: Floats) -> Roc:

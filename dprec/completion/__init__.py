@@ -8,7 +8,7 @@ from dprec.completion.calibrated.guarding import Guard
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.completion.factors import *
 from dprec.completion.gradient_descent import *
-from dprec.completion.matrix_factorization import MatrixFactorization, check_rank
+from dprec.completion.matrix_factorization import MatrixFactorization
 from dprec.completion.mixtures import *
 from dprec.completion.one_bit.completion import *
 from dprec.completion.one_bit.perturbation import *

@@ -2,7 +2,6 @@
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -44,8 +43,17 @@ class Completed(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Have the predictions of a user-defined class checked, and the class named if they are none."""
         super().__init_subclass__(**options)
-        if "predict" in cls.__dict__ and not is_ours(cls):
-            cls.predict = _checked_predict(cls.predict)  # type: ignore[method-assign]
+        if "predict" not in cls.__dict__ or is_ours(cls):
+            return
+        predict = cls.predict
+
+        @functools.wraps(predict)
+        def checked(self: Completed, users: AnyInts, items: AnyInts) -> Floats:
+            with naming(self, "one finite number for each cell"):
+                predictions = predict(self, users, items)
+            return checked_predictions(predictions, users.shape, reference_of(type(self)))
+
+        cls.predict = checked  # type: ignore[method-assign]
 
     @property
     def public_data(self) -> Catalogue | None:
@@ -87,13 +95,24 @@ class Completed(ABC):
         return self.predict(rows, items).reshape(users.size, n_items)
 
 
+def check_rank(rank: int, shape: tuple[int, int]) -> None:
+    """Refuse a rank that is too large for a catalogue of ``shape`` users x items, or one without factors."""
+    if min(shape) < 2:
+        found = f"users x items = {shape[0]} x {shape[1]}"
+        raise InputError("ratings", found, "at least 2 of each, for a completion with factors")
+    if rank >= min(shape):
+        accepted = f"less than {min(shape)}, the smaller of the numbers of users and items"
+        raise SettingError("rank", str(rank), accepted)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Completion(Options):
     """Base of the completion methods.
 
     `needs_likelihood` and `needs_symbols` state whether the method uses these parts of `Observations`,
-    `works_unlinked` that it needs not know which reports are of one user, and `knows_items` that what it
-    learns of the items is what devices need, so that nothing has to be derived from its predictions.
+    `works_unlinked` that it needs not know which reports are of one user, `knows_items` that what it learns
+    of the items is what devices need, so that nothing has to be derived from its predictions, and
+    `has_factors` that a catalogue has to be larger than its `rank`.
     """
 
     kind: str = ""
@@ -102,6 +121,7 @@ class Completion(Options):
     needs_symbols: ClassVar[bool] = False
     works_unlinked: ClassVar[bool] = False
     knows_items: ClassVar[bool] = False
+    has_factors: ClassVar[bool] = False
 
     @property
     def reads_item_sets(self) -> bool:
@@ -121,8 +141,20 @@ class Completion(Options):
     def __init_subclass__(cls, **options: Any) -> None:
         """Have a user-defined class named if it returns no completed matrix, or raises."""
         super().__init_subclass__(**options)
-        if "fit" in cls.__dict__ and not is_ours(cls):
-            cls.fit = _checked_fit(cls.fit)  # type: ignore[method-assign]
+        if "fit" not in cls.__dict__ or is_ours(cls):
+            return
+        fit, accepted = cls.fit, "a completed matrix, of a class derived from dprec.completion.Completed"
+
+        @functools.wraps(fit)
+        def checked(self: Completion, *given: Any, **named: Any) -> Completed:
+            with naming(self, accepted):
+                completed = fit(self, *given, **named)
+            if not isinstance(completed, Completed):
+                found = f"its fit returned {type(completed).__name__}"
+                raise InputError(reference_of(type(self)), found, accepted)
+            return completed
+
+        cls.fit = checked  # type: ignore[method-assign]
 
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse a scale that the method cannot work on.
@@ -135,6 +167,8 @@ class Completion(Options):
 
         Raises InputError naming the setting and what it may be.
         """
+        if self.has_factors:
+            check_rank(getattr(self, "rank", None) or 1, shape)
 
     def check_reports(self, evidence: type[Evidence], sender: str, *, of_values: bool) -> None:
         """Refuse a kind of reports from which the method cannot learn.
@@ -180,31 +214,6 @@ class Completion(Options):
         RunError
             When the iteration diverges or meets a singular system; NaN is never returned.
         """
-
-
-def _checked_predict(predict: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(predict)
-    def checked(self: Completed, users: AnyInts, items: AnyInts) -> Floats:
-        with naming(self, "one finite number for each cell"):
-            predictions = predict(self, users, items)
-        return checked_predictions(predictions, users.shape, reference_of(type(self)))
-
-    return checked
-
-
-def _checked_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
-    accepted = "a completed matrix, of a class derived from dprec.completion.Completed"
-
-    @functools.wraps(fit)
-    def checked(self: Completion, *given: Any, **named: Any) -> Completed:
-        with naming(self, accepted):
-            completed = fit(self, *given, **named)
-        if not isinstance(completed, Completed):
-            found = f"its fit returned {type(completed).__name__}"
-            raise InputError(reference_of(type(self)), found, accepted)
-        return completed
-
-    return checked
 
 
 @dataclass(frozen=True, eq=False)

@@ -152,17 +152,10 @@ class Profiles:
 
     def to_sets(self) -> sp.csr_array:
         """Return which items each user has, as a users x items CSR array of ones."""
-        return self._by_rows(np.ones(self.items.size))
-
-    def to_rows(self) -> sp.csr_array:
-        """Return the ratings as a users x items CSR array."""
-        return self._by_rows(self.values)
-
-    def _by_rows(self, values: Floats) -> sp.csr_array:
         import scipy.sparse as sp
 
         shape = self.indptr.size - 1, self.n_items
-        return sp.csr_array((values, self.items, self.indptr), shape=shape)
+        return sp.csr_array((np.ones(self.items.size), self.items, self.indptr), shape=shape)
 
     def residuals(self, user_factors: Floats, item_factors: Floats) -> Floats:
         """Return rating - prediction for every rating, shape (ratings,)."""
@@ -179,8 +172,8 @@ def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float | 
     zeros too, since a failure would reveal what it has rated.
     """
     rank = item_factors.shape[1]
-    pattern = profiles.to_sets()
-    ratings = profiles.to_rows()
+    pattern, ratings = profiles.to_sets(), profiles.to_sets()
+    ratings.data = profiles.values
     products = packed_outer(item_factors)
     penalty = ridge if isinstance(ridge, np.ndarray) else ridge * np.eye(rank)
     factors = np.empty((profiles.n_users, rank))

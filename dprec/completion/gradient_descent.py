@@ -20,7 +20,6 @@ import numpy as np
 from dprec.arrays import AnyInts, Bools, Floats, Ints
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import BLOCK, inner_products, map_blocks, packed_outer, unpack
-from dprec.completion.matrix_factorization import check_rank
 from dprec.components import Options, option
 from dprec.errors import RunError
 from dprec.observations import Observations
@@ -124,6 +123,7 @@ class SgdMatrixFactorization(Completion):
     papers: ClassVar[tuple[str, ...]] = ("berlioz2015", "neera2023")
 
     kind: Literal["sgd-mf"] = "sgd-mf"
+    has_factors: ClassVar[bool] = True
     rank: int = option(f"Number of factors; {_CHOSEN}.", 1, ge=1)
     step: float = option(f"Step size gamma; {_CHOSEN}.", 0.003, gt=0)
     regularization: float = option(
@@ -134,10 +134,6 @@ class SgdMatrixFactorization(Completion):
         ge=0,
     )
     epochs: int = option(f"Times that every rating is visited; {_CHOSEN}.", 80, ge=1)
-
-    def check(self, shape: tuple[int, int]) -> None:
-        """Refuse a rank that is too large for the catalogue."""
-        check_rank(self.rank, shape)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> PlainFactors:
         """Complete the matrix; see `Completion.fit`.
@@ -212,13 +208,6 @@ class StepOptions(Options):
         source="shin2018, Algorithm 1",
     )
 
-    def resting_point(self, n_items: int, rank: int) -> Floats:
-        """Return the point towards which regularisation pulls, shape (items, rank)."""
-        factors = np.zeros((n_items, rank))
-        if self.pull == "start" and self.start == "level":
-            factors[:, 0] = 1.0
-        return factors
-
 
 def initial_item_factors(n_items: int, rank: int, seed: int, start: Start = "level") -> Floats:
     """Return the item factors that the first round broadcasts, shape (items, rank)."""
@@ -242,8 +231,10 @@ def step_item_factors(
     If the reports show how many users rated an item, its row is divided by its curvature in units of u^2, 2
     (share + lambda), so that rarely rated items learn as fast as the others.
     """
-    pull = factors - options.resting_point(*factors.shape)
-    direction = gradient + 2.0 * options.regularization * pull
+    resting_point = np.zeros_like(factors)
+    if options.pull == "start" and options.start == "level":
+        resting_point[:, 0] = 1.0
+    direction = gradient + 2.0 * options.regularization * (factors - resting_point)
     if share_of_raters is not None:
         curvature = 2.0 * (share_of_raters + options.regularization)
         direction = np.divide(

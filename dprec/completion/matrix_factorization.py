@@ -22,17 +22,17 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Float32s, Floats, Int32s, Ints, offsets
+from dprec.arrays import Float32s, Floats, Int32s, Ints, offsets
 from dprec.completion import factors
 from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors, FloatT, ResultT
 from dprec.components import option
-from dprec.errors import InputError, RunError, SettingError
+from dprec.errors import RunError
 from dprec.observations import Observations
 from dprec.progress import Progress, silent
 from dprec.randomness import generator
@@ -156,6 +156,8 @@ class Side:
 
     def map(self, function: Callable[[slice], ResultT]) -> list[ResultT]:
         """Apply a function to blocks of entities; see `factors.map_blocks`."""
+        if 0 < len(self.means) <= self.block:
+            return [function(slice(0, len(self.means)))]
         return factors.map_blocks(function, len(self.means), self.block)
 
     @property
@@ -194,7 +196,10 @@ class Side:
         """The mean of E[x x^T] over the entities, shape (1 + rank, 1 + rank)."""
         sums = self.map(lambda rows: self.moments(rows).sum(axis=0))
         total = np.sum(sums, axis=0, keepdims=True)[:, 1 + self.means.shape[1] :]
-        return factors.unpack(total / len(self.means))[0]
+        upper, packed = np.triu_indices(self.means.shape[1]), total[0] / len(self.means)
+        moments = np.empty((self.means.shape[1],) * 2)
+        moments[upper] = moments.T[upper] = packed
+        return moments
 
     def divergence(self) -> float:
         """Return the Kullback-Leibler divergence of the posterior from the prior, over all entities."""
@@ -219,7 +224,7 @@ class _Solution:
         self.side, self.linear = replace(side), 1 + side.means.shape[1]
         self._noise = noise
         self._precision = np.linalg.inv(side.prior).astype(np.float64, copy=False)
-        self._packed = factors.pack(self._precision[None])[0]
+        self._packed = self._precision[np.triu_indices(len(self._precision))]
         self._pivots = np.diag(np.linalg.cholesky(self._precision)) ** 2
 
     def fill(self, rows: slice, sums: Floats, reached: Floats) -> float:
@@ -323,47 +328,18 @@ def naming_iteration(method: str, iteration: int) -> Iterator[None]:
         raise RunError(f"{method} failed in iteration {iteration}: {error}") from error
 
 
-def check_rank(rank: int, shape: tuple[int, int]) -> None:
-    """Refuse a rank that is too large for a catalogue of ``shape`` users x items, or one without factors."""
-    if min(shape) < 2:
-        found = f"users x items = {shape[0]} x {shape[1]}"
-        raise InputError("ratings", found, "at least 2 of each, for a completion with factors")
-    if rank >= min(shape):
-        accepted = f"less than {min(shape)}, the smaller of the numbers of users and items"
-        raise SettingError("rank", str(rank), accepted)
+def principal_axes(users: Side, items: Side) -> tuple[Floats, Floats, Floats]:
+    """Return the axes of two sides, by descending variance, and the variances.
 
-
-@dataclass(frozen=True, eq=False)
-class PrincipalAxes:
-    """The axes of two sides, by descending variance.
-
-    ``of_users`` and ``of_items``, shape (rank, rank), turn the factors of a side into those along the axes,
-    one row per axis; ``variances`` are of what each axis adds to a rating, in squared rating units.
+    Two matrices, shape (rank, rank), turn the factors of users and of items into those along the axes, one
+    row per axis; the variances are of what each axis adds to a rating, in squared rating units.
     """
-
-    of_users: Floats
-    of_items: Floats
-    variances: Floats
-
-    @classmethod
-    def between(cls, users: Side, items: Side) -> Self:
-        """Find the axes of the priors of both sides."""
-        root = np.linalg.cholesky(users.prior[1:, 1:])
-        variances, directions = np.linalg.eigh(root.T @ items.prior[1:, 1:] @ root)
-        variances, directions = variances[::-1], directions[:, ::-1]
-        scales = variances**0.25
-        of_users = scales[:, None] * np.linalg.solve(root.T, directions).T
-        of_items = (root @ directions / scales).T
-        return cls(of_users, of_items, variances)
-
-    def explained_variances(self, users: Side, items: Side) -> Floats:
-        """Return the variance, in squared ratings, that each axis adds to all cells, shape (rank,)."""
-        along = users.means[:, 1:] @ self.of_users.T, items.means[:, 1:] @ self.of_items.T
-        return np.mean(along[0] ** 2, axis=0) * np.mean(along[1] ** 2, axis=0)
-
-    def kept(self, kept: Bools, users: Side, items: Side) -> tuple[Side, Side]:
-        """Return both sides along some of the axes, as if the factors along the others were known to be 0."""
-        return users.transformed(self.of_users[kept]), items.transformed(self.of_items[kept])
+    root = np.linalg.cholesky(users.prior[1:, 1:])
+    variances, directions = np.linalg.eigh(root.T @ items.prior[1:, 1:] @ root)
+    variances, directions = variances[::-1], directions[:, ::-1]
+    scales = variances**0.25
+    of_users = scales[:, None] * np.linalg.solve(root.T, directions).T
+    return of_users, (root @ directions / scales).T, variances
 
 
 _DEFAULT_RANK = 20
@@ -391,6 +367,7 @@ class MatrixFactorization(Completion):
     """Biased matrix factorisation by alternating least squares, ridges learned from the data."""
 
     kind: Literal["mf"] = "mf"
+    has_factors: ClassVar[bool] = True
     rank: int | None = option(
         f"Number of factors, at most; by default {_DEFAULT_RANK}, or as many as the catalogue allows.",
         None,
@@ -398,10 +375,6 @@ class MatrixFactorization(Completion):
     )
     iterations: int = option("Sweeps over users and items, at most.", 60, ge=1)
     tolerance: float = option("Relative change of the noise variance that ends the sweeps.", 1e-4, ge=0)
-
-    def check(self, shape: tuple[int, int]) -> None:
-        """Refuse a rank that is too large for the catalogue."""
-        check_rank(self.rank or 1, shape)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`."""
@@ -424,11 +397,14 @@ class MatrixFactorization(Completion):
             done = sweep + 1
             if done >= _SWEEPS_BEFORE_DROPPING:
                 # A learned prior shrinks axes that have vanished to nothing, faster and faster.
-                axes, before = PrincipalAxes.between(users, items), explained
-                explained = axes.explained_variances(users, items)
+                of_users, of_items, _ = principal_axes(users, items)
+                along = users.means[:, 1:] @ of_users.T, items.means[:, 1:] @ of_items.T
+                before, explained = explained, np.mean(along[0] ** 2, axis=0) * np.mean(along[1] ** 2, axis=0)
                 kept = (explained >= _NEGLIGIBLE * noise) | (explained >= before)
                 if not kept.all():
-                    users, items, explained = *axes.kept(kept, users, items), explained[kept]
+                    # As if the factors along the other axes were known to be 0.
+                    users, items = users.transformed(of_users[kept]), items.transformed(of_items[kept])
+                    explained = explained[kept]
             progress("completing", done, self.iterations)
             calm = calm + 1 if abs(previous - noise) <= self.tolerance * previous else 0
             if calm >= _CALM_SWEEPS and done >= _FEWEST_SWEEPS:
@@ -442,6 +418,6 @@ class MatrixFactorization(Completion):
                 "noise_variance": noise,
                 "ridge_user_effect": noise / users.prior[0, 0],
                 "ridge_item_effect": noise / items.prior[0, 0],
-                "ridge_factors": (noise / PrincipalAxes.between(users, items).variances).tolist(),
+                "ridge_factors": (noise / principal_axes(users, items)[2]).tolist(),
             },
         )

@@ -29,7 +29,6 @@ from dprec.completion.gradient_descent import PlainFactors, initial_factors, sol
 from dprec.completion.matrix_factorization import (
     Side,
     WeightedCells,
-    check_rank,
     expected_squares,
     factors_of,
     naming_iteration,
@@ -129,6 +128,7 @@ class MogMatrixFactorization(Completion):
     """Matrix factorisation whose noise is a mixture of Gaussians, as published (Neera et al. [neera2023])."""
 
     kind: Literal["mog-mf"] = "mog-mf"
+    has_factors: ClassVar[bool] = True
     papers: ClassVar[tuple[str, ...]] = ("neera2023",)
     rank: int = option(
         "Number of factors; not published, chosen by benchmarks/choosing/settings.py.", 1, ge=1
@@ -143,10 +143,6 @@ class MogMatrixFactorization(Completion):
         source="neera2023, Eqs. 1 and 10",
         ge=0,
     )
-
-    def check(self, shape: tuple[int, int]) -> None:
-        """Refuse a rank that is too large for the catalogue."""
-        check_rank(self.rank, shape)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> PlainFactors:
         """Complete the matrix; see `Completion.fit`.
@@ -206,6 +202,7 @@ class VariationalMogMatrixFactorization(Completion):
     """MoG-MF with user and item biases, learned priors and a variational E-step."""
 
     kind: Literal["mog-mf-variational"] = "mog-mf-variational"
+    has_factors: ClassVar[bool] = True
     rank: int = option("Number of factors.", 5, ge=1)
     components: int = option("Gaussians in the mixture.", 3, ge=1)
     iterations: int = option("Expectation-maximisation steps, at most.", 100, ge=1)
@@ -213,10 +210,6 @@ class VariationalMogMatrixFactorization(Completion):
     ridge: float | None = option(
         "Inverse prior variance of biases and factors; learned from the data when null.", None, gt=0
     )
-
-    def check(self, shape: tuple[int, int]) -> None:
-        """Refuse a rank that is too large for the catalogue."""
-        check_rank(self.rank, shape)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`.

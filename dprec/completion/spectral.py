@@ -32,7 +32,7 @@ import numpy as np
 from dprec.arrays import AnyInts, Floats
 from dprec.completion.base import Completion, means_of
 from dprec.completion.factors import BiasedFactors, inner_products
-from dprec.completion.matrix_factorization import check_rank, naming_iteration
+from dprec.completion.matrix_factorization import naming_iteration
 from dprec.components import option
 from dprec.errors import RunError, SettingError
 from dprec.observations import Observations
@@ -119,8 +119,11 @@ class SparsePlusLowRank:
     def leading(self, count: int, seed: int) -> LowRank:
         """Return the ``count`` largest singular values and their vectors."""
         if self.small:
-            sides = min(self.sparse.shape)
-            return self._exact([sides - count, sides - 1])
+            import scipy.linalg
+
+            side = min(self.sparse.shape)
+            near = scipy.linalg.eigh(self._gram, driver="evr", subset_by_index=[side - count, side - 1])[1]
+            return spanned(self._dense, near[:, ::-1])
         from scipy.sparse.linalg import ArpackError, svds
 
         start = generator(seed, "lanczos").standard_normal(min(self.sparse.shape))
@@ -179,12 +182,6 @@ class SparsePlusLowRank:
     def _gram(self) -> Floats:
         return gram(self._dense)
 
-    def _exact(self, places: list[int]) -> LowRank:
-        import scipy.linalg
-
-        near = scipy.linalg.eigh(self._gram, driver="evr", subset_by_index=places)[1]
-        return spanned(self._dense, near[:, ::-1])
-
 
 def refined(matrix: Floats | LinearOperator, right: Floats) -> LowRank:
     """Return `SparsePlusLowRank.refined` of any matrix."""
@@ -225,12 +222,9 @@ class TruncatedSvd(Completion):
     """Truncated singular value decomposition of the imputed matrix (Sarwar et al. [sarwar2000])."""
 
     kind: Literal["svd"] = "svd"
+    has_factors: ClassVar[bool] = True
     papers: ClassVar[tuple[str, ...]] = ("neera2023", "sarwar2000")
     rank: int = option("Number of singular values kept.", 5, ge=1)
-
-    def check(self, shape: tuple[int, int]) -> None:
-        """Refuse a rank that is too large for the catalogue."""
-        check_rank(self.rank, shape)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`.
@@ -420,7 +414,11 @@ class _Solver:
         self.multiplier = max(lowest, multiplier_within(rho, leading.values, matrix.squared_norm))
         moved = leading.lowered(self.multiplier)
         # A step against the direction of the last ones ends their momentum.
-        self.momentum = 1.0 if self._turns_back(moved, ahead) else following
+        current, previous = self.current, self.previous
+        onward = (1 + ahead) * moved.product(current) - ahead * moved.product(previous)
+        back = (1 + ahead) * current.product(current) - ahead * current.product(previous)
+        turns_back = onward - back > moved.product(moved) - moved.product(current)
+        self.momentum = 1.0 if turns_back else following
         self.previous, self.current = self.current, moved
         self.fit_before, self.fit = self.fit, self.residuals - moved.cells(self.rows, self.columns)
         distance = float(np.linalg.norm(self.fit))
@@ -450,12 +448,6 @@ class _Solver:
         draws = generator(self.seed, f"subspace {self.steps}")
         others = draws.standard_normal((len(right), more)) / np.sqrt(len(right))
         return np.hstack([right[:, : self.count], others])
-
-    def _turns_back(self, moved: LowRank, ahead: float) -> bool:
-        """Return whether M goes back on the way from the extrapolated matrix."""
-        onward = (1 + ahead) * moved.product(self.current) - ahead * moved.product(self.previous)
-        back = (1 + ahead) * self.current.product(self.current) - ahead * self.current.product(self.previous)
-        return onward - back > moved.product(moved) - moved.product(self.current)
 
     def _matrix(self, ahead: float) -> SparsePlusLowRank:
         """Return A: the data in the observed cells, and M extrapolated in the others."""

@@ -15,6 +15,7 @@ __all__ = [
     "deviations",
     "fill",
     "first_error",
+    "from_json",
     "group_of",
     "import_folders",
     "import_from",
@@ -23,6 +24,7 @@ __all__ = [
     "importing_only",
     "is_importable",
     "is_ours",
+    "is_told_by_its_settings",
     "kind_of",
     "naming",
     "one_of",
@@ -39,6 +41,7 @@ __all__ = [
     "sources_of",
     "sources_of_functions",
     "summary_of",
+    "to_json",
     "unpacked",
     "user_defined_classes",
 ]

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
 
@@ -36,6 +36,9 @@ _BOUNDS = {"gt", "ge", "lt", "le"}
 
 _PAPER = "paper"
 """Key of a field's metadata that says what the paper has."""
+
+_READER = "reader"
+"""Key of a field's metadata that says who alone reads it."""
 
 
 def plain(value: Any) -> Any:
@@ -65,6 +68,7 @@ def option(
     *,
     published: Any = dataclasses.MISSING,
     source: str = "",
+    reader: str = "",
     **bounds: float,
 ) -> Any:
     """Declare a field of an `Options` class.
@@ -81,6 +85,10 @@ def option(
         result.
     source : str, optional
         Where the paper says so, as in `Published`; needed with ``published``.
+    reader : str, optional
+        Of a protocol's option with a default: "server" if no device reads it
+        (`dprec.protocols.base.Protocol.installed`), "result" if it changes no draw of the server either
+        (`Protocol.drawn_by`).
     **bounds : float
         Any of ``gt``, ``ge``, ``lt``, ``le``.
     """
@@ -89,7 +97,9 @@ def option(
         raise TypeError(f"unknown bounds {sorted(unknown)}; accepted: {sorted(_BOUNDS)}")
     if (published is dataclasses.MISSING) is not (source == ""):
         raise TypeError("a published value and its source belong together")
-    metadata = {"description": description, **bounds}
+    metadata: dict[str, Any] = {"description": description, **bounds}
+    if reader:
+        metadata[_READER] = reader
     if published is not dataclasses.MISSING:
         values = published if isinstance(published, tuple) else (published,)
         metadata[_PAPER] = Published(values, source)
@@ -124,13 +134,12 @@ class Options:
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
 
     def __post_init__(self) -> None:
-        names = [field.name for field in dataclasses.fields(self)]
+        values = {field.name: plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
         # mypy confuses the hash of the class with that of its instances.
-        model = _model_of(type(self))  # type: ignore[arg-type]
-        checked = _validated(model, {name: plain(getattr(self, name)) for name in names})
-        for name in names:
+        checked = _validated(_model_of(type(self)), values)  # type: ignore[arg-type]
+        for name in values:
             object.__setattr__(self, name, getattr(checked, name))
-        if "kind" in names and _is_named_by_its_class(type(self)):
+        if "kind" in values and _is_named_by_its_class(type(self)):
             object.__setattr__(self, "kind", reference_of(type(self)))
 
     @classmethod
@@ -213,10 +222,9 @@ def user_defined_classes(value: Any) -> list[type[Options]]:
     """Return the user-defined classes that settings consist of."""
     if not isinstance(value, Options):
         return []
-    parts = [
-        own for field in dataclasses.fields(value) for own in user_defined_classes(getattr(value, field.name))
-    ]
-    return parts if is_ours(type(value)) else [type(value), *parts]
+    values = (getattr(value, field.name) for field in dataclasses.fields(value))
+    own = [] if is_ours(type(value)) else [type(value)]
+    return [*own, *(part for each in values for part in user_defined_classes(each))]
 
 
 def _is_named_by_its_class(options: type[Options]) -> bool:
@@ -239,22 +247,17 @@ def _model_of(options: type[Options]) -> type[BaseModel]:
     try:
         types = get_type_hints(options, include_extras=True)
     except NameError as error:
-        raise TypeError(
-            f"{options.__qualname__}: {error}; the types of its fields must be defined where the module "
-            f"{options.__module__} sees them, not inside a function"
-        ) from None
+        where = f"where the module {options.__module__} sees them, not inside a function"
+        reason = f"{options.__qualname__}: {error}; the types of its fields must be defined {where}"
+        raise TypeError(reason) from None
     if "kind" in types and _is_named_by_its_class(options):
         types["kind"] = str
-    fields: dict[str, Any] = {
-        field.name: (types[field.name], _declared(field)) for field in dataclasses.fields(options)
-    }
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(options):
+        declared = {key: value for key, value in field.metadata.items() if key not in (_PAPER, _READER)}
+        default = () if field.default is dataclasses.MISSING else (field.default,)
+        fields[field.name] = types[field.name], Field(*default, **declared)
     return create_model(options.__name__, __config__=_STRICT, __doc__=options.__doc__, **fields)
-
-
-def _declared(field: dataclasses.Field[Any]) -> Any:
-    """Return a field as pydantic takes it."""
-    declared = {key: value for key, value in field.metadata.items() if key != _PAPER}
-    return Field(**declared) if field.default is dataclasses.MISSING else Field(field.default, **declared)
 
 
 _OF_A_FILE = "of a file"
@@ -269,6 +272,9 @@ def of_a_file(info: ValidationInfo) -> bool:
 GroupT = TypeVar("GroupT", bound=BaseModel | Options)
 
 
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+
 def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
     """Read settings from JSON; raises SettingError as `read` does."""
     try:
@@ -277,6 +283,30 @@ def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
         held = text.decode(errors="replace") if isinstance(text, bytes) else text
         raise SettingError("", shown(repr(held)), "JSON") from None
     return read(group, values)
+
+
+def to_json(options: Options) -> str:
+    """Return settings as JSON, which `from_json` reads."""
+    return json.dumps(as_values(options))
+
+
+def from_json(kind: type[OptionsT], text: str, where: str) -> OptionsT:
+    """Read what `to_json` returned, and check every value of it.
+
+    Raises InputError when it is damaged; the error names the file and the first invalid key.
+    """
+    try:
+        return parse_json(kind, text)
+    except SettingError as error:
+        raise InputError(f"{where}, {error.key or 'JSON'}", error.found, error.accepted) from None
+
+
+def is_told_by_its_settings(options: Options) -> bool:
+    """Return whether settings are the same after they were written and read as JSON."""
+    try:
+        return from_json(type(options), to_json(options), "settings") == options
+    except (InputError, TypeError):  # a setting that JSON has no form for
+        return False
 
 
 def fill(whole: BaseModel, values: Mapping[str, Any]) -> None:
@@ -318,19 +348,16 @@ def _as_in_a_file(value: Any, depth: int = 0) -> Any:
         raise SettingError("", "values nested too deeply", f"at most {_DEEPEST} levels")
     value = value.tolist() if isinstance(value, np.ndarray) else plain(value)
     if isinstance(value, Mapping):
-        return {_text(key): _as_in_a_file(inner, depth + 1) for key, inner in value.items()}
+        return {_as_in_a_file(str(key)): _as_in_a_file(inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_as_in_a_file(inner, depth + 1) for inner in value]
-    return value if isinstance(value, Options | int | float | None) else _text(value)
-
-
-def _text(value: Any) -> str:
-    text = str(value)
+    if isinstance(value, Options | int | float | None):
+        return value
     try:
-        text.encode()
+        str(value).encode()
     except UnicodeEncodeError:
         raise SettingError("", "an unpaired Unicode surrogate", "valid Unicode text") from None
-    return text
+    return str(value)
 
 
 def _as_tuples(value: Any) -> Any:
@@ -343,36 +370,32 @@ _ModelT = TypeVar("_ModelT", bound=BaseModel)
 def _validated(
     model: type[_ModelT], values: dict[str, Any], context: str | None = None, made: _ModelT | None = None
 ) -> _ModelT:
+    checker = model.__pydantic_validator__
     try:
-        checked: _ModelT = model.__pydantic_validator__.validate_python(
-            values, context=context, self_instance=made
-        )
-        return checked
+        checked: _ModelT = checker.validate_python(values, context=context, self_instance=made)
     except ValidationError as error:
-        in_words = as_written if context else lambda value: shown(repr(value))
-        raise first_error(error, model, in_words) from None
+        raise first_error(error, model) from None
+    return checked
 
 
-def first_error(
-    error: ValidationError, model: type[BaseModel], in_words: Callable[[Any], str] = as_written
-) -> SettingError:
+def first_error(error: ValidationError, model: type[BaseModel]) -> SettingError:
     """Return the first error of a model, under the key at fault, with everything that is accepted there."""
     errors = error.errors()
     first = errors[0]
     key, group = _place(first["loc"], model)
-    name = key.rpartition(".")[2]
+    name, fields = key.rpartition(".")[2], _fields(group)
     match first["type"]:
         case "extra_forbidden":
-            return SettingError(key, "an unknown key", listed(list(_fields(group)), name))
+            return SettingError(key, "an unknown key", listed(list(fields), name))
         case "missing":
-            field = _fields(group).get(name)
-            return SettingError(key, "missing", (field and field.description) or "a value")
+            described = fields[name].description if name in fields else None
+            return SettingError(key, "missing", described or "a value")
         case "value_error" if isinstance(raised := first["ctx"]["error"], SettingError):
             # A component refuses its settings itself, and names the one at fault.
             return SettingError(f"{key}.{raised.key}".strip("."), raised.found, raised.accepted)
     # A key with several types has an error for each; its value may be whatever any of them accepts.
     alike = [accepted_by(other) for other in errors if _place(other["loc"], model)[0] == key]
-    return SettingError(key, in_words(first["input"]), ", or ".join(dict.fromkeys(alike)))
+    return SettingError(key, as_written(first["input"]), ", or ".join(dict.fromkeys(alike)))
 
 
 def _place(location: Sequence[str | int], model: type[BaseModel]) -> tuple[str, type[BaseModel]]:
@@ -400,11 +423,8 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     """Return the model that a type consists of; None if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    inner = (_model_in(argument) for argument in get_args(annotation))
-    return next((model for model in inner if model is not None), None)
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
 
-
-OptionsT = TypeVar("OptionsT", bound=Options)
 
 ELSEWHERE = "module:Class of a file"
 """What is accepted where no component is registered."""

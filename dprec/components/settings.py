@@ -82,42 +82,34 @@ def deviations(whole: Options) -> tuple[Deviation, ...]:
     whole : Options
         A protocol, with its components; or a component alone.
     """
-    return (*_of_components(whole), *_of_settings(whole, ""))
+    found, settings = list[Deviation](), list[Deviation]()
+    kinds, papers = list[str](), list[tuple[str, ...]]()
+    for key, part in _parts(whole, ""):
+        kind = str(getattr(part, "kind", ""))
+        if isinstance(part, Deviation):
+            settings.append(part)
+        elif part.papers:
+            kinds.append(kind)
+            papers.append(part.papers)
+        elif key:
+            found.append(Deviation(f"{key}.kind", kind, None, ""))
+    if papers and not set.intersection(*map(set, papers)):
+        sources = "; ".join(f"{kind}: {', '.join(own)}" for kind, own in zip(kinds, papers, strict=True))
+        found.append(Deviation("kind", " with ".join(kinds), None, sources))
+    return (*found, *settings)
 
 
-def _of_components(whole: Options) -> Iterator[Deviation]:
-    parts = dict(_parts(whole, ""))
-    named = {key: part.papers for key, part in parts.items() if part.papers}
-    for key, part in parts.items():
-        if key and not part.papers:
-            yield Deviation(f"{key}.kind", _kind(part), None, "")
-    if named and not set.intersection(*(set(papers) for papers in named.values())):
-        combined = " with ".join(_kind(parts[key]) for key in named)
-        sources = "; ".join(f"{_kind(parts[key])}: {', '.join(papers)}" for key, papers in named.items())
-        yield Deviation("kind", combined, None, sources)
-
-
-def _parts(options: Options, key: str) -> Iterator[tuple[str, Options]]:
-    """Yield the components of a configuration by their keys, itself with an empty key included."""
+def _parts(options: Options, key: str) -> Iterator[tuple[str, Options | Deviation]]:
+    """Yield the components of a configuration by their keys, itself included, and settings that differ."""
     if hasattr(options, "kind"):
         yield key, options
     for field in dataclasses.fields(options):
-        value = getattr(options, field.name)
-        if isinstance(value, Options):
-            yield from _parts(value, f"{key}.{field.name}" if key else field.name)
-
-
-def _of_settings(options: Options, prefix: str) -> Iterator[Deviation]:
-    for field in dataclasses.fields(options):
         value, published = getattr(options, field.name), published_of(field)
+        inner = f"{key}.{field.name}" if key else field.name
         if published is not None and value not in published.values:
-            yield Deviation(prefix + field.name, value, published.values[0], published.source)
+            yield inner, Deviation(inner, value, published.values[0], published.source)
         if isinstance(value, Options):
-            yield from _of_settings(value, f"{prefix}{field.name}.")
-
-
-def _kind(component: Options) -> str:
-    return str(getattr(component, "kind", ""))
+            yield from _parts(value, inner)
 
 
 def as_in_a_file(value: Any) -> str:
@@ -129,11 +121,11 @@ def as_in_a_file(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _entries(value: Any) -> Any:
-    return value.entries() if isinstance(value, Options) else value
-
-
-Values = Annotated[dict[str, Any], BeforeValidator(_entries), PlainSerializer(as_values, when_used="json")]
+Values = Annotated[
+    dict[str, Any],
+    BeforeValidator(lambda value: value.entries() if isinstance(value, Options) else value),
+    PlainSerializer(as_values, when_used="json"),
+]
 """A field that holds part of a configuration, which is checked elsewhere and may hold components."""
 
 
@@ -144,32 +136,30 @@ def one_of(registry: Registry[Any]) -> Any:
     installed package adds, or a class that is named ``module:Class``. In Python, it is any instance of their
     base class.
     """
-    return _annotated(registry, registry.base, registry)
+    return one_of_classes(registry, registry.base, registry)
 
 
-def one_of_classes(components: Iterable[type[Options]], base: type[Options]) -> Any:
+def one_of_classes(
+    components: Iterable[type[Options]], base: type[Options], registry: Registry[Any] | None = None
+) -> Any:
     """Return the type of a field that holds an instance of one of some classes, and of no others.
 
-    In a file, the value is identified by its kind; in Python, it is any instance of their base class.
+    In a file, the value is identified by its kind; in Python, it is any instance of their base class. Where
+    there is a registry, a file may name others that it finds.
     """
-    return _annotated(components, base, None)
-
-
-def _annotated(
-    components: Iterable[type[Options]], base: type[Options], registry: Registry[Any] | None
-) -> Any:
-    known = tuple(components)
-    component = _Component(base, known, registry)
+    known = {kind_of(component): component for component in components}
     # Where there are none, all are from elsewhere.
-    return Annotated[functools.reduce(operator.or_, known or (base,)), component]
+    named = functools.reduce(operator.or_, known.values()) if known else base
+    return Annotated[named, _Component(base, known, registry)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Component:
     """How pydantic reads, writes and describes a field that holds a component."""
 
     base: type[Options]
-    known: tuple[type[Options], ...]
+    known: Mapping[str, type[Options]]
+    """By kind."""
     registry: Registry[Any] | None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -179,12 +169,15 @@ class _Component:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        if self.registry is not None and not self.known:
-            return {"anyOf": [handler(schema_of(self.base)), _elsewhere(self.registry)]}
-        described = {kind_of(component): handler(schema_of(component)) for component in self.known}
+        described = {kind: handler(schema_of(component)) for kind, component in self.known.items()}
         chosen = {"propertyName": "kind", "mapping": {kind: each["$ref"] for kind, each in described.items()}}
         named = {"oneOf": list(described.values()), "discriminator": chosen}
-        return named if self.registry is None else {"anyOf": [named, _elsewhere(self.registry)]}
+        if self.registry is None:
+            return named
+        told = f"A user-defined {self.registry.name}, module:Class."
+        kind = {"type": "string", "pattern": ":", "description": told}
+        elsewhere = {"type": "object", "properties": {"kind": kind}, "required": ["kind"]}
+        return {"anyOf": [named if self.known else handler(schema_of(self.base)), elsewhere]}
 
     def _instance(self, value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, self.base):
@@ -198,39 +191,23 @@ class _Component:
             raise SettingError("", f"an instance of {type(value).__name__}", accepted)
         if not isinstance(value, Mapping):
             raise SettingError("", as_written(value), MAPPING)
-        component = self._class_of(value)
-        return made(component, value) if is_ours(component) else _read_own(component, value)
-
-    def _class_of(self, values: Mapping[str, Any]) -> type[Options]:
-        """Return the class that values name."""
-        known = {kind_of(component): component for component in self.known}
-        kinds = list(known)
-        if "kind" not in values:
+        known, kinds, kind = self.known, list(self.known), value.get("kind")
+        if "kind" not in value:
             raise SettingError("kind", "missing", ", ".join(kinds) or ELSEWHERE)
-        kind = values["kind"]
         if not isinstance(kind, str) or (self.registry is None and kind not in known):
             raise SettingError("kind", as_written(kind), listed(kinds, kind) or ELSEWHERE)
         if self.registry is None or kind in known:
-            return known[kind]
-        named: type[Options] = self.registry.find(kind)
-        return named
-
-
-def _read_own(component: type[Options], values: Mapping[str, Any]) -> Options:
-    """Return an instance of a class from elsewhere, made from the values in a file."""
-    settings = {key: value for key, value in values.items() if key != "kind"}
-    if component.__dataclass_fields__["kind"].default is MISSING:
-        settings["kind"] = reference_of(component)
-    try:
-        return made(component, settings)
-    except InputError:
-        raise
-    except Exception as error:
-        found = f"{reference_of(component)} raised {type(error).__name__}: {error}"
-        raise SettingError("", found, "settings that the class accepts") from None
-
-
-def _elsewhere(registry: Registry[Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a component that is not registered."""
-    kind = {"type": "string", "pattern": ":", "description": f"A user-defined {registry.name}, module:Class."}
-    return {"type": "object", "properties": {"kind": kind}, "required": ["kind"]}
+            return made(known[kind], value)
+        component = self.registry.find(kind)
+        if is_ours(component):
+            return made(component, value)
+        settings = {key: entry for key, entry in value.items() if key != "kind"}
+        if component.__dataclass_fields__["kind"].default is MISSING:
+            settings["kind"] = reference_of(component)
+        try:
+            return made(component, settings)
+        except InputError:
+            raise
+        except Exception as error:
+            found = f"{reference_of(component)} raised {type(error).__name__}: {error}"
+            raise SettingError("", found, "settings that the class accepts") from None

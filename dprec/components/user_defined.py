@@ -126,11 +126,17 @@ def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
     component = _attribute(module, name)
     if component is None and module_name == "__main__":
         raise SettingError("kind", f"{reference!r}, a class of a notebook or script", _BY_INSTANCE)
+    derived = f"a class derived from {base.__module__}.{base.__qualname__}"
     if component is None:
-        raise SettingError("kind", f"no {name} in {module_name}", _derived(module, base, name))
+        own = [
+            key
+            for key, value in vars(module).items()
+            if isinstance(value, type) and issubclass(value, base) and value.__module__ == module.__name__
+        ]
+        accepted = listed(own, name) if own else f"{derived}, of which it has none"
+        raise SettingError("kind", f"no {name} in {module_name}", accepted)
     if not (isinstance(component, type) and issubclass(component, base)):
-        accepted = f"a class derived from {base.__module__}.{base.__qualname__}"
-        raise SettingError("kind", f"{reference!r}, which is no {base.__name__}", accepted)
+        raise SettingError("kind", f"{reference!r}, which is no {base.__name__}", derived)
     check_class(component, base)
     return component
 
@@ -138,7 +144,8 @@ def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
 def check_class(component: type[Any], base: type[Any]) -> None:
     """Raise SettingError under "kind" for a class that is not complete."""
     reference = reference_of(component)
-    missing = [name for name in dir(component) if _is_abstract(getattr(component, name, None))]
+    values = {name: getattr(component, name, None) for name in dir(component)}
+    missing = [name for name, each in values.items() if getattr(each, "__isabstractmethod__", False) is True]
     if missing:
         accepted = f"a class that defines what {base.__name__} leaves open"
         raise SettingError("kind", f"{reference!r}, which does not define {', '.join(missing)}", accepted)
@@ -146,13 +153,8 @@ def check_class(component: type[Any], base: type[Any]) -> None:
     fields = [name for name, hint in hints.items() if "ClassVar" not in str(hint)]
     if fields and "__dataclass_fields__" not in component.__dict__:
         accepted = "@dataclass(frozen=True, kw_only=True) above the class"
-        raise SettingError(
-            "kind", f"{reference!r}, whose settings are not read: {', '.join(fields)}", accepted
-        )
-
-
-def _is_abstract(value: Any) -> bool:
-    return getattr(value, "__isabstractmethod__", False) is True
+        found = f"{reference!r}, whose settings are not read: {', '.join(fields)}"
+        raise SettingError("kind", found, accepted)
 
 
 def _module(name: str) -> ModuleType:
@@ -164,18 +166,15 @@ def _module(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            raise SettingError("kind", f"no module {error.name!r}", _modules_near(name, here)) from None
+            nearest = get_close_matches(name, [path.stem for path in Path(here).glob("*.py")], n=1)
+            meant = f"; did you mean {nearest[0]}?" if nearest else ""
+            accepted = f"a module in {here}, in PYTHONPATH or installed here{meant}"
+            raise SettingError("kind", f"no module {error.name!r}", accepted) from None
         raise _raised(name, error) from None
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:  # A module can exit, or raise anything.
         raise _raised(name, error) from None
-
-
-def _modules_near(name: str, here: str) -> str:
-    nearest = get_close_matches(name, [path.stem for path in Path(here).glob("*.py")], n=1)
-    meant = f"; did you mean {nearest[0]}?" if nearest else ""
-    return f"a module in {here}, in PYTHONPATH or installed here{meant}"
 
 
 def _raised(name: str, error: BaseException) -> SettingError:
@@ -199,18 +198,6 @@ def _attribute(module: ModuleType | None, name: str) -> Any:
         except Exception:  # A module can define __getattr__.
             return None
     return value
-
-
-def _derived(module: ModuleType, base: type[Any], name: str) -> str:
-    """Return the classes of a module that would be accepted."""
-    own = [
-        key
-        for key, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, base) and value.__module__ == module.__name__
-    ]
-    if not own:
-        return f"a class derived from {base.__module__}.{base.__qualname__}, of which it has none"
-    return listed(own, name)
 
 
 def imported_function(reference: str) -> Callable[..., Any]:
@@ -238,7 +225,18 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 def sources_of(components: Iterable[type[Any]]) -> dict[str, str]:
     """Return 16 digits of the code of each user-defined class and its bases, by ``module:Class``."""
-    return {reference_of(component): _digest(component) for component in components}
+    digests = {}
+    for component in components:
+        digest = hashlib.sha256()
+        for base in outside(component):
+            file = getattr(sys.modules.get(base.__module__), "__file__", None)
+            if file is not None and file.endswith(".py") and is_importable(base):
+                code = Path(file).read_bytes()
+            else:
+                code = "\n".join(_code(base, set())).encode()
+            digest.update(base.__qualname__.encode() + b"\0" + hashlib.sha256(code).digest())
+        digests[reference_of(component)] = digest.hexdigest()[:_DIGITS]
+    return digests
 
 
 def sources_of_functions(references: Iterable[str]) -> dict[str, str]:
@@ -250,67 +248,39 @@ def sources_of_functions(references: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _digest(component: type[Any]) -> str:
-    digest = hashlib.sha256()
-    for base in outside(component):
-        digest.update(base.__qualname__.encode() + b"\0")
-        digest.update(hashlib.sha256(_source(base)).digest())
-    return digest.hexdigest()[:_DIGITS]
-
-
-def _source(component: type[Any]) -> bytes:
-    """Return the file that a class is in, or else its compiled functions."""
-    file = getattr(sys.modules.get(component.__module__), "__file__", None)
-    if file is not None and file.endswith(".py") and is_importable(component):
-        return Path(file).read_bytes()
-    return "\n".join(_written(component, set())).encode()
-
-
-def _written(value: Any, seen: set[int]) -> Iterator[str]:
+def _code(value: Any, seen: set[int]) -> Iterator[str]:
     """Write what a value consists of, the same in every process."""
-    if isinstance(value, staticmethod | classmethod):
-        value = value.__func__
+    value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
     if isinstance(value, _PLAIN):
         yield repr(value)
-    elif isinstance(value, tuple | frozenset):  # which processes share differently
-        for entry in value if isinstance(value, tuple) else sorted(map(repr, value)):
-            yield from _written(entry, seen)
-    elif id(value) not in seen:
+        return
+    if not isinstance(value, tuple | frozenset):  # which processes share differently
+        if id(value) in seen:
+            return
         seen.add(id(value))
-        yield from _parts(value, seen)
-
-
-def _parts(value: Any, seen: set[int]) -> Iterator[str]:
-    parts: Iterable[Any] = ()
+    parts: Any = ()
     match value:
-        case type() if not is_ours(value) and not is_importable(value):
-            parts = _members(value)
+        case tuple() | list():
+            parts = value
+        case set() | frozenset():
+            parts = sorted(map(repr, value))
+        case dict():
+            parts = value.items()
         case property():
             parts = (value.fget, value.fset)
+        case type() if not is_ours(value) and not is_importable(value):
+            # What it defines, without what Python adds to it.
+            for name in sorted(vars(value)):
+                member = vars(value)[name]
+                own = isinstance(member, FunctionType) and member.__module__ not in _OF_PYTHON
+                parts += (name, member) if own or not name.startswith("__") else ()
         case FunctionType():
             parts = _of_function(inspect.unwrap(value))
         case CodeType():
             yield f"{value.co_code.hex()} {value.co_names} {value.co_varnames} {value.co_freevars}"
             parts = value.co_consts
-        case list():
-            parts = value
-        case set():
-            parts = sorted(map(repr, value))
-        case dict():
-            parts = value.items()
     for part in parts:
-        yield from _written(part, seen)
-
-
-def _members(component: type[Any]) -> Iterator[Any]:
-    """Yield the names and values that a class defines, without what Python adds to it."""
-    for name in sorted(vars(component)):
-        value = vars(component)[name]
-        own = isinstance(value, FunctionType) and value.__module__ not in sys.stdlib_module_names - {
-            "__main__"
-        }
-        if own or not name.startswith("__"):
-            yield from (name, value)
+        yield from _code(part, seen)
 
 
 def _of_function(function: Any) -> Iterator[Any]:

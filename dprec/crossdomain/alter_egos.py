@@ -170,10 +170,6 @@ class ReplacementDraws:
         weights[likeliest] += DRAWS - spent - left_out * unlisted_weight
         return cls(candidates, weights.astype(np.uint64), unlisted_weight.astype(np.uint64), n_targets)
 
-    def probabilities(self, row: int) -> Floats:
-        """Return the probability of every target item for a row, shape (n_targets,)."""
-        return self._draws(row).astype(np.float64) / DRAWS
-
     def channel_beside(self, other: ReplacementDraws, row: int) -> Channel:
         """Return the same row of these draws and of another table's as a channel with an exact epsilon."""
         positions = np.arange(self.n_targets, dtype=np.float64)

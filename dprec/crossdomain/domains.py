@@ -47,7 +47,15 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
     Their names become part of the items' identifiers. Raises InputError when the names are the same, a domain
     has no rating, or the scales differ.
     """
-    _check(source, target, names)
+    if names[0] == names[1]:
+        raise InputError("target", f"{names[1]!r}, the source domain itself", "another domain")
+    for name, domain in zip(names, (source, target), strict=True):
+        if not domain.count:
+            raise InputError(f"domain {name}", "no ratings", "two domains with ratings")
+    one, other = source.scale, target.scale
+    if one.continuous != other.continuous or not np.array_equal(one.values, other.values):
+        found = f"{names[0]}: {one.describe()}; {names[1]}: {other.describe()}"
+        raise InputError("scale", found, "the same scale in both domains")
     users = [domain.user_ids[domain.users] for domain in (source, target)]
     if users[0].dtype.kind != users[1].dtype.kind:
         users = [identifiers.astype(np.str_) for identifiers in users]
@@ -71,19 +79,3 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
         target_start=start,
         target_stop=start + int(in_target.sum()),
     )
-
-
-def _check(source: Ratings, target: Ratings, names: tuple[str, str]) -> None:
-    """Refuse domains that cannot be distinguished or put side by side."""
-    if names[0] == names[1]:
-        raise InputError("target", f"{names[1]!r}, the source domain itself", "another domain")
-    for name, domain in zip(names, (source, target), strict=True):
-        if not domain.count:
-            raise InputError(f"domain {name}", "no ratings", "two domains with ratings")
-    one, other = source.scale, target.scale
-    if one.continuous != other.continuous or not np.array_equal(one.values, other.values):
-        raise InputError(
-            "scale",
-            f"{names[0]}: {one.describe()}; {names[1]}: {other.describe()}",
-            "the same scale in both domains",
-        )

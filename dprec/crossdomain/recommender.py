@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 
-def item_based(bases: Floats, weights: Floats, deviations: Floats, shrinkage: Floats | float = 0.0) -> Floats:
-    """Predict ratings from neighbours.
-
-    r_bar_i + sum_j s_j (r_j - r_bar_j) / (sum_j |s_j| + shrinkage); just r_bar_i if the denominator is 0
-    (Guerraoui et al. [guerraoui2017], section 4.4, who have no shrinkage). ``weights``, ``deviations``, shape
-    (rows, neighbours): s_j and r_j - r_bar_j.
-    """
-    totals = np.abs(weights).sum(axis=1) + shrinkage
-    moves = (weights * deviations).sum(axis=1)
-    return bases + np.divide(moves, totals, out=np.zeros_like(moves), where=totals > 0)
-
-
 def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float, failure: float) -> float:
     """Return the width w of Theorems 3 and 4, before it is limited to the range of similarities.
 
@@ -43,29 +31,24 @@ def selection_width(k: int, candidates: int, sensitivity: float, epsilon: float,
     return float(4 * k * sensitivity / epsilon * np.log(k * (candidates - k) / failure))
 
 
-def limited_width(width: Floats, nearest: Floats, lowest: float) -> Floats:
-    """Return w = min(Sim_k - lowest, width): truncation never leaves the range of the similarity.
-
-    The publication prints min(Sim_k, ...), which is the case of 0, for cosine; adjusted cosine goes down to
-    -1. If this limit is the one that binds, Theorem 3 holds trivially and Theorem 4 is not implied.
-    """
-    return np.minimum(nearest - lowest, width)
-
-
 _TINY = 1e-300
 
 
 def truncated_similarities(
     similarities: Floats, k: int, sensitivity: Floats, epsilon: float, failure: float, lowest: float
 ) -> Floats:
-    """Return Sim^ = max(Sim, Sim_k - w), shape (rows, candidates)."""
+    """Return Sim^ = max(Sim, Sim_k - w), shape (rows, candidates), for w = min(Sim_k - lowest, width).
+
+    So truncation never leaves the range of the similarity. The publication prints min(Sim_k, ...), which is
+    the case of 0, for cosine; adjusted cosine goes down to -1. If this limit is the one that binds, Theorem 3
+    holds trivially and Theorem 4 is not implied.
+    """
     candidates = similarities.shape[1]
     nearest = -np.partition(-similarities, k - 1, axis=1)[:, k - 1]
     widths = np.array(
         [selection_width(k, candidates, value, epsilon, failure) for value in sensitivity.tolist()]
     )
-    baseline = nearest - limited_width(widths, nearest, lowest)
-    return np.maximum(similarities, baseline[:, None])
+    return np.maximum(similarities, (nearest - np.minimum(nearest - lowest, widths))[:, None])
 
 
 def select_neighbors(
@@ -215,6 +198,11 @@ class ItemBasedRecommender:
         return predictions
 
     def _for_user(self, user: int, wanted: AnyInts, rated: AnyInts, deviations: Floats) -> Floats:
+        """Predict ratings by r_bar_i + sum_j s_j (r_j - r_bar_j) / (sum_j |s_j| + shrinkage).
+
+        Just r_bar_i if the denominator is 0 (Guerraoui et al. [guerraoui2017], section 4.4, without
+        shrinkage).
+        """
         options, k = self.options, min(self.options.neighbors, rated.size)
         similarities = similarity.dense_similarities(self.items, wanted, rated)
         shrinkage = np.full(wanted.size, options.shrinkage)
@@ -227,7 +215,10 @@ class ItemBasedRecommender:
             shrinkage += options.noise_shrinkage * k * moved / (options.epsilon / 2)
         if options.positive_only:
             weights = np.maximum(weights, 0.0)
-        return item_based(self.items.means[wanted], weights, deviations[chosen], shrinkage)
+        totals = np.abs(weights).sum(axis=1) + shrinkage
+        moves = (weights * deviations[chosen]).sum(axis=1)
+        moves = np.divide(moves, totals, out=np.zeros_like(moves), where=totals > 0)
+        return self.items.means[wanted] + moves
 
     def private_neighbors(
         self, user: int, wanted: AnyInts, similarities: Floats, sensitivities: Floats

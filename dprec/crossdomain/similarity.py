@@ -170,37 +170,27 @@ def edges_between(items: RatedItems, left: Ints, right: Ints, significance: int)
     and the confidence is S / |U_i or U_j| (Guerraoui et al. [guerraoui2017], section 3, Definitions 1
     and 2).
     """
-    parts = [
-        _edges_of_rows(items, left[start : start + _ROWS], right, significance)
-        for start in range(0, left.size, _ROWS)
-    ]
-    if not parts:
-        nothing = np.zeros(0)
-        return Edges(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing, nothing)
+    nothing = np.zeros(0)
+    parts = [Edges(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing, nothing)]
+    for start in range(0, left.size, _ROWS):
+        some = left[start : start + _ROWS]
+        similar = (items.deviations[:, some].T @ items.deviations[:, right]).tocsr()
+        similar.sort_indices()
+        rows = rows_of(np.diff(similar.indptr))
+        pairs = rows * right.size + similar.indices
+        common = _at(items.rated[:, some].T @ items.rated[:, right], pairs)
+        balance = _at(items.opinions[:, some].T @ items.opinions[:, right], pairs)
+        one, other = some[rows], right[similar.indices]
+        norms = items.norms[one] * items.norms[other]
+        plain = np.divide(similar.data, norms, out=np.zeros(pairs.size), where=norms > 0)
+        # Products that cancel leave a rounding error, which is no edge.
+        plain = np.where(np.abs(plain) < 1e-12, 0.0, np.clip(plain, -1.0, 1.0))
+        mutuality = (common + balance) / 2
+        raters = items.raters[one] + items.raters[other] - common
+        weighted = plain * np.minimum(common, significance) / significance
+        edges = Edges(one, other, weighted, mutuality, mutuality / raters)
+        parts.append(edges.select(edges.similarity != 0))
     return Edges.joined(parts)
-
-
-def _edges_of_rows(items: RatedItems, left: Ints, right: Ints, significance: int) -> Edges:
-    similar = (items.deviations[:, left].T @ items.deviations[:, right]).tocsr()
-    similar.sort_indices()
-    rows = rows_of(np.diff(similar.indptr))
-    pairs = rows * right.size + similar.indices
-    common = _at(items.rated[:, left].T @ items.rated[:, right], pairs)
-    balance = _at(items.opinions[:, left].T @ items.opinions[:, right], pairs)
-    one, other = left[rows], right[similar.indices]
-    norms = items.norms[one] * items.norms[other]
-    plain = np.divide(similar.data, norms, out=np.zeros(pairs.size), where=norms > 0)
-    # Products that cancel leave a rounding error, which is no edge.
-    plain = np.where(np.abs(plain) < 1e-12, 0.0, np.clip(plain, -1.0, 1.0))
-    mutuality = (common + balance) / 2
-    edges = Edges(
-        one,
-        other,
-        plain * np.minimum(common, significance) / significance,
-        mutuality,
-        mutuality / (items.raters[one] + items.raters[other] - common),
-    )
-    return edges.select(edges.similarity != 0)
 
 
 def _at(product: sp.sparray, pairs: Ints) -> Floats:
@@ -257,7 +247,11 @@ def largest_sensitivities(items: RatedItems) -> Floats:
     below the maximum.
     """
     result = np.zeros(items.n_items)
-    raters = _Raters.of(items)
+    by_item = items.deviations
+    columns, n_users = rows_of(np.diff(by_item.indptr)), int(by_item.shape[0])
+    order, users = np.lexsort((-np.abs(by_item.data), columns)), by_item.indices.astype(np.int64)
+    cells = np.sort(columns * n_users + users)
+    raters = by_item.indptr.astype(np.int64), users[order], by_item.data[order] ** 2, cells, n_users
     for start in range(0, items.n_items, _ITEMS_AT_ONCE):
         chunk = np.arange(start, min(start + _ITEMS_AT_ONCE, items.n_items))
         # A pair's sensitivity is symmetric: pairs with earlier items were done with those on the left.
@@ -268,30 +262,10 @@ def largest_sensitivities(items: RatedItems) -> Floats:
     return result
 
 
-@dataclass(frozen=True, eq=False)
-class _Raters:
-    """The raters of every item, the strongest opinion first.
-
-    `users` and `squares` (of the deviations) are by item, delimited by `indptr`; `cells` holds
-    item * users + user of every rating, ascending.
-    """
-
-    indptr: Ints
-    users: Ints
-    squares: Floats
-    cells: Ints
-    n_users: int
-
-    @classmethod
-    def of(cls, items: RatedItems) -> _Raters:
-        by_item = items.deviations
-        indptr = by_item.indptr.astype(np.int64)
-        columns = rows_of(np.diff(indptr))
-        order = np.lexsort((-np.abs(by_item.data), columns))
-        n_users = int(by_item.shape[0])
-        users = by_item.indices.astype(np.int64)
-        cells = np.sort(columns * n_users + users)
-        return cls(indptr, users[order], by_item.data[order] ** 2, cells, n_users)
+_Raters = tuple[Ints, Ints, Floats, Ints, int]
+"""The raters of every item, the strongest opinion first: where those of each item begin, users, and squares
+of their deviations; item * users + user of every rating, ascending; and the number of users.
+"""
 
 
 def _of_rows(items: RatedItems, raters: _Raters, left: Ints, first: int) -> Floats:
@@ -344,16 +318,15 @@ def _largest_square_without(raters: _Raters, one: Ints, other: Ints) -> Floats:
     The raters are tried from the strongest opinion down, for all pairs together, until each pair has
     met one who did not rate the other item, or has run out of raters.
     """
-    counts = np.diff(raters.indptr)
-    largest = np.zeros(one.size)
+    indptr, users, squares, cells, n_users = raters
+    counts, largest = np.diff(indptr), np.zeros(one.size)
     waiting = np.arange(one.size)
     rank = 0
     while waiting.size:
         waiting = waiting[counts[one[waiting]] > rank]
-        places = raters.indptr[one[waiting]] + rank
-        keys = other[waiting] * raters.n_users + raters.users[places]
-        free = ~find(raters.cells, keys)[1]
-        largest[waiting[free]] = raters.squares[places[free]]
+        places = indptr[one[waiting]] + rank
+        free = ~find(cells, other[waiting] * n_users + users[places])[1]
+        largest[waiting[free]] = squares[places[free]]
         waiting = waiting[~free]
         rank += 1
     return largest

@@ -3,12 +3,11 @@
 from dprec.components import Registry
 from dprec.datasets.base import GIVEN, Dataset, Source, without_times
 from dprec.datasets.columns import RatingColumns
-from dprec.datasets.cross_domain import DelimitedDomains, MovieLensGenres, SyntheticDomains
 from dprec.datasets.held import HeldRatings, InMemory, ratings_from
 from dprec.datasets.published import *
 from dprec.datasets.selection import copied, selected
-from dprec.datasets.synthetic import OneBitSynthetic, Synthetic
-from dprec.datasets.table import DelimitedTable, holds_pairs
+from dprec.datasets.synthetic import OneBitSynthetic, Synthetic, SyntheticDomains
+from dprec.datasets.table import DelimitedDomains, DelimitedTable, holds_pairs
 
 DATASETS: Registry[Dataset] = Registry(
     "dataset",

@@ -4,7 +4,6 @@ import json
 import math
 import re
 import shlex
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -120,8 +119,9 @@ class Dataset(Options):
         return ()
 
     def written(self, settings: Mapping[str, Any]) -> str:
-        """Return settings of the data set as they are typed."""
-        return typed(settings)
+        """Return settings of the data set as they are typed on the command line."""
+        entries = (f"dataset.{name}={as_typed(value, json.dumps)}" for name, value in settings.items())
+        return " ".join(f"--set {shlex.quote(entry)}" for entry in entries)
 
     def hidden(self) -> Floats | None:
         """Return the matrix from which the signs were drawn, shape (users, items), if it is known."""
@@ -191,19 +191,10 @@ class Dataset(Options):
         """
         names = self.fold_names()
         if not names:
-            raise SettingError(
-                "fold",
-                f"{fold!r}, but {self.kind} comes without predefined folds",
-                "a split of another kind, such as k-fold or holdout",
-            )
+            found = f"{fold!r}, but {self.kind} comes without predefined folds"
+            raise SettingError("fold", found, "a split of another kind, such as k-fold or holdout")
         if fold not in names:
             raise SettingError("fold", repr(fold), ", ".join(names))
-
-
-def typed(settings: Mapping[str, Any]) -> str:
-    """Return settings of a data set as they are typed on the command line."""
-    entries = (f"dataset.{name}={as_typed(value, json.dumps)}" for name, value in settings.items())
-    return " ".join(f"--set {shlex.quote(entry)}" for entry in entries)
 
 
 def as_typed(value: Any, flag: Callable[[bool], str]) -> str:
@@ -227,10 +218,8 @@ def locate(path: str, *names: str) -> Path:
     if place.is_dir() and (found is None or not names):
         listed = not names and (place / "train.txt").is_file()
         accepted = f"a file; or --set 'dataset={{kind: lightgcn, path: {place}}}'" if listed else "a file"
-        folder, holding = (
-            (f"a folder without {wanted}", " or the folder that holds it") if names else ("a folder", "")
-        )
-        raise InputError(str(place), folder, f"{accepted}{holding}")
+        folder = f"a folder without {wanted}" if names else "a folder"
+        raise InputError(str(place), folder, accepted + (" or the folder that holds it" if names else ""))
     if found is None:
         accepted = f"the file {wanted}, or its folder" if names else "a file"
         start = "" if place.is_absolute() else f", from {Path.cwd()}"
@@ -260,120 +249,45 @@ def read_fold(
     duplicates: Duplicates,
     spaces: Sequence[tuple[AnyArray, AnyArray]] = (),
 ) -> tuple[Ratings, Ratings]:
-    """Put two parts into one space of users and items.
+    """Put two parts into one space of users and items, with the identifiers of further spaces.
 
     Raises InputError when they have no user in common, or a test rating is also a train rating.
     """
-    user_ids, train_users, test_users = _united(train.users, test.users, [users for users, _ in spaces])
-    item_ids, train_items, test_items = _united(train.items, test.items, [items for _, items in spaces])
-    train = replace(train, users=train_users, items=train_items)
-    test = replace(test, users=test_users, items=test_items)
+    ids = []
+    for place, name in enumerate(("users", "items")):
+        columns = [getattr(train, name), getattr(test, name), *(space[place] for space in spaces)]
+        if len({column.dtype.kind for column in columns}) > 1:
+            columns = [column.astype(np.str_) for column in columns]
+        train, test = replace(train, **{name: columns[0]}), replace(test, **{name: columns[1]})
+        ids.append(np.unique(np.concatenate(columns)))
     learnt, tested = (
-        Ratings.from_rows(rows, scale, duplicates=duplicates, user_ids=user_ids, item_ids=item_ids)
+        Ratings.from_rows(rows, scale, duplicates=duplicates, user_ids=ids[0], item_ids=ids[1])
         for rows in (train, test)
     )
     if not np.any((learnt.counts > 0) & (tested.counts > 0)):
-        raise InputError(
-            test.source, f"none of the users of {train.source}", "test ratings of the same users"
-        )
+        found = f"none of the users of {train.source}"
+        raise InputError(test.source, found, "test ratings of the same users")
     leaks = np.flatnonzero(np.isin(tested.cells, learnt.cells))
     if leaks.size:
-        user, item = user_ids[tested.users[leaks[0]]], item_ids[tested.items[leaks[0]]]
+        user, item = ids[0][tested.users[leaks[0]]], ids[1][tested.items[leaks[0]]]
         row = int(np.flatnonzero((test.users == user) & (test.items == item))[0])
-        raise test.error(
-            row,
-            f"the rating of item {item} by user {user} is in {train.source} too",
-            "test ratings that are not train ratings",
-        )
+        found = f"the rating of item {item} by user {user} is in {train.source} too"
+        raise test.error(row, found, "test ratings that are not train ratings")
     return learnt, tested
 
 
 def united(train: Ratings, test: Ratings) -> Ratings:
     """Return the ratings of both parts, which are in one space of users and items."""
-    rows = [(part.user_ids[part.users], part.item_ids[part.items]) for part in (train, test)]
-    users, items = map(np.concatenate, zip(*rows, strict=True))
-    if train.scale.implicit:
-        return Ratings.from_pairs(users, items, user_ids=train.user_ids, item_ids=train.item_ids)
-    values = np.concatenate([train.values, test.values])
-    return Ratings.from_triples(
-        users, items, values, train.scale, user_ids=train.user_ids, item_ids=train.item_ids
+    parts = train.to_rows(), test.to_rows()
+    users, items, values = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("users", "items", "values")
     )
+    rows = RatingRows(users, items, values)
+    duplicates: Duplicates = "last" if train.scale.implicit else "error"
+    spaces = {"user_ids": train.user_ids, "item_ids": train.item_ids}
+    return Ratings.from_rows(rows, train.scale, duplicates=duplicates, **spaces)
 
 
 def without_times(ratings: Ratings) -> Ratings:
     """Return ratings without the times that only some splits need."""
     return ratings if ratings.times is None else replace(ratings, times=None)
-
-
-def _united(
-    first: AnyArray, second: AnyArray, more: Sequence[AnyArray]
-) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """Return the identifiers in any column, and the first two columns in a common type."""
-    columns = [first, second, *more]
-    if len({column.dtype.kind for column in columns}) > 1:
-        columns = [column.astype(np.str_) for column in columns]
-    return np.unique(np.concatenate(columns)), columns[0], columns[1]
-
-
-WHITESPACE = "whitespace"
-"""The separator that means any run of blanks and tabs."""
-
-
-@dataclass(frozen=True)
-class TextLayout:
-    """How the lines of a file are laid out."""
-
-    separator: str = ","
-    """One character, several ("::"), "tab" or `WHITESPACE`. Quoted cells are supported only for one
-    character.
-    """
-    header: bool = False
-    """Whether the first line names the columns."""
-    width: int | None = None
-    """Number of columns; by default that of the first line."""
-    user: str | int = 1
-    item: str | int = 2
-    rating: str | int | None = 3
-    """The columns of the three: a name in the header, or a position counted from 1; None without ratings."""
-    timestamp: str | int | None = None
-    """The column of the time at which a rating was made."""
-
-    def __post_init__(self) -> None:
-        # Some shells and editors do not let a tab through.
-        if self.separator in ("tab", "\\t"):
-            object.__setattr__(self, "separator", "\t")
-        if self.separator != WHITESPACE and not re.fullmatch(r'[^"\n\r\w.+-]+', self.separator):
-            raise InputError(
-                "separator", repr(self.separator), f"such as ',', ';', 'tab', '::' or {WHITESPACE!r}"
-            )
-
-    @property
-    def described_separator(self) -> str:
-        """The separator in words, for error messages."""
-        return {"\t": "a tab", WHITESPACE: "blanks"}.get(self.separator, repr(self.separator))
-
-
-_TIMES = "a number, or a date such as 2005-09-06 or 2005-09-06 17:30:00"
-
-
-def times_of(column: AnyArray, where: str) -> Floats:
-    """Return times as numbers; dates become seconds since 1970, in UTC unless they say otherwise.
-
-    Raises InputError when one is neither a number nor a date.
-    """
-    if column.dtype.kind in "iuf":
-        times = column.astype(np.float64)
-    else:
-        try:
-            with warnings.catch_warnings():
-                # NumPy warns of an offset such as +02:00, which it takes into account.
-                warnings.simplefilter("ignore", UserWarning)
-                if column.dtype.kind != "M":
-                    column = np.char.rstrip(np.char.strip(column.astype(np.str_)), "Z")
-                dates = column.astype("datetime64[us]")
-        except (TypeError, ValueError):
-            raise InputError(where, f"values such as {str(column[0])!r}", _TIMES) from None
-        times = np.where(np.isnat(dates), np.nan, dates.astype(np.int64) / 1e6)
-    if not np.all(np.isfinite(times)):
-        raise InputError(where, "a time that is missing or infinite", _TIMES)
-    return times

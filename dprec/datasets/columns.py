@@ -4,7 +4,7 @@ import csv
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -13,9 +13,12 @@ from pydantic import BeforeValidator
 
 from dprec.arrays import Floats, Ints
 from dprec.components import Options, as_tuple, option, plain
-from dprec.datasets.base import WHITESPACE, as_typed
+from dprec.datasets.base import as_typed
 from dprec.errors import InputError, SettingError
 from dprec.ratings import MAX_LEVELS, POSITIVE, RatingScale
+
+WHITESPACE = "whitespace"
+"""The separator that means any run of blanks and tabs."""
 
 
 def found_separator(lines: Sequence[str]) -> str:
@@ -31,9 +34,7 @@ def found_separator(lines: Sequence[str]) -> str:
         rows = [split_line(line, separator) for line in filled]
         widths = {len(row) for row in rows}
         # Two tabs between columns are blanks, not an empty column.
-        if len(widths) == 1 and all(
-            any(cell.strip() for cell in column) for column in zip(*rows, strict=True)
-        ):
+        if len(widths) == 1 and all("".join(column).strip() for column in zip(*rows, strict=True)):
             width = min(widths.pop(), 3)
             if width > most:
                 best, most = separator, width
@@ -68,9 +69,6 @@ _RESHAPED = (
 )
 """What to do with a matrix in a file."""
 
-_FEW = 30
-"""Different values that ratings in the first lines of a matrix may have; identifiers of items are more."""
-
 
 def check_layout(rows: Sequence[Sequence[str]], separator: str, source: str) -> None:
     """Refuse first lines that are lists or those of a matrix, or whose third column holds times.
@@ -84,20 +82,19 @@ def check_layout(rows: Sequence[Sequence[str]], separator: str, source: str) -> 
         raise InputError(source, "lines of integers, of different lengths", f"{kind}; or columns")
     cells = {cell.strip() for row in rows[1:] for cell in row[1:]}
     given = {cell for cell in cells if cell.lower() not in {"", "nan", "na", "null", "none", "?"}}
-    if min(widths) >= 10 and 0 < len(given) <= _FEW and all(map(is_number, given)):
+    # Ratings in the first lines of a matrix have few different values; identifiers of items have more.
+    if min(widths) >= 10 and 0 < len(given) <= 30 and all(map(is_number, given)):
         found = f"{len(rows[0])} columns of few different numbers, as of a column per item"
         believed = "or, if a line is a rating, --set dataset.user_column=1"
         raise InputError(source, found, f"{_RESHAPED}; {believed}")
     if min(widths) > 2 and all(_is_time(row[2]) for row in rows):
         found = f"times in the third column, such as {rows[0][2].strip()!r}, where ratings are expected"
-        rated = [
-            place
-            for place in range(3, min(widths))
-            if all(is_number(row[place]) and not _is_time(row[place]) for row in rows)
-        ]
-        settings = f"--set dataset.rating_column={rated[0] + 1} --set " if rated else "--set "
-        none = "" if rated else ", if there are no ratings"
-        raise InputError(source, found, f"{settings}dataset.timestamp_column=3{none}")
+        others = enumerate(list(zip(*rows, strict=False))[3:], start=4)
+        numbers = (place for place, column in others if all(map(is_number, column)))
+        rated = next((n for n in numbers if not any(_is_time(row[n - 1]) for row in rows)), None)
+        settings = "" if rated is None else f"--set dataset.rating_column={rated} "
+        none = ", if there are no ratings" if rated is None else ""
+        raise InputError(source, found, f"{settings}--set dataset.timestamp_column=3{none}")
 
 
 def _is_time(cell: str) -> bool:
@@ -111,8 +108,6 @@ Role = Literal["user", "item", "rating", "timestamp"]
 
 ROLES: tuple[Role, ...] = ("user", "item", "rating")
 """The columns that ratings need, in their usual order."""
-
-_TIMES: tuple[Role, ...] = ("timestamp",)
 
 _NAMES: dict[Role, tuple[str, ...]] = {
     "user": (
@@ -180,34 +175,6 @@ def _even_step(levels: Floats) -> float | None:
     return float(reach / round(steps))
 
 
-def _check_bulk(
-    values: Floats,
-    counts: Ints,
-    low: float | None,
-    high: float | None,
-    source: str,
-    written: Callable[[Mapping[str, Any]], str],
-) -> None:
-    """Refuse ratings of which very few, or one value that may mean "not rated", widen the scale.
-
-    Less than 0.1 % of the ratings may not make the scale more than twice as wide, nor a single value beside
-    four or more; and no gap may lie above the only negative value.
-    """
-    for kept in (_without_few(values, counts, low, high), _without_sentinel(values, low, high)):
-        inside, odd = values[kept], np.delete(values, kept)
-        if not odd.size:
-            continue
-        several = odd.size > _LISTED
-        listed = ", ".join(f"{value:g}" for value in odd[:_LISTED]) + (" ..." if several else "")
-        reaches = f"{inside[0]:g} to {inside[-1]:g} to {values[0]:g} to {values[-1]:g}"
-        number = f"{np.delete(counts, kept).sum():,} of {counts.sum():,} ratings ({listed})"
-        ends = {"low": float(values[0])} if inside[0] > values[0] else {}
-        ends |= {"high": float(values[-1])} if inside[-1] < values[-1] else {}
-        unrated = written({"missing": odd[:_LISTED].tolist()}) + (", and so on," if several else "")
-        accepted = f"{unrated} if that means not rated, or {written(ends)} if it is a rating"
-        raise SettingError("missing", f"{source}: {number} widen the scale from {reaches}", accepted)
-
-
 def _without_few(values: Floats, counts: Ints, low: float | None, high: float | None) -> slice:
     """Return the narrowest stretch that holds all but a few of the ratings, if it is narrow enough."""
     budget = math.ceil(0.001 * counts.sum()) - 1
@@ -220,13 +187,11 @@ def _without_few(values: Floats, counts: Ints, low: float | None, high: float | 
     )
     reaches = values[np.maximum(ends - 1, 0)] - values[np.minimum(starts, values.size - 1)]
     best = int(np.argmin(reaches)) if starts.size else 0
-    whole = slice(0, values.size)
-    if not starts.size or not 0 < 2 * reaches[best] < values[-1] - values[0]:
-        return whole
-    return slice(int(starts[best]), int(ends[best]))
+    narrow = starts.size and 0 < 2 * reaches[best] < values[-1] - values[0]
+    return slice(int(starts[best]), int(ends[best])) if narrow else slice(0, values.size)
 
 
-def _without_sentinel(values: Floats, low: float | None, high: float | None) -> slice:
+def _without_sentinel(values: Floats, counts: Ints, low: float | None, high: float | None) -> slice:
     """Return all values but one at an end that stands alone."""
     # With fewer different ratings, any of them may be far from the others.
     reach, enough = values[-1] - values[0], values.size > 4
@@ -239,21 +204,10 @@ def _without_sentinel(values: Floats, low: float | None, high: float | None) -> 
     return slice(0, values.size)
 
 
-def scale_of_counts(values: Floats) -> RatingScale:
-    """Return a scale for numbers of which only a threshold is asked, such as counts of plays."""
-    low, high = float(values.min()), float(values.max())
-    return RatingScale(np.array([low, max(high, low + 1)]), continuous=True)
-
-
 _LARGEST = 1e15
 """Greatest absolute rating: beyond it, floating point is too coarse to distinguish levels."""
 
 _COLUMN = "column: its name in the header, or its position from 1; by default it is found by its name."
-
-
-def _as_numbers(value: Any) -> Any:
-    """Return one number as a tuple of it, and a list as a tuple."""
-    return (value,) if isinstance(plain(value), int | float) else as_tuple(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,9 +239,10 @@ class RatingColumns(Options):
         "given, step is not, and no even levels fit.",
         None,
     )
-    missing: Annotated[tuple[float, ...], BeforeValidator(_as_numbers)] = option(
-        "Values that mean that there is no rating, such as [-1, 99].", ()
-    )
+    missing: Annotated[
+        tuple[float, ...],
+        BeforeValidator(lambda value: (value,) if isinstance(plain(value), int | float) else as_tuple(value)),
+    ] = option("Values that mean that there is no rating, such as [-1, 99].", ())
 
     def has_ratings(self, header: Sequence[str]) -> bool:
         """Return whether there are ratings: not where a header names users, items and at most times."""
@@ -302,11 +257,11 @@ class RatingColumns(Options):
         Without those of ratings where there are none; see `has_ratings`. Raises SettingError under the
         setting of a column that is not found, or is another's too.
         """
-        roles: list[Role] = [*(ROLES if self.has_ratings(header) else ROLES[:2]), *_TIMES[:timed]]
-        asked: dict[Role, str | int | None] = {role: getattr(self, f"{role}_column") for role in roles}
+        times: tuple[Role, ...] = ("timestamp",) if timed else ()
         chosen: dict[int, Role] = {}
         unclear: list[Role] = []
-        for role, column in asked.items():
+        for role in (*(ROLES if self.has_ratings(header) else ROLES[:2]), *times):
+            column: str | int | None = getattr(self, f"{role}_column")
             try:
                 place = find_column(role, header) if column is None else column_place(column, header, source)
             except InputError as error:
@@ -344,26 +299,34 @@ class RatingColumns(Options):
         """Return settings as they are typed, here as arguments in Python."""
         return ", ".join(f"{name}={as_typed(value, str)}" for name, value in settings.items())
 
-    def scale(self, values: Floats, source: str) -> RatingScale:
+    def scale(self, values: Floats, source: str, *, counted: bool = False) -> RatingScale:
         """Return the scale of some ratings; raises InputError unless enough of them agree on one.
 
-        Pairs without ratings, which have NaN, are implicit.
+        Pairs without ratings, which have NaN, are implicit. Of numbers that are ``counted``, such as those of
+        plays, only a threshold is asked: any scale that holds them will do.
         """
         if np.isnan(values).all():
             return POSITIVE
+        if counted:
+            low, high = float(values.min()), float(values.max())
+            return RatingScale(np.array([low, max(high, low + 1)]), continuous=True)
         distinct, counts = np.unique(values, return_counts=True)
-        if distinct.size == 1 and (self.low is None or self.high is None):
-            raise self._constant(float(distinct[0]), values.size, source)
-        low = float(distinct[0]) if self.low is None else float(self.low)
-        high = float(distinct[-1]) if self.high is None else float(self.high)
-        least, most = min(low, float(distinct[0])), max(high, float(distinct[-1]))
+        least, most = float(distinct[0]), float(distinct[-1])
+        given = self.low is not None and self.high is not None
+        if least == most and not given:
+            ends = {"low": min(1.0, least), "high": max(5.0, least)}
+            ends = {name: end for name, end in ends.items() if getattr(self, name) is None}
+            lists = "; or positive: '> 0', if they say who has what" if least > 0 else ""
+            accepted = f"the ends of the scale that they are on, such as {self.written(ends)}{lists}"
+            raise SettingError("low", f"{source}: {values.size:,} ratings that are all {least:g}", accepted)
+        low = least if self.low is None else float(self.low)
+        high = most if self.high is None else float(self.high)
         if max(-least, most) > _LARGEST:
-            low, high = least, most
+            low, high = min(low, least), max(high, most)
         if not low < high or max(-low, high) > _LARGEST:
             accepted = "low and high, with low < high, within 1e15"
             raise InputError(source, f"a scale from {low:g} to {high:g}", accepted)
-        _check_bulk(distinct, counts, self.low, self.high, source, self.written)
-        given = self.low is not None and self.high is not None
+        self._check_bulk(distinct, counts, source)
         if self.step is not None:
             try:
                 return RatingScale.evenly(low, high, self.step, continuous=self.continuous is True)
@@ -380,6 +343,27 @@ class RatingColumns(Options):
         even = (high - low) / 40 if step is None else step
         return RatingScale.evenly(low, high, even, continuous=step is None)
 
+    def _check_bulk(self, values: Floats, counts: Ints, source: str) -> None:
+        """Refuse ratings of which very few, or one value that may mean "not rated", widen the scale.
+
+        Less than 0.1 % of the ratings may not make the scale more than twice as wide, nor a single value
+        beside four or more; and no gap may lie above the only negative value.
+        """
+        for find_bulk in (_without_few, _without_sentinel):
+            kept = find_bulk(values, counts, self.low, self.high)
+            inside, odd = values[kept], np.delete(values, kept)
+            if not odd.size:
+                continue
+            several = odd.size > _LISTED
+            listed = ", ".join(f"{value:g}" for value in odd[:_LISTED]) + (" ..." if several else "")
+            reaches = f"{inside[0]:g} to {inside[-1]:g} to {values[0]:g} to {values[-1]:g}"
+            number = f"{np.delete(counts, kept).sum():,} of {counts.sum():,} ratings ({listed})"
+            ends = {"low": float(values[0])} if inside[0] > values[0] else {}
+            ends |= {"high": float(values[-1])} if inside[-1] < values[-1] else {}
+            unrated = self.written({"missing": odd[:_LISTED].tolist()}) + (", and so on," if several else "")
+            accepted = f"{unrated} if that means not rated, or {self.written(ends)} if it is a rating"
+            raise SettingError("missing", f"{source}: {number} widen the scale from {reaches}", accepted)
+
     def _with_ends(self, low: float, high: float, step: float | None = None) -> str:
         """Return the ends of a scale that would be accepted, in words: round numbers around the ratings."""
         unit = 1.0 if step is None or not math.isfinite(max(-low, high) / step) else step
@@ -388,11 +372,3 @@ class RatingColumns(Options):
         between = "" if step is not None else "; ratings between even levels are then those of a slider"
         slider = {"continuous": True} if self.continuous is False else {}
         return f"the ends of the scale, such as {self.written(slider | ends)}{between}"
-
-    def _constant(self, value: float, count: int, source: str) -> InputError:
-        """Return the error for ratings that do not differ, so that they say nothing of their scale."""
-        ends = {"low": min(1.0, value), "high": max(5.0, value)}
-        ends = {name: end for name, end in ends.items() if getattr(self, name) is None}
-        lists = "; or positive: '> 0', if they say who has what" if value > 0 else ""
-        accepted = f"the ends of the scale that they are on, such as {self.written(ends)}{lists}"
-        return SettingError("low", f"{source}: {count:,} ratings that are all {value:g}", accepted)

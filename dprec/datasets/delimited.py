@@ -12,16 +12,15 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dprec.arrays import AnyArray, Floats
-from dprec.datasets.base import WHITESPACE, TextLayout, times_of
-from dprec.datasets.columns import column_place, split_line
-from dprec.datasets.held import texts_of
+from dprec.arrays import AnyArray
+from dprec.datasets.columns import WHITESPACE, column_place, split_line
+from dprec.datasets.held import texts_of, times_of
 from dprec.errors import InputError, shown
 from dprec.ratings import RatingRows
 
@@ -30,6 +29,40 @@ if TYPE_CHECKING:
 
 Cells = Literal["identifier", "number", "number or nothing", "text or nothing", "time"]
 """What the cells of a column hold."""
+
+
+@dataclass(frozen=True)
+class TextLayout:
+    """How the lines of a file are laid out."""
+
+    separator: str = ","
+    """One character, several ("::"), "tab" or `WHITESPACE`. Quoted cells are supported only for one
+    character.
+    """
+    header: bool = False
+    """Whether the first line names the columns."""
+    width: int | None = None
+    """Number of columns; by default that of the first line."""
+    user: str | int = 1
+    item: str | int = 2
+    rating: str | int | None = 3
+    """The columns of the three: a name in the header, or a position counted from 1; None without ratings."""
+    timestamp: str | int | None = None
+    """The column of the time at which a rating was made."""
+
+    def __post_init__(self) -> None:
+        # Some shells and editors do not let a tab through.
+        if self.separator in ("tab", "\\t"):
+            object.__setattr__(self, "separator", "\t")
+        if self.separator != WHITESPACE and not re.fullmatch(r'[^"\n\r\w.+-]+', self.separator):
+            accepted = f"such as ',', ';', 'tab', '::' or {WHITESPACE!r}"
+            raise InputError("separator", repr(self.separator), accepted)
+
+    @property
+    def described_separator(self) -> str:
+        """The separator in words, for error messages."""
+        return {"\t": "a tab", WHITESPACE: "blanks"}.get(self.separator, repr(self.separator))
+
 
 _GZIP, _ZSTD, _OLE = b"\x1f\x8b", b"(\xb5/\xfd", b"\xd0\xcf\x11\xe0"
 _CONVERTED = "text in UTF-8, such as: iconv -f utf-16 -t utf-8 FILE"
@@ -49,8 +82,6 @@ _WITHOUT_TEXTS = (
 
 MOST_COLUMNS = 10_000
 _CELL_BYTES = 255
-_WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?$"
-"""An integer in its shortest form, perhaps with decimals of zero."""
 
 
 def is_parquet(path: Path) -> bool:
@@ -130,8 +161,8 @@ def _lines(path: Path) -> pl.LazyFrame:
     return _scanned(path, "\0", None, 2).select(line=pl.col("0").fill_null(""), zero="1")
 
 
-def first_lines(path: Path, most: int = 20) -> list[str]:
-    """Return the first lines of a file, without their ends; none of an empty file."""
+def lines_of(path: Path, most: int = 2**31 - 1) -> list[str]:
+    """Return the first lines of a file, by default all, without their ends; none of an empty file."""
     with readable(path):
         lines = _lines(path).head(most).collect()
     if lines["zero"].count() and (fault := _fault(path)):
@@ -139,14 +170,9 @@ def first_lines(path: Path, most: int = 20) -> list[str]:
     return list(lines["line"])
 
 
-def opened_lines(path: Path) -> list[str]:
-    """Return the lines of a file, without their ends."""
-    return first_lines(path, 2**31 - 1)
-
-
 def first_cells(path: Path, separator: str) -> list[str]:
     """Return the cells of a file's first line."""
-    lines = first_lines(path, 1)
+    lines = lines_of(path, 1)
     if not lines:
         raise InputError(str(path), "an empty file", "one row per line")
     if not lines[0].strip():
@@ -168,9 +194,8 @@ def read_rows(path: Path, layout: TextLayout, *, timed: bool = False) -> RatingR
         wanted.append((layout.timestamp, "time"))
     users, items, *columns = read_columns(path, layout, wanted)
     values = np.full(users.size, np.nan) if layout.rating is None else columns.pop(0)
-    return RatingRows(
-        users, items, values, str(path), layout.header + 1, times=columns[0] if columns else None
-    )
+    times = columns[0] if columns else None
+    return RatingRows(users, items, values, str(path), layout.header + 1, times=times)
 
 
 def read_columns(path: Path, layout: TextLayout, wanted: Sequence[tuple[str | int, Cells]]) -> list[AnyArray]:
@@ -179,18 +204,21 @@ def read_columns(path: Path, layout: TextLayout, wanted: Sequence[tuple[str | in
     As float64 for times and for numbers, NaN for nothing; str for text; int64 for identifiers that are all
     integers, else str. Raises InputError as for `read_rows`.
     """
-    first = first_cells(path, layout.separator)
+    first, start = first_cells(path, layout.separator), f"{path}, line 1"
     width = layout.width or len(first)
     if width == 1:
-        raise _unseparated(first[0], path, layout)
+        likeliest = max((",", ";", "\t", "::", "|", " "), key=first[0].count)
+        name = {" ": repr(WHITESPACE), "\t": "'tab'"}.get(likeliest, repr(likeliest))
+        hint = f"; here the separator seems to be {name}" if likeliest in first[0] else ""
+        raise InputError(start, "1 column", f"columns separated by {layout.described_separator}{hint}")
     if width > MOST_COLUMNS:
-        raise InputError(f"{path}, line 1", f"{width} columns", f"at most {MOST_COLUMNS}, one row per line")
+        raise InputError(start, f"{width} columns", f"at most {MOST_COLUMNS}, one row per line")
     names = first if layout.header else [""] * width
     for column, _ in wanted:
         if isinstance(column, str) and not layout.header:
             accepted = "a position counted from 1, as the file has no header"
             raise InputError("column", repr(column), accepted)
-    places = [column_place(column, names, f"{path}, line 1") for column, _ in wanted]
+    places = [column_place(column, names, start) for column, _ in wanted]
     with readable(path):
         table = _cells(path, layout, width).select(map(str, sorted(set(places)))).collect()
     if table.is_empty():
@@ -198,17 +226,8 @@ def read_columns(path: Path, layout: TextLayout, wanted: Sequence[tuple[str | in
     columns = []
     for (column, kind), place in zip(wanted, places, strict=True):
         name = column if isinstance(column, str) else f"column {column}"
-        columns.append(_Column(table[str(place)], kind, name, str(path), layout.header + 1).array())
+        columns.append(_array(table[str(place)], kind, name, str(path), layout.header + 1))
     return columns
-
-
-def _unseparated(line: str, path: Path, layout: TextLayout) -> InputError:
-    """Return the error for a first line of only one column, with the separator that it seems to have."""
-    likeliest = max((",", ";", "\t", "::", "|", " "), key=line.count)
-    name = {" ": repr(WHITESPACE), "\t": "'tab'"}.get(likeliest, repr(likeliest))
-    hint = f"; here the separator seems to be {name}" if likeliest in line else ""
-    accepted = f"columns separated by {layout.described_separator}{hint}"
-    return InputError(f"{path}, line 1", "1 column", accepted)
 
 
 def _cells(path: Path, layout: TextLayout, width: int) -> pl.LazyFrame:
@@ -280,71 +299,49 @@ def _checked(path: Path, layout: TextLayout, lines: pl.LazyFrame, widths: pl.Exp
     raise _fault(path) or InputError(where, columns, accepted)
 
 
-class _Column:
-    """The cells of a column, as they become numbers or text."""
+def _array(cells: pl.Series, kind: Cells, name: str, source: str, first_line: int) -> AnyArray:
+    """Return the cells of a column as numbers or text; see `read_columns`."""
 
-    def __init__(self, cells: pl.Series, kind: Cells, name: str, source: str, first_line: int) -> None:
-        self._cells, self._kind, self._name = cells, kind, name
-        self._source, self._first_line = source, first_line
+    def error(row: int, found: str, accepted: str) -> InputError:
+        return InputError(f"{source}, line {row + first_line}", f"{found} in {name}", accepted)
 
-    def array(self) -> AnyArray:
-        """Return the column; see `read_columns`."""
-        read = {"identifier": self._identifiers, "time": self._times, "text or nothing": self._texts}
-        return read.get(self._kind, self._numbers)()
-
-    def _error(self, row: int, found: str, accepted: str) -> InputError:
-        return InputError(
-            f"{self._source}, line {row + self._first_line}", f"{found} in {self._name}", accepted
-        )
-
-    def _trimmed(self) -> pl.Series:
-        """Return the cells without blanks around them; raises InputError where one may not be empty."""
-        cells = self._cells.fill_null("").str.strip_chars(" \t\r")
-        empty = (cells == "").arg_true()
-        if empty.len() and not self._kind.endswith("nothing"):
-            raise self._error(int(empty[0]), "nothing", "a value in every line")
-        return cells
-
-    def _numbers(self) -> Floats:
-        numbers = _finite(self._cells)
-        if numbers.null_count():
-            cells = self._trimmed()
-            numbers = _finite(cells)
-            wrong = (numbers.is_null() & (cells != "")).arg_true()
-            if wrong.len():
-                text = cells[int(wrong[0])]
-                point = ", with a point before the decimals" if "," in text else ""
-                raise self._error(int(wrong[0]), shown(repr(text)), f"a finite number{point}")
-        return numbers.fill_null(np.nan).to_numpy()
-
-    def _times(self) -> Floats:
-        numbers = _finite(self._cells)
+    if kind == "identifier" and (whole := _integers(cells)) is not None:
+        return whole
+    numeric = kind in ("number", "number or nothing")
+    if numeric or kind == "time":
+        numbers = _finite(cells)
         if not numbers.null_count():
             return numbers.to_numpy()
-        return times_of(self._texts(), f"{self._source}, {self._name}")
-
-    def _identifiers(self) -> AnyArray:
-        numbers = _integers(self._cells)
-        if numbers is not None:
-            return numbers
-        cells = self._trimmed()
-        missing = cells.is_in(["nan", "NaN"])
-        if not missing.all() and cells.filter(~missing).str.contains(_WHOLE).all():
+    cells = cells.fill_null("").str.strip_chars(" \t\r")
+    empty = (cells == "").arg_true()
+    if empty.len() and not kind.endswith("nothing"):
+        raise error(int(empty[0]), "nothing", "a value in every line")
+    if numeric:
+        numbers = _finite(cells)
+        wrong = (numbers.is_null() & (cells != "")).arg_true()
+        if wrong.len():
+            text = cells[int(wrong[0])]
+            point = ", with a point before the decimals" if "," in text else ""
+            raise error(int(wrong[0]), shown(repr(text)), f"a finite number{point}")
+        return numbers.fill_null(np.nan).to_numpy()
+    if kind == "identifier":
+        missing, shortest = cells.is_in(["nan", "NaN"]), cells
+        # In their shortest form, perhaps with decimals of zero.
+        whole_numbers = cells.filter(~missing).str.contains(r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?$")
+        if not missing.all() and whole_numbers.all():
             if missing.any():
                 row = int(missing.arg_true()[0])
-                raise self._error(row, shown(repr(cells[row])), "an identifier in every line")
+                raise error(row, shown(repr(cells[row])), "an identifier in every line")
             # 7.0 is 7, as a program writes it that took identifiers for measurements.
-            cells = cells.str.replace(r"\.0+$", "")
-        numbers = _integers(cells)
-        return self._texts() if numbers is None else numbers
-
-    def _texts(self) -> NDArray[np.str_]:
-        cells = self._trimmed()
-        sizes = cells.str.len_bytes()
-        long = (sizes > _CELL_BYTES).arg_true()
-        if long.len():
-            raise self._error(int(long[0]), f"{sizes[int(long[0])]} bytes", f"at most {_CELL_BYTES}")
-        return texts_of(cells, self._source)
+            shortest = cells.str.replace(r"\.0+$", "")
+        if (whole := _integers(shortest)) is not None:
+            return whole
+    sizes = cells.str.len_bytes()
+    long = (sizes > _CELL_BYTES).arg_true()
+    if long.len():
+        raise error(int(long[0]), f"{sizes[int(long[0])]} bytes", f"at most {_CELL_BYTES}")
+    texts = texts_of(cells, source)
+    return times_of(texts, f"{source}, {name}") if kind == "time" else texts
 
 
 def _finite(cells: pl.Series) -> pl.Series:

@@ -18,7 +18,6 @@ from dprec.datasets.base import Source
 from dprec.errors import InputError, RunError, listed
 from dprec.progress import Progress, silent
 
-_CHUNK_BYTES = 1 << 20
 _MOST_DOWNLOADED = 1 << 30
 _MOST_UNPACKED = 4 << 30
 
@@ -46,54 +45,50 @@ def fetch(kind: str, cache: str | Path, *, url: str | None = None, progress: Pro
     if not place.is_dir():
         try:
             cache.mkdir(parents=True, exist_ok=True)
-            _fill(place, source, url, progress)
+            with tempfile.TemporaryDirectory(prefix=f".{kind}-", dir=cache) as scratch:
+                archive, unpacked = Path(scratch, "archive"), Path(scratch, "unpacked")
+                _download(url, archive, source.md5, progress)
+                _unpack(url, archive, unpacked)
+                _folder(unpacked, source, url)
+                try:
+                    unpacked.rename(place)
+                except OSError:
+                    # Another process may have been faster; its copy is as good.
+                    if not place.is_dir():
+                        raise
         except OSError as error:
-            raise InputError(
-                str(error.filename or cache), error.strerror or str(error), "a folder that can be written"
-            ) from error
+            where = str(error.filename or cache)
+            raise InputError(where, error.strerror or str(error), "a folder that can be written") from error
     return _folder(place, source, str(place))
 
 
-def _fill(place: Path, source: Source, url: str, progress: Progress) -> None:
-    """Download, verify and unpack next to a place in the cache, and move it there if all is well."""
-    with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as scratch:
-        archive, unpacked = Path(scratch, "archive"), Path(scratch, "unpacked")
-        _download(url, archive, progress)
-        with archive.open("rb") as file:
-            # The distributor publishes MD5; it reveals a damaged or outdated file, not an attacker's.
-            md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-        if source.md5 not in (None, md5):
-            raise RunError(f"{url}: MD5 {md5}, but the distributor publishes {source.md5}")
-        _unpack(url, archive, unpacked)
-        _folder(unpacked, source, url)
-        try:
-            unpacked.rename(place)
-        except OSError:
-            # Another process may have been faster; its copy is as good.
-            if not place.is_dir():
-                raise
-
-
-def _download(url: str, archive: Path, progress: Progress) -> None:
+def _download(url: str, archive: Path, md5: str | None, progress: Progress) -> None:
+    """Download an archive, and verify it by the checksum that the distributor publishes, if any."""
     received = 0
+    # MD5 reveals a damaged or outdated file, not an attacker's.
+    digest = hashlib.md5(usedforsecurity=False)
     with archive.open("wb") as file:
         try:
             with urllib.request.urlopen(url, timeout=60) as reply:
                 length = reply.headers.get("Content-Length", "")
                 total = int(length) if length.isdigit() else None
-                while chunk := reply.read(_CHUNK_BYTES):
+                while chunk := reply.read(1 << 20):
                     received += len(chunk)
                     if received > _MOST_DOWNLOADED:
                         raise RunError(f"{url}: more than {_MOST_DOWNLOADED} bytes, which no data set has")
                     file.write(chunk)
+                    digest.update(chunk)
                     progress("downloading", received, total or received)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise RunError(f"{url}: could not be downloaded ({error})") from error
     if total is not None and received != total:
         raise RunError(f"{url}: the connection ended after {received} of {total} bytes")
+    if md5 not in (None, digest.hexdigest()):
+        raise RunError(f"{url}: MD5 {digest.hexdigest()}, but the distributor publishes {md5}")
 
 
 def _unpack(url: str, archive: Path, folder: Path) -> None:
+    """Unpack a zip archive that does not unpack to more than any data set."""
     try:
         with zipfile.ZipFile(archive) as members:
             # No member unpacks to more than the size that it declares, or to a place outside the folder.

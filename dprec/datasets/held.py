@@ -7,6 +7,7 @@ holds them, every `InMemory` with that digest has them.
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
@@ -15,11 +16,11 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dprec.arrays import AnyArray
+from dprec.arrays import AnyArray, Floats
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings
-from dprec.datasets.base import GIVEN, Dataset, read_fold, times_of, united, without_times
-from dprec.datasets.columns import RatingColumns, find_column, scale_of_counts
+from dprec.datasets.base import GIVEN, Dataset, read_fold, united, without_times
+from dprec.datasets.columns import RatingColumns, find_column
 from dprec.errors import InputError
 from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
 
@@ -33,6 +34,9 @@ Frame: TypeAlias = "pd.DataFrame | pl.DataFrame | pl.LazyFrame"
 HeldRatings: TypeAlias = "Ratings | Frame | sp.sparray | sp.spmatrix | Sequence[ArrayLike] | AnyArray"
 """What people hold their ratings in."""
 
+_Spaces = tuple[AnyArray, AnyArray] | None
+"""Identifiers of all users and of all items, ascending, where their holder knows them."""
+
 _LARGEST_SHAPE = 2**31 - 1
 _LONGEST_IDENTIFIER = 255
 """Characters; as in files."""
@@ -41,16 +45,7 @@ _ACCEPTED = (
     "a data frame of pandas or polars, a SciPy sparse matrix, three arrays (users, items, ratings) or the "
     "first two, Ratings, a data set or a mapping"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """Rows of ratings, with what else their holder knows."""
-
-    rows: RatingRows
-    spaces: tuple[AnyArray, AnyArray] | None = None
-    """Identifiers of all users and of all items, ascending."""
-    scale: RatingScale | None = None
+_TIMES = "a number, or a date such as 2005-09-06 or 2005-09-06 17:30:00"
 
 
 def ratings_from(
@@ -69,48 +64,41 @@ def ratings_from(
     ``positive``: the rule that is to cut the ratings, whose scale need not be found then. Raises InputError
     under "dataset" or "test", when they cannot be used as ratings.
     """
+    held = {"dataset": ratings} if test is None else {"dataset": ratings, "test": test}
+    known = []
+    for source, part in held.items():
+        if isinstance(part, Ratings):
+            if not part.count:
+                raise InputError(source, "no ratings", "at least one")
+            known.append(part.scale)
     if test is None and isinstance(ratings, Ratings):
-        return (_filled(ratings, "dataset"),)
-    held = [_table(ratings, columns, "dataset")]
-    if test is not None:
-        held.append(_table(test, columns, "test"))
-    scale = _scale(held, columns, counted=positive is not None)
-    if scale.implicit:
-        duplicates = "last"
-    if len(held) == 1:
-        users, items = held[0].spaces or (None, None)
-        rows = held[0].rows
+        return (ratings,)
+    parts = [_rows(part, columns, source) for source, part in held.items()]
+    if known:
+        scale = known[0]
+        for other in known[1:]:
+            if not (np.array_equal(other.values, scale.values) and other.continuous == scale.continuous):
+                accepted = f"that of dataset: {scale.describe()}"
+                raise InputError("test", f"a scale of {other.describe()}", accepted)
+    else:
+        values = np.concatenate([rows.values for rows, _ in parts])
+        scale = columns.scale(values, "dataset", counted=positive is not None)
+    duplicates = "last" if scale.implicit else duplicates
+    rows, spaces = parts[0]
+    if len(parts) == 1:
+        users, items = spaces or (None, None)
         return (Ratings.from_rows(rows, scale, duplicates=duplicates, user_ids=users, item_ids=items),)
-    spaces = [table.spaces for table in held if table.spaces is not None]
-    return read_fold(held[0].rows, held[1].rows, scale, duplicates, spaces)
+    return read_fold(rows, parts[1][0], scale, duplicates, [each for _, each in parts if each is not None])
 
 
-def _scale(held: Sequence[_Table], columns: RatingColumns, *, counted: bool) -> RatingScale:
-    """Return the one scale of all parts: that of `Ratings`, or what the values of the parts show."""
-    known = [table.scale for table in held if table.scale is not None]
-    if not known:
-        values = np.concatenate([table.rows.values for table in held])
-        if counted and not np.isnan(values).all():
-            return scale_of_counts(values)
-        return columns.scale(values, held[0].rows.source)
-    for other in known[1:]:
-        if not (np.array_equal(other.values, known[0].values) and other.continuous == known[0].continuous):
-            accepted = f"that of dataset: {known[0].describe()}"
-            raise InputError("test", f"a scale of {other.describe()}", accepted)
-    return known[0]
-
-
-def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
+def _rows(held: HeldRatings, settings: RatingColumns, source: str) -> tuple[RatingRows, _Spaces]:
+    """Return the rows of ratings that are held in Python, and all users and items if they are known."""
     import scipy.sparse as sp
 
     if isinstance(held, Ratings):
-        ratings = _filled(held, source)
-        users, items = ratings.user_ids[ratings.users], ratings.item_ids[ratings.items]
-        values = np.full(ratings.count, np.nan) if ratings.scale.implicit else ratings.values
-        rows = RatingRows(users, items, values, source, unit="row")
-        return _Table(rows, (ratings.user_ids, ratings.item_ids), ratings.scale)
-    spaces = None
-    triples: Sequence[ArrayLike | None]
+        return held.to_rows(source), (held.user_ids, held.item_ids)
+    spaces: _Spaces = None
+    columns: Sequence[ArrayLike | None]
     lazy: Any = held
     if hasattr(lazy, "collect_schema") and hasattr(lazy, "collect"):
         try:
@@ -118,25 +106,23 @@ def _table(held: HeldRatings, columns: RatingColumns, source: str) -> _Table:
         except Exception as error:  # Its steps can raise anything of polars.
             raise InputError(source, f"a lazy frame that raised {error}", _ACCEPTED) from None
     if sp.issparse(held):
-        triples, spaces = _sparse(held, source)
+        columns, spaces = _sparse(held, source)
     elif hasattr(held, "columns") and (hasattr(held, "iloc") or hasattr(held, "lazy")):
-        triples = _columns(held, columns, source)
+        columns = _of_frame(held, settings, source)
     elif isinstance(held, np.ndarray) and held.ndim == 2 and held.shape[1] in (2, 3, 4):
-        triples = list(held.T)
+        columns = list(held.T)
     elif isinstance(held, Sequence) and not isinstance(held, str | bytes) and len(held) in (2, 3, 4):
-        triples = held
+        columns = held
     elif isinstance(held, np.ndarray):
         matrix = "scipy.sparse.coo_array(array) if it is users x items with 0 for no rating"
         raise InputError(source, f"an array of shape {held.shape}", f"{matrix}; or {_ACCEPTED}")
     else:
         raise InputError(source, f"a value of type {type(held).__name__}", _ACCEPTED)
-    rows = table_rows([*triples, None] if len(triples) == 2 else triples, source)
-    return _Table(rows if np.isnan(rows.values).all() else rows.without(columns.missing), spaces)
+    rows = table_rows([*columns, None] if len(columns) == 2 else columns, source)
+    return rows if np.isnan(rows.values).all() else rows.without(settings.missing), spaces
 
 
-def _sparse(
-    held: sp.sparray | sp.spmatrix, source: str
-) -> tuple[list[AnyArray | None], tuple[AnyArray, AnyArray]]:
+def _sparse(held: sp.sparray | sp.spmatrix, source: str) -> tuple[list[AnyArray | None], _Spaces]:
     """Return users, items and stored entries of a matrix, and all its users and items."""
     import scipy.sparse as sp
 
@@ -149,27 +135,23 @@ def _sparse(
     if max(cells.shape) > _LARGEST_SHAPE:
         found = f"a sparse matrix of {cells.shape[0]} x {cells.shape[1]}"
         raise InputError(source, found, f"at most {_LARGEST_SHAPE} users, and as many items")
-    users, items = (np.arange(size) for size in cells.shape)
+    spaces = np.arange(cells.shape[0]), np.arange(cells.shape[1])
     if cells.data.dtype != np.bool_:
-        return [*cells.coords, cells.data], (users, items)
+        return [*cells.coords, cells.data], spaces
     # Where an entry is true, there is a pair, and no rating.
-    return [*(place[cells.data] for place in cells.coords), None], (users, items)
+    return [*(place[cells.data] for place in cells.coords), None], spaces
 
 
-def _filled(ratings: Ratings, source: str) -> Ratings:
-    if not ratings.count:
-        raise InputError(source, "no ratings", "at least one")
-    return ratings
-
-
-def _columns(frame: Any, settings: RatingColumns, source: str) -> list[AnyArray | None]:
+def _of_frame(frame: Any, settings: RatingColumns, source: str) -> list[AnyArray | None]:
+    """Return the columns of a data frame: users, items, ratings, None without any, and perhaps times."""
     names = list(frame.columns)
     header = list(map(str, names))
     timed = settings.timestamp_column is not None or find_column("timestamp", header) is not None
+    rated = settings.has_ratings(header)
     columns: list[AnyArray | None] = []
-    for number, place in enumerate(settings.places(header, source, timed=timed), start=1):
+    for place in settings.places(header, source, timed=timed):
         where = f"{source}, column {names[place]!r}"
-        if number < 3 + settings.has_ratings(header):
+        if len(columns) < 2 + rated:
             columns.append(present(frame[names[place]], where))
             continue
         try:
@@ -178,9 +160,7 @@ def _columns(frame: Any, settings: RatingColumns, source: str) -> list[AnyArray 
             # One that was found by its name may hold no times.
             if settings.timestamp_column is not None:
                 raise
-    if not settings.has_ratings(header):
-        columns.insert(2, None)
-    return columns
+    return columns if rated else [*columns[:2], None, *columns[2:]]
 
 
 def present(column: Any, where: str) -> AnyArray:
@@ -201,11 +181,21 @@ def table_rows(columns: Sequence[ArrayLike | None], source: str) -> RatingRows:
 
     Without ratings, where these are None, there is NaN.
     """
-    rated = columns[2] is not None
-    try:
-        users, items, *others = [_whole(column) for column in columns if column is not None]
-    except ValueError:
-        raise InputError(source, "columns that are no arrays, or hide values", "one value per row") from None
+    rated, arrays = columns[2] is not None, []
+    for column in columns:
+        if column is None:
+            continue
+        try:
+            values = np.asarray(column)
+        except ValueError:
+            values = None
+        if values is None or np.ma.is_masked(column):
+            found = "columns that are no arrays, or hide values"
+            raise InputError(source, found, "one value per row")
+        # Floats of single precision have six decimals: 0.1 is not to become 0.10000000149.
+        single = values.dtype.kind == "f" and values.dtype.itemsize < np.dtype(np.float64).itemsize
+        arrays.append(np.round(values.astype(np.float64), 6) if single else values)
+    users, items, *others = arrays
     values = others.pop(0) if rated else np.full(users.shape, np.nan)
     if values.dtype.kind in "cmM":
         raise InputError(source, f"ratings of type {values.dtype}", "ratings that are numbers")
@@ -222,14 +212,27 @@ def table_rows(columns: Sequence[ArrayLike | None], source: str) -> RatingRows:
     return replace(rows, times=times)
 
 
-def _whole(column: ArrayLike) -> AnyArray:
-    """Return a column as an array; ValueError if its rows differ in length, or a mask hides some of them."""
-    if np.ma.is_masked(column):
-        raise ValueError("masked")
-    values = np.asarray(column)
-    # Floats of single precision have six decimals: 0.1 is not to become 0.10000000149.
-    single = values.dtype.kind == "f" and values.dtype.itemsize < np.dtype(np.float64).itemsize
-    return np.round(values.astype(np.float64), 6) if single else values
+def times_of(column: AnyArray, where: str) -> Floats:
+    """Return times as numbers; dates become seconds since 1970, in UTC unless they say otherwise.
+
+    Raises InputError when one is neither a number nor a date.
+    """
+    if column.dtype.kind in "iuf":
+        times = column.astype(np.float64)
+    else:
+        try:
+            with warnings.catch_warnings():
+                # NumPy warns of an offset such as +02:00, which it takes into account.
+                warnings.simplefilter("ignore", UserWarning)
+                if column.dtype.kind != "M":
+                    column = np.char.rstrip(np.char.strip(column.astype(np.str_)), "Z")
+                dates = column.astype("datetime64[us]")
+        except (TypeError, ValueError):
+            raise InputError(where, f"values such as {str(column[0])!r}", _TIMES) from None
+        times = np.where(np.isnat(dates), np.nan, dates.astype(np.int64) / 1e6)
+    if not np.all(np.isfinite(times)):
+        raise InputError(where, "a time that is missing or infinite", _TIMES)
+    return times
 
 
 def _identifiers(values: AnyArray, where: str) -> AnyArray:
@@ -391,11 +394,8 @@ class InMemory(Dataset):
     def _parts(self) -> tuple[Ratings, ...]:
         held: _Held | None = self.__dict__["_held"]
         if held is None:
-            raise InputError(
-                "dataset",
-                f"{self.ratings} ratings of {self.items} items by {self.users} users that were in memory",
-                "the same ratings, from Python: run(..., dataset=...)",
-            )
+            found = f"{self.ratings} ratings of {self.items} items by {self.users} users that were in memory"
+            raise InputError("dataset", found, "the same ratings, from Python: run(..., dataset=...)")
         return held.parts
 
 

@@ -6,26 +6,24 @@ and music on douban.com, visits to microsoft.com (Breese, Heckerman and Kadie [b
 which those who compare models of implicit data pass them on (He et al. [he2020]).
 """
 
-import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dprec.arrays import AnyArray, Bools, Floats, Ints
-from dprec.catalogue import Catalogue, ItemRows, UserRows
+from dprec.arrays import AnyArray, Bools, Floats
+from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import option
-from dprec.crossdomain import joined
-from dprec.datasets.base import GIVEN, WHITESPACE, Dataset, Source, TextLayout, locate, read_fold, united
-from dprec.datasets.columns import split_line
-from dprec.datasets.delimited import first_cells, opened_lines, read_columns, read_rows
-from dprec.datasets.files import DelimitedDataset, FileDataset, users_of
+from dprec.crossdomain import CrossDomainRatings, joined
+from dprec.datasets.base import GIVEN, Dataset, Source, locate, read_fold, united
+from dprec.datasets.columns import WHITESPACE, split_line
+from dprec.datasets.delimited import TextLayout, first_cells, lines_of, read_columns, read_rows
 from dprec.datasets.held import digest_of
-from dprec.datasets.table import categories_of
+from dprec.datasets.table import DelimitedDataset, FileDataset, categories_of, users_of
 from dprec.errors import InputError, SettingError
 from dprec.ratings import POSITIVE, RatingRows, Ratings, RatingScale
 
@@ -36,8 +34,6 @@ GENRES = (
 )
 """The genres of MovieLens 100K, in the order of the columns of u.item."""
 
-_NO_GENRES = ("unknown", "(no genres listed)")
-
 _FLAGS = f"a film with {len(GENRES)} genres, 0 or 1"
 _FORMATS = {
     "u.item": ("|", 0, _FLAGS),
@@ -47,52 +43,36 @@ _FORMATS = {
 """Of a file of films: the separator, the lines before the first film, and what a line should be."""
 
 
-@dataclass(frozen=True)
-class _Film:
-    number: int
-    title: str
-    dated: str
-    """What holds the year."""
-    genres: Sequence[str]
+def _films(path: Path) -> list[tuple[int, str, float, list[str]]]:
+    """Return number, title, year and genres of the films of u.item, movies.dat or movies.csv.
 
-    @property
-    def year(self) -> float:
-        """The last year in brackets, as in "Taxi Driver (1976)", or that of a date; NaN without either."""
-        years = re.findall(r"\((\d{4})\b", self.dated) or re.findall(r"\b\d{2}-\w{3}-(\d{4})\b", self.dated)
-        return float(years[-1]) if years else np.nan
-
-
-def _films(path: Path) -> list[_Film]:
-    """Return the films of u.item, movies.dat or movies.csv; the older files are in Latin-1."""
+    The year is the last one in brackets, as in "Taxi Driver (1976)", or that of a date; NaN without either.
+    """
     (separator, header, accepted), films = _FORMATS[path.name], []
     data = path.read_bytes()
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        text = data.decode("latin-1")
+        text = data.decode("latin-1")  # as the older files are
     for place, line in enumerate(text.replace("\r\n", "\n").rstrip().split("\n")[header:], start=header + 1):
         cells = split_line(line, separator)
         flags = [cell.strip() for cell in cells[5:]]
-        if accepted == _FLAGS and len(flags) == len(GENRES) and {"0", "1"}.issuperset(flags):
-            genres = [genre for genre, flag in zip(GENRES, flags, strict=True) if flag == "1"]
-            dated = f"{cells[2]} {cells[1]}"
+        dated, genres, whole = "", list[str](), False
+        if accepted == _FLAGS and len(flags) == len(GENRES):
+            whole = {"0", "1"}.issuperset(flags)
+            dated, genres = (
+                f"{cells[2]} {cells[1]}",
+                [GENRES[n] for n, flag in enumerate(flags) if flag == "1"],
+            )
         elif accepted != _FLAGS and len(cells) == 3:
-            genres, dated = cells[2].strip().split("|"), cells[1]
-        else:
-            cells = [""]
-        if not cells[0].isdigit():
+            dated, genres, whole = cells[1], cells[2].strip().split("|"), True
+        if not (whole and cells[0].isdigit()):
             raise InputError(f"{path}, line {place}", repr(line[:40]), accepted)
-        films.append(_Film(int(cells[0]), cells[1], dated, genres))
+        years = re.findall(r"\((\d{4})\b", dated) or re.findall(r"\b\d{2}-\w{3}-(\d{4})\b", dated)
+        films.append((int(cells[0]), cells[1], float(years[-1]) if years else np.nan, genres))
     if not films:
         raise InputError(str(path), "no films", f"on each line {accepted}")
     return films
-
-
-def film_genres(path: Path) -> tuple[Ints, Bools]:
-    """Return the films of u.item, and which of all 19 genres each has, shape (films, 19)."""
-    films = _films(path)
-    flags = [[genre in film.genres for genre in GENRES] for film in films]
-    return np.array([film.number for film in films]), np.array(flags)
 
 
 _WHOLE_STARS = RatingScale.evenly(1, 5, 1)
@@ -117,26 +97,29 @@ class MovieLens(DelimitedDataset):
     """The file of users, its layout, and what its columns are after the first, that of identifiers."""
     items: bool = option("Whether years and genres of the films are read, as public data about them.", False)
 
-    def distributed_users(self) -> UserRows | None:
+    def distributed_users(self, user_ids: AnyArray) -> UsersTable | None:
         """Return the users of the file beside the ratings, if there is one."""
         if self.people is None:
             return None
         name, layout, columns = self.people
         path = locate(self.path, self.file).with_name(name)
-        return users_of(path, layout, 1, {c: n for n, c in enumerate(columns, 2)}) if path.exists() else None
+        places = {column: place for place, column in enumerate(columns, start=2)}
+        return users_of(user_ids, path, layout, 1, places) if path.exists() else None
 
     def catalogue(self, item_ids: AnyArray) -> Catalogue | None:
         """Return year and genres if they are asked for; see `Dataset.catalogue`."""
         if not self.items:
             return None
         path = locate(str(locate(self.path, self.file).parent), self.films)
-        films, source = _films(path), str(path)
-        stated = ([genre for genre in film.genres if genre not in _NO_GENRES] for film in films)
-        categories, names = categories_of(stated, "genre", source)
-        numbers, years = np.array([film.number for film in films]), np.array([[film.year] for film in films])
-        first_line = _FORMATS[path.name][1] + 1
-        rows = ItemRows(numbers, years, categories, ("year",), names, source, first_line)
-        return rows.catalogue(item_ids)
+        numbers, _, years, genres = zip(*_films(path), strict=True)
+        stated = (
+            [genre for genre in each if genre not in ("unknown", "(no genres listed)")] for each in genres
+        )
+        categories, names = categories_of(stated, "genre", str(path))
+        columns, first_line = (np.array(years)[:, None], categories), _FORMATS[path.name][1] + 1
+        return Catalogue.of_rows(
+            item_ids, np.array(numbers), columns, (("year",), names), str(path), first_line
+        )
 
     @property
     def public_items(self) -> str:
@@ -149,7 +132,7 @@ class MovieLens(DelimitedDataset):
             films = _films(locate(self.path, self.file).with_name(self.films))
         except (InputError, OSError):
             return {}
-        return {str(film.number): film.title for film in films}
+        return {str(number): title for number, title, *_ in films}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,16 +141,12 @@ class MovieLens100K(MovieLens):
 
     kind: Literal["movielens-100k"] = "movielens-100k"
     distribution = _at_grouplens("ml-100k", "u.data", "0e33842e24a9c977be4e0107933c0723")
-    file: ClassVar[str] = "u.data"
-    films: ClassVar[str] = "u.item"
-    layout: ClassVar[TextLayout] = TextLayout(separator="\t", width=4, timestamp=4)
-    people: ClassVar[tuple[str, TextLayout, tuple[str, ...]] | None] = (
-        "u.user",
-        TextLayout(separator="|", width=5),
-        ("age", "gender", "occupation", "zip code"),
-    )
-    documented: ClassVar[RatingScale] = _WHOLE_STARS
-    folds: ClassVar[tuple[str, ...]] = ("u1", "u2", "u3", "u4", "u5", "ua", "ub")
+    file = "u.data"
+    films = "u.item"
+    layout = TextLayout(separator="\t", width=4, timestamp=4)
+    people = ("u.user", TextLayout(separator="|", width=5), ("age", "gender", "occupation", "zip code"))
+    documented = _WHOLE_STARS
+    folds = ("u1", "u2", "u3", "u4", "u5", "ua", "ub")
 
     def _loaded(self, *, timed: bool) -> Ratings:
         """Return all ratings, as many as u.info states if it is present."""
@@ -200,15 +179,11 @@ class MovieLens1M(MovieLens):
 
     kind: Literal["movielens-1m"] = "movielens-1m"
     distribution = _at_grouplens("ml-1m", "ratings.dat", "c4d9eecfca2ab87c1945afe126590906")
-    file: ClassVar[str] = "ratings.dat"
-    films: ClassVar[str] = "movies.dat"
-    layout: ClassVar[TextLayout] = _COLONS
-    people: ClassVar[tuple[str, TextLayout, tuple[str, ...]] | None] = (
-        "users.dat",
-        TextLayout(separator="::", width=5),
-        ("gender", "age", "occupation", "zip code"),
-    )
-    documented: ClassVar[RatingScale] = _WHOLE_STARS
+    file = "ratings.dat"
+    films = "movies.dat"
+    layout = _COLONS
+    people = ("users.dat", TextLayout(separator="::", width=5), ("gender", "age", "occupation", "zip code"))
+    documented = _WHOLE_STARS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,9 +192,9 @@ class MovieLens10M(MovieLens):
 
     kind: Literal["movielens-10m"] = "movielens-10m"
     distribution = _at_grouplens("ml-10m", "ratings.dat", "ce571fd55effeba0271552578f2648bd")
-    file: ClassVar[str] = "ratings.dat"
-    films: ClassVar[str] = "movies.dat"
-    layout: ClassVar[TextLayout] = _COLONS
+    file = "ratings.dat"
+    films = "movies.dat"
+    layout = _COLONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,9 +213,48 @@ class MovieLens25M(MovieLens):
     distribution = _at_grouplens("ml-25m", "ratings.csv", "6b51fb2759a8657d3bfcbfc42b592ada")
 
 
-Domain = Literal["book", "music"]
+@dataclass(frozen=True, kw_only=True)
+class MovieLensGenres(FileDataset):
+    """MovieLens 100K as two domains: the genres, by number of films, go to A and B in turn.
 
-_DOMAINS: tuple[Domain, ...] = ("book", "music")
+    A film goes to the domain that has more of its genres; ties go to A and B in turn
+    (Guerraoui et al. [guerraoui2017], section 6).
+    """
+
+    kind: Literal["movielens-genres"] = "movielens-genres"
+    documented = MovieLens100K.documented
+    target: Literal["A", "B"] = option("The target domain; the other one is the source.", "B")
+
+    def load(self) -> CrossDomainRatings:
+        """Return the ratings of both domains; InputError names the file and line at fault."""
+        ratings = MovieLens100K(path=self.path, duplicates=self.duplicates).load()
+        path = locate(str(locate(self.path, MovieLens100K.file).parent), MovieLens100K.films)
+        films = _films(path)
+        in_b = genres_in_b(np.array([[genre in genres for genre in GENRES] for *_, genres in films]))
+        known = dict(zip((film[0] for film in films), in_b.tolist(), strict=True))
+        missing = [item for item in ratings.item_ids.tolist() if item not in known]
+        if missing:
+            raise InputError(str(path), f"no film {missing[0]}", "a line for every rated film")
+        second = np.array([known[item] for item in ratings.item_ids.tolist()])
+        parts = ratings.select(~second[ratings.items]), ratings.select(second[ratings.items])
+        return joined(*parts, ("A", "B")) if self.target == "B" else joined(*parts[::-1], ("B", "A"))
+
+    def item_names(self) -> dict[str, str]:
+        """Return the titles of the films in either domain."""
+        titles = MovieLens100K(path=self.path).item_names()
+        return {f"{domain}:{film}": title for domain in ("A", "B") for film, title in titles.items()}
+
+
+def genres_in_b(genres: Bools) -> Bools:
+    """Return which films go to domain B."""
+    by_size = np.argsort(-genres.sum(axis=0), kind="stable")
+    first, second = genres[:, by_size[::2]].sum(axis=1), genres[:, by_size[1::2]].sum(axis=1)
+    in_b: Bools = second > first
+    in_b[np.flatnonzero(first == second)[1::2]] = True
+    return in_b
+
+
+Domain = Literal["book", "music"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,16 +270,13 @@ class Douban(FileDataset):
     def load(self) -> Ratings:
         """Return all ratings, of both domains if a source and a target are named."""
         if self.source is None and self.target is None:
-            return self._read(self.domain, "domain")
+            return self._read(self.domain)
         if self.source is None or self.target is None:
             missing = "source" if self.source is None else "target"
-            raise SettingError(missing, "none", "a source and a target: " + ", ".join(_DOMAINS))
-        domains = self._read(self.source, "source"), self._read(self.target, "target")
-        return joined(*domains, (self.source, self.target))
+            raise SettingError(missing, "none", "a source and a target: book, music")
+        return joined(self._read(self.source), self._read(self.target), (self.source, self.target))
 
-    def _read(self, domain: Domain, setting: str) -> Ratings:
-        if domain not in _DOMAINS:
-            raise SettingError(setting, repr(domain), ", ".join(_DOMAINS))
+    def _read(self, domain: Domain) -> Ratings:
         rows = read_rows(locate(self.path, f"{domain}.dat"), TextLayout(separator="\t", width=3))
         return Ratings.from_rows(rows, _WHOLE_STARS, duplicates=self.duplicates)
 
@@ -275,12 +286,10 @@ class Libimseti(DelimitedDataset):
     """Libimseti: 17,359,346 ratings of 168,791 profiles by 135,359 users, 1 to 10."""
 
     kind: Literal["libimseti"] = "libimseti"
-    distribution: ClassVar[Source | None] = Source(
-        "http://www.occamslab.com/petricek/data/libimseti-complete.zip", "ratings.dat"
-    )
-    file: ClassVar[str] = "ratings.dat"
-    layout: ClassVar[TextLayout] = TextLayout(width=3)
-    documented: ClassVar[RatingScale] = RatingScale.evenly(1, 10, 1)
+    distribution = Source("http://www.occamslab.com/petricek/data/libimseti-complete.zip", "ratings.dat")
+    file = "ratings.dat"
+    layout = TextLayout(width=3)
+    documented = RatingScale.evenly(1, 10, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,12 +297,12 @@ class RestaurantConsumer(DelimitedDataset):
     """Restaurant & consumer: 1,161 ratings of 130 restaurants by 138 guests, 0 to 2."""
 
     kind: Literal["rc"] = "rc"
-    distribution: ClassVar[Source | None] = Source(
+    distribution = Source(
         "https://archive.ics.uci.edu/ml/machine-learning-databases/00232/RCdata.zip", "rating_final.csv"
     )
-    file: ClassVar[str] = "rating_final.csv"
-    layout: ClassVar[TextLayout] = TextLayout(header=True, user="userID", item="placeID", rating="rating")
-    documented: ClassVar[RatingScale] = RatingScale.evenly(0, 2, 1)
+    file = "rating_final.csv"
+    layout = TextLayout(header=True, user="userID", item="placeID", rating="rating")
+    documented = RatingScale.evenly(0, 2, 1)
 
 
 _NOT_RATED = 99.0
@@ -308,9 +317,7 @@ class Jester(FileDataset):
     """
 
     kind: Literal["jester"] = "jester"
-    distribution: ClassVar[Source | None] = Source(
-        "https://goldberg.berkeley.edu/jester-data/jester-data-1.zip", "jester-data-1.xls"
-    )
+    distribution = Source("https://goldberg.berkeley.edu/jester-data/jester-data-1.zip", "jester-data-1.xls")
     step: float = option(
         "Distance between the levels to which a device rounds a rating before sending it; divides 20.",
         0.5,
@@ -335,7 +342,7 @@ class Jester(FileDataset):
             rows = read_rows(path, TextLayout(separator=separator, width=3))
             return Ratings.from_rows(rows, scale, duplicates=self.duplicates)
         columns = read_columns(
-            path, TextLayout(separator=separator), [(position + 1, "number") for position in range(width)]
+            path, TextLayout(separator=separator), [(place, "number") for place in range(1, width + 1)]
         )
         return _from_wide(np.column_stack(columns), scale, str(path))
 
@@ -349,21 +356,13 @@ def _from_wide(table: Floats, scale: RatingScale, source: str) -> Ratings:
     wrong = np.argwhere(rated & ~scale.accepts(jokes))
     if wrong.size:
         row, column = wrong[0]
-        raise InputError(
-            f"{source}, line {row + 1}",
-            f"rating {jokes[row, column]:g} of joke {column + 1}",
-            f"{scale.describe()}, or {_NOT_RATED:g} for not rated",
-        )
+        found = f"rating {jokes[row, column]:g} of joke {column + 1}"
+        accepted = f"{scale.describe()}, or {_NOT_RATED:g} for not rated"
+        raise InputError(f"{source}, line {row + 1}", found, accepted)
     users, items = np.nonzero(rated)
-    return Ratings.from_triples(
-        users + 1,
-        items + 1,
-        jokes[users, items],
-        scale,
-        user_ids=np.arange(1, len(jokes) + 1),
-        item_ids=np.arange(1, jokes.shape[1] + 1),
-        source=source,
-    )
+    rows = RatingRows(users + 1, items + 1, jokes[users, items], source)
+    user_ids, item_ids = (np.arange(1, size + 1) for size in jokes.shape)
+    return Ratings.from_rows(rows, scale, user_ids=user_ids, item_ids=item_ids)
 
 
 def _sheet(path: Path) -> Floats:
@@ -413,7 +412,7 @@ class MsWeb(SetsDataset):
     """Anonymous visits: 98,654 pairs of 32,711 users and 285 areas of microsoft.com, in a week of 1998."""
 
     kind: Literal["msweb"] = "msweb"
-    distribution: ClassVar[Source | None] = Source(
+    distribution = Source(
         "https://archive.ics.uci.edu/static/public/4/anonymous+microsoft+web+data.zip", "anonymous-msweb.data"
     )
 
@@ -421,13 +420,14 @@ class MsWeb(SetsDataset):
         """Return who visited what; InputError names the file and line of what cannot be read."""
         file, users, items = self._file(), list[int](), list[int]()
         user: int | None = None
-        for place, (kind, *cells) in _msweb_lines(file):
-            if kind not in ("C", "V"):
+        for place, line in enumerate(lines_of(file), start=1):
+            cells = split_line(line, ",")
+            if not cells or cells[0] not in ("C", "V"):
                 continue
-            where, number = f"{file}, line {place}", cells[1 if kind == "C" else 0 :][:1]
+            where, number = f"{file}, line {place}", (cells[2:] if cells[0] == "C" else cells[1:])[:1]
             if not (number and _is_identifier(number[0].strip())):
                 raise InputError(where, repr(",".join(number)[:40]), "an integer")
-            if kind == "C":
+            if cells[0] == "C":
                 user = int(number[0])
             elif user is None:
                 raise InputError(where, "a visit of nobody", "a line C before it")
@@ -441,20 +441,13 @@ class MsWeb(SetsDataset):
     def item_names(self) -> dict[str, str]:
         """Return the titles of the areas; empty if the file is not there or is damaged."""
         try:
-            lines = [cells for _, cells in _msweb_lines(self._file()) if cells[0] == "A"]
+            rows = [split_line(line, ",") for line in lines_of(self._file())]
         except (InputError, OSError):
             return {}
-        return {cells[1]: cells[3] for cells in lines if len(cells) > 3}
+        return {cells[1]: cells[3] for cells in rows if len(cells) > 3 and cells[0] == "A"}
 
     def _file(self) -> Path:
         return locate(self.path, "anonymous-msweb.data")
-
-
-def _msweb_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the numbers of lines, and their cells."""
-    for place, line in enumerate(opened_lines(file), start=1):
-        if line.strip():
-            yield place, next(csv.reader([line]))
 
 
 def _is_identifier(cell: str) -> bool:
@@ -494,7 +487,7 @@ class LightGCN(SetsDataset):
 def _listed_rows(file: Path) -> RatingRows:
     """Return a row for each user and item of a file; a user without items has none."""
     users, items = list[str](), list[str]()
-    for place, line in enumerate(opened_lines(file), start=1):
+    for place, line in enumerate(lines_of(file), start=1):
         cells = line.split()
         odd = [cell for cell in cells if not _is_identifier(cell)]
         if odd:

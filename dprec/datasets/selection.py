@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dprec.arrays import AnyArray, Bools, Floats
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets.base import Dataset, threshold_of
@@ -77,20 +76,14 @@ def positives(ratings: Ratings, rule: str) -> Ratings:
     if ratings.scale.implicit or isinstance(ratings, CrossDomainRatings):
         found = "pairs without ratings" if ratings.scale.implicit else "ratings of two domains"
         raise SettingError("positive", f"{rule!r}, of {found}", "nothing, or ratings of one domain")
-    kept = passing(ratings.values, threshold, included=included)
+    values = ratings.values
+    kept = values >= threshold if included else values > threshold
     if not kept.any():
-        values = ratings.values
         reach = f"from {values.min():g} to {values.max():g}" if values.size else "none"
-        raise SettingError(
-            "positive", f"{rule!r}, which no rating is", f"a rule for what ratings are: {reach}"
-        )
+        accepted = f"a rule for what ratings are: {reach}"
+        raise SettingError("positive", f"{rule!r}, which no rating is", accepted)
     pairs = ratings.select(kept)
     return replace(pairs, levels=np.ones_like(pairs.levels), scale=POSITIVE, exact=None)
-
-
-def passing(values: Floats, threshold: float, *, included: bool) -> Bools:
-    """Return which values are above a threshold, or at it if that is included."""
-    return np.asarray(values >= threshold if included else values > threshold)
 
 
 def copied(train: Ratings, test: Ratings, users: int, seed: int) -> tuple[Ratings, Ratings]:
@@ -120,21 +113,17 @@ def copied(train: Ratings, test: Ratings, users: int, seed: int) -> tuple[Rating
         return fewer, tested
     everybody = np.arange(train.n_users)
     chosen = np.concatenate([*[everybody] * whole, drawn])
-    known = np.union1d(train.user_ids, test.user_ids)
-    user_ids = np.concatenate([train.user_ids, _further(known, users - train.n_users)])
+    # Copies have identifiers that come after all others.
+    count, last = users - train.n_users, np.union1d(train.user_ids, test.user_ids)[-1]
+    if train.user_ids.dtype.kind not in "iu":
+        further = np.array([f"{last}~{number:010}" for number in range(1, count + 1)], dtype=np.str_)
+    elif int(last) + count >= 2**63:
+        raise SettingError("copies", f"beside the identifier {last}", "identifiers that leave room")
+    else:
+        further = last + 1 + np.arange(count)
+    user_ids = np.concatenate([train.user_ids, further])
     copies = train.of_users(chosen, user_ids)
     if cold:
         return copies, test
-    indptr = np.concatenate([test.indptr, np.full(users - train.n_users, test.count)])
+    indptr = np.concatenate([test.indptr, np.full(count, test.count)])
     return copies, replace(test, indptr=indptr, user_ids=user_ids)
-
-
-def _further(user_ids: AnyArray, count: int) -> AnyArray:
-    """Return so many identifiers that come after all of these."""
-    if user_ids.dtype.kind in "iu":
-        if int(user_ids[-1]) + count >= 2**63:
-            raise SettingError(
-                "copies", f"beside the identifier {user_ids[-1]}", "identifiers that leave room"
-            )
-        return np.asarray(user_ids[-1] + 1 + np.arange(count))
-    return np.array([f"{user_ids[-1]}~{number:010}" for number in range(1, count + 1)], dtype=np.str_)

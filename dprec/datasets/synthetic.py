@@ -9,7 +9,7 @@ and leave, items appear, and ratings have times.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from dprec.arrays import Floats, Int32s, Ints, offsets, rows_of
 from dprec.binarization import binary_scale
 from dprec.completion import LinkKind, link_of
 from dprec.components import Options, option
+from dprec.crossdomain import CrossDomainRatings, joined
 from dprec.datasets.base import Dataset
 from dprec.errors import SettingError
 from dprec.randomness import categories, generator
@@ -111,23 +112,25 @@ class Synthetic(Dataset):
     def load(self) -> Ratings:
         """Return the ratings; see `known_size`."""
         self.known_size()
-        available = self._available()
-        counts = self._activity(available)
+        # How many items, the first of all, each user can rate.
+        available = np.broadcast_to(np.int64(self.items), self.users)
+        if self.arrivals is not None:
+            available = self.arrivals.drawn(self.users, self.items, self.seed).available
+            if self.ratings > available.sum():
+                accepted = f"at most {available.sum()}: those of items that appear before their users leave"
+                raise SettingError("ratings", str(self.ratings), accepted)
+        # Everybody has a minimum of ratings, and a skewed share of the others.
+        weights = generator(self.seed, "synthetic activity").standard_gamma(_ACTIVITY_SHAPE, self.users)
+        least = min(20, self.ratings // self.users, int(available.min()))
+        counts = least + _apportioned(self.ratings - least * self.users, weights, available - least)
         cells = self._profiles(counts, available)
         items = np.remainder(cells, self.items, out=cells).astype(np.int32)
         del cells  # twice as large as what is kept
-        tastes, random = self._tastes()
-        opinions = tastes.opinions(rows_of(counts, np.int32), items, self.noise, random)
+        opinions = self._opinions(rows_of(counts, np.int32), items)
         levels = np.empty(items.size, dtype=np.uint8)
         levels[np.argsort(opinions)] = rows_of(_per_level(items.size), np.uint8) + np.uint8(1)
-        return Ratings(
-            indptr=offsets(counts),
-            items=items,
-            levels=levels,
-            scale=_SCALE,
-            user_ids=np.arange(1, self.users + 1),
-            item_ids=np.arange(1, self.items + 1),
-        )
+        ids = np.arange(1, self.users + 1), np.arange(1, self.items + 1)
+        return Ratings(offsets(counts), items, levels, _SCALE, *ids)
 
     def load_timed(self) -> Ratings:
         """Return the ratings with times in seconds, if there are `arrivals`; see `Dataset.load_timed`."""
@@ -135,47 +138,45 @@ class Synthetic(Dataset):
             accepted = "arrivals: {}, or a split that needs no times"
             raise SettingError("arrivals", "none, without which ratings have no times", accepted)
         ratings = self.load()
-        times = self._times(ratings, self.arrivals.drawn(self.users, self.items, self.seed))
-        return replace(ratings, times=times)
+        presence = self.arrivals.drawn(self.users, self.items, self.seed)
+        since = np.maximum(presence.joined[ratings.users], presence.appeared[ratings.items])
+        random = generator(self.seed, "synthetic times")
+        return replace(ratings, times=presence.until_left(ratings.users, since, random))
 
     def load_changes(self) -> Ratings | None:
         """Return what is rated once more, if anything is; see `Dataset.load_changes`."""
         if self.arrivals is None or not self.arrivals.rated_again:
             return None
-        presence = self.arrivals.drawn(self.users, self.items, self.seed)
-        first, random = self.load(), generator(self.seed, "synthetic second ratings")
-        chosen = random.random(first.count) < self.arrivals.rated_again
-        again, times = first.select(chosen), self._times(first, presence)[chosen]
-        tastes, of_first = self._tastes()
-        opinions = tastes.opinions(again.users, again.items, self.noise, random)
-        ordered = np.append(np.sort(tastes.opinions(first.users, first.items, self.noise, of_first)), np.inf)
+        first, random = self.load_timed(), generator(self.seed, "synthetic second ratings")
+        again = first.select(random.random(first.count) < self.arrivals.rated_again)
+        opinions = self._opinions(again.users, again.items, random)
+        ordered = np.append(np.sort(self._opinions(first.users, first.items)), np.inf)
         cuts = ordered[np.cumsum(_per_level(first.count))[:-1]]
-        return replace(
-            again,
-            levels=(1 + np.searchsorted(cuts, opinions, side="right")).astype(np.uint8),
-            times=presence.until_left(again.users, times, random),
-        )
+        levels = (1 + np.searchsorted(cuts, opinions, side="right")).astype(np.uint8)
+        presence = self.arrivals.drawn(self.users, self.items, self.seed)
+        times = np.zeros(0) if again.times is None else again.times
+        return replace(again, levels=levels, times=presence.until_left(again.users, times, random))
 
-    def _times(self, ratings: Ratings, presence: Presence) -> Floats:
-        random = generator(self.seed, "synthetic times")
-        since = np.maximum(presence.joined[ratings.users], presence.appeared[ratings.items])
-        return presence.until_left(ratings.users, since, random)
-
-    def _available(self) -> Ints:
-        """Return how many items, the first of all, each user can rate; raises SettingError if too few."""
-        if self.arrivals is None:
-            return np.broadcast_to(np.int64(self.items), self.users)
-        available = self.arrivals.drawn(self.users, self.items, self.seed).available
-        if self.ratings > available.sum():
-            accepted = f"at most {available.sum()}: those of items that appear before their users leave"
-            raise SettingError("ratings", str(self.ratings), accepted)
-        return available
-
-    def _activity(self, available: Ints) -> Ints:
-        """Return the number of ratings of each user: a minimum for everybody, the rest in skewed shares."""
-        weights = generator(self.seed, "synthetic activity").standard_gamma(_ACTIVITY_SHAPE, self.users)
-        least = min(20, self.ratings // self.users, int(available.min()))
-        return least + _apportioned(self.ratings - least * self.users, weights, available - least)
+    def _opinions(self, users: Int32s, items: Int32s, noise: np.random.Generator | None = None) -> Floats:
+        """Return the opinion behind each rating; by default with the noise of first ratings."""
+        random = generator(self.seed, "synthetic opinions")
+        # The variance of an inner product is that of one term times the rank.
+        spread = np.sqrt(_FACTORS) / self.rank**0.25
+        user_biases = random.normal(0, _USER_BIAS, self.users)
+        item_biases = random.normal(0, _ITEM_BIAS, self.items)
+        user_factors = random.normal(0, spread, (self.users, self.rank))
+        item_factors = random.normal(0, spread, (self.items, self.rank))
+        opinions, noise = np.empty(users.size), noise or random
+        for start in range(0, users.size, _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            user, item = users[rows], items[rows]
+            opinions[rows] = (
+                user_biases[user]
+                + item_biases[item]
+                + np.einsum("nk,nk->n", user_factors[user], item_factors[item])
+                + noise.normal(0, self.noise, user.size)
+            )
+        return opinions
 
     def _profiles(self, counts: Ints, available: Ints) -> Ints:
         """Return user * items + item of every rating, ascending.
@@ -223,46 +224,6 @@ class Synthetic(Dataset):
         whole.sort()
         return whole
 
-    def _tastes(self) -> tuple[_Tastes, np.random.Generator]:
-        """Return the tastes, and what the noise of first ratings is drawn from."""
-        random = generator(self.seed, "synthetic opinions")
-        return _Tastes.drawn(self, random), random
-
-
-@dataclass(frozen=True, eq=False)
-class _Tastes:
-    """What opinions are made of, besides noise."""
-
-    user_biases: Floats
-    item_biases: Floats
-    user_factors: Floats
-    item_factors: Floats
-
-    @classmethod
-    def drawn(cls, made: Synthetic, random: np.random.Generator) -> Self:
-        # The variance of an inner product is that of one term times the rank.
-        spread = np.sqrt(_FACTORS) / made.rank**0.25
-        return cls(
-            random.normal(0, _USER_BIAS, made.users),
-            random.normal(0, _ITEM_BIAS, made.items),
-            random.normal(0, spread, (made.users, made.rank)),
-            random.normal(0, spread, (made.items, made.rank)),
-        )
-
-    def opinions(self, users: Int32s, items: Int32s, noise: float, random: np.random.Generator) -> Floats:
-        """Return the opinion behind each rating."""
-        opinions = np.empty(users.size)
-        for start in range(0, users.size, _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            user, item = users[rows], items[rows]
-            opinions[rows] = (
-                self.user_biases[user]
-                + self.item_biases[item]
-                + np.einsum("nk,nk->n", self.user_factors[user], self.item_factors[item])
-                + random.normal(0, noise, user.size)
-            )
-        return opinions
-
 
 def _per_level(ratings: int) -> Ints:
     """Return how many of so many ratings have each level."""
@@ -306,15 +267,10 @@ class OneBitSynthetic(Dataset):
         matrix = self.hidden()
         chances = link_of(self.link, self.sigma).probability(matrix)
         plus = generator(self.seed, "one-bit signs").random(matrix.shape) < chances
-        cells = np.arange(self.users + 1, dtype=np.int64) * self.items
-        return Ratings(
-            indptr=cells,
-            items=np.tile(np.arange(self.items, dtype=np.int32), self.users),
-            levels=plus.ravel().astype(np.uint8) + np.uint8(1),
-            scale=binary_scale(),
-            user_ids=np.arange(1, self.users + 1),
-            item_ids=np.arange(1, self.items + 1),
-        )
+        indptr = np.arange(self.users + 1, dtype=np.int64) * self.items
+        items = np.tile(np.arange(self.items, dtype=np.int32), self.users)
+        ids = np.arange(1, self.users + 1), np.arange(1, self.items + 1)
+        return Ratings(indptr, items, plus.ravel().astype(np.uint8) + np.uint8(1), binary_scale(), *ids)
 
     def hidden(self) -> Floats:
         """Return the hidden matrix M, shape (users, items).
@@ -330,3 +286,26 @@ class OneBitSynthetic(Dataset):
         matrix = left @ right.T
         scaled: Floats = self.alpha * matrix / np.abs(matrix).max()
         return scaled
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticDomains(Dataset):
+    """Made from a seed: synthetic ratings of items in two domains, some users rating in both."""
+
+    kind: Literal["synthetic-domains"] = "synthetic-domains"
+    documented = _SCALE
+    users: int = option("Number of users.", 943, ge=1, le=2**31 - 1)
+    items: int = option("Number of items; every second one is in the target domain.", 1682, ge=2)
+    ratings: int = option("Number of ratings before users are limited to one domain.", 100_000, ge=1)
+    straddling: float = option("Share of the users who rate in both domains.", 0.5, gt=0, le=1)
+    seed: int = option("Seed of the data; a run's own seed does not change them.", 0, ge=0)
+
+    def load(self) -> CrossDomainRatings:
+        """Return the ratings; InputError when there are more than users x items."""
+        whole = Synthetic(users=self.users, items=self.items, ratings=self.ratings, seed=self.seed).load()
+        random = generator(self.seed, "synthetic domains")
+        straddles = random.random(self.users) < self.straddling
+        second_only = random.random(self.users) < 0.5
+        second = (whole.items % 2).astype(np.bool_)
+        allowed = straddles[whole.users] | (second == second_only[whole.users])
+        return joined(whole.select(allowed & ~second), whole.select(allowed & second), ("source", "target"))

@@ -1,42 +1,120 @@
-"""Ratings in any delimited text file or Parquet table, and public data about items in one."""
+"""Ratings in delimited text files and Parquet tables, and public data about users and items in text files."""
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from pydantic import BeforeValidator
 
 from dprec.arrays import AnyArray, Bools, Floats
-from dprec.catalogue import Catalogue, ItemRows
-from dprec.components import Options, as_values, option
-from dprec.datasets.base import GIVEN, TextLayout, locate, read_fold, united
+from dprec.catalogue import Catalogue, UsersTable
+from dprec.components import Options, as_tuple, as_values, option
+from dprec.crossdomain import joined
+from dprec.datasets.base import GIVEN, Dataset, locate, read_fold, united
 from dprec.datasets.columns import (
     ROLES,
     RatingColumns,
     check_layout,
+    column_place,
     find_column,
     found_separator,
     is_number,
-    scale_of_counts,
     split_line,
 )
 from dprec.datasets.delimited import (
     MOST_COLUMNS,
     Cells,
-    first_lines,
+    TextLayout,
+    first_cells,
     is_parquet,
+    lines_of,
     read_columns,
     read_rows,
     readable,
 )
-from dprec.datasets.files import Columns, FileDataset
 from dprec.datasets.held import present, table_rows
 from dprec.errors import InputError, SettingError, within
 from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
+
+_FIRST = 20
+"""Lines by which the layout of a file is found."""
+
+Columns = Annotated[tuple[str | int, ...], BeforeValidator(as_tuple)]
+"""Columns of a file: names in the header, or positions counted from 1."""
+
+_MOST_ABOUT_USERS = 100
+"""Columns of a users' table; what is read of one takes up to 255 bytes for each user."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserColumns(Options):
+    """A delimited text file with public data about a user on each line.
+
+    A column whose cells are all numbers, or nothing where one is unknown, holds numbers; any other texts.
+    """
+
+    path: str = option("The file of users.")
+    user_column: str | int | None = option(
+        "Users' column: its name in the header, or its position from 1; by default user, userId, ..., and "
+        "without a header the first.",
+        None,
+    )
+    columns: Columns = option("The columns that are read; by default all others.", ())
+    has_header: bool = option("Whether the first line names the columns; if not, they are 1, 2, ...", True)
+    separator: str | None = option(
+        "What separates the columns: ',', ';', 'tab', '::', ...; by default what divides the first lines "
+        "alike.",
+        None,
+    )
+
+    def read(self, user_ids: AnyArray) -> UsersTable:
+        """Read what is known of some users; raises InputError for a line or a column that cannot be read."""
+        path = locate(self.path)
+        separator = self.separator or found_separator(lines_of(path, _FIRST))
+        layout = TextLayout(separator=separator, header=self.has_header)
+        first = first_cells(path, layout.separator)
+        names = [name.strip() if self.has_header else str(n) for n, name in enumerate(first, 1)]
+        source = f"{path}, line 1"
+        if self.user_column is not None:
+            user = column_place(self.user_column, names, source)
+        elif (place := find_column("user", names) if self.has_header else 0) is None:
+            found = f"{source}: no column of users' identifiers by its name"
+            raise SettingError("user_column", found, "the name of a column, or its position from 1")
+        else:
+            user = place
+        chosen = [column_place(column, names, source) for column in self.columns]
+        chosen = chosen or [place for place in range(len(names)) if place != user]
+        told = [names[place] for place in (user, *chosen)]
+        repeated = [name for name in told if told.count(name) > 1]
+        if repeated:
+            raise InputError(source, f"column {repeated[0]!r} twice", "each column once")
+        if not 0 < len(chosen) <= _MOST_ABOUT_USERS:
+            accepted = f"1 to {_MOST_ABOUT_USERS} beside the users', such as users.columns=[age, gender]"
+            raise InputError(source, f"{len(chosen)} columns", accepted)
+        return users_of(user_ids, path, layout, user + 1, {names[place]: place + 1 for place in chosen})
+
+
+def users_of(
+    user_ids: AnyArray, path: Path, layout: TextLayout, user: int, columns: dict[str, int]
+) -> UsersTable:
+    """Read columns of a file about users, by names of ours and positions from 1."""
+    wanted: list[tuple[str | int, Cells]] = [(user, "identifier")]
+    wanted += [(place, "text or nothing") for place in columns.values()]
+    users, *texts = read_columns(path, layout, wanted)
+    values = {}
+    for name, cells in zip(columns, texts, strict=True):
+        distinct, places = np.unique(cells, return_inverse=True)
+        known = distinct.tolist()
+        values[name] = cells
+        if all(is_number(text) for text in known if text) and known != [""]:
+            values[name] = np.array([float(text) if text else np.nan for text in known])[places]
+    return UsersTable.of_rows(user_ids, users, values, str(path), layout.header + 1)
+
 
 _MOST_CATEGORIES = 500
 """More would be identifiers rather than categories, and fill the memory."""
@@ -69,8 +147,11 @@ class ItemColumns(Options):
         if len(self.numbers) > _MOST_NUMBERS:
             raise SettingError("numbers", f"{len(self.numbers)} columns", f"at most {_MOST_NUMBERS}")
 
-    def read(self) -> ItemRows:
-        """Read the file; raises InputError for a line that cannot be, no columns, or over 500 categories."""
+    def read(self, item_ids: AnyArray) -> Catalogue:
+        """Read what is known of some items.
+
+        Raises InputError for a line that cannot be read, no columns, or over 500 categories.
+        """
         if not self.numbers and not self.categories:
             raise SettingError("numbers", "no columns", "columns here, under categories, or both")
         path = locate(self.path)
@@ -87,18 +168,15 @@ class ItemColumns(Options):
         total = sum(len(names) for _, names in tables)
         if total > _MOST_CATEGORIES:
             raise _too_many(total, "all columns", str(path))
-        return ItemRows(
-            items,
+        columns = (
             np.column_stack([np.zeros((items.size, 0)), *numbers]),
             np.column_stack([np.zeros((items.size, 0), dtype=np.bool_), *(table for table, _ in tables)]),
-            tuple(map(str, self.numbers)),
-            tuple(name for _, names in tables for name in names),
-            str(path),
-            2 if self.has_header else 1,
         )
+        names = [*map(str, self.numbers)], [name for _, names in tables for name in names]
+        return Catalogue.of_rows(item_ids, items, columns, names, str(path), self.has_header + 1)
 
 
-def categories_of(rows: Iterable[Sequence[str]], column: str, source: str) -> tuple[Bools, tuple[str, ...]]:
+def categories_of(rows: Iterable[Collection[str]], column: str, source: str) -> tuple[Bools, tuple[str, ...]]:
     """Return which category each row is in, shape (rows, categories), and their names: "genres: Drama".
 
     Empty ones are ignored. Raises InputError when there are more than 500.
@@ -117,6 +195,53 @@ def categories_of(rows: Iterable[Sequence[str]], column: str, source: str) -> tu
 def _too_many(categories: int, column: str, source: str) -> InputError:
     accepted = f"at most {_MOST_CATEGORIES}; a column of numbers belongs under numbers"
     return InputError(source, f"{categories} categories in {column}", accepted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileDataset(Dataset):
+    """Base of the data sets that are read from files."""
+
+    path: str = option("The folder of the data set, or its file of ratings.")
+    duplicates: Literal["error", "last"] = option(
+        "What to do if a user rates an item twice: 'error' refuses, 'last' keeps the later line.", "error"
+    )
+    users: UserColumns | None = option(
+        "A file of public data about the users, such as their age, or the epsilon that each chose.", None
+    )
+
+    def distributed_users(self, user_ids: AnyArray) -> UsersTable | None:
+        """Return what the distributor says of the users; None without any."""
+        return None
+
+    def users_table(self, user_ids: AnyArray) -> UsersTable | None:
+        """Return what is known of the users; a column of `users` counts before one of the distributor's."""
+        table = self.distributed_users(user_ids)
+        if self.users is None:
+            return table
+        with within("users"):
+            own = self.users.read(user_ids)
+        return own if table is None else UsersTable({**table.columns, **own.columns}, own.n_users)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelimitedDataset(FileDataset):
+    """Base of the data sets that are one text file in a fixed layout."""
+
+    file: ClassVar[str]
+    layout: ClassVar[TextLayout]
+    documented: ClassVar[RatingScale]
+
+    def load(self) -> Ratings:
+        """Return all ratings; an InputError names the file and line of what cannot be read."""
+        return self._loaded(timed=False)
+
+    def load_timed(self) -> Ratings:
+        """Return all ratings with their times; see `Dataset.load_timed`."""
+        return super().load_timed() if self.layout.timestamp is None else self._loaded(timed=True)
+
+    def _loaded(self, *, timed: bool) -> Ratings:
+        rows = read_rows(locate(self.path, self.file), self.layout, timed=timed)
+        return Ratings.from_rows(rows, self.documented, duplicates=self.duplicates)
 
 
 _LISTED = (
@@ -156,59 +281,54 @@ class DelimitedColumns(RatingColumns, FileDataset):
         with _file_first(source):
             return super().places(header, source, timed=timed)
 
-    def scale(self, values: Floats, source: str) -> RatingScale:
+    def scale(self, values: Floats, source: str, *, counted: bool = False) -> RatingScale:
         """Return the scale; see `RatingColumns.scale`. An InputError names the file first."""
-        if self.positive is not None and not np.isnan(values).all():
-            return scale_of_counts(values)
         with _file_first(source):
-            return super().scale(values, source)
+            return super().scale(values, source, counted=counted or self.positive is not None)
 
     def read(self, path: str, *, timed: bool = False) -> RatingRows:
         """Read one file, with the times of the ratings if asked; an InputError names the line at fault."""
         file = locate(path)
         if is_parquet(file):
-            rows = self._parquet(file, timed)
+            import polars as pl
+
+            with readable(file):
+                header = list(pl.read_parquet_schema(file))
+                names = [header[place] for place in self.places(header, str(file), timed=timed)]
+                frame = pl.scan_parquet(file, glob=False).select(names).collect()
+            columns: list[AnyArray | None]
+            columns = [present(frame[name], f"{file}, column {name!r}") for name in names]
+            if not self.has_ratings(header):
+                columns.insert(2, None)
+            rows = table_rows(columns, str(file))
         else:
-            rows = read_rows(file, self._layout(file, timed), timed=timed)
+            rows = read_rows(file, self.layout_of(file, timed=timed), timed=timed)
         return rows if np.isnan(rows.values).all() else rows.without(self.missing)
 
-    def _parquet(self, file: Path, timed: bool) -> RatingRows:
-        import polars as pl
-
-        with readable(file):
-            header = list(pl.read_parquet_schema(file))
-            names = [header[place] for place in self.places(header, str(file), timed=timed)]
-            frame = pl.scan_parquet(file, glob=False).select(names).collect()
-        columns: list[AnyArray | None]
-        columns = [present(frame[name], f"{file}, column {name!r}") for name in names]
-        if not self.has_ratings(header):
-            columns.insert(2, None)
-        return table_rows(columns, str(file))
-
-    def holds_pairs(self) -> bool:
-        """Return whether the beginning of the file at `path` shows pairs without ratings."""
-        import polars as pl
-
-        file = locate(self.path)
-        if not is_parquet(file):
-            return self._layout(file, timed=False).rating is None
-        with readable(file):
-            return not self.has_ratings(list(pl.read_parquet_schema(file)))
-
-    def _layout(self, file: Path, timed: bool) -> TextLayout:
+    def layout_of(self, file: Path, *, timed: bool = False) -> TextLayout:
         """Return where a text has what, by its first lines; the place of times only if they are asked for."""
-        lines, start = first_lines(file), f"{file}, line 1"
+        lines, start = lines_of(file, _FIRST), f"{file}, line 1"
         layout = TextLayout(separator=self.separator or found_separator(lines))
         rows = [split_line(line, layout.separator) for line in lines if line.strip()]
         if rows and re.fullmatch(r"\d+:", lines[0]):
             raise InputError(start, f"{lines[0]!r}, with the ratings of a film below it", _LISTED)
         if not rows or not 1 < len(rows[0]) <= MOST_COLUMNS:
             return layout
-        first, settings = rows[0], {*self._columns, self.low, self.high}
-        if settings == {None} and {find_column(role, first) for role in ROLES[1:]} == {None}:
+        first = rows[0]
+        columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
+        named = [find_column(role, first) is not None for role in ROLES]
+        if {*columns, self.low, self.high} == {None} and not any(named[1:]):
             check_layout(rows, layout.separator, str(file))
-        usual = self._usual(len(first))
-        header = self._has_header(first, usual) if self.has_header is None else self.has_header
+        # What the columns of a file without a header hold, in the usual order.
+        rated = self.has_ratings([""] * len(first))
+        usual = [*(ROLES if rated else ROLES[:2]), "timestamp", *[""] * len(first)][: len(first)]
+        header = self.has_header
+        if header is None:
+            header = any(isinstance(column, str) for column in columns) or (named[0] and named[1])
+            if not header and "rating" in usual:
+                place = int(self.rating_column or 3)
+                # A number with a decimal comma is no name; the reader says what is wrong with it.
+                header = place <= len(first) and not is_number(first[place - 1].replace(",", "."))
         names = first if header else usual
         if timed and not header and self.timestamp_column is None and "timestamp" not in names:
             raise InputError(start, "no column of times", "--set dataset.timestamp_column=...")
@@ -216,27 +336,6 @@ class DelimitedColumns(RatingColumns, FileDataset):
         rating = others.pop(0) if self.has_ratings(names) else None
         timestamp = others[0] if others else None
         return replace(layout, header=header, user=user, item=item, rating=rating, timestamp=timestamp)
-
-    @property
-    def _columns(self) -> tuple[str | int | None, ...]:
-        return self.user_column, self.item_column, self.rating_column, self.timestamp_column
-
-    def _usual(self, width: int) -> list[str]:
-        """Return what the columns of a file without a header hold, in the usual order."""
-        roles = ROLES if self.has_ratings([""] * width) else ROLES[:2]
-        return [*roles, "timestamp", *[""] * width][:width]
-
-    def _has_header(self, first: Sequence[str], usual: Sequence[str]) -> bool:
-        """Return whether a first line names the columns rather than holding a rating."""
-        if any(isinstance(column, str) for column in self._columns):
-            return True
-        if find_column("user", first) is not None and find_column("item", first) is not None:
-            return True
-        if not self.has_ratings(usual):
-            return False
-        place = int(self.rating_column or usual.index("rating") + 1)
-        # A number with a decimal comma is no name; the reader says what is wrong with it.
-        return place <= len(first) and not is_number(first[place - 1].replace(",", "."))
 
 
 @contextmanager
@@ -252,8 +351,15 @@ def _file_first(source: str) -> Iterator[None]:
 
 def holds_pairs(path: str) -> bool:
     """Return whether a file looks like one of pairs without ratings; False where it cannot be read."""
+    import polars as pl
+
+    table = DelimitedTable(path=path)
     try:
-        return DelimitedTable(path=path).holds_pairs()
+        file = locate(path)
+        if not is_parquet(file):
+            return table.layout_of(file).rating is None
+        with readable(file):
+            return not table.has_ratings(list(pl.read_parquet_schema(file)))
     except InputError:
         return False
 
@@ -278,22 +384,11 @@ class DelimitedTable(DelimitedColumns):
 
     def load(self) -> Ratings:
         """Return all ratings; InputError names the file and line of what cannot be read."""
-        return self._loaded(timed=False)
+        return united(*self.load_fold(GIVEN)) if self._parts() else self._loaded(timed=False)
 
     def load_timed(self) -> Ratings:
         """Return all ratings with their times; see `Dataset.load_timed`."""
-        return self._loaded(timed=True)
-
-    def _loaded(self, *, timed: bool) -> Ratings:
-        if self._parts():
-            return super().load_timed() if timed else united(*self.load_fold(GIVEN))
-        rows = self.read(self.path, timed=timed)
-        scale = self.scale(rows.values, rows.source)
-        return Ratings.from_rows(rows, scale, duplicates=self._duplicates(scale))
-
-    def _duplicates(self, scale: RatingScale) -> Duplicates:
-        """Return what to do with a repeated pair: it contradicts nothing where there is no rating."""
-        return "last" if scale.implicit else self.duplicates
+        return super().load_timed() if self._parts() else self._loaded(timed=True)
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
         """Return the ratings of both files; see `Dataset.load_fold`."""
@@ -302,6 +397,15 @@ class DelimitedTable(DelimitedColumns):
         values = np.concatenate([train.values, test.values])
         scale = self.scale(values, f"{train.source}, {test.source}")
         return read_fold(train, test, scale, self._duplicates(scale))
+
+    def _loaded(self, *, timed: bool) -> Ratings:
+        rows = self.read(self.path, timed=timed)
+        scale = self.scale(rows.values, rows.source)
+        return Ratings.from_rows(rows, scale, duplicates=self._duplicates(scale))
+
+    def _duplicates(self, scale: RatingScale) -> Duplicates:
+        """Return what to do with a repeated pair: it contradicts nothing where there is no rating."""
+        return "last" if scale.implicit else self.duplicates
 
     def _parts(self) -> tuple[str, ...]:
         """Return the files of the train and the test part; none where `path` is the file of all ratings."""
@@ -322,4 +426,24 @@ class DelimitedTable(DelimitedColumns):
         if self.items is None:
             return None
         with within("items"):
-            return self.items.read().catalogue(item_ids)
+            return self.items.read(item_ids)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelimitedDomains(DelimitedColumns):
+    """Two delimited text files in one layout: ratings of the source's items, and of the target's.
+
+    The file at `path` is the source's, that at `target_path` the target's. The scale is that of both
+    files together; users with the same identifier are the same user.
+    """
+
+    kind: Literal["csv-domains"] = "csv-domains"
+    target_path: str = option("The file of the target domain's ratings.")
+
+    def load(self) -> Ratings:
+        """Return the ratings of both files; InputError names the file and line at fault."""
+        tables = [self.read(path) for path in (self.path, self.target_path)]
+        values = np.concatenate([table.values for table in tables])
+        scale = self.scale(values, f"{tables[0].source}, {tables[1].source}")
+        source, target = (Ratings.from_rows(table, scale, duplicates=self.duplicates) for table in tables)
+        return joined(source, target, ("source", "target"))

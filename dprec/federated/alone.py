@@ -22,19 +22,19 @@ from dprec.predictions import Predict
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 
-_ACCEPTED = "what follows from each user's ratings alone, the same however often it is computed"
+FROM_ONE_USER = "what follows from each user's ratings alone, the same however often it is computed"
 
-_LINE = re.compile(rf"(\S+:\S+): ((?:updates|predictions) of .*); accepted: {_ACCEPTED}")
+_LINE = re.compile(rf"(\S+:\S+): ((?:updates|predictions|contributions) of .*); accepted: {FROM_ONE_USER}")
 
 
 class ContractError(InputError):
-    """A model whose rows of users depend on more than their ratings: its code is at fault, and no device."""
+    """Code from outside by which rows of users depend on more than their ratings: no device is at fault."""
 
     @classmethod
     def in_words(cls, reason: str) -> "ContractError | None":
         """Return the error whose line is in a reason; None if there is none."""
         told = _LINE.search(reason)
-        return None if told is None else cls(told[1], told[2], _ACCEPTED)
+        return None if told is None else cls(told[1], told[2], FROM_ONE_USER)
 
 
 def check_updates(
@@ -120,4 +120,4 @@ def _precision(arrays: Sequence[Floats]) -> float:
 def _refuse(model: FederatedModel, what: str, users: Ints, apart: str) -> None:
     alone = "one user computed alone" if users.size == 1 else "two users computed together"
     found = f"{what} of {alone} are {apart} from those of its partition"
-    raise ContractError(reference_of(type(model)), found, _ACCEPTED)
+    raise ContractError(reference_of(type(model)), found, FROM_ONE_USER)

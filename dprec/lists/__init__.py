@@ -1,5 +1,1 @@
-"""Lists of items from sets that nobody sees: what is summed, what is learned, and how devices rank."""
-
-from dprec.lists.method import ListMethod, TableOptions
-
-__all__ = ["ListMethod", "TableOptions"]
+"""Formulas of lists of items: what sums of sets tell of items, and how devices rank by it."""

@@ -1,7 +1,7 @@
 """Lists from one noisy table of which items occur together.
 
 Devices contribute popularity first, then the co-occurrence of the popular items
-(`dprec.lists.contributions`), which tells of their popularity too. Of the noisy table the server removes what
+(`dprec.protocols.gram`), which tells of their popularity too. Of the noisy table the server removes what
 noise alone explains, in steps that need the table and the noise's deviation only:
 
 1. cells are expected to be in proportion to the product of their items' popularities;
@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprec.arrays import AnyInts, Floats, Ints
-from dprec.lists.contributions import DIAGONAL
 
 if TYPE_CHECKING:
     from scipy import sparse
+
+DIAGONAL = 0.25
+"""What an item with itself counts beside two items: less of a norm goes to popularity, more to pairs."""
 
 _LEAST = 0.1
 """Least part of what popularity alone would make of a cell."""
@@ -150,7 +152,7 @@ def popular_items(popularity: Floats, count: int) -> Ints:
 def denoised_table(
     noisy: Floats, deviation: float, known: Floats | None = None, coherent_share: float = 0.0
 ) -> DenoisedTable:
-    """Return what a noisy sum of `PairLayout` tells of its items.
+    """Return what a noisy sum of pairs of items tells of them.
 
     Parameters
     ----------

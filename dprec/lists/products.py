@@ -8,19 +8,11 @@ fewer numbers than pairs of items have, and by what is public of them, of items 
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
-
 import numpy as np
 
-from dprec.arrays import Bools, Floats, Int32s, Uint8s
-from dprec.lists.gram import joined, standardised
-from dprec.lists.model import LARGEST, ListModel, Reader
+from dprec.arrays import Bools, Floats, Uint8s
+from dprec.lists.gram import joined
 from dprec.lists.public_kernels import BINS
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
 
 COLUMNS = 28
 """Public features: parts of numbers after categories, one upon another where there are more.
@@ -35,8 +27,6 @@ _RIDGE = 0.03
 """Of the covariance of features, in its mean variance."""
 
 _STEPS = 10
-
-_COUNT, _NUMBER, _SMALL = np.dtype("<u4"), np.dtype("<f4"), np.dtype("<f2")
 
 
 def public_features(categories: Bools, bins: Uint8s) -> Floats:
@@ -72,7 +62,7 @@ def taste_weights(noisy: Floats, deviation: float, own: Floats, features: Floats
     Parameters
     ----------
     noisy : ndarray, shape (items, COLUMNS)
-        The noisy sum of `ProductLayout`.
+        The noisy sum of products with features.
     deviation : float
         Standard deviation of its noise, above 0.
     own : ndarray, shape (items,)
@@ -102,56 +92,3 @@ def share_of_tastes(tau: float) -> float:
 
 _NOISY_TAU = 2e-3
 """Noise above which few tastes stand out."""
-
-
-@dataclass(frozen=True, eq=False)
-class TasteModel:
-    """What devices rank by: what they know without the table, and how scores follow features."""
-
-    public: ListModel
-    """Popularity, and what is public of the items."""
-    items: Int32s
-    """Those of the table, ascending; shape (table's items,)."""
-    weights: Floats
-    """Shape (table's items, COLUMNS), from -1 to 1; without columns before they are known."""
-    share: float
-    """What a standard deviation of the scores by features counts for."""
-
-    @property
-    def features(self) -> Floats:
-        """Shape (items, COLUMNS)."""
-        return public_features(self.public.categories, self.public.bins)
-
-    def scores(self, sets: sp.csr_array) -> Floats:
-        """Return by what devices rank all items, from their users' sets, shape (users, items)."""
-        result = self.public.scores(sets)
-        if self.weights.size:
-            popularity, features = np.exp(self.public.popularity), self.features
-            average = popularity / popularity.sum() @ features
-            own = sets @ features - np.diff(sets.indptr)[:, None] * average
-            result[:, self.items] += self.share * standardised(own @ self.weights.T)
-        return result
-
-    def encode(self) -> bytes:
-        """Return the bytes that devices are sent, the weights in half precision."""
-        sizes = np.array(self.weights.shape, dtype=_COUNT)
-        numbers = (np.array([self.share], dtype=_NUMBER), self.weights.astype(_SMALL))
-        parts = (sizes, self.items.astype(_COUNT), *numbers)
-        return b"".join(part.tobytes() for part in parts) + self.public.encode()
-
-    @classmethod
-    def decode(cls, data: bytes, n_items: int) -> Self:
-        """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
-        read = Reader(data)
-        size, columns = read.numbers(_COUNT, 2).tolist()
-        if size > n_items or columns not in (0, COLUMNS):
-            raise ValueError(f"a table of {size} items and {columns} features")
-        items = read.numbers(_COUNT, size).astype(np.int64)
-        share = float(read.numbers(_NUMBER, 1)[0])
-        weights = read.numbers(_SMALL, size * columns).astype(np.float64).reshape(size, columns)
-        if not ((items < n_items).all() and (np.diff(items) > 0).all()):
-            raise ValueError("a table of items that are not in order")
-        # Not a number is in no range.
-        if not ((np.abs(weights) <= 1).all() and math.fabs(share) <= LARGEST):
-            raise ValueError("a model of tastes with numbers out of range")
-        return cls(ListModel.decode(read.rest(), n_items), items.astype(np.int32), weights, share)

@@ -11,8 +11,8 @@ import numpy as np
 
 from dprec.arrays import Floats, Ints
 from dprec.catalogue import Catalogue
-from dprec.lists.contributions import DIAGONAL
 from dprec.lists.gram import (
+    DIAGONAL,
     LARGEST_TAU,
     GramSettings,
     denoised_table,

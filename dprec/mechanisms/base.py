@@ -3,7 +3,6 @@
 import functools
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -43,8 +42,32 @@ class Mechanism(Options):
     def __init_subclass__(cls, **options: Any) -> None:
         """Have every budget checked, and what a class from outside returns for a channel."""
         super().__init_subclass__(**options)
-        if "channel" in cls.__dict__:
-            cls.channel = _checked_channel(cls.channel, ours=is_ours(cls))  # type: ignore[method-assign]
+        if "channel" not in cls.__dict__:
+            return
+        channel, ours = cls.channel, is_ours(cls)
+        accepted = "rows that are distributions and together lose at most epsilon"
+
+        @functools.wraps(channel)
+        def checked(self: Mechanism, scale: RatingScale, epsilon: float) -> Channel:
+            if not epsilon > 0:  # a formula may divide by it, or ignore its sign
+                raise InputError("epsilon", f"{epsilon:g}", "a number above 0")
+            with naming(self, accepted):
+                try:
+                    made = channel(self, scale, epsilon)
+                    again = made if ours else channel(self, scale, epsilon)
+                except InputError:
+                    raise
+                except ValueError as error:
+                    found = f"no channel at epsilon {epsilon:g}: {error}"
+                    raise InputError(self.kind, found, accepted) from error
+            if not ours:
+                _check_made(self, made, scale)
+                if type(again) is not Channel or not np.array_equal(made.weights, again.weights):
+                    found = "its channel is another whenever it is asked for"
+                    raise InputError(reference_of(type(self)), found, "one channel for a scale and a budget")
+            return made
+
+        cls.channel = checked  # type: ignore[method-assign]
 
     @classmethod
     def declares_loss(cls) -> bool:
@@ -178,31 +201,6 @@ def _levels(ratings: Floats, scale: RatingScale) -> Uint8s:
     levels = np.zeros(ratings.shape, dtype=np.uint8)
     levels[rated] = scale.level_of(ratings[rated])
     return levels
-
-
-def _checked_channel(channel: Callable[..., Channel], *, ours: bool) -> Callable[..., Channel]:
-    @functools.wraps(channel)
-    def checked(self: Mechanism, scale: RatingScale, epsilon: float) -> Channel:
-        if not epsilon > 0:  # a formula may divide by it, or ignore its sign
-            raise InputError("epsilon", f"{epsilon:g}", "a number above 0")
-        accepted = "rows that are distributions and together lose at most epsilon"
-        with naming(self, accepted):
-            try:
-                made = channel(self, scale, epsilon)
-                again = made if ours else channel(self, scale, epsilon)
-            except InputError:
-                raise
-            except ValueError as error:
-                found = f"no channel at epsilon {epsilon:g}: {error}"
-                raise InputError(self.kind, found, accepted) from error
-        if not ours:
-            _check_made(self, made, scale)
-            if type(again) is not Channel or not np.array_equal(made.weights, again.weights):
-                found = "its channel is another whenever it is asked for"
-                raise InputError(reference_of(type(self)), found, "one channel for a scale and a budget")
-        return made
-
-    return checked
 
 
 def _check_made(mechanism: Mechanism, made: Any, scale: RatingScale) -> None:

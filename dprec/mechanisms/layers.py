@@ -1,20 +1,14 @@
-"""Reports that repeat: a permanent answer about a rating, drawn once, and reports on it, drawn every time.
-
-Permanent and instantaneous randomised response are those of RAPPOR [erlingsson2014]. What T reports say of a
-rating is a channel of its own: how often each symbol was reported, in whatever order, is all that they say,
-since they are independent given the answer. However many there are, they say no more than the answer does.
-"""
+"""Mechanisms whose reports repeat: a permanent answer about a rating, and reports on it, drawn every time."""
 
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, combinations_with_replacement, product
-from typing import ClassVar, Literal, Self
+from itertools import combinations
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from dprec.arrays import Floats, Ints
 from dprec.channel import Channel
 from dprec.components import option
 from dprec.errors import SettingError
@@ -23,123 +17,7 @@ from dprec.mechanisms.thresholds import fixed_threshold
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 from dprec.reports import LayeredFamily, ReportFamily
-
-_MOST_SYMBOLS = 4096
-"""Of what reports can say together."""
-
-
-def response(epsilon: float, answers: int) -> Floats:
-    """Return randomised response over some answers: e^(epsilon [x = z]) / (e^epsilon + answers - 1)."""
-    # Scaled by e^-epsilon, so that a large budget does not overflow.
-    weights = np.where(np.eye(answers) > 0, 1.0, math.exp(-epsilon))
-    return weights / weights.sum(axis=1, keepdims=True)
-
-
-def instantaneous_epsilon(epsilon: float, first: float) -> float:
-    """Return the budget of a report on an answer at epsilon with which the first report loses ``first``.
-
-    (e^(epsilon + first) - 1) / (e^epsilon - e^first), as in L-GRR [arcolezi2022] and LOLOHA
-    [arcolezi2023]. Of two answers that is exact; of more, the first report loses less than they say. Raises
-    ValueError unless 0 < first < epsilon.
-    """
-    if not 0 < first < epsilon:
-        raise ValueError(f"a first report at {first:g} on an answer at {epsilon:g}")
-    return math.log((math.exp(first) - math.exp(-epsilon)) / -math.expm1(first - epsilon))
-
-
-def best_answers(epsilon: float, first: float) -> int:
-    """Return how many answers levels are hashed to for the least variance of counts, at least 2.
-
-    As LOLOHA has it [arcolezi2023], for frequencies of a large domain; 2 is their BiLOLOHA.
-    """
-    a, b = math.exp(epsilon), math.exp(first)
-    root = a**4 - 14 * a**2 - 12 * (a * b) ** 2 + 12 * a * b + 12 * a**3 * b + 1
-    return max(2, round((math.sqrt(root) - a**2 + 6 * a - 6 * b + 1) / (6 * (a - b))))
-
-
-@dataclass(frozen=True, eq=False)
-class Layers:
-    """The two channels of reports about one rating that does not change."""
-
-    permanent: Floats
-    """Pr(answer | level); shape (levels, answers)."""
-    instantaneous: Floats
-    """Pr(symbol | answer); shape (answers, symbols)."""
-
-    @classmethod
-    def of_classes(cls, classes: Ints, answers: int, epsilon: float, first: float) -> Self:
-        """Answer to which class a level belongs, at epsilon for good and at ``first`` in one report.
-
-        Two classes on both sides of a threshold are RAPPOR's response about one bit [erlingsson2014], a class
-        for every level is L-GRR [arcolezi2022], and classes that a public hash function has drawn for this
-        rating are LOLOHA [arcolezi2023].
-
-        Parameters
-        ----------
-        classes : ndarray of int64, shape (levels,)
-            From 0 to ``answers`` - 1.
-        """
-        instantaneous = response(instantaneous_epsilon(epsilon, first), answers)
-        return cls(response(epsilon, answers)[classes], instantaneous)
-
-    @classmethod
-    def of_buckets(cls, buckets: Ints, asked: Ints, epsilon: float) -> Self:
-        """Answer for each of some buckets whether the rating is in it, for good: dBitFlipPM [ding2017].
-
-        An answer is true with probability e^(epsilon / 2) / (e^(epsilon / 2) + 1), and is repeated as it is.
-        Two levels differ in two buckets, or in one if the other is not asked about.
-
-        Parameters
-        ----------
-        buckets : ndarray of int64, shape (levels,)
-            The bucket of each level.
-        asked : ndarray of int64, shape (asked,)
-            Those that are asked about, drawn whatever the rating is.
-        """
-        bits = np.array(list(product((False, True), repeat=asked.size)), dtype=np.bool_)
-        right = (buckets[:, None, None] == asked) == bits
-        permanent = np.where(right, 1.0, math.exp(-epsilon / 2)).prod(axis=2)
-        return cls(permanent / permanent.sum(axis=1, keepdims=True), np.eye(len(bits)))
-
-    @property
-    def first(self) -> Floats:
-        """Pr(symbol | level) of a report by itself; shape (levels, symbols)."""
-        return self.permanent @ self.instantaneous
-
-    def said(self, reports: int) -> Ints:
-        """Return what so many reports can say: how often each symbol was sent, shape (sayings, symbols).
-
-        Raises ValueError for so many that they cannot be listed.
-        """
-        symbols = self.instantaneous.shape[1]
-        if math.comb(reports + symbols - 1, symbols - 1) > _MOST_SYMBOLS:
-            raise ValueError(f"{reports} reports of {symbols} symbols")
-        sent = combinations_with_replacement(range(symbols), reports)
-        return np.array([np.bincount(each, minlength=symbols) for each in sent], dtype=np.int64)
-
-    def log_likelihood(self, counts: Ints) -> Floats:
-        """Return the log probability of reports in some order, given each level; shape (cells, levels).
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (cells, symbols)
-            How often each symbol was reported.
-        """
-        from scipy.special import logsumexp, xlogy
-
-        of_answers = xlogy(counts[:, None, :], self.instantaneous).sum(axis=2)
-        with np.errstate(divide="ignore"):
-            permanent = np.log(self.permanent)
-        return logsumexp(permanent + of_answers[:, None, :], axis=2)
-
-    def repeated(self, reports: int) -> Floats:
-        """Return Pr(saying | level) of so many reports, in the order of `said`; shape (levels, sayings)."""
-        from scipy.special import gammaln
-
-        counts = self.said(reports)
-        orders = gammaln(reports + 1) - gammaln(counts + 1).sum(axis=1)
-        rows = np.exp(self.log_likelihood(counts) + orders[:, None]).T
-        return rows / rows.sum(axis=1, keepdims=True)
+from dprec.reports.layers import Layers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,9 +80,16 @@ class LocalHashing(LayeredMechanism):
     first: float = option("What the first report loses, as a share of epsilon: alpha.", 0.5, gt=0, lt=1)
 
     def layers(self, scale: RatingScale, epsilon: float) -> Sequence[Layers]:
-        """Return a pair for each hash function."""
+        """Return a pair for each hash function.
+
+        By default, levels are hashed to as many answers as have the least variance of counts, at least 2, for
+        frequencies of a large domain; 2 is BiLOLOHA.
+        """
         first = self.first * epsilon
-        answers = self.answers or min(best_answers(epsilon, first), _MOST_ANSWERS)
+        a, b = math.exp(epsilon), math.exp(first)
+        root = math.sqrt(a**4 - 14 * a**2 - 12 * (a * b) ** 2 + 12 * a * b + 12 * a**3 * b + 1)
+        best = max(2, round((root - a**2 + 6 * a - 6 * b + 1) / (6 * (a - b))))
+        answers = self.answers or min(best, _MOST_ANSWERS)
         drawn = generator(0, "hash functions of levels").integers(answers, size=(_FUNCTIONS, scale.levels))
         return [Layers.of_classes(classes, answers, epsilon, first) for classes in drawn]
 

@@ -70,17 +70,6 @@ class SampledNegatives(Mechanism):
         return RandomizedSet().channel(scale, epsilon)
 
 
-def flips_keep(p1: float, p2: float, epsilon: float) -> bool:
-    """Return whether flipping a +1 with probability p1 and a -1 with p2 loses no more than epsilon.
-
-    Theorem 1 of Li et al. [li2021] requires 1 - p2 e^epsilon <= p1 <= (1 - p2) e^epsilon. That bounds how
-    much likelier a symbol is for a +1; the same with p1 and p2 exchanged bounds how much likelier it is
-    for a -1, and is required here too. For p1 = p2 = p both are epsilon >= log((1 - p) / p) if p <= 1/2.
-    """
-    grown = math.exp(epsilon) * (1 + 1e-9)  # Do not refuse because of a probability's last digit.
-    return all(1 - b * grown <= a <= (1 - b) * grown for a, b in ((p1, p2), (p2, p1)))
-
-
 @dataclass(frozen=True, kw_only=True)
 class BinaryFlip(Mechanism):
     """A +1 is flipped with one probability, a -1 with another (Li et al. [li2021], Eq. 3)."""
@@ -91,9 +80,16 @@ class BinaryFlip(Mechanism):
     p2: float = option("Probability that a -1 is sent as +1.", gt=0, lt=1)
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
-        """Return the channel; raises InputError unless ratings are binary and it costs epsilon."""
+        """Return the channel; raises InputError unless ratings are binary and it costs epsilon.
+
+        Theorem 1 of Li et al. [li2021] requires 1 - p2 e^epsilon <= p1 <= (1 - p2) e^epsilon. That bounds how
+        much likelier a symbol is for a +1; the same with p1 and p2 exchanged bounds how much likelier it is
+        for a -1, and is required here too.
+        """
         check_binary(scale)
-        if not flips_keep(self.p1, self.p2, epsilon):
+        grown = math.exp(epsilon) * (1 + 1e-9)  # Do not refuse because of a probability's last digit.
+        both = (self.p1, self.p2), (self.p2, self.p1)
+        if not all(1 - b * grown <= a <= (1 - b) * grown for a, b in both):
             raise SettingError(
                 "p1",
                 f"{self.p1:g} with p2 = {self.p2:g}, at epsilon {epsilon:g}",

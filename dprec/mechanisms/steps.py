@@ -52,9 +52,12 @@ def on_interval(scale: RatingScale, low: float, high: float) -> Floats:
     return low + (high - low) * shares
 
 
-def on_scale(scale: RatingScale, values: Floats, low: float, high: float) -> Floats:
-    """Map values from an interval back to a scale; the inverse of `on_interval`, also beyond its ends."""
-    return scale.low + (scale.high - scale.low) * (values - low) / (high - low)
+def on_scale(
+    scale: RatingScale, probabilities: Floats, values: Floats, epsilon: float, low: float = -1.0
+) -> Channel:
+    """Return the channel to values on an interval up to 1, also beyond its ends, as values on a scale."""
+    read = scale.low + (scale.high - scale.low) * (values - low) / (1.0 - low)
+    return Channel.from_probabilities(probabilities, scale.values, read, epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +70,7 @@ class Duchi(Mechanism):
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel to -c and c, c = (e^epsilon + 1) / (e^epsilon - 1), for the scale as [-1, 1]."""
         probabilities, values = two_values(on_interval(scale, -1.0, 1.0), epsilon)
-        return Channel.from_probabilities(
-            probabilities, scale.values, on_scale(scale, values, -1.0, 1.0), epsilon
-        )
+        return on_scale(scale, probabilities, values, epsilon)
 
 
 def two_values(x: Floats, epsilon: float) -> tuple[Floats, Floats]:
@@ -93,9 +94,7 @@ class Piecewise(Mechanism):
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel to the steps of the density, of which there are at most 2 d + 1 for d levels."""
         probabilities, values = pieces(on_interval(scale, -1.0, 1.0), min(epsilon, MOST_EPSILON))
-        return Channel.from_probabilities(
-            probabilities, scale.values, on_scale(scale, values, -1.0, 1.0), epsilon
-        )
+        return on_scale(scale, probabilities, values, epsilon)
 
 
 def pieces(x: Floats, epsilon: float) -> tuple[Floats, Floats]:
@@ -132,9 +131,7 @@ class Hybrid(Mechanism):
             steps, middles = pieces(x, epsilon)
             probabilities = np.hstack([(1 - alpha) * probabilities, alpha * steps])
             values = np.concatenate([values, middles])
-        return Channel.from_probabilities(
-            probabilities, scale.values, on_scale(scale, values, -1.0, 1.0), epsilon
-        )
+        return on_scale(scale, probabilities, values, epsilon)
 
 
 _SERIES_BELOW = 1e-3
@@ -159,9 +156,7 @@ class SquareWave(Mechanism):
         probabilities, middles = wave(v - b, v + b, -b, 1 + b, epsilon)
         at_ends = probabilities[[0, -1]] @ middles
         values = (middles - at_ends[0]) / (at_ends[1] - at_ends[0])
-        return Channel.from_probabilities(
-            probabilities, scale.values, on_scale(scale, values, 0.0, 1.0), epsilon
-        )
+        return on_scale(scale, probabilities, values, epsilon, low=0.0)
 
 
 def half_width(epsilon: float) -> float:
@@ -199,7 +194,8 @@ class Staircase(Mechanism):
         inner = noise.density((offsets[:, 1:] + offsets[:, :-1]) / 2) * np.diff(edges)
         tails = noise.tail(-offsets[:, :1]), noise.tail(offsets[:, -1:])
         middles = (edges[1:] + edges[:-1]) / 2
-        beyond = noise.mean_beyond_a_fall
+        # The mean distance from a magnitude at which the density falls, of noise beyond it.
+        beyond = noise.width * (0.5 + 1 / math.expm1(epsilon))
         values = np.concatenate([[edges[0] - beyond], middles, [edges[-1] + beyond]])
         return Channel.from_probabilities(
             np.hstack([tails[0], inner, tails[1]]), scale.values, values, epsilon
@@ -218,11 +214,6 @@ class Steps:
     def inner_share(self) -> float:
         """Gamma = 1 / (1 + e^(epsilon / 2)), of the least mean magnitude (Geng et al. [geng2015])."""
         return 1 / (1 + math.exp(self.epsilon / 2))
-
-    @property
-    def mean_beyond_a_fall(self) -> float:
-        """Mean distance from a magnitude at which the density falls, of noise beyond it."""
-        return self.width * (0.5 + 1 / math.expm1(self.epsilon))
 
     def density(self, noise: Floats) -> Floats:
         """Return the density; a = (1 - e^-epsilon) / (2 width (gamma + e^-epsilon (1 - gamma)))."""

@@ -40,16 +40,12 @@ def thinned(ratings: Ratings, most: int) -> Ratings:
     return ratings.select(chosen)
 
 
-@dataclass(frozen=True, eq=False)
-class _Batch:
-    """Users of one padded size, and what is asked about them."""
+_Batch = tuple[Ints, Bools, Ints, Bools]
+"""Users of one padded size, and what is asked about them.
 
-    ratings: Ints
-    is_rating: Bools
-    """Positions in the users' ratings, and which are not padding; shape (batch, ratings)."""
-    questions: Ints
-    is_question: Bools
-    """Positions in the list of questions, and which are not padding; shape (batch, questions)."""
+Positions in the users' ratings, and which are not padding, shape (batch, ratings) each; the same of the list
+of questions, shape (batch, questions) each.
+"""
 
 
 def batches(ratings: Ratings, users: AnyInts) -> Iterator[_Batch]:
@@ -65,7 +61,7 @@ def batches(ratings: Ratings, users: AnyInts) -> Iterator[_Batch]:
             chunk = members[start : start + step]
             rated, is_rating = _grid(begin[chunk], lengths[chunk], int(size[0]))
             questions, is_question = _grid(first[chunk], counts[chunk], int(size[1]))
-            yield _Batch(rated, is_rating, order[questions], is_question)
+            yield rated, is_rating, order[questions], is_question
 
 
 def _padded(sizes: AnyInts) -> Ints:
@@ -136,7 +132,7 @@ class Devices:
         """Return the ratings expected of latent ones, less the items' cautions, shape (cells,)."""
         predictions = np.empty(users.size)
         for batch in batches(self._used, users):
-            predictions[batch.questions[batch.is_question]] = self._predicted(batch, items, cautions)
+            predictions[batch[2][batch[3]]] = self._predicted(batch, items, cautions)
         return predictions
 
     @cached_property
@@ -149,44 +145,48 @@ class Devices:
         return SymbolTables.of([np.eye(self.ratings.scale.levels)], self.table.cuts)
 
     @cached_property
-    def _directions(self) -> Floats:
-        return self.table.directions(self.process.reach)
+    def _features(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """What latent ratings are linear in, times its standard deviation, and two ends of directions.
 
-    @cached_property
-    def _weighted(self) -> Floats:
-        """What latent ratings are linear in, times its standard deviation, shape (items, columns)."""
+        Rows of the ends have products that are minus squared distances of directions; shapes (items,
+        columns). The last are the variances of level and preference at every item, shape (items,).
+        """
         table, process = self.table, self.process
-        return np.column_stack(
+        directions = table.directions(process.reach)
+        apart, ones = -(directions**2).sum(axis=1), np.ones(len(table.means))
+        weighted = np.column_stack(
             [
                 np.full(len(table.means), np.sqrt(process.level)),
                 np.sqrt(process.agreement) * table.means,
-                np.sqrt(process.taste) * self._directions,
+                np.sqrt(process.taste) * directions,
                 np.sqrt(process.number) * table.numbers,
                 np.sqrt(process.category) * (table.categories - table.categories.mean(axis=0)),
                 table.item_factors,
             ]
         )
+        scaled = np.sqrt(2) * directions
+        ends = np.column_stack([scaled, apart, ones]), np.column_stack([scaled, ones, apart])
+        return weighted, *ends, (weighted**2).sum(axis=1) + process.nearness
 
     def _predicted(self, batch: _Batch, items: AnyInts, cautions: Floats) -> Floats:
         """Return the predictions of a batch, in the order of its questions."""
-        used = self._used
-        rated = used.items[batch.ratings] if used.count else np.zeros_like(batch.ratings)
-        levels = used.levels[batch.ratings] if used.count else np.ones_like(batch.ratings)
-        asked = items[batch.questions]
+        used, (ratings, is_rating, questions, shown) = self._used, batch
+        rated = used.items[ratings] if used.count else np.zeros_like(ratings)
+        levels = used.levels[ratings] if used.count else np.ones_like(ratings)
+        asked = items[questions]
         covariance = self._covariance(rated, rated)
         diagonal = np.arange(rated.shape[1])
         covariance[:, diagonal, diagonal] += self.table.deviations[rated] ** 2
         # What users' items say about their levels and factors, shape (batch, 1, 1 + factors).
-        sums = batch.is_rating[:, None, :].astype(np.float64) @ self._leanings[rated]
-        priors = sums / (batch.is_rating.sum(axis=1) + SHRINKAGE)[:, None, None]
+        sums = is_rating[:, None, :].astype(np.float64) @ self._leanings[rated]
+        priors = sums / (is_rating.sum(axis=1) + SHRINKAGE)[:, None, None]
         symbols = levels.astype(np.int64) - 1
         prior = self._prior(priors, rated)
-        posterior = Posterior.of(covariance, prior, symbols, batch.is_rating, self._tables)
+        posterior = Posterior.of(covariance, prior, symbols, is_rating, self._tables)
         moved, explained = posterior.at(self._covariance(asked, rated))
-        alone = self._variances[asked] + self.table.deviations[asked] ** 2
+        alone = self._features[3][asked] + self.table.deviations[asked] ** 2
         latent = self._prior(priors, asked) + moved - cautions[asked]
         variance = np.maximum(alone - explained, 0.0)
-        shown = batch.is_question
         return expected_rating(latent[shown], variance[shown], self.table.cuts, used.scale.values)
 
     @cached_property
@@ -204,25 +204,12 @@ class Devices:
 
     def _covariance(self, rows: AnyInts, columns: AnyInts) -> Floats:
         """Return the covariance of levels and preferences, shape (batch, rows, columns)."""
-        ends = self._ends
-        covariance: Floats = ends[0][rows] @ ends[1][columns].swapaxes(1, 2)
+        weighted, left, right, _ = self._features
+        covariance: Floats = left[rows] @ right[columns].swapaxes(1, 2)
         np.exp(covariance, out=covariance)
         covariance *= self.process.nearness
-        covariance += self._weighted[rows] @ self._weighted[columns].swapaxes(1, 2)
+        covariance += weighted[rows] @ weighted[columns].swapaxes(1, 2)
         return covariance
-
-    @cached_property
-    def _ends(self) -> tuple[Floats, Floats]:
-        """Rows whose products are minus squared distances of directions, shapes (items, columns)."""
-        apart = -(self._directions**2).sum(axis=1)
-        scaled, ones = np.sqrt(2) * self._directions, np.ones(apart.size)
-        return np.column_stack([scaled, apart, ones]), np.column_stack([scaled, ones, apart])
-
-    @cached_property
-    def _variances(self) -> Floats:
-        """Variances of level and preference at every item, shape (items,)."""
-        linear = (self._weighted**2).sum(axis=1)
-        return linear + self.process.nearness
 
 
 @dataclass(frozen=True, eq=False)

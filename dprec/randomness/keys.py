@@ -346,7 +346,7 @@ class RunKeys:
     def derive(
         cls, seed: int, run: str = "", entropy: bytes | None = None, collection: int | None = None
     ) -> Self:
-        """Derive the keys of a seed and a run, described by its protocol with all settings.
+        """Derive the keys of a seed and a run, described by what its draws depend on.
 
         ``entropy``: what devices and server draw from instead of the seed; ``collection``: which of several
         it is, whose faults are its own.

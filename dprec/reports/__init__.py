@@ -7,9 +7,6 @@ from dprec.reports.layers import *
 from dprec.reports.mixed import *
 from dprec.reports.partly_answered import *
 from dprec.reports.profiles import *
-from dprec.reports.residual_bits import *
-from dprec.reports.sampled_negatives import *
-from dprec.reports.sampled_ratings import *
 from dprec.reports.sets import *
 
 __all__ = [

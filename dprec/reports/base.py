@@ -66,8 +66,17 @@ class HasChannel(Protocol):
     def kind(self) -> str:
         """Name of the mechanism."""
 
+    @property
+    def report_family(self) -> "type[ReportFamily]":
+        """What its reports are at one budget."""
+
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel at the budget of one draw."""
+
+    def distance_bound(
+        self, users: int, items: int, ratings: int, scale: RatingScale, epsilon: float, tolerance: float
+    ) -> float | None:
+        """Return a bound on the Frobenius distance of reports; see `dprec.mechanisms.Mechanism`."""
 
 
 @dataclass(frozen=True, eq=False)

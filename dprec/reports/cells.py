@@ -10,9 +10,9 @@ One symbol for each rated item, beside the set of these, is the family of most p
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,14 +41,13 @@ from dprec.reports.base import (
     REPORT_ROUND,
     DeviceChannel,
     DrawsFor,
-    HasChannel,
     Profiles,
     Reader,
     ReportFamily,
     ReportSize,
     Wanted,
 )
-from dprec.wire import DecodedReports, ReportCodec
+from dprec.wire import ReportCodec
 
 _SMALLEST_EPSILON = 1e-9
 
@@ -71,31 +70,27 @@ class IndependentDraws(ReportFamily):
     def channel(self, cells: int) -> Channel:
         """Return the channel of each draw about a user of whom so many are sent."""
         key = cells if self.budget and self.budget.per == "user" else 1
-        if key not in self._channels:
-            self._channels[key] = self._built(key)
-        return self._channels[key]
+        if key in self._channels:
+            return self._channels[key]
+        if self.budget is None:
+            with within("mechanism"):
+                channel = self.mechanism.channel(self.scale, math.inf)
+        else:
+            # Users with few draws may have more budget than a channel can spend; the rest stays unspent.
+            epsilon = self._share(self.budget, key)
+            made = self._within(epsilon)
+            if made is None:
+                shares = f"{self.budget.epsilon:g} leaves {epsilon:g} per cell"
+                found = f"{shares}, which {self.mechanism.kind} cannot keep"
+                raise SettingError("privacy.epsilon", found, "a larger epsilon, or fewer symbols")
+            channel = made
+        self._channels[key] = channel
+        return channel
 
     @property
     def reference_channel(self) -> Channel:
         """The channel for which the wire format is made; per user, that of the longest report."""
         return self.channel(self.n_items)
-
-    def _built(self, cells: int) -> Channel:
-        """Return the channel of one of ``cells`` draws, after checking that it keeps to its budget."""
-        if self.budget is None:
-            with within("mechanism"):
-                return self.mechanism.channel(self.scale, math.inf)
-        # Users with few draws may have more budget than a channel can spend; the rest stays unspent.
-        epsilon = self._share(self.budget, cells)
-        channel = self._within(epsilon)
-        if channel is None:
-            shares = f"{self.budget.epsilon:g} leaves {epsilon:g} per cell"
-            raise SettingError(
-                "privacy.epsilon",
-                f"{shares}, which {self.mechanism.kind} cannot keep",
-                "a larger epsilon, or fewer symbols",
-            )
-        return channel
 
     def _within(self, epsilon: float) -> Channel | None:
         """Return the channel at epsilon; None if integer weights are too coarse, or it costs more."""
@@ -199,9 +194,16 @@ class IndependentDraws(ReportFamily):
 class CellFamily(IndependentDraws):
     """A symbol for each rated item, drawn from the channel of its user; see `ReportFamily`."""
 
+    one_channel: ClassVar[bool] = False
+    """Whether everybody's reports are read through one channel, `reference_channel`."""
+
     def check(self) -> None:
         """Refuse a budget for which there is no channel, or a catalogue that reports cannot represent."""
         _ = self.codec
+
+    def sent(self, cells: int) -> Channel:
+        """Return the channel from a level to the symbol that is sent of a user with so many cells."""
+        return self.reference_channel if self.one_channel else self.channel(cells)
 
     def cells(self, counts: Ints) -> Ints:
         """Return the ratings: each is a draw, shape (users,)."""
@@ -234,11 +236,15 @@ class CellFamily(IndependentDraws):
         values that undo the noise.
         """
         lengths = self.cells(np.array([1, self.n_items])).tolist()
-        most = max(most_evidence(self.channel(length), of_values=of_values) for length in lengths)
+        most = max(most_evidence(self.sent(length), of_values=of_values) for length in lengths)
         # Of the user with the median number of ratings, if it has any.
         median = round(float(np.median(counts[counts > 0]))) if counts.any() else 1
         usual = int(self.cells(np.array([median]))[0])
-        return most, mean_evidence(self.channel(usual), of_values=of_values)
+        return most, mean_evidence(self.sent(usual), of_values=of_values)
+
+    def answered(self, symbols: Uint16s) -> Bools | None:
+        """Return which symbols are answers, where losses follow from how many are; None where all are."""
+        return None
 
     def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
         """Return the symbols of the rated items, the same whenever they are computed, shape (ratings,)."""
@@ -267,7 +273,7 @@ class CellFamily(IndependentDraws):
         """Return the probability of each symbol given each level of the scale, shape (cells, levels)."""
         given = np.empty((symbols.size, self.scale.levels))
         for channel, which in self._by_channel(cells):
-            given[which] = channel.probabilities[:, symbols[which]].T
+            given[which] = channel.probabilities[1 - channel.first_level :, symbols[which]].T
         return given
 
     def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> Evidence:
@@ -288,39 +294,33 @@ class CellFamily(IndependentDraws):
         reports = collected.symbols
         if reports is None or {channel.shape[1] for channel in reports.channels} != {2}:
             return collected
-        cells = collected.users.astype(np.int64) * collected.shape[1] + collected.items
-        begins = np.flatnonzero(np.diff(cells, prepend=-1))
-        if begins.size == cells.size or len(reports.channels) > 1:
+        begins, times = collected.repeats
+        if begins.size == reports.symbols.size or len(reports.channels) > 1:
             return collected
-        times, ones = np.diff(begins, append=cells.size), np.add.reduceat(reports.symbols, begins)
+        ones, variance = np.add.reduceat(reports.symbols, begins), collected.noise_variance
         numbers, channel_of = np.unique(times, return_inverse=True)
         channels = tuple(_how_many(number, reports.channels[0][:, 1:]) for number in numbers.tolist())
-        values, variance = np.add.reduceat(collected.values, begins) / times, collected.noise_variance
-        first = offsets(numbers + 1)[channel_of]
-        return replace(
-            collected,
-            indptr=offsets(np.bincount(collected.users[begins], minlength=collected.shape[0])),
-            items=collected.items[begins],
-            read=lambda: values,
-            noise_variance=None if variance is None else variance * float((1 / times).mean()),
-            likelihood=None if collected.likelihood is None else np.hstack(channels).T[first + ones],
-            evidence=SymbolReports(channels, ones, channel_of),
-        )
+        variance = None if variance is None else variance * float((1 / times).mean())
+        return collected.merged(SymbolReports(channels, ones, channel_of), variance)
 
     def noise_variance(self, cells: Ints) -> float | None:
         """Return the mean variance of the value read for a rating; None without reports or noise."""
         if self.budget is None or not cells.any():
             return None
+        if self.hides_items:
+            return mean_variance(self.reference_channel)
         sizes, users = np.unique(cells[cells > 0], return_counts=True)
         variances = [mean_variance(self.channel(size)) for size in sizes.tolist()]
         return float(np.average(variances, weights=sizes * users))
 
     def size(self, ratings: int) -> ReportSize:
-        """Return a report of so many symbols and the set of their items."""
-        channel = self.channel(int(self.cells(np.array([ratings]))[0]))
+        """Return a report of so many symbols and the set of their items, or of one for every item."""
+        answers = int(self.cells(np.array([ratings]))[0])
+        channel = self.channel(answers)
         bits = ReportCodec(channel, self.n_items).expected_bits(ratings)
         epsilon = None if self.budget is None else channel.epsilon
-        return ReportSize(channel.symbols, ratings, bits, epsilon, "rating")
+        per: PrivacyUnit = "cell" if self.hides_items else "rating"
+        return ReportSize(channel.symbols, answers, bits, epsilon, per)
 
     def parts(self, report: bytes) -> dict[str, int]:
         """Return the bits of the set of rated items and of their symbols."""
@@ -337,12 +337,12 @@ class CellFamily(IndependentDraws):
     def _by_channel(self, cells: Ints) -> Iterator[tuple[Channel, Ints | slice]]:
         """Yield the channels of users with so many cells, each with the cells that it is for."""
         sizes = np.unique(cells[cells > 0]).tolist()
-        if len({id(self.channel(size)) for size in sizes}) == 1:
-            yield self.channel(sizes[0]), slice(None)
+        if len({id(self.sent(size)) for size in sizes}) == 1:
+            yield self.sent(sizes[0]), slice(None)
             return
         size_of_cell = np.repeat(cells, cells)
         for size in sizes:
-            yield self.channel(size), np.flatnonzero(size_of_cell == size)
+            yield self.sent(size), np.flatnonzero(size_of_cell == size)
 
 
 def _how_many(number: int, probability: Floats) -> Floats:
@@ -365,21 +365,24 @@ class CellReader(Reader):
     """Reports of cells as they arrive; see `Reader`."""
 
     def __init__(self, family: CellFamily, n_users: int, wanted: Wanted) -> None:
-        self._family, self._wanted, self._codec = family, wanted, family.codec
+        self._family, self._wanted = family, wanted
+        if family.answered(np.zeros(0, dtype=np.uint16)) is not None:
+            self.told = np.zeros(n_users, dtype=np.int64)
         self._accepted = np.zeros(n_users, dtype=np.bool_)
         self._counts = np.zeros(n_users, dtype=np.int64)
         self._items, self._symbols = GrowingArray(np.int32), GrowingArray(np.uint16)
 
     def take(self, users: Ints, reports: Sequence[bytes]) -> Bools:
         """Decode reports, and keep the items that they show with the symbols for them."""
-        decoded = self._codec.decode(reports)
-        self._keep(users, decoded)
-        return decoded.valid
-
-    def _keep(self, users: Ints, decoded: DecodedReports) -> None:
+        decoded = self._family.codec.decode(reports)
         self._accepted[users], self._counts[users] = decoded.valid, np.diff(decoded.indptr)
         self._items.extend(decoded.items)
         self._symbols.extend(decoded.symbols)
+        answered = self._family.answered(decoded.symbols)
+        if answered is not None:
+            assert self.told is not None
+            self.told[users] = np.bincount(rows_of(self._counts[users])[answered], minlength=users.size)
+        return decoded.valid
 
     def observations(self, catalogue: Catalogue | None = None) -> Observations:
         """Return the cells that are shown as rated, with what a completion wants to know of their symbols."""
@@ -413,15 +416,6 @@ RATING_NOISE = 0.0
 """Difference between a given rating and the true one (rho_0); here the given rating is the true one."""
 
 
-class BoundsDistance(HasChannel, Protocol):
-    """A mechanism that may bound how far its reports are from the ratings."""
-
-    def distance_bound(
-        self, users: int, items: int, ratings: int, scale: RatingScale, epsilon: float, tolerance: float
-    ) -> float | None:
-        """Return the bound on the Frobenius distance, in rating units; None if no paper gives one."""
-
-
 @dataclass(frozen=True, eq=False)
 class HiddenRowFamily(CellFamily):
     """A symbol for every item of the catalogue, all drawn from one channel; see `ReportFamily`.
@@ -430,7 +424,7 @@ class HiddenRowFamily(CellFamily):
     rated with theirs, whichever is shorter.
     """
 
-    mechanism: BoundsDistance
+    one_channel: ClassVar[bool] = True
     hides_items: ClassVar[bool] = True
     evidence: ClassVar[type[Evidence]] = RowReports
     units: ClassVar[tuple[PrivacyUnit, ...]] = ("rating", "cell", "user")
@@ -457,9 +451,7 @@ class HiddenRowFamily(CellFamily):
         """Return the items of the catalogue, for every user."""
         return np.full_like(counts, self.n_items)
 
-    def work(self, counts: Ints) -> Ints:
-        """Return the items of the catalogue, for every user."""
-        return self.cells(counts)
+    work = cells
 
     def encode(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
         """Return the symbols of all items of the catalogue, rated or not."""
@@ -487,14 +479,6 @@ class HiddenRowFamily(CellFamily):
         rows[rows_of(profiles.counts), profiles.items] = self.loudest(profiles)
         return self._encoded(rows.ravel())
 
-    def read(self, cells: Ints, symbols: Uint16s) -> Floats:
-        """Return the value that each symbol stands for; see the base class."""
-        return self.reference_channel.values[symbols]
-
-    def likelihood(self, cells: Ints, symbols: Uint16s) -> Floats:
-        """Return the probability of each symbol given each level; see the base class."""
-        return self.reference_channel.probabilities[1:, symbols].T
-
     def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> RowReports:
         """Return the symbols that are shown, and what is known of all others."""
         channel = self.reference_channel
@@ -507,19 +491,6 @@ class HiddenRowFamily(CellFamily):
             reported=accepted,
         )
 
-    def noise_variance(self, cells: Ints) -> float | None:
-        """Return the mean variance of the value read for a rating; see the base class."""
-        if self.budget is None or not cells.any():
-            return None
-        return mean_variance(self.reference_channel)
-
-    def size(self, ratings: int) -> ReportSize:
-        """Return a report of a symbol for every item."""
-        channel = self.channel(self.n_items)
-        bits = ReportCodec(channel, self.n_items).expected_bits(ratings)
-        epsilon = None if self.budget is None else channel.epsilon
-        return ReportSize(channel.symbols, self.n_items, bits, epsilon, "cell")
-
     def against_truth(
         self, train: Ratings, observed: Observations, accepted: Bools
     ) -> tuple[tuple[str, ...], dict[str, float | None]]:
@@ -530,18 +501,18 @@ class HiddenRowFamily(CellFamily):
         cells, true or made up. The measured distance is that between the report and the train rating, on the
         reported cells that are truly rated: a made-up cell has no known truth.
         """
-        rated = RatedCells.of(train, observed)
-        reported = observed.values.size
+        among_reported, among_rated = rated_cells(train, observed)
+        reported, true = observed.values.size, among_rated.size
         note = (
-            f"The server sees {reported} ratings: {reported - rated.count} are fake (the cell is not rated), "
-            f"and {train.count - rated.count} of the {train.count} true ones are lost."
+            f"The server sees {reported} ratings: {reported - true} are fake (the cell is not rated), "
+            f"and {train.count - true} of the {train.count} true ones are lost."
         )
         users, ratings = int(accepted.sum()), int(train.counts[accepted].sum())
         epsilon = self.reference_channel.epsilon
         bound = self.mechanism.distance_bound(users, self.n_items, ratings, self.scale, epsilon, TOLERANCE)
         if bound is None:
             return (note,), {}
-        errors = observed.values[rated.among_reported] - train.values[rated.among_rated]
+        errors = observed.values[among_reported] - train.values[among_rated]
         return (note,), {
             "shown_cells": reported,
             "rated_cells": errors.size,
@@ -552,23 +523,11 @@ class HiddenRowFamily(CellFamily):
         }
 
 
-@dataclass(frozen=True, eq=False)
-class RatedCells:
-    """The cells that are both reported as rated and truly rated; only a simulation knows them."""
+def rated_cells(train: Ratings, observed: Observations) -> tuple[Ints, Ints]:
+    """Return where cells are that are both reported as rated and truly rated; only a simulation knows them.
 
-    among_reported: Ints
-    """Their positions among the observations; shape (cells,)."""
-    among_rated: Ints
-    """Their positions among the ratings that the devices hold; shape (cells,)."""
-
-    @classmethod
-    def of(cls, train: Ratings, observed: Observations) -> Self:
-        """Find the cells that observations and ratings have in common."""
-        reported = observed.users.astype(np.int64) * train.n_items + observed.items
-        places = np.intersect1d(reported, train.cells, assume_unique=True, return_indices=True)[1:]
-        return cls(*places)
-
-    @property
-    def count(self) -> int:
-        """Number of cells."""
-        return self.among_rated.size
+    Their places among the observations, and among the ratings that devices hold, shape (cells,) each.
+    """
+    reported = observed.users.astype(np.int64) * train.n_items + observed.items
+    among = np.intersect1d(reported, train.cells, assume_unique=True, return_indices=True)
+    return among[1], among[2]

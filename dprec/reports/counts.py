@@ -205,7 +205,9 @@ class CountFamily(CellFamily):
         epsilons, of_user = np.unique(self.epsilons(cells), return_inverse=True)
         kinds = np.column_stack([np.repeat(of_user, sizes.shape[1]), sizes.ravel()])
         distinct, numbers = np.unique(kinds, axis=0, return_inverse=True)
-        losses = np.array([self._loss(float(epsilons[place]), size) for place, size in distinct.tolist()])
+        losses = np.array(
+            [self.count_epsilon(float(epsilons[place]), size) for place, size in distinct.tolist()]
+        )
         return losses[numbers.ravel()].reshape(sizes.shape).sum(axis=1)
 
     def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
@@ -215,11 +217,7 @@ class CountFamily(CellFamily):
         epsilons = self.epsilons(profiles.counts)
         return np.where(profiles.counts > 0, epsilons, np.nan), epsilons * symbols
 
-    def count_epsilon(self, cells: int, size: int) -> float:
-        """Return the exact loss of a count of ``size`` of a user's cells when all of its ratings change."""
-        return self._loss(float(self.epsilons(np.array([cells]))[0]), size)
-
-    def _loss(self, epsilon: float, size: int) -> float:
+    def count_epsilon(self, epsilon: float, size: int) -> float:
         """Return the exact loss of a count of so many ratings when all change.
 
         None and all of the ratings are told apart best by the two ends, 1 and all by a count between them:
@@ -231,7 +229,7 @@ class CountFamily(CellFamily):
     def exact_losses(self, entries: int) -> Iterator[tuple[str, float]]:
         """Yield the losses of symbols, and that of a count in which so many ratings change."""
         yield from super().exact_losses(entries)
-        loss = self.count_epsilon(entries, entries)
+        loss = self.count_epsilon(float(self.epsilons(np.array([entries]))[0]), entries)
         yield f"counts that differ by {entries}, from the table", loss
 
     def audited_symbols(self, exchange: int, reports: Sequence[bytes], items: Ints) -> Ints:
@@ -241,32 +239,19 @@ class CountFamily(CellFamily):
         return super().audited_symbols(exchange, reports, items)
 
 
-@dataclass(frozen=True, eq=False)
 class Counts(FollowUp):
-    """The second exchange: noisy counts of the ratings that were left, by groups of items."""
+    """The second exchange: noisy counts of the ratings that were left, by groups of items.
 
-    family: CountFamily
+    `codec` is of the counts of a user, and `group_codec` of the groups of all items, which are one row.
+    """
+
     answers_called: ClassVar[str] = "counts"
 
-    @property
-    def groups(self) -> int:
-        """Groups of items."""
-        return self.family.mechanism.groups
-
-    @property
-    def least_level(self) -> int:
-        """The lowest level that is counted."""
-        return self.family.mechanism.least_counted_level(self.family.scale)
-
-    @property
-    def codec(self) -> FixedFields:
-        """The encoder and decoder of the counts of a user."""
-        return FixedFields(self.groups, self.family.n_items)
-
-    @property
-    def group_codec(self) -> FixedFields:
-        """The encoder and decoder of the groups of all items, which are one row."""
-        return FixedFields(self.family.n_items, self.groups - 1)
+    def __init__(self, family: CountFamily) -> None:
+        self.family, self.groups = family, family.mechanism.groups
+        self.least_level = family.mechanism.least_counted_level(family.scale)
+        self.codec = FixedFields(self.groups, family.n_items)
+        self.group_codec = FixedFields(family.n_items, self.groups - 1)
 
     def accepts(self, question: bytes) -> bool:
         """Return whether a question names a group for every item."""
@@ -288,7 +273,11 @@ class Counts(FollowUp):
         counts = self.grouped(cells, of_rating, left & (profiles.levels >= self.least_level))
         words = draws("counts").asked(question)
         columns = [words.per_user(group, FOLLOW_UP_ROUND) for group in range(self.groups)]
-        return self.codec.encode(self.perturb(cells, counts, sizes, np.column_stack(columns)))
+        drawn, epsilons = np.column_stack(columns), self.family.epsilons(cells)
+        for epsilon in np.unique(epsilons).tolist():
+            own = epsilons == epsilon
+            counts[own] = self.family.noise_at(epsilon).perturb(counts[own], sizes[own], drawn[own])
+        return self.codec.encode(counts)
 
     def _left(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> tuple[Bools, Ints]:
         """Return which ratings the reports left out, and the group of each rating's item."""
@@ -304,15 +293,6 @@ class Counts(FollowUp):
         """
         left, of_rating = self._left(profiles, question, draws)
         return self.family.added(profiles.counts, self.grouped(profiles.counts, of_rating, left))
-
-    def perturb(self, cells: Ints, counts: Ints, sizes: Ints, random_words: Uint64s) -> Ints:
-        """Add each user's noise to its counts of the ratings that reach the least level, and clamp them."""
-        noisy = np.zeros_like(counts)
-        epsilons = self.family.epsilons(cells)
-        for epsilon in np.unique(epsilons).tolist():
-            own = epsilons == epsilon
-            noisy[own] = self.family.noise_at(epsilon).perturb(counts[own], sizes[own], random_words[own])
-        return noisy
 
     def asking(self, observed: Observations) -> "CountsAsked":
         """Return what groups the items by how often reports show them as rated, and reads the counts."""

@@ -1,17 +1,23 @@
-"""Reports on permanent answers: a device answers about each rating for good, and reports on it anew."""
+"""Reports that repeat: a device answers about each rating for good, and reports on its answer anew.
 
+Permanent and instantaneous randomised response are those of RAPPOR [erlingsson2014]. What T reports say of a
+rating is a channel of its own: how often each symbol was reported, in whatever order, is all that they say,
+since they are independent given the answer. However many there are, they say no more than the answer does.
+"""
+
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from itertools import combinations_with_replacement, product
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
 from dprec.accounting import PrivacyUnit
-from dprec.arrays import Floats, Ints, Uint16s, offsets
+from dprec.arrays import Floats, Ints, Uint16s
 from dprec.channel import Channel
 from dprec.errors import within
-from dprec.influence import loudest, mean_evidence, most_evidence
 from dprec.observations import Observations, SymbolReports
 from dprec.ratings import RatingScale
 from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles
@@ -21,23 +27,108 @@ PERMANENT = "report"
 """Purpose of the words by which answers are drawn for good."""
 
 
-class Layered(Protocol):
-    """The channels of a report about one rating; see `dprec.mechanisms.layers.Layers`."""
+_MOST_SYMBOLS = 4096
+"""Of what reports can say together."""
+
+
+def response(epsilon: float, answers: int) -> Floats:
+    """Return randomised response over some answers: e^(epsilon [x = z]) / (e^epsilon + answers - 1)."""
+    # Scaled by e^-epsilon, so that a large budget does not overflow.
+    weights = np.where(np.eye(answers) > 0, 1.0, math.exp(-epsilon))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def instantaneous_epsilon(epsilon: float, first: float) -> float:
+    """Return the budget of a report on an answer at epsilon with which the first report loses ``first``.
+
+    (e^(epsilon + first) - 1) / (e^epsilon - e^first), as in L-GRR [arcolezi2022] and LOLOHA
+    [arcolezi2023]. Of two answers that is exact; of more, the first report loses less than they say. Raises
+    ValueError unless 0 < first < epsilon.
+    """
+    if not 0 < first < epsilon:
+        raise ValueError(f"a first report at {first:g} on an answer at {epsilon:g}")
+    return math.log((math.exp(first) - math.exp(-epsilon)) / -math.expm1(first - epsilon))
+
+
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """The two channels of reports about one rating that does not change."""
 
     permanent: Floats
+    """Pr(answer | level); shape (levels, answers)."""
     instantaneous: Floats
+    """Pr(symbol | answer); shape (answers, symbols)."""
+
+    @classmethod
+    def of_classes(cls, classes: Ints, answers: int, epsilon: float, first: float) -> Self:
+        """Answer to which class a level belongs, at epsilon for good and at ``first`` in one report.
+
+        Two classes on both sides of a threshold are RAPPOR's response about one bit [erlingsson2014], a class
+        for every level is L-GRR [arcolezi2022], and classes that a public hash function has drawn for this
+        rating are LOLOHA [arcolezi2023].
+
+        Parameters
+        ----------
+        classes : ndarray of int64, shape (levels,)
+            From 0 to ``answers`` - 1.
+        """
+        instantaneous = response(instantaneous_epsilon(epsilon, first), answers)
+        return cls(response(epsilon, answers)[classes], instantaneous)
+
+    @classmethod
+    def of_buckets(cls, buckets: Ints, asked: Ints, epsilon: float) -> Self:
+        """Answer for each of some buckets whether the rating is in it, for good: dBitFlipPM [ding2017].
+
+        An answer is true with probability e^(epsilon / 2) / (e^(epsilon / 2) + 1), and is repeated as it is.
+        Two levels differ in two buckets, or in one if the other is not asked about.
+
+        Parameters
+        ----------
+        buckets : ndarray of int64, shape (levels,)
+            The bucket of each level.
+        asked : ndarray of int64, shape (asked,)
+            Those that are asked about, drawn whatever the rating is.
+        """
+        bits = np.array(list(product((False, True), repeat=asked.size)), dtype=np.bool_)
+        right = (buckets[:, None, None] == asked) == bits
+        permanent = np.where(right, 1.0, math.exp(-epsilon / 2)).prod(axis=2)
+        return cls(permanent / permanent.sum(axis=1, keepdims=True), np.eye(len(bits)))
+
+    @property
+    def first(self) -> Floats:
+        """Pr(symbol | level) of a report by itself; shape (levels, symbols)."""
+        return self.permanent @ self.instantaneous
 
     def said(self, reports: int) -> Ints:
-        """Return what so many reports can say, shape (sayings, symbols)."""
+        """Return what so many reports can say: how often each symbol was sent, shape (sayings, symbols).
+
+        Raises ValueError for so many that they cannot be listed.
+        """
+        symbols = self.instantaneous.shape[1]
+        if math.comb(reports + symbols - 1, symbols - 1) > _MOST_SYMBOLS:
+            raise ValueError(f"{reports} reports of {symbols} symbols")
+        sent = combinations_with_replacement(range(symbols), reports)
+        return np.array([np.bincount(each, minlength=symbols) for each in sent], dtype=np.int64)
 
     def repeated(self, reports: int) -> Floats:
-        """Return the channel of so many reports, shape (levels, sayings)."""
+        """Return Pr(saying | level) of so many reports, in the order of `said`; shape (levels, sayings)."""
+        from scipy.special import gammaln, logsumexp, xlogy
+
+        counts = self.said(reports)
+        orders = gammaln(reports + 1) - gammaln(counts + 1).sum(axis=1)
+        # The log probability of reports in some order, given each level; shape (sayings, levels).
+        of_answers = xlogy(counts[:, None, :], self.instantaneous).sum(axis=2)
+        with np.errstate(divide="ignore"):
+            permanent = np.log(self.permanent)
+        given = logsumexp(permanent + of_answers[:, None, :], axis=2)
+        rows = np.exp(given + orders[:, None]).T
+        return rows / rows.sum(axis=1, keepdims=True)
 
 
 class HasLayers(HasChannel, Protocol):
     """A mechanism of which each answer is permanent, of one of several pairs of channels."""
 
-    def layers(self, scale: RatingScale, epsilon: float) -> Sequence[Layered]:
+    def layers(self, scale: RatingScale, epsilon: float) -> Sequence[Layers]:
         """Return the pairs, of which a device draws one for each rating, all equally likely."""
 
 
@@ -51,12 +142,13 @@ class LayeredFamily(CellFamily):
     """
 
     mechanism: HasLayers
+    one_channel: ClassVar[bool] = True
     composes: ClassVar[bool] = False
     units: ClassVar[tuple[PrivacyUnit, ...]] = ("rating",)
     units_reason: ClassVar[str] = "an answer is permanent, however many ratings its user will have"
 
     @cached_property
-    def layers(self) -> Sequence[Layered]:
+    def layers(self) -> Sequence[Layers]:
         """The pairs of channels; all of them have as many answers, and as many symbols."""
         assert self.budget is not None
         with within("mechanism"):
@@ -69,16 +161,11 @@ class LayeredFamily(CellFamily):
         return Channel.from_probabilities(rows, np.arange(len(rows)), np.arange(rows.shape[1]), np.inf)
 
     @cached_property
-    def one_report(self) -> Channel:
+    def reference_channel(self) -> Channel:
         """The channel of a report by itself, with the values that are best, in the mean, for all levels."""
         first = np.hstack([each.permanent @ each.instantaneous for each in self.layers]) / len(self.layers)
         values = np.linalg.pinv(first) @ self.scale.values
         return Channel.from_probabilities(first, self.scale.values, values, np.inf)
-
-    @property
-    def reference_channel(self) -> Channel:
-        """The channel of what is sent."""
-        return self.one_report
 
     def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
         """Return reports on the answers about the rated items, shape (ratings,)."""
@@ -88,28 +175,6 @@ class LayeredFamily(CellFamily):
         pairs, answer = np.divmod(self.channel(1).sample(profiles.levels, lasting), np.uint16(answers))
         reported = self.instantaneous.sample(answer + np.uint16(1), anew)
         return pairs * np.uint16(self.instantaneous.symbols) + reported
-
-    def loudest(self, profiles: Profiles) -> Uint16s:
-        """Return the reports that say most for profiles, shape (ratings,)."""
-        return loudest(self.one_report)[profiles.levels - 1].astype(np.uint16)
-
-    def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
-        """Return the evidence of one report on an answer."""
-        channel = self.one_report
-        return most_evidence(channel, of_values=of_values), mean_evidence(channel, of_values=of_values)
-
-    def read(self, cells: Ints, symbols: Uint16s) -> Floats:
-        """Return the value that each symbol stands for."""
-        return self.one_report.values[symbols]
-
-    def likelihood(self, cells: Ints, symbols: Uint16s) -> Floats:
-        """Return the probability of each symbol given each level, shape (cells, levels)."""
-        return self.one_report.probabilities[:, symbols].T
-
-    def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: object) -> SymbolReports:
-        """Return symbols with the channel of one report."""
-        channels = (self.one_report.probabilities,)
-        return SymbolReports(channels, symbols.astype(np.int64), np.zeros(symbols.size, dtype=np.int64))
 
     def together(self, collected: Observations) -> Observations:
         """Return what reports about the same ratings say together: a cell for each rating.
@@ -124,33 +189,18 @@ class LayeredFamily(CellFamily):
         """
         reports = collected.symbols
         assert reports is not None
-        symbols, users = self.instantaneous.symbols, collected.users.astype(np.int64)
-        cells = users * collected.shape[1] + collected.items
-        begins = np.flatnonzero(np.diff(cells, prepend=-1))
-        times = np.diff(begins, append=cells.size)
+        symbols, (begins, times) = self.instantaneous.symbols, collected.repeats
         last = begins + times - 1
         pair, of_cell = reports.symbols[last] // symbols, np.repeat(np.arange(begins.size), times)
-        counted = last if self._repeats else np.flatnonzero(reports.symbols // symbols == pair[of_cell])
+        counted = np.flatnonzero(reports.symbols // symbols == pair[of_cell])
+        if np.array_equal(self.layers[0].instantaneous, np.eye(symbols)):
+            counted = last  # A report is the answer itself, so that the next one says nothing more.
         said = np.zeros((begins.size, symbols), dtype=np.int64)
         np.add.at(said, (of_cell[counted], reports.symbols[counted] % symbols), 1)
-        channels, channel_of, sayings = self._told(said, pair)
-        values = np.add.reduceat(collected.values, begins) / times
-        return replace(
-            collected,
-            indptr=offsets(np.bincount(users[begins], minlength=collected.shape[0])),
-            items=collected.items[begins],
-            read=lambda: values,
-            likelihood=None if collected.likelihood is None else _likelihood(channels, channel_of, sayings),
-            evidence=SymbolReports(channels, sayings, channel_of),
-        )
+        return collected.merged(self._told(said, pair), collected.noise_variance)
 
-    @property
-    def _repeats(self) -> bool:
-        """Whether a report is the answer itself, so that the next one says nothing more."""
-        return np.array_equal(self.layers[0].instantaneous, np.eye(self.instantaneous.symbols))
-
-    def _told(self, said: Ints, pair: Ints) -> tuple[tuple[Floats, ...], Ints, Ints]:
-        """Return the channels of cells, the number of each cell's, and the place of what it says in it."""
+    def _told(self, said: Ints, pair: Ints) -> SymbolReports:
+        """Return what is said of each cell as a symbol of a channel of several reports."""
         reports = said.sum(axis=1)
         kinds, channel_of = np.unique(np.column_stack([pair, reports]), axis=0, return_inverse=True)
         channels, sayings = [], np.zeros(reports.size, dtype=np.int64)
@@ -160,13 +210,7 @@ class LayeredFamily(CellFamily):
             codes = _coded(layers.said(times))
             order = np.argsort(codes)
             sayings[which] = order[np.searchsorted(codes[order], _coded(said[which]))]
-        return tuple(channels), channel_of, sayings
-
-
-def _likelihood(channels: Sequence[Floats], channel_of: Ints, sayings: Ints) -> Floats:
-    """Return the probability of what was said of each cell given each level, shape (cells, levels)."""
-    first = np.cumsum([0, *(channel.shape[1] for channel in channels[:-1])])
-    return np.hstack(channels).T[first[channel_of] + sayings]
+        return SymbolReports(tuple(channels), sayings, channel_of)
 
 
 def _coded(said: Ints) -> Ints:

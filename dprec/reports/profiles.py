@@ -152,20 +152,11 @@ class ProfileCode:
         keys = np.unique(owners * self.blocks + blocks)
         owners, marked = np.divmod(keys, self.blocks)
         numbers = np.bincount(owners, minlength=counts.size)
-        return (multipliers - 1) * self.blocks + self._drawn(numbers, owners, marked, noise)
-
-    def naming(self, elements: Ints, choice: Uint64s) -> Ints:
-        """Return an answer that names an element each, under a multiplier that is drawn."""
-        multipliers = 1 + uniform_below(self.multipliers, choice)
-        return (multipliers - 1) * self.blocks + multipliers * elements % self.modulus // self.size
-
-    def _drawn(self, numbers: Ints, owners: Ints, marked: Ints, noise: Uint64s) -> Ints:
-        """Draw the block that each user sends, given how many it has marked, and which, ascending."""
+        # The block that each user sends, given how many it has marked, and which, ascending.
         starts, draws = offsets(numbers)[:-1], integer_weights(noise).astype(np.int64)
         beyond = draws - numbers * self.draws
         honest = beyond < 0
-        others = self.blocks - numbers
-        share, extra = np.divmod(DRAWS - numbers * self.draws, others)
+        share, extra = np.divmod(DRAWS - numbers * self.draws, self.blocks - numbers)
         # The draws that are left over belong to the first of the other blocks, one to each.
         long = extra * (share + 1)
         place = np.where(beyond < long, beyond // (share + 1), extra + (beyond - long) // share)
@@ -173,25 +164,26 @@ class ProfileCode:
         skipped = marked - (np.arange(marked.size) - starts[owners]) <= place[owners]
         sent: Ints = place + np.bincount(owners[skipped], minlength=numbers.size)
         sent[honest] = marked[(starts + draws // self.draws)[honest]]
-        return sent
+        return (multipliers - 1) * self.blocks + sent
+
+    def naming(self, elements: Ints, choice: Uint64s) -> Ints:
+        """Return an answer that names an element each, under a multiplier that is drawn."""
+        multipliers = 1 + uniform_below(self.multipliers, choice)
+        return (multipliers - 1) * self.blocks + multipliers * elements % self.modulus // self.size
 
     def counted(self, answers: Ints) -> Ints:
         """Return how many answers name a block of which each element is one, shape (elements,)."""
         if self.size == 1:
             return np.bincount(answers, minlength=self.elements)
         total = np.zeros(self.modulus, dtype=np.int64)
-        inverses, step = _inverses(self.modulus), max(1, (1 << 21) // self.size)
+        inverses = np.array([0, *(pow(number, -1, self.modulus) for number in range(1, self.modulus))])
+        step = max(1, (1 << 21) // self.size)
         for start in range(0, answers.size, step):
             multipliers, blocks = np.divmod(answers[start : start + step], self.blocks)
             hashed = blocks[:, None] * self.size + np.arange(self.size)
             members = inverses[multipliers + 1][:, None] * hashed % self.modulus
             total += np.bincount(members[hashed < self.modulus], minlength=self.modulus)
         return total[: self.elements]
-
-
-def fewest_divided(epsilon: float, profile: int) -> int:
-    """Return of how many items on elements share blocks; see `ProfileCode.at`."""
-    return math.ceil(_WORTH_DIVIDING * _wanted_blocks(min(epsilon, _MOST_EPSILON), profile) / 2)
 
 
 def _wanted_blocks(epsilon: float, profile: int) -> float:
@@ -204,17 +196,6 @@ def _modulus(elements: int, size: int) -> int:
     while size > 1 and not (number % np.arange(2, math.isqrt(number) + 1)).all():
         number += 1
     return number
-
-
-def _inverses(prime: int) -> Ints:
-    """Return the inverse of every number modulo a prime, shape (prime,); 0 for 0."""
-    inverses = np.ones(prime, dtype=np.int64)
-    powers, exponent = np.arange(prime, dtype=np.int64), prime - 2
-    while exponent:
-        if exponent & 1:
-            inverses = inverses * powers % prime
-        powers, exponent = powers * powers % prime, exponent >> 1
-    return inverses
 
 
 _DIVISIONS = 8
@@ -307,7 +288,14 @@ class ProfileFamily(IndependentDraws):
 
         Who has no ratings answers as it is drawn.
         """
-        counts, elements = self._farthest(profiles)
+        counts, users = profiles.counts, rows_of(profiles.counts)
+        distances = np.abs(residuals(counts, profiles.levels, self.scale))
+        largest = np.zeros(counts.size)
+        np.maximum.at(largest, users, distances)
+        chosen = distances >= largest[users] - _ROUNDING
+        every = profile_elements(counts, profiles.items, profiles.levels, self.scale, self.n_items)[1]
+        # How many ratings of every user are the farthest from its mean, and their elements.
+        counts, elements = np.bincount(users[chosen], minlength=counts.size), every[chosen]
         choice, noise, first = draws("choice"), draws("report"), offsets(counts)[:-1]
         answers: list[Ints] = []
         if not counts.all():
@@ -317,16 +305,6 @@ class ProfileFamily(IndependentDraws):
             named = (noise.per_user(answer, REPORT_ROUND) % counts.astype(np.uint64)).astype(np.int64)
             answers.append(self.code.naming(elements[first + named], words))
         return self.numbers.encode(np.stack(answers, axis=1))
-
-    def _farthest(self, profiles: Profiles) -> tuple[Ints, Ints]:
-        """Return how many ratings of every user are the farthest from its mean, and their elements."""
-        counts, users = profiles.counts, rows_of(profiles.counts)
-        distances = np.abs(residuals(counts, profiles.levels, self.scale))
-        largest = np.zeros(counts.size)
-        np.maximum.at(largest, users, distances)
-        chosen = distances >= largest[users] - _ROUNDING
-        elements = profile_elements(counts, profiles.items, profiles.levels, self.scale, self.n_items)[1]
-        return np.bincount(users[chosen], minlength=counts.size), elements[chosen]
 
     def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
         """Return how much more often than by chance answers name an element: always, and if they are drawn.
@@ -340,15 +318,6 @@ class ProfileFamily(IndependentDraws):
     def reader(self, n_users: int, wanted: Wanted) -> "ProfileReader":
         """Return what reads the answers of so many users."""
         return ProfileReader(self, n_users)
-
-    def profile_reports(self, counted: Ints, answers: int) -> ProfileReports:
-        """Return what the server makes of its answers, counted by element."""
-        code = self.code
-        pairs = counted.reshape(self.n_items, 2)
-        # Where elements share blocks by chance, the block of one that nobody has is as likely as any other.
-        usual = 1 / code.blocks
-        least = usual if code.size > 1 else code.fewest_draws / DRAWS
-        return ProfileReports(pairs[:, 1], pairs[:, 0], answers, (least, usual), code.draws / DRAWS)
 
     def losses(self, counts: Ints, asked: Ints | None = None) -> tuple[Floats, Floats]:
         """Return the exact losses, per rating and per user: the same, for users without ratings too."""
@@ -368,7 +337,9 @@ class ProfileFamily(IndependentDraws):
         if self.code.size == 1:
             return 1
         assert self.budget is not None, "answers without a budget"
-        return fewest_divided(self._share(self.budget, self.answers), self.mechanism.profile)
+        epsilon = min(self._share(self.budget, self.answers), _MOST_EPSILON)
+        # From so many items on, elements share blocks.
+        return math.ceil(_WORTH_DIVIDING * _wanted_blocks(epsilon, self.mechanism.profile) / 2)
 
     def answers_about(self, entries: int) -> int:
         """Return all answers: each is about the whole profile."""
@@ -403,14 +374,19 @@ class ProfileReader(Reader):
 
     def observations(self, catalogue: Catalogue | None = None) -> Observations:
         """Return no cells, and the answers as evidence."""
-        family, nobody = self._family, np.zeros(0, dtype=np.int32)
+        family, nobody, code = self._family, np.zeros(0, dtype=np.int32), self._family.code
+        below, above = self._named.reshape(family.n_items, 2).T
+        # Where elements share blocks by chance, the block of one that nobody has is as likely as any other.
+        usual = 1 / code.blocks
+        least = usual if code.size > 1 else code.fewest_draws / DRAWS
+        answers = self._accepted * family.answers
         return Observations.of(
             nobody,
             nobody,
             np.zeros(0),
             (self._n_users, family.n_items),
             family.scale,
-            evidence=family.profile_reports(self._named, self._accepted * family.answers),
+            evidence=ProfileReports(above, below, answers, (least, usual), code.draws / DRAWS),
             catalogue=catalogue,
         )
 

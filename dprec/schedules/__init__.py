@@ -1,11 +1,10 @@
 """Schedules: when devices are asked in the course of time, about which ratings, and at what price."""
 
 from dprec.components import Registry
-from dprec.schedules.averaging import recovered
+from dprec.schedules.answers import Answers, PermanentAnswers, RepeatedAnswers
 from dprec.schedules.base import Collection, Held, Schedule
-from dprec.schedules.increments import Fresh, Increments
-from dprec.schedules.layered import DBitFlip, Layered, Loloha, TwoLayered
 from dprec.schedules.periods import ByPeriod, Periods
+from dprec.schedules.policies import DBitFlip, Fresh, Increments, Layered, Loloha, TwoLayered
 
 SCHEDULES: Registry[Schedule] = Registry(
     "schedule", Schedule, [Increments, Fresh, TwoLayered, Loloha, DBitFlip]
@@ -13,6 +12,7 @@ SCHEDULES: Registry[Schedule] = Registry(
 
 __all__ = [
     "SCHEDULES",
+    "Answers",
     "ByPeriod",
     "Collection",
     "DBitFlip",
@@ -22,7 +22,8 @@ __all__ = [
     "Layered",
     "Loloha",
     "Periods",
+    "PermanentAnswers",
+    "RepeatedAnswers",
     "Schedule",
     "TwoLayered",
-    "recovered",
 ]

@@ -3,9 +3,9 @@
 A policy is a class derived from `Schedule`: one file, and one line in the registry. What it inherits is that
 every collection asks about all ratings that devices hold, at the whole budget, with fresh noise, and that
 losses add up. It redefines what differs: `reported`, which ratings devices report on; `share`, the budget of
-one collection; `installed`, what else is installed on devices, such as another mechanism or memory;
-`joined`, how a server reads the reports of several collections together; `accountant`, what all of them
-cost. `reads_ratings_alone` says that it has no meaning for other reports than those of single ratings. What a
+one collection; `answers`, what devices remember of their answers, and by which mechanism they answer;
+`joined`, how a server reads the reports of several collections together; `accountant`, what all of them cost.
+`reads_ratings_alone` says that it has no meaning for other reports than those of single ratings. What a
 user-defined policy costs is declared, unless it redefines only when the server asks and what it reads.
 """
 
@@ -17,10 +17,10 @@ from typing import ClassVar
 from dprec.accounting import PrivacyAccountant, PrivacyBudget
 from dprec.arrays import Bools, Ints, Uint8s
 from dprec.components import Options, option
-from dprec.exchange import OneShotSetup
 from dprec.observations import Observations
 from dprec.ratings import Ratings
 from dprec.reports import ReportFamily
+from dprec.schedules.answers import Answers
 from dprec.schedules.periods import ByPeriod, Periods
 
 
@@ -74,7 +74,7 @@ class Schedule(Options):
     """Base of the schedules: collections at the ends of periods, in which ratings are made."""
 
     kind: str = ""
-    # What is asked when, by which setup, and what that costs, are the word of who defines it anew.
+    # What is asked when, by which protocol, and what that costs, are the word of who defines it anew.
     without_loss: ClassVar[frozenset[str] | None] = frozenset(
         {"papers", "notes", "joined", "remembered", "periods_each", "horizon", "division", "periods"}
     )
@@ -117,12 +117,10 @@ class Schedule(Options):
         """Return the budget of each of so many collections."""
         return privacy
 
-    def installed(self, setup: OneShotSetup) -> OneShotSetup:
-        """Return what is installed on devices, given a protocol's own setup at its share of the budget.
-
-        Raises SettingError under the protocol's keys where the policy does not suit the setup.
-        """
-        return setup
+    @property
+    def answers(self) -> Answers | None:
+        """What devices remember of their answers, in place of what the protocol says; by default nothing."""
+        return None
 
     def reported(self, held: Held) -> Bools:
         """Return on which ratings devices report, shape (ratings,)."""

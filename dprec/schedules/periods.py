@@ -31,12 +31,6 @@ class Changes:
     levels: Uint8s
     """What they become; shape (changes,)."""
 
-    @classmethod
-    def of(cls, ratings: Ratings, later: Ratings, number: Ints, count: int) -> Self:
-        """Return those of so many periods that change ratings which there are."""
-        kept = (number < count) & np.isin(later.cells, ratings.cells)
-        return cls(np.searchsorted(ratings.cells, later.cells[kept]), number[kept], later.levels[kept])
-
 
 @dataclass(frozen=True, eq=False)
 class Periods:
@@ -86,7 +80,9 @@ class Periods:
             return cls(ratings, number, count)
         assert later.times is not None, "changes without times"
         changed = np.floor((later.times - first) / (days * DAY)).astype(np.int64)
-        return cls(ratings, number, count, Changes.of(ratings, later, changed, count))
+        kept = (changed < count) & np.isin(later.cells, ratings.cells)
+        places = np.searchsorted(ratings.cells, later.cells[kept])
+        return cls(ratings, number, count, Changes(places, changed[kept], later.levels[kept]))
 
     @cached_property
     def joined(self) -> Ints:

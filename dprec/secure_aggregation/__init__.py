@@ -34,6 +34,7 @@ __all__ = [
     "modulus_bits",
     "noise_rows",
     "pack_vector",
+    "pack_vectors",
     "padded_size",
     "poisson_table",
     "reduced",
@@ -41,4 +42,5 @@ __all__ = [
     "skellam_tail",
     "steps_of_unit",
     "unpack_vector",
+    "unpack_vectors",
 ]

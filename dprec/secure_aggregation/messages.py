@@ -13,11 +13,13 @@ to the server                 of every neighbour a share of one secret
 Neighbours come in the order of the graph, so no names travel; of one that is gone, zeros do.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Bools, Ints, Pieces
 from dprec.secure_aggregation.encoding import reduced, word_type
 from dprec.wire import FixedFields
 
@@ -78,17 +80,30 @@ class MessageSizes:
         return self.degree * SIGNED_BYTES, self.degree * SEALED_BYTES, -(-self.degree // 8)
 
 
+def pack_vectors(vectors: NDArray[np.integer], bits: int) -> Pieces:
+    """Return vectors modulo 2**bits, each number in so many bits, the highest first.
+
+    ``vectors``: shape (vectors, size).
+    """
+    return FixedFields(vectors.shape[1], (1 << bits) - 1).encode(reduced(vectors, bits).astype(np.int64))
+
+
+def unpack_vectors(reports: Sequence[bytes], size: int, bits: int) -> tuple[Bools, Ints]:
+    """Return which reports are packed vectors, and all vectors, 0 for others, shape (reports, size)."""
+    pieces = Pieces.of(reports)
+    whole = pieces.sizes == -(-size * bits // 8)
+    valid, rows = FixedFields(size, (1 << bits) - 1).decode(pieces)
+    return valid & whole, np.where(whole[:, None], rows, 0)
+
+
 def pack_vector(words: NDArray[np.unsignedinteger], bits: int) -> bytes:
-    """Return a vector modulo 2**bits, each number in so many bits, the highest first."""
-    row = reduced(words, bits).astype(np.int64)[None]
-    return FixedFields(words.size, (1 << bits) - 1).encode(row).data
+    """Return one vector as `pack_vectors` does."""
+    return pack_vectors(words[None], bits).data
 
 
 def unpack_vector(data: bytes, size: int, bits: int) -> NDArray[np.unsignedinteger]:
     """Read a packed vector, shape (size,), or raise ValueError."""
-    if len(data) != -(-size * bits // 8):
-        raise ValueError(f"a masked vector of {len(data)} bytes")
-    valid, rows = FixedFields(size, (1 << bits) - 1).decode([data])
+    valid, rows = unpack_vectors([data], size, bits)
     if not valid[0]:
-        raise ValueError("a masked vector with bits after its end")
+        raise ValueError(f"a masked vector of {len(data)} bytes, or with bits after its end")
     return rows[0].astype(word_type(bits))

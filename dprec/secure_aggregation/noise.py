@@ -16,7 +16,7 @@ import numpy as np
 
 from dprec.arrays import Int32s, Ints, Uint64s
 from dprec.secure_aggregation.encoding import skellam_tail
-from dprec.secure_aggregation.streams import derived_key, stream
+from dprec.secure_aggregation.streams import streams
 
 TOTAL_BITS = 128
 """All probabilities are integer multiples of 2**-128; a table is off by less than `DISTANCE` in all."""
@@ -150,9 +150,6 @@ def _columns(
     return values, other, limits
 
 
-_WORD = np.dtype("<u8")
-
-
 def honest_shares(users: int, dropouts: float, colluders: int) -> int:
     """Return how many shares of noise hide a contribution, at least: those of honest devices that are left.
 
@@ -167,11 +164,11 @@ def noise_rows(keys: Sequence[bytes], size: int, variance: float) -> Int32s:
     rows = np.zeros((len(keys), size), dtype=np.int32)
     if variance == 0:
         return rows
-    table = skellam_table(variance)
-    for key, row in zip(keys, rows, strict=True):
 
-        def second_words(positions: Ints, key: bytes = key) -> Uint64s:
-            return stream(derived_key(key, "noise, second"), size, _WORD).astype(np.uint64)[positions]
+    def second_words(positions: Ints) -> Uint64s:
+        users, places = np.divmod(positions, size)
+        needed, row_of = np.unique(users, return_inverse=True)
+        return streams([keys[user] for user in needed.tolist()], "noise, second", size)[row_of, places]
 
-        row[:] = table.draw(stream(derived_key(key, "noise"), size, _WORD).astype(np.uint64), second_words)
+    rows.ravel()[:] = skellam_table(variance).draw(streams(keys, "noise", size).ravel(), second_words)
     return rows

@@ -4,10 +4,12 @@ A key comes from a hash with a purpose, so that no two streams are the same one.
 """
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dprec.arrays import Uint64s
 from dprec.randomness import Draws
 
 KEY_BYTES = 32
@@ -27,6 +29,14 @@ def stream(key: bytes, count: int, dtype: np.dtype[np.unsignedinteger]) -> NDArr
 
     cipher = Cipher(algorithms.ChaCha20(key, _NONCE), mode=None).encryptor()
     return np.frombuffer(cipher.update(bytes(count * dtype.itemsize)), dtype=dtype.newbyteorder("<"))
+
+
+def streams(keys: Sequence[bytes], purpose: str, count: int) -> Uint64s:
+    """Return the first words of the streams that some keys yield for a purpose, shape (keys, count)."""
+    words = np.empty((len(keys), count), dtype=np.uint64)
+    for key, row in zip(keys, words, strict=True):
+        row[:] = stream(derived_key(key, purpose), count, _WORD)
+    return words
 
 
 PURPOSE_OF_SUMS = b"secure sum"

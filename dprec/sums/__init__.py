@@ -4,7 +4,7 @@ from dprec.components import Registry
 from dprec.sums.aggregation import Aggregation, Cost, NoisyAggregation, TrustedAggregation
 from dprec.sums.contributions import UNIT, Contributions, Layout, PartOfContributions, Vectors
 from dprec.sums.local import LocalAggregation
-from dprec.sums.method import LEAST_SHARE, DeviceHalf, Learner, Releases, SummedMethod
+from dprec.sums.release import Adding, ProfileContributions, Release
 from dprec.sums.represented import RepresentedAggregation
 from dprec.sums.secure import SecureAggregation
 from dprec.sums.shuffled import ShuffledAggregation
@@ -17,22 +17,20 @@ AGGREGATIONS: Registry[Aggregation] = Registry(
 
 __all__ = [
     "AGGREGATIONS",
-    "LEAST_SHARE",
     "UNIT",
+    "Adding",
     "Aggregation",
     "Contributions",
     "Cost",
-    "DeviceHalf",
     "Layout",
-    "Learner",
     "LocalAggregation",
     "NoisyAggregation",
     "PartOfContributions",
-    "Releases",
+    "ProfileContributions",
+    "Release",
     "RepresentedAggregation",
     "SecureAggregation",
     "ShuffledAggregation",
-    "SummedMethod",
     "TrustedAggregation",
     "Vectors",
 ]

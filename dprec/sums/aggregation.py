@@ -14,7 +14,7 @@ sums apart as well (`dprec.randomness.normal_steps`).
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -65,12 +65,11 @@ class Aggregation(Options):
     by_itself: ClassVar[bool] = False
     """Whether each report is protected by itself, between any two profiles and without a delta."""
 
-    def among(self, users: int) -> Self:
-        """Return the aggregation as installed on so many devices; raises SettingError for too few."""
-        return self
+    def among(self, users: int, joined: int = 0) -> Self:
+        """Return the aggregation as installed on so many devices; raises SettingError for too few.
 
-    def resized(self, users: int) -> Self:
-        """Return the aggregation, installed before, as it is on another number of devices."""
+        ``joined``: so many of them came after it was suited to the others.
+        """
         return self
 
     def check_deployed(self) -> None:
@@ -247,10 +246,6 @@ class OfAllUsers:
     """Mixin of the aggregations whose devices have to know how many they are."""
 
     users: int | None
-
-    def resized(self, users: int) -> Self:
-        """Return the aggregation for another number of devices; see `Aggregation.resized`."""
-        return replace(self, users=users)  # type: ignore[type-var]
 
     def check_users(self, users: int) -> None:
         """Refuse another number of users than the settings say, if they say one."""

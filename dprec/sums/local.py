@@ -58,7 +58,7 @@ class LocalAggregation(Aggregation):
     )
     users: int | None = option("Devices at first, by which noise is stated; all if none.", None, ge=1)
 
-    def among(self, users: int) -> Self:
+    def among(self, users: int, joined: int = 0) -> Self:
         """Fix the number of devices, by which noise is stated, once: others may come later."""
         return replace(self, users=users) if self.users is None else self
 

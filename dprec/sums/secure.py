@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from dprec import accounting
-from dprec.arrays import Bools, Floats, Int32s, Ints, rows_of
+from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, rows_of
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
@@ -38,12 +38,12 @@ from dprec.secure_aggregation import (
     largest_number,
     modulus_bits,
     noise_rows,
-    pack_vector,
+    pack_vectors,
     padded_size,
     reduced,
     rounded_rows,
     steps_of_unit,
-    unpack_vector,
+    unpack_vectors,
 )
 from dprec.sums.aggregation import FurtherMessages, NoisyAggregation, OfAllUsers
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
@@ -219,9 +219,9 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     users: int | None = option("Devices of a release; all of the run if none.", None, ge=2)
     proofs: Proofs = option("What devices prove of their contributions: nothing, or their bounds.", "none")
 
-    def among(self, users: int) -> Self:
+    def among(self, users: int, joined: int = 0) -> Self:
         """Fix the number of devices, and refuse too few for a graph of masks."""
-        self.check_users(users)
+        self.check_users(users - joined)
         graph_size(users, self.dropouts, self.colluders)
         return replace(self, users=users)
 
@@ -328,7 +328,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     def encode(
         self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws
-    ) -> list[bytes]:
+    ) -> Pieces:
         """Round contributions to whole steps, add each device's share of the noise, and reduce them."""
         keys = device_keys(draws.devices, draws.round_index)
         plan = self._plan(layout)
@@ -338,8 +338,8 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
             some = slice(first, min(first + _ROWS, len(keys)))
             vectors = plan.vectors(contributions.of_users(some), layout, keys[some])
             vectors += noise_rows(keys[some], plan.size, variance)
-            reports += [pack_vector(vector, bits) for vector in vectors]
-        return reports
+            reports.append(pack_vectors(vectors, bits))
+        return Pieces.joined(reports)
 
     def crafted(
         self,
@@ -348,7 +348,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         multiplier: float,
         draws: RoundDraws,
         liars: int,
-    ) -> list[bytes]:
+    ) -> Pieces:
         """Send numbers as large as proofs allow, or else as large as a total can hold.
 
         Without noise, unless that it is drawn is proved; see `Aggregation.crafted`.
@@ -358,12 +358,14 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         bounds = self._chosen(layout, multiplier)
         variance = self._share(multiplier) if self.proofs == "norm-and-noise" else 0.0
         reports = []
-        for user, key in enumerate(keys):
-            own = contributions.of_users(slice(user, user + 1))
-            signs = np.sign(plan.vectors(own, layout, [key])[0]).astype(np.int64)
-            vector = signs * ((1 << bits - 2) // liars) if bounds is None else bounds.filled(signs)
-            reports.append(pack_vector(vector + noise_rows([key], plan.size, variance)[0], bits))
-        return reports
+        for first in range(0, len(keys), _ROWS):
+            some = slice(first, min(first + _ROWS, len(keys)))
+            signs = np.sign(plan.vectors(contributions.of_users(some), layout, keys[some])).astype(np.int64)
+            vectors = signs * ((1 << bits - 2) // liars)
+            if bounds is not None:
+                vectors = np.stack([bounds.filled(row) for row in signs])
+            reports.append(pack_vectors(vectors + noise_rows(keys[some], plan.size, variance), bits))
+        return Pieces.joined(reports)
 
     def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
         """Reject reports of another size or out of proved bounds, and add up the rest modulo the modulus.
@@ -372,18 +374,14 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         """
         bits, size = self._bits(layout, multiplier), self._plan(layout).size
         bounds = self.bounds(layout, multiplier)
-        valid = np.ones(len(reports), dtype=np.bool_)
+        pieces, valid = Pieces.of(reports), np.zeros(len(reports), dtype=np.bool_)
         total = np.zeros(size, dtype=np.uint64)
-        for number, report in enumerate(reports):
-            try:
-                vector = unpack_vector(report, size, bits)
-            except ValueError:
-                valid[number] = False
-                continue
-            if bounds is None or bounds.hold(centred(vector, bits)):
-                total += vector
-            else:
-                valid[number] = False
+        for first in range(0, len(reports), _ROWS):
+            some = np.arange(first, min(first + _ROWS, len(reports)))
+            valid[some], rows = unpack_vectors(pieces.chosen(some), size, bits)
+            if bounds is not None:
+                valid[some] &= [bounds.hold(centred(row.astype(np.uint64), bits)) for row in rows]
+            total += rows[valid[some]].astype(np.uint64).sum(axis=0)
         return valid, Aggregate(reduced(total, bits).astype(np.int64), None, int(valid.sum()))
 
     def sum_shape(self, layout: Layout) -> tuple[int, ...]:

@@ -192,9 +192,9 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
     shufflers: int = option("Servers that mix messages; one has to be honest.", 2, ge=2, le=16)
     users: int | None = option("Devices of a release; all of the run if none.", None, ge=2)
 
-    def among(self, users: int) -> Self:
+    def among(self, users: int, joined: int = 0) -> Self:
         """Fix the number of devices, and refuse too few honest ones."""
-        self.check_users(users)
+        self.check_users(users - joined)
         if honest_shares(users, self.dropouts, self.colluders) < 1:
             raise SettingError("colluders", f"{self.colluders} of {users} devices", "fewer")
         return replace(self, users=users, norm=norm_among(users) if self.norm is None else self.norm)

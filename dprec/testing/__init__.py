@@ -17,7 +17,6 @@ state how likely a correct component would be to fail with another seed. This pa
 nothing else in dprec does.
 """
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -71,37 +70,16 @@ def contract(*components: Options, **attributes: Any) -> type[Any]:
     TypeError
         When there is no contract for the components.
     """
+    kinds = [type(component) for component in components]
     for base, (tests, name) in _CONTRACTS.items():
-        if components and all(isinstance(component, base) for component in components):
-            tested: list[Any] = list(components)
-            if base is Dataset:
-                tested, attributes = [type(each) for each in components], {"settings": _settings(components)}
-            ids = [type(component).__name__ for component in components]
-            return type(tests.__name__, (tests,), {name: _given(name, tested, ids), **attributes})
-    kinds = ", ".join(base.__name__ for base in _CONTRACTS)
-    given = ", ".join(
-        component.__name__ if isinstance(component, type) else type(component).__name__
-        for component in components
-    )
+        if kinds and all(issubclass(kind, base) for kind in kinds):
+
+            @pytest.fixture(name=name, params=components, ids=[kind.__name__ for kind in kinds])
+            def component(self: Any, request: pytest.FixtureRequest) -> Any:
+                return request.param
+
+            return type(tests.__name__, (tests,), {name: component, **attributes})
+    accepted = ", ".join(base.__name__ for base in _CONTRACTS)
+    given = ", ".join(str(getattr(each, "__name__", type(each).__name__)) for each in components) or "nothing"
     elsewhere = "dprec.run and dprec.audit test a protocol, as no test without devices can"
-    raise TypeError(
-        f"no contract for {given or 'nothing'}; accepted: instances of one of {kinds}; {elsewhere}"
-    )
-
-
-def _settings(datasets: Sequence[Options]) -> Callable[[Any, type[Dataset]], dict[str, Any]]:
-    """Return the method that gives the settings of a data set's class: those of its instance."""
-
-    def settings(self: Any, dataset: type[Dataset]) -> dict[str, Any]:
-        entries = next(each.entries() for each in datasets if type(each) is dataset)
-        return {key: value for key, value in entries.items() if key != "kind"}
-
-    return settings
-
-
-def _given(name: str, tested: list[Any], ids: list[str]) -> Any:
-    @pytest.fixture(name=name, params=tested, ids=ids)
-    def component(self: Any, request: pytest.FixtureRequest) -> Any:
-        return request.param
-
-    return component
+    raise TypeError(f"no contract for {given}; accepted: instances of one of {accepted}; {elsewhere}")

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -103,25 +103,21 @@ class ModelContract:
 
 
 class DatasetContract:
-    """Tests of a data set's class, given by the fixture `dataset`, with `settings` as in a configuration."""
+    """Tests of a data set, given by the fixture `dataset`; nothing of it is loaded."""
 
     @pytest.fixture
-    def dataset(self) -> type[Dataset]:
-        """Return the class that is tested."""
-        raise NotImplementedError("a subclass gives the class of the data set")
+    def dataset(self) -> Dataset:
+        """Return the data set that is tested."""
+        raise NotImplementedError("a subclass gives the data set")
 
-    def settings(self, dataset: type[Dataset]) -> dict[str, Any]:
-        """Return the settings without which the data set cannot be created."""
-        return {}
-
-    def test_describes_itself(self, dataset: type[Dataset]) -> None:
+    def test_describes_itself(self, dataset: Dataset) -> None:
         """In a sentence, and each setting has a description."""
-        assert summary_of(dataset).endswith(".")
+        assert summary_of(type(dataset)).endswith(".")
         assert dataclasses.fields(dataset)[0].name == "kind"
         for field in dataclasses.fields(dataset)[1:]:
             assert field.metadata["description"]
 
-    def test_refuses_a_fold_it_does_not_have(self, dataset: type[Dataset]) -> None:
+    def test_refuses_a_fold_it_does_not_have(self, dataset: Dataset) -> None:
         """Whether or not it comes with folds."""
         with pytest.raises(InputError, match=r"fold: 'u9'.*accepted: "):
-            dataset(**self.settings(dataset)).load_fold("u9")
+            dataset.load_fold("u9")

@@ -59,7 +59,10 @@ class ReportCodec:
         row_code, cell_code = PrefixCode.for_distribution(shares), PrefixCode.for_distribution(shown)
         # The least rate avoids a division by 0 if next to nothing is shown.
         rate = max(float(shown.sum()), 1e-9)
-        set_bits = min(1.0, rate * _rice_bits_per_item(rate))
+        # The mean bits of a Rice code of geometric gaps, for each item of a set.
+        blanks = (1 - rate) ** (2.0 ** np.arange(MAX_FIELD_BITS))
+        gaps = 1 + np.arange(MAX_FIELD_BITS) + blanks / (1 - blanks) if rate < 1 else np.ones(1)
+        set_bits = min(1.0, rate * float(gaps.min()))
         self._whole_row = row_code.expected_bits(shares) < set_bits + rate * cell_code.expected_bits(shown)
         self._code = row_code if self._whole_row else cell_code
         self._shares, self._shown_per_item = (shares, 1.0) if self._whole_row else (shown, rate)
@@ -137,12 +140,3 @@ class ReportCodec:
     def _without_blank(self, symbols: AnyInts) -> AnyInts:
         """Close the gap that the symbol "not rated" leaves in the alphabet of shown cells."""
         return symbols if self._blank is None else symbols - (symbols > self._blank)
-
-
-def _rice_bits_per_item(rate: float) -> float:
-    """Return the mean bits of a Rice code of geometric gaps, per item of a set of density ``rate``."""
-    if rate >= 1:
-        return 1.0
-    parameters = np.arange(MAX_FIELD_BITS)
-    blanks = 1 - rate
-    return float(np.min(1 + parameters + blanks ** (2.0**parameters) / (1 - blanks ** (2.0**parameters))))

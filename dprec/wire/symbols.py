@@ -182,7 +182,19 @@ class PrefixCode:
     def for_distribution(cls, probabilities: Floats) -> Self:
         """Build the canonical Huffman code of a distribution over the symbols."""
         shares = np.maximum(_normalised(probabilities), _RAREST)
-        lengths = _huffman_lengths(shares)
+        count = shares.size
+        # Huffman's code lengths; ties go to the lower index, so that both ends agree.
+        heap = [(float(share), symbol) for symbol, share in enumerate(shares)]
+        heapq.heapify(heap)
+        parents = np.zeros(2 * count - 1, dtype=np.int64)
+        for node in range(count, 2 * count - 1):
+            (low, first), (high, second) = heapq.heappop(heap), heapq.heappop(heap)
+            parents[first] = parents[second] = node
+            heapq.heappush(heap, (low + high, node))
+        depths = np.zeros(2 * count - 1, dtype=np.int64)
+        for node in range(2 * count - 3, -1, -1):
+            depths[node] = depths[parents[node]] + 1
+        lengths = depths[:count]
         order = np.lexsort((np.arange(lengths.size), lengths))
         words = np.zeros(lengths.size, dtype=np.int64)
         word = 0
@@ -258,22 +270,6 @@ def _normalised(probabilities: Floats) -> Floats:
     if total <= 0:
         return np.full(probabilities.size, 1 / probabilities.size)
     return probabilities / total
-
-
-def _huffman_lengths(shares: Floats) -> Ints:
-    """Return Huffman's code lengths; ties go to the lower index, so that both ends agree."""
-    count = shares.size
-    heap = [(float(share), symbol) for symbol, share in enumerate(shares)]
-    heapq.heapify(heap)
-    parents = np.zeros(2 * count - 1, dtype=np.int64)
-    for node in range(count, 2 * count - 1):
-        (low, first), (high, second) = heapq.heappop(heap), heapq.heappop(heap)
-        parents[first] = parents[second] = node
-        heapq.heappush(heap, (low + high, node))
-    depths = np.zeros(2 * count - 1, dtype=np.int64)
-    for node in range(2 * count - 3, -1, -1):
-        depths[node] = depths[parents[node]] + 1
-    return depths[:count]
 
 
 class SymbolRows:

@@ -8,6 +8,7 @@ each message costs bytes in both directions. They are those of TCP's payload, wi
 
 import math
 from dataclasses import dataclass
+from functools import partialmethod
 from typing import NamedTuple
 
 import numpy as np
@@ -75,8 +76,9 @@ class TrafficLedger:
         if users[0]:
             self.first_user.clear()
 
-    def charge_uplink(
+    def _charge(
         self,
+        up: bool,
         users: Users,
         payload: Ints | int,
         message: Ints | int,
@@ -85,37 +87,29 @@ class TrafficLedger:
         kind: str = "",
         example: bytes = b"",
     ) -> None:
-        """Add one message from each of the users, each of them once.
+        """Add one message from each of the users, or to each, each of them once.
 
         ``example`` is the payload of the first of them.
         """
-        self.uplink_objects[users] += objects
-        self.uplink_payload[users] += payload
-        self.uplink_message[users] += message
-        self.messages[users] += 1
-        self._note(users, kind, True, payload, message, example)
-
-    def charge_downlink(
-        self,
-        users: Users,
-        payload: Ints | int,
-        message: Ints | int,
-        *,
-        objects: int = WITH_RECORD,
-        kind: str = "",
-        example: bytes = b"",
-    ) -> None:
-        """Add one message to each of the users, each of them once.
-
-        ``example`` is the payload of the first of them.
-        """
-        self.downlink_objects[users] += objects
-        self.requests[users] += 1
+        columns, way = self.columns, "uplink" if up else "downlink"
+        columns[f"{way}_objects"][users] += objects
         if np.any(payload):  # else the column takes no memory
-            self.downlink_payload[users] += payload
-        self.downlink_message[users] += message
+            columns[f"{way}_payload"][users] += payload
+        columns[f"{way}_message"][users] += message
         self.messages[users] += 1
-        self._note(users, kind, False, payload, message, example)
+        if not up:
+            self.requests[users] += 1
+        # What concerns the first user, who comes first where users are listed.
+        if isinstance(users, slice):
+            concerned = not users.start
+        else:
+            concerned = users.size > 0 and bool(users[0] if users.dtype == np.bool_ else users[0] == 0)
+        if concerned:
+            own = int(np.ravel(payload)[0]), int(np.ravel(message)[0])
+            self.first_user.setdefault((kind, up), Exchanged()).include(Exchanged(1, *own, example))
+
+    charge_uplink = partialmethod(_charge, True)
+    charge_downlink = partialmethod(_charge, False)
 
     def recharge_uplink(self, users: Ints, kind: str, messages: Ints, payload: Ints, message: Ints) -> None:
         """Charge users so many messages, and bytes in all, in place of the one that was charged before.
@@ -134,18 +128,6 @@ class TrafficLedger:
             example = self.first_user[kind, True].example if own[0] == 1 else b""
             self.first_user[kind, True] = Exchanged(*own, example)
 
-    def _note(
-        self, users: Users, kind: str, up: bool, payload: Ints | int, message: Ints | int, example: bytes
-    ) -> None:
-        """Keep what concerns the first user, who comes first where users are listed."""
-        if isinstance(users, slice):
-            concerned = not users.start
-        else:
-            concerned = users.size > 0 and bool(users[0] if users.dtype == np.bool_ else users[0] == 0)
-        if concerned:
-            own = int(np.ravel(payload)[0]), int(np.ravel(message)[0])
-            self.first_user.setdefault((kind, up), Exchanged()).include(Exchanged(1, *own, example))
-
 
 class Octets(NamedTuple):
     """Bytes from a device and to it."""
@@ -154,45 +136,33 @@ class Octets(NamedTuple):
     down: float
 
 
-@dataclass(frozen=True)
-class NetworkConstants:
-    """What requests cost beyond the bytes of Flower's messages.
+class NetworkConstants(NamedTuple):
+    """What requests cost beyond the bytes of Flower's messages, of flwr 1.41 and a device of a pilot.
 
     As `benchmarks/network.py` of commit 757efef4 measured it.
     """
 
-    handshake: Octets
+    handshake: Octets = Octets(594, 1195)
     """A TLS connection, with a certificate of P-256."""
-    poll: Octets
+    poll: Octets = Octets(895, 150)
     """The question for messages when there is none."""
-    heartbeat: Octets
+    heartbeat: Octets = Octets(910, 174)
     """The request that takes a device online, or keeps it there."""
-    received: Octets
+    received: Octets = Octets(1865, 217)
     """A message to the device: the poll that it answers, and its confirmation."""
-    pulled: Octets
+    pulled: Octets = Octets(970, 398)
     """Each of its objects."""
-    sent: Octets
+    sent: Octets = Octets(900, 286)
     """A message from the device: the push of its envelope."""
-    pushed: Octets
+    pushed: Octets = Octets(1225, 240)
     """Each of its objects."""
-    kept_seconds: float
+    kept_seconds: float = 5.0
     """How long a connection is kept without a request."""
-    heartbeat_seconds: float
+    heartbeat_seconds: float = 24.0
     """Time between the heartbeats of a device that stays online."""
 
 
-MEASURED = NetworkConstants(
-    handshake=Octets(594, 1195),
-    poll=Octets(895, 150),
-    heartbeat=Octets(910, 174),
-    received=Octets(1865, 217),
-    pulled=Octets(970, 398),
-    sent=Octets(900, 286),
-    pushed=Octets(1225, 240),
-    kept_seconds=5.0,
-    heartbeat_seconds=24.0,
-)
-"""Of flwr 1.41 and a device of a pilot."""
+MEASURED = NetworkConstants()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,15 +177,15 @@ class NetworkOptions(Options):
     )
     poll_seconds: float = option("Time between two polls.", 3.0, ge=0.01, le=86_400)
 
-    def contacts(self, requests: AnyInts, constants: NetworkConstants = MEASURED) -> "Contacts":
+    def contacts(self, requests: AnyInts) -> "Contacts":
         """Return how often each user's device connects and asks.
 
         A device picks up each message in a visit of its own, in which the last poll finds nothing.
         """
         seconds = self.minutes_per_round * 60
         polls = max(1, math.floor(seconds / self.poll_seconds))
-        heartbeats = min(polls, 1 + math.floor(seconds / constants.heartbeat_seconds))
-        again = polls if seconds and self.poll_seconds >= constants.kept_seconds else 0
+        heartbeats = min(polls, 1 + math.floor(seconds / MEASURED.heartbeat_seconds))
+        again = polls if seconds and self.poll_seconds >= MEASURED.kept_seconds else 0
         return Contacts(*(requests.astype(np.int64) * each for each in (1 + again, polls, heartbeats)))
 
 
@@ -229,18 +199,16 @@ class Contacts:
     """TLS connections, polls that found nothing, and heartbeats; shape (users,), or int."""
 
 
-def network_bytes(
-    traffic: TrafficLedger, contacts: Contacts, constants: NetworkConstants = MEASURED
-) -> tuple[Ints, Ints]:
+def network_bytes(traffic: TrafficLedger, contacts: Contacts) -> tuple[Ints, Ints]:
     """Return the bytes that a network carries from and to every user's device, shape (users,) each."""
     counts = (
-        (constants.handshake, contacts.connections),
-        (constants.poll, contacts.polls),
-        (constants.heartbeat, contacts.heartbeats),
-        (constants.received, traffic.requests),
-        (constants.pulled, traffic.downlink_objects),
-        (constants.sent, traffic.messages - traffic.requests),
-        (constants.pushed, traffic.uplink_objects),
+        (MEASURED.handshake, contacts.connections),
+        (MEASURED.poll, contacts.polls),
+        (MEASURED.heartbeat, contacts.heartbeats),
+        (MEASURED.received, traffic.requests),
+        (MEASURED.pulled, traffic.downlink_objects),
+        (MEASURED.sent, traffic.messages - traffic.requests),
+        (MEASURED.pushed, traffic.uplink_objects),
     )
     up = traffic.uplink_message + sum(np.asarray(count) * cost.up for cost, count in counts)
     down = traffic.downlink_message + sum(np.asarray(count) * cost.down for cost, count in counts)

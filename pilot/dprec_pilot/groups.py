@@ -10,7 +10,7 @@ import os
 import re
 from base64 import urlsafe_b64encode
 
-from dprec.exchange.messages import Refusal, RefusalCode
+from dprec.exchange import Refusal, RefusalCode
 
 _BYTES = 3
 """Of the protocol's fingerprint, and of a run key: 4 characters each."""

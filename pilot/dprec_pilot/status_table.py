@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from simulation.analysis.vocabulary import plural
-from simulation.console.listing import print_json, print_table, text_column, text_of
-from simulation.console.terminal import print_lines
+from simulation.console.listing import text_column
+from simulation.console.terminal import print_json, print_lines, print_table, text_of
 
 if TYPE_CHECKING:
     from dprec_pilot.server.status import InRun, PilotStatus, RunStatus, UserStatus
@@ -37,7 +37,7 @@ def print_status(status: PilotStatus, *, as_json: bool) -> None:
         text_column("last seen", lambda each: each.last_seen and f"{each.last_seen:%Y-%m-%d %X}", rank=3),
         *map(of, status.runs[-_LAST_RUNS:]),
     ]
-    print_table(columns, status.users)
+    print_table(columns, status.users, "dprec-pilot status --json")
 
 
 def _pilot(status: PilotStatus) -> str:

@@ -14,8 +14,11 @@ from flwr.app.metadata import Metadata
 from flwr.clientapp import ClientApp
 from flwr.common.constant import SUPERLINK_NODE_ID
 
-from dprec.exchange import TRAIN, IterativeSetup, Setup
+from dprec.accounting import PrivacyBudget
+from dprec.exchange import TRAIN
 from dprec.gradients import OneBitGradient
+from dprec.protocols.base import Protocol
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.randomness import InstalledKeys, RunKeys
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions, encode_broadcast
@@ -26,6 +29,7 @@ from dprec_pilot.server.preparing import PilotOptions, prepare
 from dprec_pilot.server.server_folder import ServerFolder, write_enrolment
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.grids import LocalGrid
+from tests.dprec.protocols.test_sums_of_ones_own import OWN as HISTOGRAM
 from tests.make import small_run, synthetic
 
 USERS, ITEMS = 5, 12
@@ -34,13 +38,8 @@ KEYS = RunKeys.derive(1).installed
 UNLIMITED = Limits(
     per_rating=None, per_rating_lifetime=None, per_user=None, per_user_lifetime=None, runs=None
 )
-ROUNDS_SETUP = IterativeSetup(
-    gradient=OneBitGradient(),
-    broadcast=BroadcastOptions(),
-    rank=2,
-    ridge=1.0,
-    epsilon_per_round=0.4,
-    rounds=4,
+ROUNDS_SETUP = IterativeProtocol(
+    gradient=OneBitGradient(), rank=2, rounds=4, privacy=PrivacyBudget(epsilon=1.6, per="user")
 )
 
 
@@ -48,14 +47,14 @@ def limits(**given: float) -> Limits:
     return Limits(**{**UNLIMITED.entries(), **given})
 
 
-def agreement_on(setup: Setup, ratings: Ratings = RATINGS) -> Agreement:
+def agreement_on(protocol: Protocol, ratings: Ratings = RATINGS) -> Agreement:
     item_ids = [str(item) for item in ratings.item_ids]
-    return Agreement.of(setup, ratings.scale, item_ids, public=KEYS.public)
+    return Agreement.of(protocol, ratings.scale, item_ids, public=KEYS.public)
 
 
 def install(
     folder: Path,
-    setup: Setup,
+    protocol: Protocol,
     ratings: Ratings = RATINGS,
     user: int = 0,
     *,
@@ -69,7 +68,7 @@ def install(
         profile=(ratings.items[own], ratings.values_at(np.arange(own.start, own.stop))),
         user=user,
         limits=limits,
-        agreement=agreement_on(setup, ratings),
+        agreement=agreement_on(protocol, ratings),
         item_ids=[str(item) for item in ratings.item_ids],
         node_key=b"",
         seeded=seeded,
@@ -82,10 +81,10 @@ def write_profile(folder: DeviceFolder, profile: Mapping[int, float]) -> None:
 
 
 def device_with(
-    folder: Path, profile: Mapping[int, float], setup: Setup, allowed: Limits = UNLIMITED
+    folder: Path, profile: Mapping[int, float], protocol: Protocol, allowed: Limits = UNLIMITED
 ) -> Device:
     """Return a device with ratings of its own, by item."""
-    write_profile(install(folder, setup, limits=allowed), profile)
+    write_profile(install(folder, protocol, limits=allowed), profile)
     return Device(DeviceFolder(folder))
 
 
@@ -103,9 +102,9 @@ def key_of(run: int) -> str:
     return urlsafe_b64encode(run.to_bytes(3, "big")).decode()
 
 
-def group_on(setup: Setup, ratings: Ratings = RATINGS, run: int = RUN) -> str:
+def group_on(protocol: Protocol, ratings: Ratings = RATINGS, run: int = RUN) -> str:
     """Return the group of the messages of a run."""
-    return agreement_on(setup, ratings).group(key_of(run))
+    return agreement_on(protocol, ratings).group(key_of(run))
 
 
 def request(kind: str, group: str, run: int = RUN, flower_run: int = 1, **entries: object) -> Message:
@@ -195,6 +194,8 @@ PG = _values("pg-mf", _ITERATIVE)
 GRAM = _values("gram-central", _GRAM, "user-holdout", dataset=_SETS)
 GRAM_LOCAL = _values("gram-local", {**_GRAM, **_LOCAL}, "user-holdout", dataset=_SETS)
 SECRET_SET = _values("best-secret-set", {"kind": "best-secret-set", "aggregation": {"kind": "trusted"}})
+OF_ONES_OWN = _values("item-histogram", {"kind": HISTOGRAM, **_LOCAL})
+"""A protocol of sums from a user's file."""
 RANDOMIZED_SETS = _values(
     "randomized-sets",
     {"kind": "randomized-sets", "privacy": {"epsilon": 2.0, "per": "cell"}, "items": 12},

@@ -26,7 +26,7 @@ def typed(*arguments: str) -> int:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["prepare", "x-map", "pilot"], "accepted: a kind that deploys: one-shot"),
+        (["prepare", "x-map", "pilot"], "needs ratings or trust; accepted: a kind that deploys: "),
         (["prepare", "blp-mf", "."], "accepted: a new directory"),
         ([*PREPARE, "--days", "0"], "days: 0"),
         ([*PREPARE, "--deadline", "nan"], "deadline: "),

@@ -2,7 +2,7 @@
 
 from simulation.analysis.advice import Advice, AdviceLimits, advice_lines, advise
 from simulation.analysis.populations import Projection, project
-from simulation.analysis.protocol_results import ProtocolResult, frontier, read_results
+from simulation.analysis.protocol_results import ProtocolResult, read_results
 from simulation.analysis.vocabulary import METRICS, Average, Metric
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "ProtocolResult",
     "advice_lines",
     "advise",
-    "frontier",
     "project",
     "read_results",
 ]

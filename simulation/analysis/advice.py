@@ -1,7 +1,7 @@
 """Planning: which protocol of a comparison is the most accurate within a budget of privacy and bytes."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -98,11 +98,6 @@ class Advice:
     popularity: Candidate | None
     """Of lists: popularity, which is public or else costs everybody's set; None where it was not run."""
 
-    @property
-    def base(self) -> str:
-        """What is reached with nothing sent, in words."""
-        return self.best.against.base if self.best.against else baseline_in_words(self.best.result)
-
 
 def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = None) -> Advice:
     """Find the most accurate protocol of a comparison within limits.
@@ -125,34 +120,49 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     results, chosen = _results(Path(directory), metric, limits)
     data = next(result.data for result in results if result.average(chosen.column))
     comparable = [result for result in results if result.data == data]
-    every, baseline = candidates(comparable, chosen), nothing_sent(comparable)
-    popular = strongest(comparable, POPULARITY)
-    quiet = next((each for each in every if each.result is baseline), None)
+    every = candidates(comparable, chosen)
+    bases = nothing_sent(comparable), strongest(comparable, POPULARITY)
+    quiet, popular = (next((each for each in every if each.result is base), None) for base in bases)
     allowed = [each for each in every if each.result.baseline != NOTHING_SENT and limits.allow(each.result)]
     inside = decide(allowed, limits)
-    beating = [each for each in inside if each.better]
-    best = next(iter(beating), quiet)
-    possible = [each.result for each in allowed]
+    best = next((each for each in inside if each.better), quiet)
     if best is None:
-        raise InputError(str(directory), f"nothing within {limits.words}", _least_needed(possible, limits))
-    names, evaluation = {each.result.name for each in beating}, best.result.evaluation
+        possible = _least_needed([each.result for each in allowed], limits)
+        raise InputError(str(directory), f"nothing within {limits.words}", possible)
+    return _advice(limits, chosen, best, allowed, inside, popular, courses(results, chosen))
+
+
+def _advice(
+    limits: AdviceLimits,
+    metric: Metric,
+    best: Candidate,
+    allowed: Sequence[Candidate],
+    inside: Sequence[Candidate],
+    popularity: Candidate | None,
+    every: Sequence[Course],
+) -> Advice:
+    """Return the best within limits with what competes with it, inside of them and outside."""
+    beating, evaluation = {each.result.name for each in inside if each.better}, best.result.evaluation
     # The others of a budget are held against its best by the main metric alone.
-    judged = [each.result for each in inside if evaluation and evaluation.metric == chosen]
+    judged = [each.result for each in inside if evaluation and evaluation.metric == metric]
     better = [each for each in allowed if each.better and each.rank < best.rank]
+    cheaply = [each for each in better if limits.carry(each.result)]
+    privately = [each for each in better if limits.keep(each.result)]
+    outside = [each.result for each in allowed if limits.carry(each.result) and not limits.keep(each.result)]
     return Advice(
         limits,
-        chosen,
+        metric,
         best,
         alike=tuple(not_significant(best.result, judged)),
-        not_better=tuple(each for each in inside if each.result.name not in names),
-        claimed_only=_newly_inside(possible, limits, lambda own: replace(limits, claimed=True).keep(own)),
-        composed_only=_newly_inside(possible, limits, limits.keep_with_delta),
+        not_better=tuple(each for each in inside if each.result.name not in beating),
+        claimed_only=tuple(filter(replace(limits, claimed=True).keep, outside)),
+        composed_only=tuple(filter(limits.keep_with_delta, outside)),
         for_epsilon=min(
-            (each for each in better if limits.carry(each.result)), key=_cost(limits), default=None
+            cheaply, key=lambda each: (limits.loss(each.result), limits.with_delta(each.result)), default=None
         ),
-        for_bytes=min((each for each in better if limits.keep(each.result)), key=_bytes, default=None),
-        course=course_of(courses(results, chosen), best.result),
-        popularity=next((each for each in every if each.result is popular), None),
+        for_bytes=min(privately, key=lambda each: each.result.bytes_per_user or 0.0, default=None),
+        course=course_of(every, best.result),
+        popularity=popularity,
     )
 
 
@@ -174,22 +184,6 @@ def _results(
     if named is None:
         raise InputError("--metric", repr(column), ", ".join(metric.column for metric in known) or "none")
     return results, named
-
-
-def _cost(limits: AdviceLimits) -> Callable[[Candidate], tuple[float, float]]:
-    """Return what says what a candidate costs in privacy: an epsilon, or else one with a delta."""
-    return lambda each: (limits.loss(each.result), limits.with_delta(each.result))
-
-
-def _bytes(each: Candidate) -> float:
-    return each.result.bytes_per_user or 0.0
-
-
-def _newly_inside(
-    results: Iterable[ProtocolResult], limits: AdviceLimits, keep: Callable[[ProtocolResult], bool]
-) -> tuple[ProtocolResult, ...]:
-    """Return what would be within the limits only if losses were counted otherwise."""
-    return tuple(each for each in results if limits.carry(each) and keep(each) and not limits.keep(each))
 
 
 def _least_needed(results: Sequence[ProtocolResult], limits: AdviceLimits) -> str:
@@ -231,9 +225,10 @@ def _names(results: Iterable[ProtocolResult]) -> str:
 
 def _against_baseline(advice: Advice) -> Iterator[str]:
     """Yield what is held against nothing sent, and by which rule."""
-    against, others, base = advice.best.against, advice.not_better, advice.base
+    against, others, best = advice.best.against, advice.not_better, advice.best.result
+    base = against.base if against else baseline_in_words(best)
     names = _names(each.result for each in others)
-    if advice.best.result.baseline != NOTHING_SENT:
+    if best.baseline != NOTHING_SENT:
         if against:
             yield f"  against {base}: {against.written}{_rule(against)}"
             yield from [f"  not better than {base}: {names}"] if names else []

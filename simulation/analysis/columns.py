@@ -18,6 +18,7 @@ from simulation.analysis.gains import (
     is_best,
 )
 from simulation.analysis.protocol_results import (
+    BYTES,
     COMPOSED,
     EPSILON,
     NETWORK_BYTES,
@@ -37,13 +38,11 @@ from simulation.analysis.vocabulary import (
     number,
     size,
     spread_in_words,
-    with_claim,
     with_spread,
 )
 from simulation.storage.column import Column, Line
 from simulation.storage.columns import ACROSS, FIGURES, figure, figures_of
 from simulation.storage.files import Row
-from simulation.storage.summary import DirectionSummary, Summary
 
 Held = TypeVar("Held")
 
@@ -51,19 +50,7 @@ ResultColumn = Column[ProtocolResult]
 """A column of a table with one line per result."""
 
 
-def free_column(
-    title: str,
-    unit: str,
-    value: Callable[[Line], float | str | None],
-    text: Callable[[Line], str],
-    *,
-    numeric: bool = True,
-) -> Column[Line]:
-    """Return a column with a value and a text of its own."""
-    return Column(title, unit, value=value, text=text, holds=float if numeric else str)
-
-
-def _column(
+def held_column(
     title: str,
     unit: str,
     held: Callable[[Line], Held | None],
@@ -82,44 +69,47 @@ def _column(
         known = held(line)
         return DASH if known is None else written(known)
 
-    return free_column(title, unit, value, text, numeric=numeric)
+    return Column(title, unit, value=value, text=text, holds=float if numeric else str)
 
 
 def text_column(title: str, text: Callable[[Line], object], unit: str = "") -> Column[Line]:
     """Return a column of text; a dash stands for None."""
-    return _column(title, unit, text, str, str, numeric=False)
+    return held_column(title, unit, text, str, str, numeric=False)
 
 
-def figure_column(title: str, unit: str, value: Callable[[Line], float | None], digits: int) -> Column[Line]:
-    """Return a column of numbers with the given number of decimals."""
-    return written_column(title, value, lambda known: number(known, digits), unit)
-
-
-def written_column(
-    title: str, value: Callable[[Line], float | None], written: Callable[[float], str], unit: str = ""
+def figure_column(
+    title: str, unit: str, value: Callable[[Line], float | None], written: int | Callable[[float], str]
 ) -> Column[Line]:
-    """Return a column of numbers that are written in a way of their own; a dash stands for None."""
-    return _column(title, unit, value, lambda known: known, written)
+    """Return a column of numbers, with so many decimals or written in a way of their own; a dash for None."""
+
+    def write(known: float) -> str:
+        return number(known, written) if isinstance(written, int) else written(known)
+
+    return held_column(title, unit, value, lambda known: known, write)
+
+
+_OF_PROFILES = ("privacy.epsilon_per_user.", "privacy.epsilon_composed.")
+"""Beginnings of the keys of losses that say for which profiles they hold."""
 
 
 def declared_column(declared: Column[Any]) -> ResultColumn:
     """Return a column of comparison.csv as it is declared, averaged over folds and seeds."""
+    of_profiles = (declared.key or "").startswith(_OF_PROFILES)
 
-    def written(value: float) -> str:
-        return loss(value) if declared.written == "loss" else number(value, declared.digits)
+    def text(result: ProtocolResult) -> str:
+        value = result.value(declared)
+        written = loss(value) if declared.written == "loss" else number(value, declared.digits)
+        return written + (result.profiles_compared(value) if of_profiles else "")
 
-    figure: ResultColumn = written_column("", lambda each: each.value(declared), written)
-    text: ResultColumn = text_column("", lambda each: each.text(declared))
-    made = figure if declared.numeric else text
-    return replace(declared, value=made.value, text=made.text, figures=(declared.name,))
+    words: ResultColumn = text_column("", lambda each: each.text(declared))
+    numeric = {"value": lambda each: each.value(declared), "text": text}
+    made = numeric if declared.numeric else {"value": words.value, "text": words.text}
+    return replace(declared, **made, figures=(declared.name,))
 
 
-def accuracy_column(metric: Metric, *, direction: bool = False) -> ResultColumn:
-    """Return the column of a metric, and whether it says which way is better."""
-    unit = metric.direction if direction else ""
-    made: ResultColumn = figure_column(
-        metric.label, unit, lambda each: each.mean(metric.column), metric.digits
-    )
+def accuracy_column(metric: Metric) -> ResultColumn:
+    """Return the column of a metric."""
+    made: ResultColumn = figure_column(metric.label, "", lambda each: each.mean(metric.column), metric.digits)
     return replace(made, figures=(metric.column,))
 
 
@@ -154,10 +144,10 @@ def baseline_columns(
     columns = []
     for base, gained in held_against(results, metric):
         if brief:
-            return [_column(GAIN_IN_BRIEF, "", gained, attrgetter("mean"), in_brief)]
+            return [held_column(GAIN_IN_BRIEF, "", gained, attrgetter("mean"), in_brief)]
         intervals = dict.fromkeys(against.interval for result in results if (against := gained(result)))
         title, unit = f"against {baseline_in_words(base)}", _unit(metric.label, *intervals)
-        columns.append(_column(title, unit, gained, attrgetter("mean"), attrgetter("written")))
+        columns.append(held_column(title, unit, gained, attrgetter("mean"), attrgetter("written")))
     return columns
 
 
@@ -174,7 +164,9 @@ def best_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
         return "best" if gain is best else number(-gain.mean, digits) + width
 
     unit = _unit(f"{metric.label}, same budget", *dict.fromkeys(gain.interval for gain in compared))
-    return [_column("behind the best", unit, behind, lambda gain: 0.0 - gain.mean, text)] if compared else []
+    return (
+        [held_column("behind the best", unit, behind, lambda gain: 0.0 - gain.mean, text)] if compared else []
+    )
 
 
 def _unit(first: str, *spreads: str) -> str:
@@ -186,18 +178,9 @@ def _unit(first: str, *spreads: str) -> str:
 def composed_column(results: Sequence[ProtocolResult]) -> ResultColumn:
     """Return the column of losses per user by composition; its unit has the delta with which they hold."""
     deltas = sorted({delta for result in results if (delta := result.delta) is not None})
-    unit = ", ".join(["largest", *(f"δ={each:g}" for each in deltas)])
-    return replace(_of_profiles(COMPOSED), unit=unit)
-
-
-def _of_profiles(declared: Column[Any]) -> ResultColumn:
-    """Return a column of losses per user, with what qualifies them."""
-    plain = declared_column(declared)
-
-    def text(result: ProtocolResult) -> str:
-        return plain.text(result) + result.profiles_compared(result.value(declared))
-
-    return replace(plain, text=text)
+    return replace(
+        declared_column(COMPOSED), unit=", ".join(["largest", *(f"δ={each:g}" for each in deltas)])
+    )
 
 
 def _loss_column(unit: ComparableUnit) -> ResultColumn:
@@ -205,27 +188,17 @@ def _loss_column(unit: ComparableUnit) -> ResultColumn:
 
     def text(result: ProtocolResult) -> str:
         proved, claimed = result.epsilon(unit), result.claimed(unit)
+        beside = "" if claimed is None else f" ({result.word} {loss(claimed)})"
         compared = result.profiles_compared(claimed if proved is None else proved) if unit == "user" else ""
-        return with_claim(proved, claimed, result.word) + compared
+        return f"{loss(proved)}{beside}{compared}"
 
     return replace(declared_column(EPSILON[unit]), text=text)
 
 
-def _bytes_columns(way: Callable[[Summary], DirectionSummary]) -> tuple[ResultColumn, ...]:
-    """Return the columns of the bytes of messages one way: mean, 95th percentile and largest."""
-    return (
-        declared_column(figure(lambda run: way(run).message_mean_per_user)),
-        declared_column(figure(lambda run: way(run).message_p95_per_user)),
-        declared_column(figure(lambda run: way(run).message_max_per_user)),
-    )
-
-
-BUDGET: ResultColumn = written_column("budget", attrgetter("budget"), "{:g}".format, "ε")
+BUDGET: ResultColumn = figure_column("budget", "ε", attrgetter("budget"), "{:g}".format)
 LOSSES = (_loss_column("rating"), _loss_column("user"))
-MEDIAN_LOSS = _of_profiles(figure(lambda run: run.privacy.epsilon_per_user.median))
 ANY_TWO = declared_column(figure(lambda run: run.privacy.epsilon_any_two))
-BYTES_UP = _bytes_columns(lambda run: run.traffic.uplink)
-BYTES_DOWN = _bytes_columns(lambda run: run.traffic.downlink)
+BYTES_BOTH_WAYS = tuple(map(declared_column, BYTES))
 NETWORK: ResultColumn = replace(
     figure_column("network bytes", "per user", attrgetter("network_bytes_per_user"), 0),
     figures=tuple(each.name for each in NETWORK_BYTES),
@@ -257,8 +230,8 @@ def every_column(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
     metrics = [metric, *(other for other in metrics_of(results) if other != metric)]
     main, *others = [spread_column(each, results, direction=True) for each in metrics]
     against = [*baseline_columns(metric, results), *best_columns(metric, results)]
-    losses = [*LOSSES, composed_column(results), MEDIAN_LOSS, ANY_TWO]
-    price = [SERVER_SEES, *BYTES_UP, *BYTES_DOWN, NETWORK]
+    losses = [*LOSSES, composed_column(results), ANY_TWO]
+    price = [SERVER_SEES, *BYTES_BOTH_WAYS, NETWORK]
     placed = [BUDGET, main, *against, *others, STATUS, TRUST, *losses, *price]
     return list(_and_declared(placed, results, "everywhere", "page"))
 
@@ -284,36 +257,34 @@ def headline_columns(
     results: Sequence[ProtocolResult], metric: Metric, unit: ComparableUnit
 ) -> list[ResultColumn]:
     """Return the columns of the headline, after the name of the protocol."""
-    network = written_column("network", attrgetter("network_bytes_per_user"), size, "per user")
+
+    def value(result: ProtocolResult) -> float | None:
+        # Where nothing is spent, 0 is asked for.
+        return 0.0 if result.budget is None and result.epsilon("user") == 0 else result.budget
+
+    def text(result: ProtocolResult) -> str:
+        asked, claimed = value(result), result.claimed(unit)
+        if asked is None or not result.falls_short:
+            return DASH if asked is None else f"{asked:g}"
+        if claimed in (None, asked):
+            return f"{asked:g} {result.word}"
+        return f"{asked:g}, {'declared' if result.status == 'declared' else 'claims'} {loss(claimed)}"
+
+    network: ResultColumn = figure_column("network", "per user", attrgetter("network_bytes_per_user"), size)
     return [
-        free_column("ε asked", f"per {unit}", _asked, lambda result: _asked_in_words(result, unit)),
+        Column("ε asked", f"per {unit}", value=value, text=text, holds=float),
         ANY_TWO,
         replace(composed_column(results), title="ε composed"),
         spread_column(replace(metric, digits=gain_digits(metric)), results),
         *baseline_columns(metric, results),
-        written_column("messages", attrgetter("bytes_per_user"), size, "per user"),
+        figure_column("messages", "per user", attrgetter("bytes_per_user"), size),
         replace(network, figures=NETWORK.figures),
         SERVER_SEES,
     ]
 
 
-def _asked(result: ProtocolResult) -> float | None:
-    """Return the budget of a result; 0 where nothing is spent."""
-    return 0.0 if result.budget is None and result.epsilon("user") == 0 else result.budget
-
-
-def _asked_in_words(result: ProtocolResult, unit: ComparableUnit) -> str:
-    asked = _asked(result)
-    if asked is None or not result.falls_short:
-        return DASH if asked is None else f"{asked:g}"
-    claimed = result.claimed(unit)
-    if claimed in (None, asked):
-        return f"{asked:g} {result.word}"
-    return f"{asked:g}, {'declared' if result.status == 'declared' else 'claims'} {loss(claimed)}"
-
-
 _ASKED = replace(BUDGET, title="ε asked", unit="")
-_MAIN_COSTS = (LOSSES[1], NETWORK, SERVER_SEES, BYTES_UP[0], BYTES_DOWN[0])
+_MAIN_COSTS = (LOSSES[1], NETWORK, SERVER_SEES, *BYTES_BOTH_WAYS)
 
 
 def _brief_loss(result: ProtocolResult) -> str:
@@ -325,7 +296,7 @@ def _brief_loss(result: ProtocolResult) -> str:
 _BRIEF_COSTS = (
     replace(LOSSES[1], unit="", text=_brief_loss),
     *(NETWORK, SERVER_SEES),
-    *(replace(each, unit="per user") for each in (BYTES_UP[0], BYTES_DOWN[0])),
+    *(replace(each, unit="per user") for each in BYTES_BOTH_WAYS),
 )
 
 

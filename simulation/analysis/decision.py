@@ -11,7 +11,6 @@ from itertools import product
 
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
 from simulation.analysis.gains import Gain, gain, gain_digits, not_significant, nothing_sent, shown_from
-from simulation.analysis.populations import Course, users_needed
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import Metric
 
@@ -99,8 +98,6 @@ class Candidate:
     """Whether it counts as better than nothing sent; everything does where that was not run."""
     rank: float
     """What candidates are sorted by, the most accurate first."""
-    run: ProtocolResult
-    """What its accuracy and its bytes were measured with: the result, unless with other users."""
 
 
 def candidates(results: Sequence[ProtocolResult], metric: Metric) -> list[Candidate]:
@@ -110,41 +107,19 @@ def candidates(results: Sequence[ProtocolResult], metric: Metric) -> list[Candid
         if (accuracy := each.mean(metric.column)) is not None:
             against = gain(each, baseline, metric) if baseline and each is not baseline else None
             better = baseline is None if against is None else against.better
-            every.append(Candidate(each, accuracy, against, better, metric.sort_key(accuracy), each))
+            every.append(Candidate(each, accuracy, against, better, metric.sort_key(accuracy)))
     return every
 
 
 def decide(every: Iterable[Candidate], limits: Limits) -> list[Candidate]:
     """Return what is within limits, as it is to be taken: what beats nothing sent first."""
-    return preferred(
-        each
-        for each in every
-        if limits.allow(each.result) and limits.keep(each.result) and limits.carry(each.run)
-    )
-
-
-def with_users(candidate: Candidate, course: Course | None, users: float | None, reached: float) -> Candidate:
-    """Return a candidate as it does with so many users: with the most that were run and are not above.
-
-    Errors on other ratings are no errors on these: it is ranked by what it gains over what is to be beaten,
-    whose place in the ranking is ``reached``.
-    """
-    if course is None or users is None:
-        return candidate
-    points = [point for point in course.points if point.users <= users] or [course.points[0]]
-    run, better = points[-1], course.crossing is not None and users >= course.crossing
-    rank = reached - run.against.mean
-    return Candidate(candidate.result, run.accuracy, run.against, better, rank, run.result)
-
-
-def preferred(every: Iterable[Candidate]) -> list[Candidate]:
-    """Return candidates as they are to be taken, whatever the limits."""
 
     def place(each: Candidate) -> tuple[bool, float, float, float, str]:
-        own, cost = each.result, each.run.bytes_per_user or 0.0
+        own, cost = each.result, each.result.bytes_per_user or 0.0
         return not each.better, each.rank, cost, own.budget or 0.0, own.name
 
-    return sorted(every, key=place)
+    inside = (each for each in every if limits.allow(each.result) and limits.keep(each.result))
+    return sorted((each for each in inside if limits.carry(each.result)), key=place)
 
 
 @dataclass(frozen=True)
@@ -157,17 +132,15 @@ class GridCell:
     """Whether the item set is hidden, so that the whole profile is protected; otherwise values only."""
     trust: Trust
     epsilon: float
-    best: ProtocolResult | None = None
+    best: ProtocolResult | None
     """The most accurate that is proved to lose no more, of those that beat nothing sent if any does; None if
     nothing is.
     """
-    against: Gain | None = None
+    against: Gain | None
     """How much better it is than nothing sent; None where that was not run."""
-    with_less: ProtocolResult | None = None
+    with_less: ProtocolResult | None
     """What needs less trust, protects as much and is as accurate: trusting more buys nothing here."""
-    users_needed: str | None = None
-    """With how many users the best beats nothing sent; None where that was not tried."""
-    alike: tuple[ProtocolResult, ...] = ()
+    alike: tuple[ProtocolResult, ...]
     """What competes in the same cell, ran at the same budget and is not significantly worse."""
 
     @property
@@ -190,7 +163,6 @@ def decision_grid(
     delta: float | None,
     *,
     epsilons: Sequence[float] = (),
-    every: Sequence[Course] = (),
 ) -> list[GridCell]:
     """Return a cell for all that is protected, every trust model and every epsilon, in this order.
 
@@ -202,39 +174,23 @@ def decision_grid(
     smallest epsilon.
     """
     competing = [each for each in candidates(results, metric) if each.result.baseline is None]
-    proved = [each for each in competing if each.result.status == "proved"]
-    columns = sorted(epsilons or {each.result.budget for each in proved if each.result.budget is not None})
-    hidden = [hides for hides in (True, False) if any(each.result.hides == hides for each in proved)]
-    models = [trust for trust in LEAST_TRUST_FIRST if any(each.result.trust == trust for each in proved)]
-    allowed = OWN_DELTA if delta is None else delta
+    proved = [each.result for each in competing if each.result.status == "proved"]
+    columns = sorted(epsilons or {each.budget for each in proved if each.budget is not None})
+    hidden = [hides for hides in (True, False) if any(each.hides == hides for each in proved)]
+    models = [trust for trust in LEAST_TRUST_FIRST if any(each.trust == trust for each in proved)]
     cells = []
     for hides, trust, epsilon in product(hidden, models, columns):
-        cell = GridCell(unit, hides, trust, epsilon)
-        inside = decide(competing, Limits(epsilon, unit, trust=trust, delta=allowed))
+        limits = Limits(epsilon, unit, trust=trust, delta=OWN_DELTA if delta is None else delta)
+        inside, with_less = decide(competing, limits), None
         own = [each for each in inside if (each.result.hides, each.result.trust) == (hides, trust)]
         less = [each for each in inside if each.result.trust != trust and each.result.hides >= hides]
-        cells.append(_filled(cell, own, less, metric, every) if own else cell)
+        best, against, alike = None, None, list[ProtocolResult]()
+        if own:
+            best, against = own[0].result, own[0].against
+            alike = not_significant(best, [each.result for each in own])
+        if best and less and less[0].better >= own[0].better:
+            shown = less[0].rank - own[0].rank >= shown_from(gain_digits(metric))
+            if not shown or not_significant(best, [less[0].result]):
+                with_less = less[0].result
+        cells.append(GridCell(unit, hides, trust, epsilon, best, against, with_less, tuple(alike)))
     return cells
-
-
-def _filled(
-    cell: GridCell,
-    own: Sequence[Candidate],
-    less: Sequence[Candidate],
-    metric: Metric,
-    every: Sequence[Course],
-) -> GridCell:
-    """Return a cell with the first of what competes in it, and the first with less trust if it is as good."""
-    best, with_less = own[0], None
-    if less and less[0].better >= best.better:
-        shown = less[0].rank - best.rank >= shown_from(gain_digits(metric))
-        if not shown or not_significant(best.result, [less[0].result]):
-            with_less = less[0].result
-    return replace(
-        cell,
-        best=best.result,
-        against=best.against,
-        with_less=with_less,
-        users_needed=users_needed(every, best.result),
-        alike=tuple(not_significant(best.result, [each.result for each in own])),
-    )

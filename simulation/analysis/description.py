@@ -14,12 +14,12 @@ from dprec.binarization import binary_scale
 from dprec.components import Deviation, Options, Registry, as_values, kind_of, summary_of
 from dprec.datasets import Dataset
 from dprec.errors import InputError, within
+from dprec.protocols.base import Public, Sent, guarantee_of
+from dprec.protocols.components import COMPONENT_REGISTRIES
+from dprec.protocols.registry import PROTOCOLS
 from dprec.ratings import POSITIVE, RatingScale
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig
-from simulation.protocols import PROTOCOLS
-from simulation.protocols.base import Example, Sent, guarantee_of
-from simulation.protocols.components import COMPONENT_REGISTRIES
 
 _STARS = RatingScale.evenly(1, 5, 1)
 _USERS, _ITEMS, _RATINGS = 943, 1682, 106
@@ -38,6 +38,23 @@ class Part(NamedTuple):
     kind: str
     words: str
     papers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Example:
+    """The population and the user for whom reports are described."""
+
+    scale: RatingScale
+    users: int
+    items: int
+    """Sizes of the population and of the catalogue."""
+    ratings: int
+    """Ratings of the user, at least 1."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Users and items."""
+        return self.users, self.items
 
 
 @dataclass(frozen=True)
@@ -121,12 +138,16 @@ class Description:
 def describe(config: RunConfig) -> Description:
     """Describe a configuration."""
     protocol, example = config.protocol, _example(config)
+    public = Public(example.users, example.items, example.scale)
     picked = protocol.picked
     # Of a protocol that another one picks, the components follow.
     further = [part for part in _parts(picked, "") if part.key] if picked != protocol else []
     parts = (*_parts(protocol, ""), *further)
     with within("protocol"):
-        sent, guarantee = protocol.sent(example), guarantee_of(protocol, example.shape, config.schedule)
+        sent, guarantee = (
+            protocol.sent(public, example.ratings),
+            guarantee_of(protocol, example.shape, config.schedule),
+        )
     settings = tuple(_lines(type(protocol), protocol, "", components=True))
     schedule = None if config.schedule is None else next(_parts(config.schedule, "schedule"))
     beyond = kinds.deviations(picked)
@@ -156,7 +177,7 @@ def _example(config: RunConfig) -> Example:
     """Return the population that the data set states, or the shape of MovieLens 100K."""
     dataset: Dataset = config.dataset
     scale = binary_scale() if config.binarization is not None else dataset.known_scale()
-    if config.protocol.predicted == "lists":
+    if config.protocol.facts.predicts == "lists":
         scale = POSITIVE
 
     def stated(name: str, usual: int) -> int:
@@ -187,7 +208,7 @@ def _lines(
     properties = _resolved(schema, definitions).get("properties", {})
     written = {} if held is None else held.entries()
     for field in dataclasses.fields(component):
-        if field.name == "kind" or (written and field.name not in written):
+        if field.name == "kind" or field.name not in properties or (written and field.name not in written):
             continue
         key, group = prefix + field.name, kinds.group_of(component, field.name)
         default = REQUIRED if field.default is dataclasses.MISSING else field.default
@@ -200,7 +221,7 @@ def _lines(
             continue
         published = kinds.published_of(field)
         paper = (published.values, published.source) if published else ((), "")
-        accepts = _accepted(properties.get(field.name, {}), definitions)
+        accepts = _accepted(properties[field.name], definitions)
         yield SettingLine(key, value, default, *paper, field.metadata.get("description", ""), accepts)
 
 
@@ -250,12 +271,13 @@ def described_components(name: str) -> list[ComponentDescription]:
             raise InputError(name, "a class that is no component", f"one derived from one of {accepted}")
     else:
         registries = [each for each in registries if kind in each.kinds or kind in each.of_packages()]
-    return [_description(each.name, each.find(kind)) for each in registries]
-
-
-def _description(what: str, own: type[Options]) -> ComponentDescription:
-    words, settings = inspect.cleandoc(own.__doc__ or ""), tuple(_lines(own, None, "", components=False))
-    return ComponentDescription(what, kind_of(own), words, own.papers, kinds.reference_of(own), settings)
+    described = []
+    for each in registries:
+        own: type[Options] = each.find(kind)
+        words, settings = inspect.cleandoc(own.__doc__ or ""), tuple(_lines(own, None, "", components=False))
+        place = kinds.reference_of(own)
+        described.append(ComponentDescription(each.name, kind_of(own), words, own.papers, place, settings))
+    return described
 
 
 def _resolved(schema: _Schema, definitions: _Schema) -> _Schema:

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dprec.accounting import Trust
 from simulation.analysis.protocol_results import result_of
 from simulation.analysis.vocabulary import plural, size
-from simulation.storage.run_files import MessagesOfKind, RunFiles, UserMessages
+from simulation.storage.run_files import MessagesOfKind, RunRecord
 
 _TITLES = {
     "query.report": ("request", "report"),
@@ -36,25 +37,15 @@ _LONGEST = 16
 """Letters of a user's id for which a drawing has room."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """Messages of one kind, one way."""
 
     up: bool
     title: str
-    size: str
-    """Bytes of the payload, and of the messages that carry it."""
-    parts: str
-    """Parts of the payload; empty if it has one."""
-    begins: str
-    """First bytes of the payload, in words and in hexadecimal; empty where it has none."""
-    between: str
-    """Who stands between device and server."""
-
-    @property
-    def lines(self) -> list[str]:
-        """What is said below its title."""
-        return [line for line in (self.size, self.parts, self.begins, self.between) if line]
+    lines: tuple[str, ...]
+    """What is said below its title: bytes of the payload and of the messages that carry it, its parts, its
+    first bytes in hexadecimal, and who stands between device and server.
+    """
 
 
 @dataclass(frozen=True)
@@ -78,17 +69,23 @@ class Drawing:
         return "\n".join([*lines, "", *self.totals, f"the server sees: {self.server_sees}"])
 
 
-def drawing_of(run: RunFiles) -> Drawing | None:
+def drawing_of(run: RunRecord) -> Drawing | None:
     """Return the drawing of a run; None if nothing is sent, or devices are deployed."""
     told = run.messages
     if told is None:
         return None
-    trust = run.summary.privacy.trust
+
+    def total(way: str) -> str:
+        own = [each for each in told.messages if each.up is (way == "up")]
+        payload, message = sum(each.payload_bytes for each in own), sum(each.message_bytes for each in own)
+        network = size(float(run.traffic[f"{way}link_network_bytes"][0]))
+        return f"{way}: {payload:,} bytes, {message:,} in messages, {network} on the network"
+
     shown = told.user if len(told.user) <= _LONGEST else f"{told.user[: _LONGEST - 1]}…"
     return Drawing(
         user=f"user {shown}, {plural(told.ratings, 'rating')}",
-        steps=[_step(each, trust) for each in told.messages],
-        totals=(_total(run, told, "up"), _total(run, told, "down")),
+        steps=[_step(each, run.summary.privacy.trust) for each in told.messages],
+        totals=(total("up"), total("down")),
         server_sees=result_of(run.summary).server_sees,
     )
 
@@ -96,29 +93,16 @@ def drawing_of(run: RunFiles) -> Drawing | None:
 def _step(own: MessagesOfKind, trust: Trust) -> Step:
     title = _TITLES.get(own.kind, (own.kind, own.kind))[own.up]
     several = own.messages > 1
-    parts = ", ".join(f"{name} {plural(bits, 'bit')}" for name, bits in own.bits.items())
-    return Step(
-        up=own.up,
-        title=f"{title}, {own.messages:,} times" if several else title,
-        size=_size(own),
-        parts=f"the first: {parts}" if several and parts else parts,
-        begins=f"begins {bytes.fromhex(own.begins).hex(' ')}" if own.begins else "",
-        between=_BETWEEN.get((trust, own.kind), "") if own.up else "",
-    )
-
-
-def _size(own: MessagesOfKind) -> str:
     mean = " on average" if own.payload_bytes % own.messages or own.message_bytes % own.messages else ""
-    message = f"{own.message_bytes / own.messages:,.0f}-byte message"
-    if not own.payload_bytes:
-        return f"nothing, in a {message}{mean}"
     payload = own.payload_bytes / own.messages
     counted = f"{payload:,.0f}" if payload >= 1 else f"{payload:.1g}"
-    return f"{counted} {'byte' if counted == '1' else 'bytes'} in a {message}{mean}"
-
-
-def _total(run: RunFiles, told: UserMessages, way: str) -> str:
-    own = [each for each in told.messages if each.up is (way == "up")]
-    payload, message = sum(each.payload_bytes for each in own), sum(each.message_bytes for each in own)
-    network = float(run.traffic[f"{way}link_network_bytes"][0])
-    return f"{way}: {payload:,} bytes, {message:,} in messages, {size(network)} on the network"
+    held = f"{counted} {'byte' if counted == '1' else 'bytes'} in a" if payload else "nothing, in a"
+    parts = ", ".join(f"{name} {plural(bits, 'bit')}" for name, bits in own.bits.items())
+    lines = (
+        f"{held} {own.message_bytes / own.messages:,.0f}-byte message{mean}",
+        f"the first: {parts}" if several and parts else parts,
+        f"begins {bytes.fromhex(own.begins).hex(' ')}" if own.begins else "",
+        _BETWEEN.get((trust, own.kind), "") if own.up else "",
+    )
+    named = f"{title}, {own.messages:,} times" if several else title
+    return Step(own.up, named, tuple(filter(None, lines)))

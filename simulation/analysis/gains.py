@@ -175,8 +175,14 @@ def gain(result: ProtocolResult, baseline: ProtocolResult, metric: Metric) -> Ga
     )
     if not by_fold:
         return None
-    low, high = _over_users(result, baseline, metric)
     mean = statistics.fmean(statistics.fmean(own) for own in by_fold.values())
+    columns, main = (AGAINST, *gain_columns(metric)[1:]), result.evaluation
+    if result.rows[0].get(PLAIN[0]) == baseline.name and main and main.metric.column == metric.column:
+        columns = (PLAIN[0], *PLAIN[2:])
+    # The interval against this baseline is the same in all lines.
+    cells = {tuple(row.get(column) for column in columns) for row in result.rows}
+    against, *ends = cells.pop()
+    low, high = (None, None) if cells or against != baseline.name else _interval(*ends)
     # An interval of other runs than these says nothing of their mean.
     if low is None or high is None or not low - _ROUNDED <= mean <= high + _ROUNDED:
         low = high = None
@@ -188,19 +194,6 @@ def paired_rows(result: ProtocolResult, baseline: ProtocolResult) -> Pairs:
     base = {_ratings(row): row for row in baseline.rows}
     shared = [row for row in result.rows if _ratings(row) in base]
     return grouped_by((row.get("fold"), (row, base[_ratings(row)])) for row in shared)
-
-
-def _over_users(
-    result: ProtocolResult, baseline: ProtocolResult, metric: Metric
-) -> tuple[float, float] | tuple[None, None]:
-    """Return the interval that the table holds against the same baseline, the same in all lines."""
-    columns = (AGAINST, *gain_columns(metric)[1:])
-    if result.rows[0].get(PLAIN[0]) == baseline.name:
-        main = result.evaluation
-        columns = (PLAIN[0], *PLAIN[2:]) if main and main.metric.column == metric.column else columns
-    cells = {tuple(row.get(column) for column in columns) for row in result.rows}
-    against, low, high = cells.pop()
-    return (None, None) if cells or against != baseline.name else _interval(low, high)
 
 
 def _interval(low: object, high: object) -> tuple[float, float] | tuple[None, None]:
@@ -275,20 +268,17 @@ def same_figures(results: Sequence[ProtocolResult], metric: Metric) -> list[str]
             for each in own
         )
         for same in alike.values():
-            if len(same) > 1 and same[0].mean(metric.column) is not None:
-                budgets = listed(f"{each.budget:g}" for each in same)
-                same_at = f"{metric.label} is the same to all digits at ε = {budgets}"
-                notes.append(f"{name}: {same_at}, {_why(same)}.")
+            if len(same) < 2 or same[0].mean(metric.column) is None:
+                continue
+            why = (
+                "since its predictions no longer follow the reports: all are clipped or shrunk to the same "
+                "values whatever devices send"
+            )
+            for unit in ("user", "rating"):
+                spent = {each.epsilon(unit) for each in same}
+                if len(spent) == 1 and None not in spent:
+                    why = f"since as much is spent, ε = {loss(spent.pop())} per {unit}"
+            budgets = listed(f"{each.budget:g}" for each in same)
+            same_at = f"{metric.label} is the same to all digits at ε = {budgets}"
+            notes.append(f"{name}: {same_at}, {why}.")
     return notes
-
-
-def _why(same: Sequence[ProtocolResult]) -> str:
-    """Return why results are the same: they spend the same, or nothing follows from what they receive."""
-    for unit in ("rating", "user"):
-        spent = {each.epsilon(unit) for each in same}
-        if len(spent) == 1 and None not in spent:
-            return f"since as much is spent, ε = {loss(spent.pop())} per {unit}"
-    return (
-        "since its predictions no longer follow the reports: all are clipped or shrunk to the same values "
-        "whatever devices send"
-    )

@@ -107,22 +107,20 @@ def read_groups(directory: Path) -> list[GroupLine]:
         **dict.fromkeys(texts, np.str_),
         "epsilon": np.float64,
     }
-    columns = read_columns(path, types, "a table that `dprec compare` wrote")
-    own = np.flatnonzero(columns["population"] == "")
-    rows = zip(*(columns[name][own].tolist() for name in types), strict=True)
+    accepted = "a table that `dprec compare` wrote"
+    columns = read_columns(path, types, accepted)
+    lines = []
     try:
-        return [_line(dict(zip(types, cells, strict=True))) for cells in rows]
+        for cells in zip(*(columns[name].tolist() for name in types), strict=True):
+            row: dict[str, Any] = {
+                name: None if isinstance(cell, float) and math.isnan(cell) else cell
+                for name, cell in zip(types, cells, strict=True)
+            }
+            if row["population"] == "":
+                whole = {name: int(row[name]) if row[name] is not None else -1 for name in _WHOLE}
+                figures = {name: row[name] for name in GroupSummary.model_fields} | whole
+                summary = GroupSummary.model_validate(figures)
+                lines.append(GroupLine(row["name"], row["epsilon"], row["by"], summary))
     except (ValueError, OverflowError) as error:
-        raise InputError(str(path), one_line(error), "a table that `dprec compare` wrote") from None
-
-
-def _line(row: dict[str, Any]) -> GroupLine:
-    """Return a line of groups.csv; raises ValueError or OverflowError for what cannot be one."""
-    known = {
-        name: value for name, value in row.items() if not (isinstance(value, float) and math.isnan(value))
-    }
-    whole = {name: int(known.get(name, -1)) for name in _WHOLE}
-    figures = {name: known.get(name) for name in GroupSummary.model_fields}
-    return GroupLine(
-        row["name"], known.get("epsilon"), row["by"], GroupSummary.model_validate(figures | whole)
-    )
+        raise InputError(str(path), one_line(error), accepted) from None
+    return lines

@@ -15,9 +15,19 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from dprec.errors import InputError
-from simulation.analysis.gains import Gain, gain, shown_from, to_beat
-from simulation.analysis.protocol_results import REPRESENTS, USERS, ProtocolResult, by_evaluation
+from simulation.analysis.gains import Gain, gain, to_beat
+from simulation.analysis.protocol_results import (
+    REPRESENTS,
+    USERS,
+    ComparisonFiles,
+    ProtocolResult,
+    at_reference,
+    by_evaluation,
+    reference_budget,
+)
 from simulation.analysis.vocabulary import Metric, grouped_by, short
+from simulation.storage.files import Columns
+from simulation.storage.run_files import RunRecord, network_bytes_per_user, read_traffic
 
 _DRAWN = "synthetic"
 """Kind of the data set whose users are drawn, as many as one likes."""
@@ -71,17 +81,6 @@ class Course:
             return f"more than {_users(most)}"
         return f"about {_users(self.crossing)}" if self.crossing else f"at most {_users(least)}"
 
-    @property
-    def change(self) -> int:
-        """Whether it gains more with the most users than with the fewest (1), less (-1), or as much (0).
-
-        As much is what does not differ at the digits shown, or by less than both intervals.
-        """
-        first, last = self.points[0].against, self.points[-1].against
-        apart = last.mean - first.mean
-        unsure = math.hypot(first.half_width or 0.0, last.half_width or 0.0)
-        return int(math.copysign(abs(apart) >= max(unsure, shown_from(last.digits)), apart))
-
 
 def _users(count: float) -> str:
     """Write a number of users; of one that is interpolated, two digits are worth showing."""
@@ -89,14 +88,11 @@ def _users(count: float) -> str:
     return short(rounded) if rounded >= 1e6 else f"{rounded:,.0f}"
 
 
-def courses(results: Sequence[ProtocolResult], metric: Metric, base: str | None = None) -> list[Course]:
-    """Return the course of every private protocol and budget with several numbers of users.
-
-    ``base``: the name of a protocol that is to be beaten; by default `simulation.analysis.gains.to_beat`.
-    """
+def courses(results: Sequence[ProtocolResult], metric: Metric) -> list[Course]:
+    """Return the course of every private protocol and budget with several numbers of users."""
     points: list[tuple[tuple[str, float | None, str], Point]] = []
     for evaluation, own in by_evaluation(results).items():
-        baseline = to_beat(own) if base is None else next((each for each in own if each.name == base), None)
+        baseline = to_beat(own)
         if evaluation.metric != metric or baseline is None:
             continue
         kind = evaluation.dataset if evaluation.dataset == _DRAWN else "given"
@@ -124,21 +120,6 @@ def users_needed(every: Sequence[Course], result: ProtocolResult) -> str | None:
     """Return how many users a result's protocol needs at its budget; None if that was not tried."""
     course = course_of(every, result)
     return None if course is None else course.users_needed
-
-
-def population_sentence(every: Sequence[Course]) -> str | None:
-    """Say how many protocols gain more with more users, and the largest gain of all; None without courses."""
-    if not every:
-        return None
-    changes = [each.change for each in every]
-    counts = [sum(change == sign for change in changes) for sign in (1, -1, 0)]
-    most = max(every, key=lambda each: each.points[-1].against.mean)
-    last = most.points[-1]
-    return (
-        f"With the most users instead of the fewest, {counts[0]} of {len(every)} gain more over {most.base}, "
-        f"{counts[1]} less, {counts[2]} as much; the largest gain is that of {last.result.title} at "
-        f"ε = {most.budget:g} with {_users(last.users)} users: {last.against.written}."
-    )
 
 
 _CONFIDENCE = 0.95
@@ -187,6 +168,41 @@ def project(bytes_per_user: NDArray[np.float64], population: float) -> Projectio
     quantile = float(stdtrit(users - 1, (1 + _CONFIDENCE) / 2))
     spread = float(bytes_per_user.std(ddof=1)) * math.sqrt(population**2 / users + population)
     return Projection(population, total, max(0.0, total - quantile * spread), total + quantile * spread)
+
+
+def run_projections(run: RunRecord, population: float) -> list[tuple[str, Projection]]:
+    """Project the traffic of a run to a population, by direction."""
+    traffic = run.traffic
+    rows = {
+        "messages from the devices": traffic["uplink_message_bytes"],
+        "messages to the devices": traffic["downlink_message_bytes"],
+    }
+    if run.summary.traffic.uplink.network_bytes is not None:
+        rows |= {
+            "network, from the devices": traffic["uplink_network_bytes"],
+            "network, to the devices": traffic["downlink_network_bytes"],
+            "network, both": network_bytes_per_user(traffic),
+        }
+    return [(label, project(spent, population)) for label, spent in rows.items()]
+
+
+Traffic = Sequence[tuple[ProtocolResult, str, Columns]]
+"""Results with their labels, and what was sent by each user."""
+
+
+def reference_traffic(files: ComparisonFiles) -> Traffic:
+    """Return the result, label and traffic of one run per protocol, at the reference budget."""
+    reference = reference_budget(files.results)
+    return [
+        (result, result.label(reference), read_traffic(cells[0], files.summary(cells[0])))
+        for result in at_reference(files.results)
+        if (cells := files.cells(result))
+    ]
+
+
+def comparison_projections(traffic: Traffic, population: float) -> list[tuple[str, Projection]]:
+    """Project what a network carries for every protocol to a population, both directions together."""
+    return [(label, project(network_bytes_per_user(columns), population)) for _, label, columns in traffic]
 
 
 _LARGEST_POPULATION = 1e12

@@ -5,13 +5,11 @@ made it.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeGuard
-
-from pydantic import ConfigDict, Field
 
 from dprec.accounting import (
     LEAST_TRUST_FIRST,
@@ -38,7 +36,7 @@ from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage import directories
 from simulation.storage.column import Column
 from simulation.storage.columns import figure, figures_of, read_rows
-from simulation.storage.files import Document, Row, parse_document, read_text
+from simulation.storage.files import Row, read_text
 from simulation.storage.summary import NEARLY_ALL, OwnCode, Summary, read_summary
 
 _CELL = ("name", "epsilon", "fold", "seed", "panel", "population", "dataset", "users", "items")
@@ -98,7 +96,6 @@ _STATUS = figure(lambda run: run.privacy.status)
 _ITEMS = figure(lambda run: run.dataset.items)
 _DATASET = figure(lambda run: run.dataset.kind)
 _TRUST = figure(lambda run: run.privacy.trust)
-_TRUSTS_SERVER = figure(lambda run: run.privacy.trusts_server)
 _HIDES = figure(lambda run: run.privacy.hides_rated_items)
 _UNLINKED = figure(lambda run: run.privacy.unlinked)
 _DELTA = figure(lambda run: run.privacy.delta)
@@ -164,11 +161,7 @@ class ProtocolResult:
 
     def epsilon(self, unit: ComparableUnit) -> float | None:
         """Return the largest proved loss in a unit, over users and runs; None where there is none."""
-        return self._losses[unit]
-
-    @cached_property
-    def _losses(self) -> dict[ComparableUnit, float | None]:
-        return {unit: self.value(declared) for unit, declared in EPSILON.items()}
+        return self.value(EPSILON[unit])
 
     def claimed(self, unit: ComparableUnit) -> float | None:
         """Return the largest loss in a unit that is claimed or declared and not proved; None where none."""
@@ -204,10 +197,7 @@ class ProtocolResult:
     def trust(self) -> Trust:
         """The trust model, that with the most trust among its runs; central where nothing is said of it."""
         held = {row.get(_TRUST.name) for row in self.rows}
-        named = [trust for trust in LEAST_TRUST_FIRST if trust in held]
-        if named:
-            return named[-1]
-        return "local" if self.has(_TRUSTS_SERVER) and not self.flag(_TRUSTS_SERVER) else "central"
+        return next((trust for trust in reversed(LEAST_TRUST_FIRST) if trust in held), "central")
 
     @cached_property
     def hides(self) -> bool:
@@ -236,7 +226,7 @@ class ProtocolResult:
 
     @property
     def baseline(self) -> str | None:
-        """Which baseline it is: one of `simulation.protocols.base.BASELINES`; None for a protocol."""
+        """Which baseline it is: one of `simulation.courses.base.BASELINES`; None for a protocol."""
         return self._of_all("baseline")
 
     @property
@@ -253,6 +243,10 @@ class ProtocolResult:
     def reference(self) -> bool:
         """Whether it is a protocol with neither a budget nor a bound on a privacy loss."""
         return self.baseline is None and self.budget is None and not self.private
+
+    def label(self, reference: float | None) -> str:
+        """Return its name, with its budget if that is not the reference budget."""
+        return self.name if self.budget in (None, reference) else f"{self.name} (ε {self.budget:g})"
 
     def profiles_compared(self, epsilon: float | None, link: str = ", ") -> str:
         """Return what qualifies one of its losses per user, which goes after the number."""
@@ -279,16 +273,16 @@ class ProtocolResult:
     @cached_property
     def bytes_per_user(self) -> float | None:
         """Mean bytes of a user's messages, both directions together."""
-        return self._sum(*BYTES)
+        return self._sum(BYTES)
 
     @cached_property
     def network_bytes_per_user(self) -> float | None:
         """Mean bytes that a network carries for a user, both ways together; None if that is not known."""
-        return self._sum(*NETWORK_BYTES)
+        return self._sum(NETWORK_BYTES)
 
-    def _sum(self, up: Column[Any], down: Column[Any]) -> float | None:
-        one, other = self.mean(up), self.mean(down)
-        return None if one is None or other is None else one + other
+    def _sum(self, columns: Sequence[Column[Any]]) -> float | None:
+        means = [self.mean(column) for column in columns]
+        return None if None in means else sum(filter(None, means))
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -318,22 +312,16 @@ def read_results(path: Path) -> list[ProtocolResult]:
     Raises
     ------
     InputError
-        When it is no such table.
+        When it is no such table, or two lines are of one run, which a mean would count twice.
     """
-    rows = read_rows(path, _NEEDED)
-    _check_cells(path, rows)
-    return results_of(rows)
-
-
-def _check_cells(path: Path, rows: Sequence[Row]) -> None:
-    """Raise InputError where two lines are of one run: a mean would count it twice."""
-    lines: dict[tuple[object, ...], int] = {}
+    rows, lines = read_rows(path, _NEEDED), dict[tuple[object, ...], int]()
     for place, row in enumerate(rows, 2):
         if row.get("seed") is not None:
             cell = tuple(row.get(column) for column in _CELL)
             if (first := lines.setdefault(cell, place)) != place:
                 accepted = "one line for each name, epsilon, fold, seed and population"
                 raise InputError(f"{path}, line {place}", f"the run of line {first} again", accepted)
+    return results_of(rows)
 
 
 def result_of(summary: Summary) -> ProtocolResult:
@@ -343,14 +331,13 @@ def result_of(summary: Summary) -> ProtocolResult:
 
 def results_of(rows: Sequence[Row]) -> list[ProtocolResult]:
     """Group the lines of a comparison into results, in the order of the lines."""
-    groups = grouped_by((_cell(row), row) for row in rows)
-    return [ProtocolResult(name, budget, tuple(own)) for (name, budget, _), own in groups.items()]
-
-
-def _cell(row: Row) -> tuple[str, float | None, str | None]:
-    """Return protocol, epsilon and population of a line."""
-    budget = None if row["epsilon"] in (None, "") else float(row["epsilon"])
-    return row["name"], budget, row.get("population") or None
+    groups = grouped_by(
+        ((row["name"], row["epsilon"] or None, row.get("population") or None), row) for row in rows
+    )
+    return [
+        ProtocolResult(name, None if budget is None else float(budget), tuple(own))
+        for (name, budget, _), own in groups.items()
+    ]
 
 
 def metrics_of(results: Sequence[ProtocolResult]) -> list[Metric]:
@@ -389,24 +376,18 @@ def _is_finite(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def frontier(results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
-    """Return the results that none beats in both accuracy and bytes, by ascending bytes."""
-    unbeaten: list[ProtocolResult] = []
-    best = math.inf
-    sending = [each for each in by_accuracy(results, metric) if each.bytes_per_user is not None]
-    for result in sorted(sending, key=lambda each: each.bytes_per_user or 0.0):
-        if (key := metric.sort_key(result.mean(metric.column) or 0.0)) < best:
-            best = key
-            unbeaten.append(result)
-    return unbeaten
-
-
 def reference_budget(results: Sequence[ProtocolResult]) -> float | None:
     """Return the budget that most protocols share; among several, the one nearest to 1."""
     budgets = [result.budget for result in results if result.budget is not None]
     if not budgets:
         return None
     return min(set(budgets), key=lambda budget: (-budgets.count(budget), abs(math.log(budget)), budget))
+
+
+def reference_in_words(results: Sequence[ProtocolResult]) -> str:
+    """Return what a caption says of the budget at which protocols are shown."""
+    reference = reference_budget(results)
+    return "" if reference is None else f" ε = {reference:g} unless the label says otherwise."
 
 
 def at_reference(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
@@ -439,6 +420,13 @@ class ComparisonFiles:
         folders = [parent / key for key in _keys(result)]
         # A table may come from anywhere; its names must not lead out of the directory.
         return [each for each in folders if each.parent == parent and (each / directories.SUMMARY).is_file()]
+
+    @cached_property
+    def shown_cells(self) -> list[tuple[ProtocolResult, Path]]:
+        """A run of every protocol but baselines: at the reference budget, of the first fold and seed."""
+        every = [result for own in by_evaluation(self.results).values() for result in at_reference(own)]
+        shown = [(result, self.cells(result)) for result in every if result.baseline is None]
+        return [(result, cells[0]) for result, cells in shown if cells]
 
     @cached_property
     def summary(self) -> Callable[[Path], Summary]:
@@ -514,36 +502,19 @@ def read_comparison(directory: Path) -> ComparisonFiles:
     )
 
 
-class _AuditBeside(Document):
-    """What is read of an audit."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
-
-    holds: bool
-    promised: float
-    lower_bound: float
-    power: float
-    declared_by: Mapping[str, str] = Field(default_factory=dict)
-
-    @property
-    def words(self) -> str:
-        """What was found."""
-        verdict = "found no evidence against it" if self.holds else "contradicts it"
-        measured = f"at ε = {loss(self.promised)} at least {loss(self.lower_bound)} was measured"
-        seen = f"a twofold leak would be seen with probability {self.power:.2f} or more"
-        return f"the audit {verdict}: {measured}" + (f", and {seen}" if self.holds else "")
-
-
 def _declared_in_words(declared_by: Sequence[OwnCode], directory: Path) -> str:
     """Say on whose word a promise rests, and what audits of that code found that lie in the directory.
 
     Raises InputError where one of them is damaged.
     """
-    code = {own.component: own.source for own in declared_by}
-    found = []
+    code, found = {own.component: own.source for own in declared_by}, []
     for file in sorted((directory / directories.AUDITS).glob(f"*/{directories.AUDIT}")):
-        audit = parse_document(_AuditBeside, read_text(file), str(file))
-        found += [audit.words] if dict(audit.declared_by) == code else []
+        audit = directories.parse_audit(read_text(file), str(file))
+        if isinstance(audit, directories.AuditRecord) and audit.declared_by == code:
+            verdict = "found no evidence against it" if audit.holds else "contradicts it"
+            measured = f"at ε = {loss(audit.promised)} at least {loss(audit.lower_bound)} was measured"
+            seen = f", and a twofold leak would be seen with probability {audit.power:.2f} or more"
+            found.append(f"the audit {verdict}: {measured}{seen if audit.holds else ''}")
     none = f"no audit of this code is in {directories.AUDITS}/, and nothing is proved"
     return f"ε is declared by {listed(code)}; {'; '.join(found) or none}."
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from dprec.accounting import PrivacyUnit, Trust
+from dprec.accounting import Trust
 from simulation.storage.column import LOWER, Column
 from simulation.storage.columns import FIGURES, column
 from simulation.storage.files import Row
@@ -105,10 +105,6 @@ class Metric:
         """Return what values are sorted by, the best first."""
         return value if self.lower_is_better else -value
 
-    def best(self, values: Sequence[float]) -> float:
-        """Return the best of some values."""
-        return min(values) if self.lower_is_better else max(values)
-
 
 _FAMILIES = {each.name: place for place, each in enumerate(FIGURES) if each.better is not None}
 """Declared metrics, those of mappings by the names before their keys, the main one of a run first."""
@@ -165,11 +161,6 @@ def loss(epsilon: float | None) -> str:
     if epsilon is None:
         return DASH
     return f"{epsilon:,.0f}" if epsilon >= 1000 else f"{epsilon:.4g}"
-
-
-def with_claim(proved: float | None, claimed: float | None, word: str = "claimed") -> str:
-    """Write the privacy loss that is proved, and beside it the one that is claimed or declared, if any is."""
-    return loss(proved) if claimed is None else f"{loss(proved)} ({word} {loss(claimed)})"
 
 
 def with_spread(average: Average | None, digits: int) -> str:
@@ -244,14 +235,21 @@ def server_sees(
     return "items and noise, not whose" if unlinked else "rated items, noise"
 
 
+def data_in_words(dataset: Mapping[str, Any], *, lists: bool) -> str:
+    """Describe the population and its ratings, or its sets of items, by the keys of a summary's data set."""
+    counts = [dataset.get(key) for key in ("users", "items", "train_ratings", "test_ratings")]
+    if None in counts:
+        return f"Data: {dataset.get('kind')}."
+    users, items, train, test = (int(count) for count in counts if count is not None)
+    has, held = f"{users:,} people and their {train:,} ratings of {items:,} items", "ratings"
+    if lists:
+        has, held = f"{users:,} people with {train:,} items in their sets, of {items:,}", "items"
+    return f"{has} ({dataset['kind']}); accuracy is measured on {test:,} held-out {held}."
+
+
 def profiles_compared(epsilon: float | None, *, hides_rated_items: bool, link: str = ", ") -> str:
     """Say of a loss per user that it is for profiles of the same items, where these are revealed."""
     return "" if hides_rated_items or epsilon is None else f"{link}same items"
-
-
-def loss_per(unit: PrivacyUnit) -> str:
-    """Name the privacy loss in a unit."""
-    return f"ε per {unit}"
 
 
 QUICK_IN_WORDS = (

@@ -16,31 +16,31 @@ from pathlib import Path
 from typing import Any
 
 from dprec import formats
-from dprec.auditing import Sent, measured
+from dprec.auditing import Sent
 from dprec.components import sources_of
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent
+from dprec.protocols.base import Promise, check_suits, declaring
+from dprec.protocols.findings import Complete, Finding, Moved, NoisySums, Sample
 from dprec.ratings import Ratings, RatingScale
-from dprec.sent_symbols import SentSymbols
-from simulation.auditing import experiments, listening
-from simulation.auditing.experiments import Audit, Experiment
+from simulation.auditing import listening
+from simulation.auditing.experiments import (
+    Audit,
+    Experiment,
+    exact,
+    of_profiles,
+    planned,
+    planned_for_rounds,
+    sampled,
+)
 from simulation.auditing.outputs import output_findings, release_findings
 from simulation.auditing.sums import sum_findings
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import parse_yaml, presets
+from simulation.courses.base import course_of
 from simulation.execution import SideData, knowing_users, load_ratings
 from simulation.pages.audit_page import audit_page, presets_page
-from simulation.protocols import base
-from simulation.protocols.base import (
-    CrossDomainOutputs,
-    Finding,
-    NoisySums,
-    Promise,
-    Protocol,
-    check_suits,
-    declaring,
-)
 from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
 from simulation.storage.files import write_files
 
@@ -71,25 +71,11 @@ def audit(
     folder = None if output is None else Path(output)
     if folder is not None:
         check_unused(folder)
-    result = audit_of(config, Auditor.of(config, trials, confidence), progress)
+    result = Auditor.of(config, trials, confidence, progress).audit(config.name)
     if folder is not None:
         files = {CONFIG: config.to_yaml(), AUDIT: result.to_json(), REPORT: audit_page(result.values())}
         write_files(folder, files)
     return result
-
-
-def audit_of(config: RunConfig, auditor: Auditor, progress: Progress) -> Audit:
-    """Return what an auditor finds about a configuration."""
-    protocol, findings = config.protocol, tuple(auditor.findings(progress))
-    return Audit(
-        config.name,
-        protocol.kind,
-        protocol.mechanism_name,
-        auditor.trials,
-        auditor.confidence,
-        findings,
-        sources_of(declaring(protocol)),
-    )
 
 
 def check_options(trials: int, confidence: float) -> None:
@@ -102,7 +88,7 @@ def check_options(trials: int, confidence: float) -> None:
 
 @dataclass(frozen=True)
 class Auditor:
-    """A protocol, reduced for an audit."""
+    """Performs the tests of `simulation.courses.base.Auditor` on a protocol, reduced for an audit."""
 
     config: RunConfig
     """With as little work as possible, but the same reports."""
@@ -114,9 +100,10 @@ class Auditor:
     trials: int
     """Number of people per profile."""
     confidence: float
+    progress: Progress = silent
 
     @classmethod
-    def of(cls, config: RunConfig, trials: int, confidence: float) -> Auditor:
+    def of(cls, config: RunConfig, trials: int, confidence: float, progress: Progress = silent) -> Auditor:
         """Check a configuration as a run would, and reduce it."""
         if config.schedule is not None:
             accepted = "null, and a split: an audit tests one collection"
@@ -130,49 +117,63 @@ class Auditor:
             small = listening.reduced(config)
             check_suits(config.protocol, train)
         scale = replace(train.scale, continuous=False)
-        symbols = small.protocol.setup().sent_symbols(train)
+        symbols = small.protocol.installed.sent_symbols(train)
         items = 1 if symbols is None else symbols.fewest_items
-        return cls(small, config.protocol.promise(), scale, items, trials, confidence)
+        return cls(small, config.protocol.promise(), scale, items, trials, confidence, progress)
 
     @property
     def key(self) -> str:
         """Equal for configurations whose devices send the same."""
         protocol, scale = self.config.protocol, self.scale.values.tolist()
-        return f"{self.config.seed} {scale} {self.fewest_items} {protocol!r}"
+        return f"{self.seed} {scale} {self.fewest_items} {protocol!r}"
 
-    def findings(self, progress: Progress) -> Iterator[Finding]:
+    @property
+    def seed(self) -> int:
+        """Of everything that is drawn."""
+        return self.config.seed
+
+    @property
+    def failure(self) -> float:
+        """Probability with which any of the bounds may fail."""
+        return 1 - self.confidence
+
+    def audit(self, name: str) -> Audit:
+        """Return what every test finds about a configuration of some name."""
+        protocol = self.config.protocol
+        return Audit(
+            name,
+            protocol.kind,
+            protocol.facts.protects,
+            self.trials,
+            self.confidence,
+            tuple(self.findings()),
+            sources_of(declaring(protocol)),
+        )
+
+    def findings(self) -> Iterator[Finding]:
         """Yield what every test of the audit measures, of those that the protocol has it do.
 
         Where users choose their own epsilons, each is audited by itself, against its own promise.
         """
         protocol = self.config.protocol
         if protocol.privacy is None or not protocol.privacy.own:
-            yield from protocol.audit(_Tests(self, progress))
+            yield from protocol.audit(self)
             return
         for budget in protocol.privacy.alone():
             each = replace(protocol, privacy=budget)
             config = self.config.model_copy(update={"protocol": each})
             alone = replace(self, config=config, promise=replace(self.promise, epsilon=budget.epsilon))
-            for finding in each.audit(_Tests(alone, progress)):
+            for finding in each.audit(alone):
                 yield replace(finding, test=f"epsilon {budget.epsilon:g}: {finding.test}")
 
-
-@dataclass(frozen=True)
-class _Tests:
-    """The tests that a protocol can ask for; see `simulation.protocols.base.Auditor`."""
-
-    auditor: Auditor
-    progress: Progress
-
-    def of_releases(self, complete: base.Complete) -> Iterator[Finding]:
+    def of_releases(self, complete: Complete) -> Iterator[Finding]:
         """Compare what a trusted server releases of two small data sets, many times."""
-        own = self.auditor
-        return release_findings(complete, own.promise, own.scale, own.trials, self._seed, self._failure)
+        return release_findings(complete, self.promise, self.scale, self.trials, self.seed, self.failure)
 
-    def of_groups(self, moved: base.Moved, loss: Callable[[float], float]) -> Iterator[Finding]:
+    def of_groups(self, moved: Moved, loss: Callable[[float], float]) -> Iterator[Finding]:
         """Have users move others in groups of several sizes."""
-        promise, seeds = self.auditor.promise, range(self._seed, self._seed + _GROUPS)
-        cases = [(size, moved(size, self.auditor.scale, seed)) for size in _GROUP_SIZES for seed in seeds]
+        seeds = range(self.seed, self.seed + _GROUPS)
+        cases = [(size, moved(size, self.scale, seed)) for size in _GROUP_SIZES for seed in seeds]
         tried = [(size, far) for size, far in cases if far is not None]
         most, farthest = (max(column) for column in zip((0, 0.0), *tried, strict=True))
         number, share = len(tried), 1 - (1 - _SEEN) ** (1 / max(len(tried), 1))
@@ -181,116 +182,73 @@ class _Tests:
             f"groups would be seen with probability {_SEEN:g}, mixing of others would not"
         )
         test = "one user beside others, whose updates must not move"
-        yield Finding(test, "user", promise.epsilon, loss(farthest), None, True, 1.0, covers)
+        yield exact(test, "user", self.promise.epsilon, loss(farthest), covers=covers)
 
-    def of_samples(self, test: str, sample: base.Sample) -> Iterator[Finding]:
+    def of_samples(self, test: str, sample: Sample) -> Iterator[Finding]:
         """Compare what is seen with a user and without."""
-        promise, trials = self.auditor.promise, self.auditor.trials
-        sides = [Sent.of_rounds([sample(present, trials, self._seed + present)]) for present in (True, False)]
-        result = measured([(sides[0], sides[1])], self._failure, promise.delta)
-        power = result.power(promise.epsilon)
-        yield Finding(test, "user", promise.epsilon, result.at_least, None, exact=False, power=power)
+        sides = [Sent.of_rounds([sample(there, self.trials, self.seed + there)]) for there in (True, False)]
+        promise = self.promise
+        yield sampled(test, "user", promise.epsilon, [(sides[0], sides[1])], self.failure, promise.delta)
 
     def of_sums(self, released: NoisySums) -> Iterator[Finding]:
         """Compare sums of contributions with noise."""
-        own = self.auditor
-        return sum_findings(released, own.promise, own.trials, self._seed, self._failure)
+        return sum_findings(released, self.promise, self.trials, self.seed, self.failure)
 
-    def of_outputs(self, given: CrossDomainOutputs) -> Iterator[Finding]:
+    def of_outputs(self, protocol: Any) -> Iterator[Finding]:
         """Compare replacements, and the neighbours and similarities of predictions."""
-        own = self.auditor
-        return output_findings(given, own.scale, own.trials, self._seed, self._failure)
+        return output_findings(protocol, self.scale, self.trials, self.seed, self.failure)
 
     def of_devices(self) -> Iterator[Finding]:
         """Compare what the devices of people send whose profiles differ, in runs of the protocol."""
-        planned, promise = self._experiments(), self.auditor.promise
-        runs = len(planned) + 1
-        tests = sum(len(each.questions) for each in planned) + _SUSPICIONS
-        failure = self._failure / tests
+        protocol, promise, levels = self.config.protocol, self.promise, self.scale.levels
+        held = course_of(protocol).held_ratings(self._people(of_profiles(1, levels), 1), 0)
+        symbols = protocol.installed.sent_symbols(held)
+
+        def worst(entries: int) -> tuple[int, int]:
+            return (1, levels) if symbols is None else symbols.worst_levels(levels, entries)
+
+        experiments = planned_for_rounds(1, levels)
+        if not protocol.facts.starts_at_random:
+            experiments = planned(levels, worst, hides=promise.hides_rated_items)
+        failure = self.failure / (sum(len(each.questions) for each in experiments) + _SUSPICIONS)
         # An exact loss that a class from outside declares is computed from nothing.
-        if not promise.delta and not declaring(self._protocol):
-            for test, entries, loss in self._protocol.setup().exact_losses(self._held):
-                promised, unit = promise.loss(entries), promise.unit_of(entries)
-                yield Finding(test, unit, promised, loss, None, exact=True, power=1.0)
-        for done, experiment in enumerate(planned):
+        if not promise.delta and not declaring(protocol):
+            for test, entries, loss in protocol.installed.exact_losses(held):
+                yield exact(test, promise.unit_of(entries), promise.loss(entries), loss)
+        runs = len(experiments) + 1
+        for done, experiment in enumerate(experiments):
             self.progress("auditing", done, runs)
-            people = self._people(experiment, self.auditor.trials)
-            overheard = listening.overhear(self._config, people, separating=experiment.separating)
+            people = self._people(experiment, self.trials)
+            overheard = listening.overhear(self.config, people, separating=experiment.separating)
             sent = overheard.by_profile(len(experiment.profiles))
             for question in experiment.questions:
-                pairs = [(sent[one], sent[other]) for one, other in question.pairs]
-                result = measured(pairs, failure, promise.delta)
-                promised = promise.loss(question.entries)
+                pairs, entries = [(sent[one], sent[other]) for one, other in question.pairs], question.entries
                 # The ledger's sums are no bound on composed budgets.
-                unit = "rating" if question.entries == 1 else "user"
-                yield Finding(
-                    test=question.test,
-                    unit=promise.unit_of(question.entries),
-                    promised=promised,
-                    at_least=result.at_least,
-                    charged=None if promise.delta else overheard.charged[unit],
-                    exact=False,
-                    power=result.power(promised),
-                )
+                charged = None if promise.delta else overheard.charged["rating" if entries == 1 else "user"]
+                about = question.test, promise.unit_of(entries), promise.loss(entries)
+                yield sampled(*about, pairs, failure, promise.delta, charged)
         self.progress("auditing", runs - 1, runs)
         # With other parameters to start from, another run asks other questions.
-        alike = not self._protocol.learns_parameters
-        suspected = listening.suspicions(*self._same_people(), self._symbols, alike=alike)
+        alike = not protocol.facts.starts_at_random
+        suspected = listening.suspicions(*self._same_people(), symbols, alike=alike)
         yield from (suspicion.finding(failure) for suspicion in suspected)
-        yield from listening.findings_of_questions(self._config, promise, self._people(planned[1], 1))
+        yield from listening.findings_of_questions(self.config, promise, self._people(experiments[1], 1))
         self.progress("auditing", runs, runs)
 
-    @property
-    def _config(self) -> RunConfig:
-        return self.auditor.config
-
-    @property
-    def _protocol(self) -> Protocol:
-        return self._config.protocol
-
-    @property
-    def _seed(self) -> int:
-        return self._config.seed
-
-    @property
-    def _failure(self) -> float:
-        return 1 - self.auditor.confidence
-
-    @property
-    def _held(self) -> Ratings:
-        people = self._people(experiments.of_profiles((1, self.auditor.scale.levels)), 1)
-        return self._protocol.held_ratings(people, 0)
-
-    @property
-    def _symbols(self) -> SentSymbols | None:
-        return self._protocol.setup().sent_symbols(self._held)
-
-    def _experiments(self) -> list[Experiment]:
-        levels, hides = self.auditor.scale.levels, self.auditor.promise.hides_rated_items
-        if self._protocol.learns_parameters:
-            return [experiments.of_factors(1, levels), experiments.of_canaries(1, levels)]
-        symbols = self._symbols
-        of_one, of_three = (
-            (1, levels) if symbols is None else symbols.worst_levels(levels, entries) for entries in (1, 3)
-        )
-        planned = [experiments.of_one_rating(levels, of_one, hides=hides), experiments.of_profiles(of_three)]
-        return [*planned, experiments.of_item_sets(levels)] if hides else planned
-
     def _people(self, experiment: Experiment, people: int) -> Ratings:
-        return experiment.population(people, self.auditor.scale, self.auditor.fewest_items)
+        return experiment.population(people, self.scale, self.fewest_items)
 
     def _same_people(self) -> tuple[list[listening.Overheard], dict[str, listening.Overheard]]:
         """Run people who all have one profile: with several seeds, another budget, and another rating."""
-        config, levels = self._config, self.auditor.scale.levels
-        privacy = self._protocol.privacy
+        config, levels, protocol = self.config, self.scale.levels, self.config.protocol
+        privacy = protocol.privacy
         assert privacy is not None, "a protocol without a budget"
-        protocol = replace(self._protocol, privacy=privacy.scaled(_LESS))
-        less = config.model_copy(update={"protocol": protocol})
-        own = (levels, 1) if self._protocol.learns_parameters else (levels, levels, 1)
+        less = config.model_copy(update={"protocol": replace(protocol, privacy=privacy.scaled(_LESS))})
+        own = (levels, 1) if protocol.facts.starts_at_random else (levels, levels, 1)
         # Of implicit data there is one level: an item is there or not.
         profile, changed = own, (*own[:-1], levels if levels > 1 else 0)
         people, others = (
-            self._people(Experiment((each,), ()), max(8, self.auditor.trials // listening.RUNS))
+            self._people(Experiment((each,), ()), max(8, self.trials // listening.RUNS))
             for each in (profile, changed)
         )
         seeds = [config.model_copy(update={"seed": config.seed + run}) for run in range(listening.RUNS)]
@@ -354,8 +312,9 @@ def audit_presets(
         if before is not None and before.audit is not None:
             results.append(PresetAudit(name, replace(before.audit, name=name), same_as=before.name))
             continue
-        found = audit_of(config, auditor, silent)
-        known[auditor.key] = PresetAudit(name, found, seconds=time.perf_counter() - started)
+        known[auditor.key] = PresetAudit(
+            name, auditor.audit(config.name), seconds=time.perf_counter() - started
+        )
         results.append(known[auditor.key])
     progress("presets", len(names), len(names))
     return tuple(results)

@@ -1,7 +1,7 @@
 """What an audit compares, small profiles that must be hard to distinguish, and the result: its findings."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import Any
@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from dprec import formats
+from dprec.accounting import PrivacyUnit
 from dprec.arrays import offsets
+from dprec.auditing import Sent, measured
+from dprec.protocols.findings import Finding
 from dprec.ratings import Ratings, RatingScale
-from simulation.protocols.base import Finding
 
 Profile = tuple[int, ...]
 """What one person rated: the level of each item of the catalogue; 0 is "not rated"."""
@@ -55,64 +57,82 @@ class Experiment:
         )
 
 
-def of_one_rating(levels: int, worst: tuple[int, int], *, hides: bool) -> Experiment:
-    """Compare all levels of one rating, and no rating if that is hidden.
-
-    Of many levels, a few are compared, with the pair that the mechanism's matrix separates most.
-    """
-    spread = np.linspace(1, levels, min(levels, 8)).round().astype(int).tolist()
-    rated = sorted({*spread, *(level for level in worst if level)})
-    pairs = tuple(combinations(range(len(rated)), 2))
-    questions = [Question("value of one rating", 1, pairs)] if pairs else []
-    if hides:
-        with_none = tuple((place, len(rated)) for place in range(len(rated)))
-        questions.append(Question("one item rated or not", 1, with_none))
-        rated.append(0)
-    return Experiment(tuple((level,) for level in rated), tuple(questions))
-
-
-def of_profiles(worst: tuple[int, int]) -> Experiment:
+def of_profiles(low: int, high: int) -> Experiment:
     """Compare profiles of three ratings that differ in one of them, and in all, by two levels."""
-    low, high = worst
-    profiles = ((low, high, low), (high, high, low), (high, low, high))
     questions = (
         Question("one of three ratings", 1, ((0, 1),)),
         Question("all of three ratings", 3, ((0, 2),)),
     )
-    return Experiment(profiles, questions)
+    return Experiment(((low, high, low), (high, high, low), (high, low, high)), questions)
 
 
-def of_item_sets(level: int) -> Experiment:
-    """Compare sets of rated items: none with one, and two with two others of a catalogue of four."""
-    sets: Iterable[tuple[int, ...]] = ((), (0,), (0, 1), (2, 3))
-    profiles = tuple(tuple(level * (item in chosen) for item in range(4)) for chosen in sets)
-    questions = (
+def planned(levels: int, worst: Callable[[int], tuple[int, int]], *, hides: bool) -> list[Experiment]:
+    """Return what is compared of devices that report once.
+
+    These are all levels of one rating, or a few of many, and no rating if that is hidden; profiles of three
+    ratings; and, where they are hidden, sets of rated items, none with one, and two with two others.
+
+    Parameters
+    ----------
+    worst : callable
+        From entries of a profile to the two levels that the mechanism's matrix separates most, 0 for none.
+    """
+    spread = np.linspace(1, levels, min(levels, 8)).round().astype(int).tolist()
+    rated = sorted({*spread, *(level for level in worst(1) if level)})
+    pairs = tuple(combinations(range(len(rated)), 2))
+    questions = [Question("value of one rating", 1, pairs)] if pairs else []
+    if not hides:
+        of_one = Experiment(tuple((level,) for level in rated), tuple(questions))
+        return [of_one, of_profiles(*worst(3))]
+    with_none = tuple((place, len(rated)) for place in range(len(rated)))
+    questions.append(Question("one item rated or not", 1, with_none))
+    of_sets = (
         Question("one rated item more, of four", 1, ((0, 1),)),
         Question("two rated items or the two others, of four", 4, ((2, 3),)),
     )
-    return Experiment(profiles, questions)
+    sets = (0, 0, 0, 0), (levels, 0, 0, 0), (levels, levels, 0, 0), (0, 0, levels, levels)
+    return [
+        Experiment(tuple((level,) for level in (*rated, 0)), tuple(questions)),
+        of_profiles(*worst(3)),
+        Experiment(sets, of_sets),
+    ]
 
 
-def of_factors(low: int, high: int) -> Experiment:
-    """Compare profiles of a catalogue of two items, for gradients of the items' factors."""
-    profiles = ((high, 0), (low, 0), (0, 0), (high, low), (low, high), (high, high), (low, low))
-    questions = (
+def planned_for_rounds(low: int, high: int) -> list[Experiment]:
+    """Return what is compared of devices that answer about a model's parameters in rounds.
+
+    These are profiles of a catalogue of two items, for gradients of the items' factors, and profiles of three
+    of six items, in whole runs.
+    """
+    of_two = (high, 0), (low, 0), (0, 0), (high, low), (low, high), (high, high), (low, low)
+    about_two = (
         Question("value of one rating", 1, ((0, 1),)),
         Question("one item rated or not", 1, ((0, 2), (1, 2))),
         Question("all ratings, through all rounds", 2, ((3, 4), (5, 6), (2, 5))),
     )
-    return Experiment(profiles, questions, separating=True)
+    of_six = (high, low, high, 0, 0, 0), (low, high, low, 0, 0, 0), (0, 0, 0, high, low, high)
+    about_six = Question("three ratings of six items, through all rounds", 6, ((0, 1), (0, 2)))
+    return [Experiment(of_two, about_two, separating=True), Experiment(of_six, (about_six,))]
 
 
-def of_canaries(low: int, high: int) -> Experiment:
-    """Compare profiles of three of six items, in whole runs of protocols with rounds."""
-    profiles = (
-        (high, low, high, 0, 0, 0),
-        (low, high, low, 0, 0, 0),
-        (0, 0, 0, high, low, high),
-    )
-    questions = (Question("three ratings of six items, through all rounds", 6, ((0, 1), (0, 2))),)
-    return Experiment(profiles, questions)
+def exact(test: str, unit: PrivacyUnit, promised: float, loss: float, **further: Any) -> Finding:
+    """Return a finding of a loss that is known."""
+    return Finding(test, unit, promised, loss, **{"charged": None, "exact": True, "power": 1.0, **further})
+
+
+def sampled(
+    test: str,
+    unit: PrivacyUnit,
+    promised: float,
+    pairs: Sequence[tuple[Sent, Sent]],
+    failure: float,
+    delta: float = 0.0,
+    charged: float | None = None,
+) -> Finding:
+    """Return how well samples tell the best of some pairs of profiles apart; see `measured`."""
+    result = measured(pairs, failure, delta)
+    power = result.power(promised)
+    return Finding(test, unit, promised, result.at_least, charged, exact=False, power=power)
 
 
 @dataclass(frozen=True)

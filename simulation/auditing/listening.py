@@ -19,16 +19,18 @@ from clients.population import Partition
 from clients.prices import PRICES
 from clients.refusing import LOG
 from dprec.accounting import COMPARABLE_UNITS, ComparableUnit
-from dprec.arrays import Floats, Ints, Pieces
+from dprec.arrays import Ints, Pieces
 from dprec.auditing import Sent, class_edges, detection, learning, measured
 from dprec.datasets import Synthetic
 from dprec.exchange import REQUEST, Record
+from dprec.protocols.base import Promise
+from dprec.protocols.findings import Finding
 from dprec.ratings import Ratings
 from dprec.sent_symbols import SentSymbols
 from simulation.configuration.models import RunConfig, SimulationOptions
-from simulation.engine.session import Overhearing, open_overheard_session
+from simulation.courses.base import course_of
+from simulation.engine.session import open_overheard_session
 from simulation.execution import run_in
-from simulation.protocols.base import Finding, Promise
 from simulation.storage.run_files import RunRecord
 from strategies.roster import arrivals_of
 
@@ -85,7 +87,7 @@ def overhear(config: RunConfig, people: Ratings, *, separating: bool = False) ->
         result = run_in(heard.session, config, people, tested)
     arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in heard.replies)
     rounds = [arrived.reports for arrived in arrivals if arrived is not None]
-    symbols = protocol.setup().sent_symbols(protocol.held_ratings(people, config.seed))
+    symbols = protocol.installed.sent_symbols(course_of(protocol).held_ratings(people, config.seed))
     decoded = [] if symbols is None else [symbols.decode(*each) for each in enumerate(rounds)]
     return Overheard(rounds, decoded, _charged(result))
 
@@ -129,7 +131,17 @@ def findings_of_questions(config: RunConfig, promise: Promise, people: Ratings) 
     with open_overheard_session(config.simulation.population_dir) as heard:
         result = run_in(heard.session, config, people, people.select(np.arange(people.count) == 0))
         asked = [each for each in heard.requests if each.metadata.message_type in PRICES]
-        devices = _charged_by_devices(heard, asked, people.n_users)
+        # What each person's device charges for all its answers, by unit.
+        devices = {unit: np.zeros(people.n_users) for unit in COMPARABLE_UNITS}
+        answered: dict[str, set[int]] = {}
+        for request in asked:
+            kind, population = request.metadata.message_type, heard.population(request)
+            before = tuple(answered.setdefault(kind, set()))
+            for user in range(people.n_users):
+                price = PRICES[kind](Partition(population, user, user + 1), _record(request), before)
+                devices["rating"][user] += price.paid.per_rating
+                devices["user"][user] += price.paid.per_user
+                answered[kind].add(price.round_index)
         for unit in COMPARABLE_UNITS:
             ledger = result.traffic[f"epsilon_per_{unit}"]
             # Where nothing is proved, the run's ledger has no bound to compare with.
@@ -143,30 +155,15 @@ def findings_of_questions(config: RunConfig, promise: Promise, people: Ratings) 
         others = [other for request in last.values() for other in _other_questions(request)]
         if others:
             # Reasons of refusals are for a device's owner.
-            before, LOG.disabled = LOG.disabled, True
+            heeded, LOG.disabled = LOG.disabled, True
             try:
                 further = any(heard.ask(other).has_content() for other in others)
             finally:
-                LOG.disabled = before
+                LOG.disabled = heeded
             # The loss of all rounds, and of one more answer if there was any.
             loss = promise.epsilon * (1 + 1 / len(asked) if further else 1)
             test = "another question in a round that was answered"
             yield Finding(test, promise.unit, promise.epsilon, loss, None, exact=True, power=1)
-
-
-def _charged_by_devices(heard: Overhearing, asked: list[Message], users: int) -> dict[ComparableUnit, Floats]:
-    """Return what each person's device charges for all its answers, by unit, shape (users,)."""
-    rating, whole = np.zeros(users), np.zeros(users)
-    answered: dict[str, set[int]] = {}
-    for request in asked:
-        kind, population = request.metadata.message_type, heard.population(request)
-        before = tuple(answered.setdefault(kind, set()))
-        for user in range(users):
-            price = PRICES[kind](Partition(population, user, user + 1), _record(request), before)
-            rating[user] += price.paid.per_rating
-            whole[user] += price.paid.per_user
-            answered[kind].add(price.round_index)
-    return {"rating": rating, "user": whole}
 
 
 def _record(request: Message) -> Record:

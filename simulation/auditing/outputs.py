@@ -1,8 +1,7 @@
 """Audits what servers let out: completed matrices; and replacements, neighbours and similarities of X-Map."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,15 +10,17 @@ from flwr.app import Message
 from clients.faults import FaultOptions
 from dprec import crossdomain
 from dprec.arrays import Floats
-from dprec.auditing import Sent, class_edges, learning, measured
+from dprec.auditing import Sent, class_edges, learning
 from dprec.completion import Observations
 from dprec.exchange import REPLACE, REPLACEMENT_ROUND, ReplacementRequest
+from dprec.protocols.base import Promise
+from dprec.protocols.findings import Complete, Finding
+from dprec.protocols.x_map import XMapProtocol
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
-from simulation.auditing.experiments import Experiment
+from simulation.auditing.experiments import Experiment, exact, sampled
 from simulation.auditing.listening import Column, Suspicion, numbered, of_neighbors, of_one_origin
 from simulation.engine.session import open_overheard_session
-from simulation.protocols.base import Complete, CrossDomainOutputs, Finding, Promise
 from strategies.roster import arrivals_of
 from strategies.rounds import request_content
 
@@ -34,7 +35,7 @@ _SENSITIVITY, _MIDDLE = 0.1, 0.4
 
 
 def output_findings(
-    given: CrossDomainOutputs, scale: RatingScale, trials: int, seed: int, failure: float
+    given: XMapProtocol, scale: RatingScale, trials: int, seed: int, failure: float
 ) -> Iterator[Finding]:
     """Yield how well what is let out tells values apart by as much as one user can move them.
 
@@ -49,12 +50,12 @@ def output_findings(
 
 
 def _of_replacements(
-    given: CrossDomainOutputs, scale: RatingScale, trials: int, seed: int, failure: float
+    given: XMapProtocol, scale: RatingScale, trials: int, seed: int, failure: float
 ) -> Iterator[Finding]:
     """Yield the loss of a replacement: of the table, and of what devices send for two tables."""
-    setup, epsilon = given.setup.replacement, given.replacement.epsilon
+    replacement, epsilon = given.replacement, given.replacement.epsilon
     assert epsilon is not None, "private replacement without a budget"
-    low = -crossdomain.STEPS if crossdomain.LOWEST[given.similarity] < 0 else 0
+    low = -crossdomain.STEPS if crossdomain.LOWEST[given.graph.similarity] < 0 else 0
     tables, targets = [], np.arange(_TARGETS, dtype=np.int64)
     # X-Sim of one source item: a target as high as can be, the others as low, or the reverse. From one to the
     # other, every value moves as far as one user can move it.
@@ -64,30 +65,32 @@ def _of_replacements(
         tables.append(crossdomain.Candidates(np.zeros(1, dtype=np.int64), indptr, targets, steps))
     draws = [
         crossdomain.ReplacementDraws.prepare(
-            table, epsilon, setup.sensitivity, _TARGETS, whole_catalogue=setup.whole_catalogue
+            table, epsilon, given.sensitivity, _TARGETS, whole_catalogue=replacement.whole_catalogue
         )
         for table in tables
     ]
     loss = draws[0].channel_beside(draws[1], 0).epsilon
     test = "replacement of an item, from the table"
-    yield Finding(test, "rating", epsilon, loss, None, exact=True, power=1.0)
+    yield exact(test, "rating", epsilon, loss)
     before, after, again = _replaced(given, scale, [*tables, tables[0]], trials, seed)
     suspected = [
         Suspicion("replacements of two users", (of_neighbors(before),)),
         Suspicion("replacements of two runs", (of_one_origin(before, again),)),
     ]
     failure /= 1 + len(suspected)
-    yield _sampled("replacement of an item", before, after, epsilon, failure)
+    pair = Sent.of_rounds([before]), Sent.of_rounds([after])
+    yield sampled("replacement of an item", "rating", epsilon, [pair], failure)
     yield from (suspicion.finding(failure) for suspicion in suspected)
 
 
 def _replaced(
-    given: CrossDomainOutputs,
+    given: XMapProtocol,
     scale: RatingScale,
     tables: list[crossdomain.Candidates],
     people: int,
     seed: int,
 ) -> list[Column]:
+    """Return what devices of so many people send of an item, by the tables that they are sent."""
     profile = (scale.levels, *[0] * _TARGETS)
     population = Experiment((profile,), ()).population(people, scale)
     codec = crossdomain.RowCodec(
@@ -102,7 +105,7 @@ def _replaced(
                 users_per_node=people,
                 keys=RunKeys.derive(seed, f"table {run}").installed,
                 faults=FaultOptions(),
-                setup=given.setup,
+                protocol=given.installed,
             )
             rows = codec.pack(table.items, codec.rows(table), np.zeros(1, dtype=np.int64))
             request = ReplacementRequest(REPLACEMENT_ROUND, 1, 1 + _TARGETS, rows)
@@ -114,70 +117,63 @@ def _replaced(
     return columns
 
 
-def _of_neighbors(given: CrossDomainOutputs, trials: int, seed: int, failure: float) -> Iterator[Finding]:
-    """Yield the loss of the neighbours of a prediction, of a similarity, and of a neighbour with its own."""
-    server, again = (_Server.of(given, trials, each) for each in (seed, seed + 1))
-    epsilon = server.epsilon
-    up, down = _MIDDLE + _SENSITIVITY, _MIDDLE - _SENSITIVITY
-    alike = (_MIDDLE,) * 3
-    suspected = [
-        Suspicion("noise of two users", (of_one_origin(server.weight(0), server.weight(1)),)),
-        Suspicion("noise of two items", (of_neighbors(server.weight(0)),)),
-        Suspicion("noise of two runs", (of_one_origin(server.weight(0), again.weight(0)),)),
-    ]
-    failure /= 3 + len(suspected)
-    two_of_three = server.seen(2, alike)[0], server.seen(2, (up, down, down))[0]
-    yield _sampled("neighbours of a prediction", *two_of_three, epsilon / 2, failure)
-    similarity = server.seen(1, (_MIDDLE,))[1], server.seen(1, (up,))[1]
-    yield _sampled("a similarity of a prediction", *similarity, epsilon / 2, failure)
-    joint = server.seen(1, alike[:2]), server.seen(1, (up, down))
-    both = [chosen * (_BINS + 1) + weight for chosen, weight in joint]
-    yield _sampled("a neighbour and its similarity", both[0], both[1], epsilon, failure)
-    yield from (suspicion.finding(failure) for suspicion in suspected)
+Seen = tuple[Column, Column]
+"""Of each item the neighbours, as a number, and the similarity of the first, in classes."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Server:
-    """A server that predicts as many items as there are trials, from similarities that are given to it."""
+def _server(given: XMapProtocol, items: int, seed: int) -> Callable[..., Seen]:
+    """Return a server that predicts so many items, from as many similarities as are given to it."""
+    options, kind, nobody = given.recommendation, given.graph.similarity, sp.csr_array((1, items))
+    assert options.epsilon is not None, "predictions without a budget"
+    rated = crossdomain.RatedItems.of(nobody, kind)
+    width = crossdomain.SimilarityNoise.of(options.epsilon).unit.scale * _SENSITIVITY / _PER_SCALE
 
-    recommender: crossdomain.ItemBasedRecommender
-    epsilon: float
-    """Of a prediction."""
-
-    @classmethod
-    def of(cls, given: CrossDomainOutputs, items: int, seed: int) -> Self:
-        options, kind = given.recommendation, given.similarity
-        assert options.epsilon is not None, "predictions without a budget"
-        nobody = sp.csr_array((1, items))
+    def seen(neighbors: int, *similarities: float, user: int = 0) -> Seen:
         recommender = crossdomain.ItemBasedRecommender(
-            options, kind, crossdomain.RatedItems.of(nobody, kind), nobody, seed
+            replace(options, neighbors=neighbors), kind, rated, nobody, seed
         )
-        return cls(recommender, options.epsilon)
-
-    def seen(self, neighbors: int, similarities: tuple[float, ...], user: int = 0) -> tuple[Column, Column]:
-        """Return of each item the neighbours, as a number, and the similarity of the first."""
-        recommender = replace(
-            self.recommender, options=replace(self.recommender.options, neighbors=neighbors)
-        )
-        items = np.arange(self.recommender.items.n_items)
-        rows: Floats = np.tile(np.array(similarities), (items.size, 1))
-        moved = np.full(items.size, _SENSITIVITY)
+        rows, moved = np.tile(np.array(similarities), (items, 1)), np.full(items, _SENSITIVITY)
         # Other neighbours have other noise, as those of another data set have.
-        user = 2 * user + int(similarities[0] != _MIDDLE)
-        chosen, weights = recommender.private_neighbors(user, items, rows, moved)
-        width = crossdomain.SimilarityNoise.of(self.epsilon).unit.scale * _SENSITIVITY / _PER_SCALE
+        of_set = 2 * user + int(similarities[0] != _MIDDLE)
+        chosen, weights = recommender.private_neighbors(of_set, np.arange(items), rows, moved)
         binned = np.clip(np.floor((weights[:, 0] - _MIDDLE) / width) + _BINS // 2, 0, _BINS).astype(np.int64)
         return chosen @ (len(similarities) ** np.arange(chosen.shape[1])), binned
 
-    def weight(self, user: int) -> Column:
-        """Return the noisy similarity of every item, for a user."""
-        return self.seen(1, (_MIDDLE,), user)[1]
+    return seen
 
 
-def _sampled(test: str, one: Column, other: Column, promised: float, failure: float) -> Finding:
-    result = measured([(Sent.of_rounds([one]), Sent.of_rounds([other]))], failure)
-    power = result.power(promised)
-    return Finding(test, "rating", promised, result.at_least, None, exact=False, power=power)
+def _of_neighbors(given: XMapProtocol, trials: int, seed: int, failure: float) -> Iterator[Finding]:
+    """Yield the loss of the neighbours of a prediction, of a similarity, and of a neighbour with its own."""
+    seen, again, epsilon = (
+        _server(given, trials, seed),
+        _server(given, trials, seed + 1),
+        given.recommendation.epsilon,
+    )
+    assert epsilon is not None, "predictions without a budget"
+    up, down = _MIDDLE + _SENSITIVITY, _MIDDLE - _SENSITIVITY
+    own, of_another = (seen(1, _MIDDLE, user=user)[1] for user in (0, 1))
+    suspected = [
+        Suspicion("noise of two users", (of_one_origin(own, of_another),)),
+        Suspicion("noise of two items", (of_neighbors(own),)),
+        Suspicion("noise of two runs", (of_one_origin(own, again(1, _MIDDLE)[1]),)),
+    ]
+    failure /= 3 + len(suspected)
+    both = [
+        chosen * (_BINS + 1) + weight for chosen, weight in (seen(1, _MIDDLE, _MIDDLE), seen(1, up, down))
+    ]
+    compared: list[tuple[str, float, Column, Column]] = [
+        (
+            "neighbours of a prediction",
+            epsilon / 2,
+            seen(2, _MIDDLE, _MIDDLE, _MIDDLE)[0],
+            seen(2, up, down, down)[0],
+        ),
+        ("a similarity of a prediction", epsilon / 2, own, seen(1, up)[1]),
+        ("a neighbour and its similarity", epsilon, both[0], both[1]),
+    ]
+    for test, promised, one, other in compared:
+        yield sampled(test, "rating", promised, [(Sent.of_rounds([one]), Sent.of_rounds([other]))], failure)
+    yield from (suspicion.finding(failure) for suspicion in suspected)
 
 
 MOST_RELEASES = 600
@@ -211,9 +207,8 @@ def release_findings(
             classes = tuple(np.searchsorted(*each) for each in zip(edges.T, released.T, strict=True))
             nothing = np.zeros(len(released), dtype=np.int64)
             sides.append(Sent((nothing,), classes, released.astype(np.float32)))
-        result = measured([(sides[0], sides[1])], failure / len(_PROBES))
-        promised, unit = promise.loss(entries), promise.unit_of(entries)
-        yield Finding(test, unit, promised, result.at_least, None, exact=False, power=result.power(promised))
+        about = test, promise.unit_of(entries), promise.loss(entries)
+        yield sampled(*about, [(sides[0], sides[1])], failure / len(_PROBES))
 
 
 def _released(complete: Complete, signs: tuple[float, ...], scale: RatingScale, seeds: range) -> Floats:

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from dprec.binarization import Binarization
 from dprec.components import packed, reference_of, unpacked
 from dprec.datasets import Dataset
 from dprec.errors import InputError, RunError, one_line
-from dprec.progress import Announce
 from dprec.ratings import Ratings
 from dprec.splits import Predefined, Split
-from simulation.analysis.vocabulary import grouped_by, plural
-from simulation.comparison.templates import Cell, middle
+from simulation.analysis.vocabulary import grouped_by
+from simulation.comparison.planning import middle
+from simulation.comparison.templates import Cell
 from simulation.configuration.models import RunConfig
 from simulation.engine.grids import START_SECONDS
-from simulation.engine.ray_cluster import cluster_address, connected_to_ray
+from simulation.engine.ray_cluster import cluster_address, connected_to_ray, working_nodes
 from simulation.execution import SideData, prepared_ratings, run_prepared
 from simulation.storage.directories import CONFIG, SUMMARY
 from simulation.storage.run_directory import RunDirectory
@@ -38,130 +36,47 @@ class Schedule:
     """
 
     def __init__(self, cells: Sequence[Cell]) -> None:
-        self._waiting = list(cells)
-        self._seconds: dict[Contender, float] = {}
-        self._last_fit: dict[Hashable, Hashable] = {}
-        by_contender = grouped_by((_contender(cell), cell) for cell in cells)
-        middles = ((own, middle([*{cell.epsilon for cell in own}])) for own in by_contender.values())
+        self._seconds: dict[Hashable, float] = {}
+        self._waiting = list(grouped_by((_fit_key(cell), cell) for cell in cells).values())
+        of_protocols = grouped_by((_like(cell), cell) for cell in cells).values()
+        middles = ((own, middle([*{cell.epsilon for cell in own}])) for own in of_protocols)
         self._first = {next(cell.key for cell in own if cell.epsilon == budget) for own, budget in middles}
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def next_for(self, worker: Hashable) -> Cell:
-        """Return the cell that a worker should run, which no longer waits.
+    def next(self) -> list[Cell]:
+        """Return the cells that a worker should run now, one after the other; they no longer wait.
 
-        Raises ValueError when no cell waits.
+        They share a fit that takes long, or are a single one. Raises ValueError when no cell waits.
         """
-        held = self._last_fit.get(worker)
-        others = {fit for owner, fit in self._last_fit.items() if owner != worker}
 
-        def preference(cell: Cell) -> tuple[bool, bool, bool, bool, float]:
-            fit, seconds = _fit_key(cell), self._seconds.get(_contender(cell))
-            continues, elsewhere = fit is not None and fit == held, fit is not None and fit in others
+        def preference(cells: list[Cell]) -> tuple[bool, bool, float]:
             # One run of each baseline and then of each protocol, so that an interrupted comparison has an
             # answer; then the costliest, so that the workers end together.
-            first = cell.key in self._first and seconds is None
-            return first and cell.baseline is not None, first, continues, not elsewhere, seconds or 0.0
+            first = [cell for cell in cells if cell.key in self._first and _like(cell) not in self._seconds]
+            baseline = any(cell.baseline is not None for cell in first)
+            return baseline, bool(first), sum(self._seconds.get(_like(cell), 0.0) for cell in cells)
 
         chosen = max(self._waiting, key=preference)
         self._waiting.remove(chosen)
-        if (fit := _fit_key(chosen)) is not None:
-            self._last_fit[worker] = fit
         return chosen
 
     def ended(self, cell: Cell, seconds: float) -> None:
         """Note how long a cell took."""
         # The first of those that share a fit takes longest, and it is the first of which costs are known.
-        self._seconds.setdefault(_contender(cell), seconds)
-
-    def again(self, cell: Cell, worker: Hashable) -> None:
-        """Let a cell wait again after the worker that ran it was lost."""
-        self._last_fit.pop(worker, None)
-        self._waiting.append(cell)
+        self._seconds.setdefault(_like(cell), seconds)
 
 
-def _fit_key(cell: Cell) -> Hashable:
-    """Return what identifies a fit that does not depend on the cell's seed; None without one."""
-    fit = cell.config.protocol.shared_fit
-    return None if fit is None else (ratings_key(cell.config), fit)
-
-
-Contender = tuple[str, str | None]
-"""A protocol and its population."""
-
-
-def _contender(cell: Cell) -> Contender:
+def _like(cell: Cell) -> Hashable:
+    """Return what cells of about the same cost share."""
     return cell.protocol, cell.population
 
 
-_TIMED_FROM = 5_000_000
-"""Ratings of all cells together from which on protocols are timed, to say what the comparison may take."""
-
-_SAMPLE_RATINGS = 10_000
-"""On the first users with so many ratings together."""
-
-_SAID_FROM = 60.0
-"""Seconds from which on an estimate is worth a line."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """How many ratings there are, and those of a few users."""
-
-    users: int
-    items: int
-    ratings: int
-    """Of the train part."""
-    train: Ratings
-    test: Ratings
-    """Of the few users."""
-
-    @classmethod
-    def of(cls, train: Ratings, test: Ratings) -> Sample:
-        """Take the first users of some ratings."""
-        few = min(int(np.searchsorted(train.indptr, _SAMPLE_RATINGS)), train.n_users)
-        first, tested = np.arange(few), np.arange(min(few, test.n_users))
-        own = train.of_users(first, train.user_ids[:few]), test.of_users(tested, test.user_ids[: tested.size])
-        return cls(train.n_users, train.n_items, train.count, *own)
-
-
-def announce_estimate(
-    cells: Sequence[Cell], samples: Mapping[Contender, Sample], workers: int, announce: Announce
-) -> None:
-    """Announce what cells may take, if that is long and can be told.
-
-    ``cells``: those that are not finished.
-    ``samples``: of the ratings of every protocol's first cell.
-    ``workers``: cells that run at a time.
-    """
-    if sum(samples[_contender(cell)].ratings for cell in cells) < _TIMED_FROM:
-        return
-    seconds, workers = 0.0, min(workers, len(cells))
-    for contender, own in grouped_by((_contender(cell), cell) for cell in cells).items():
-        seconds += len(own) * _timed(own[0], samples[contender]) / workers
-    if seconds < _SAID_FROM:
-        return
-    minutes = max(round(seconds / 60), 1)
-    long = plural(minutes, "minute") if minutes < 120 else f"{minutes / 60:.1f} hours"
-    runs = f"{plural(len(cells), 'run')} on {plural(workers, 'worker')}"
-    announce(f"{runs} may take about {long}: an estimate, from each protocol timed on a few users")
-
-
-def _timed(cell: Cell, sample: Sample) -> float:
-    """Run a cell on a few users, and return what it takes on all if time grows with what is reported."""
-    train, protocol = sample.train, cell.config.protocol.picked
-    simulation = replace(cell.config.simulation, backend="local", population_dir=None)
-    config = cell.config.model_copy(update={"simulation": simulation})
-    began = perf_counter()
-    try:
-        run_prepared(config, train, sample.test, None)
-    except (InputError, RunError):
-        return 0.0  # the cell itself says why
-    growth = protocol.seen_cells(sample.users, sample.items, sample.ratings) / protocol.seen_cells(
-        train.n_users, train.n_items, train.count
-    )
-    return (perf_counter() - began) * growth
+def _fit_key(cell: Cell) -> Hashable:
+    """Return what identifies a fit that cells of the same ratings share; the cell's own key without one."""
+    fit = cell.config.protocol.facts.fit
+    return cell.key if fit is None else (ratings_key(cell.config), fit)
 
 
 RatingsKey = tuple[Dataset, Split, Binarization | None, int, bool]
@@ -194,17 +109,13 @@ class SharedRatings:
         return cls(packed(dataset, "dataset"), train, test, SideData.of(dataset, train, users=users))
 
 
-_WITHOUT_DATASET = {"dataset": None}
-"""What a configuration travels with in place of its data set, which may hold ratings."""
-
-
 def packed_config(config: RunConfig) -> bytes:
-    """Return a configuration without its data set as bytes.
+    """Return a configuration as bytes, without its data set, which may hold ratings.
 
     Raises InputError when a user-defined component cannot travel.
     """
     own = [reference_of(component) for component in config.user_defined_classes()]
-    return packed(config.model_copy(update=_WITHOUT_DATASET), " and ".join(own) or config.name)
+    return packed(config.model_copy(update={"dataset": None}), " and ".join(own) or config.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,12 +124,10 @@ class CellEnd:
 
     failure: str | None
     """Why it failed, in one line."""
-    seconds: float
+    seconds: float = 0.0
     """How long it took."""
     record: RunRecord | None = None
-    """The result, without the data set, if the worker does not see the cell's directory; otherwise it is
-    there.
-    """
+    """The result, if the worker does not see the cell's directory; otherwise it is there."""
 
 
 def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
@@ -228,8 +137,7 @@ def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
     ``place``: the cell's directory, which a node of a cluster may not see. Where it is seen, rounds are kept
     there.
     """
-    started = perf_counter()
-    path = Path(place)
+    started, path = perf_counter(), Path(place)
     directory = RunDirectory(path) if (path / CONFIG).exists() else None
     failure, record = None, None
     try:
@@ -244,178 +152,102 @@ def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
         failure = str(error)
     except Exception as error:  # a defect in one cell must not end the others
         failure = f"{type(error).__name__}: {error}"
-    seconds = perf_counter() - started
-    if record is None or directory is not None:
-        return CellEnd(failure, seconds)
-    without = record.config.model_copy(update=_WITHOUT_DATASET)
-    return CellEnd(None, seconds, replace(record, config=without))
+    return CellEnd(failure, perf_counter() - started, record if directory is None else None)
 
 
-_ATTEMPTS = 3
-"""How often a cell is begun; one that needs more memory than there is loses every worker."""
-
-
-class CellWorker:
-    """The actor."""
-
-    def start(self) -> None:
-        """Answer once the process has started."""
-
-    def run(self, shared: SharedRatings, config: bytes, place: str) -> CellEnd:
-        """Run a cell; see `run_cell`."""
-        return run_cell(shared, config, place)
-
-
-class _Pool:
-    """The workers, the cells that wait or run, and their ratings in Ray's object store."""
-
-    def __init__(self, cells: Sequence[Cell], folder: Path) -> None:
-        self._schedule, self._folder = Schedule(cells), folder
-        self._needed = Counter(ratings_key(cell.config) for cell in cells)
-        self._ratings: dict[RatingsKey, Any] = {}
-        self._begun: Counter[str] = Counter()
-        self._starting: dict[Any, Any] = {}
-        self._running: dict[Any, tuple[Any, Cell]] = {}
-
-    def run(self, workers: int) -> Iterator[tuple[Cell, CellEnd]]:
-        """Yield each cell as it ends."""
-        import ray
-
-        for _ in range(workers):
-            self._start()
-        while self._running or (self._schedule and self._starting):
-            awaited = [*self._running, *self._starting]
-            done, _ = ray.wait(awaited, timeout=None if self._running else START_SECONDS)
-            if not done:
-                break
-            worker, cell = self._running.pop(done[0], None) or (self._starting.pop(done[0]), None)
-            try:
-                end = ray.get(done[0])
-            except ray.exceptions.RayTaskError as error:
-                end = CellEnd(f"its worker failed: {one_line(error.cause)}", 0.0)
-            except ray.exceptions.RayError as error:
-                end, worker = self._lost(worker, cell, type(error).__name__), None
-            ended = [] if cell is None or end is None else [(cell, end)]
-            for each, its_end in ended:
-                self._schedule.ended(each, its_end.seconds)
-                self._ended(each)
-            # Who is given the cells may take a while; meanwhile the worker has something to do.
-            refused = [] if worker is None else list(self._feed(worker))
-            yield from (*ended, *refused)
-        while self._schedule:
-            yield self._schedule.next_for(None), CellEnd("no worker of Ray is left", 0.0)
-
-    def _start(self) -> None:
-        """Start a worker, which gets a processor as soon as one is free."""
-        import ray
-
-        remote: Any = ray.remote(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")(CellWorker)
-        worker = remote.remote()
-        self._starting[worker.start.remote()] = worker
-
-    def _feed(self, worker: Any) -> Iterator[tuple[Cell, CellEnd]]:
-        """Give a worker the next cell; yield those whose ratings cannot be loaded."""
-        import ray
-
-        while self._schedule:
-            cell = self._schedule.next_for(worker)
-            key = ratings_key(cell.config)
-            try:
-                ratings = self._ratings.get(key) or ray.put(SharedRatings.load(*key))
-            except InputError as error:
-                self._ended(cell)
-                yield cell, CellEnd(str(error), 0.0)
-                continue
-            self._ratings[key] = ratings
-            self._begun[cell.key] += 1
-            place = str(self._folder / cell.key)
-            answer = worker.run.remote(ratings, packed_config(cell.config), place)
-            self._running[answer] = worker, cell
-            return
-
-    def _lost(self, worker: Any, cell: Cell | None, reason: str) -> CellEnd | None:
-        """Let the cell of a worker that was lost run again; return its end if it was begun often enough."""
-        if cell is None:
-            return None  # it never started
-        self._start()
-        if self._begun[cell.key] >= _ATTEMPTS:
-            return CellEnd(f"its worker was lost {_ATTEMPTS} times: {reason}", 0.0)
-        self._schedule.again(cell, worker)
-        return None
-
-    def _ended(self, cell: Cell) -> None:
-        """Let go of ratings that no cell needs any more."""
-        key = ratings_key(cell.config)
-        self._needed[key] -= 1
-        if not self._needed[key]:
-            self._ratings.pop(key, None)
-
-
-Failure = str
+def run_together(shared: SharedRatings, jobs: Sequence[tuple[bytes, str]]) -> list[CellEnd]:
+    """Run cells in this process, one after the other; see `run_cell`."""
+    return [run_cell(shared, config, place) for config, place in jobs]
 
 
 def run_cells(
     cells: Sequence[Cell], folder: Path, jobs: int | None, backend: str
-) -> Generator[tuple[Cell, Failure | None], None, None]:
-    """Run the unfinished cells, and yield every cell as it ends; finished ones at once.
+) -> Generator[tuple[Cell, str | None], None, None]:
+    """Run the unfinished cells, and yield every cell as it ends with why it failed; finished ones at once.
 
     ``folder``: holds one run directory per cell.
     ``jobs``: number of cells to run at a time; by default one per core, of a cluster all that are free.
     ``backend``, {"ray", "local"}.
-    ``failure``: why it failed; the other cells go on.
     """
     waiting = []
     for cell in cells:
-        if finished(cell, folder):
+        if (folder / cell.key / SUMMARY).exists():
             yield cell, None
         else:
-            # Claimed here, so that a directory that cannot be written to stops the comparison at once.
+            # Begun here, so that a directory that cannot be written to stops the comparison at once.
             RunDirectory.claim(folder / cell.key, cell.config, resume=True)
             waiting.append(cell)
     if not waiting:
         return
+    at_once = jobs or (os.cpu_count() or 1 if cluster_address() is None else len(waiting))
     run = _in_this_process if backend == "local" else _on_ray
-    for cell, end in run(waiting, folder.absolute(), jobs or processors(len(waiting))):
-        yield cell, _stored(cell, end, RunDirectory(folder / cell.key))
+    for cell, end in run(waiting, folder.absolute(), at_once):
+        failure, directory = end.failure, RunDirectory(folder / cell.key)
+        if end.record is not None:
+            try:
+                directory.write(end.record)
+            except RunError as error:
+                failure = str(error)
+        elif failure is None and not directory.finished:
+            failure = f"its worker wrote to another folder named {directory.path}"
+        yield cell, failure
 
 
-def finished(cell: Cell, folder: Path) -> bool:
-    """Return whether the folder of the cells holds the result of one."""
-    return (folder / cell.key / SUMMARY).exists()
-
-
-def processors(cells: int) -> int:
-    """Return how many cells to run at a time by default."""
-    return os.cpu_count() or 1 if cluster_address() is None else cells
+_ATTEMPTS = 3
+"""How often cells are begun; those that need more memory than there is lose every worker."""
 
 
 def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
+    """Run cells in tasks of Ray, whose object store has their ratings as long as any cell needs these."""
+    import ray
+
+    schedule, needed = Schedule(cells), Counter(ratings_key(cell.config) for cell in cells)
+    ratings: dict[RatingsKey, Any] = {}
+    running: dict[Any, list[Cell]] = {}
     with connected_to_ray(jobs) as usable:
-        yield from _Pool(cells, folder).run(min(usable, len(cells)))
+        remote: Any = ray.remote(num_cpus=1, max_retries=_ATTEMPTS - 1, scheduling_strategy="SPREAD")
+        task = remote(run_together)
+        while schedule or running:
+            together, ends = list[Cell](), list[CellEnd]()
+            if schedule and len(running) < usable:
+                together = schedule.next()
+                key = ratings_key(together[0].config)
+                jobs_of = [(packed_config(cell.config), str(folder / cell.key)) for cell in together]
+                try:
+                    ratings[key] = ratings.get(key) or ray.put(SharedRatings.load(*key))
+                    running[task.remote(ratings[key], jobs_of)] = together
+                    continue
+                except InputError as error:
+                    ends = [CellEnd(str(error)) for _ in together]
+            elif done := ray.wait([*running], timeout=START_SECONDS)[0]:
+                together = running.pop(done[0])
+                try:
+                    ends = ray.get(done[0])
+                except ray.exceptions.RayTaskError as error:
+                    ends = [CellEnd(f"its worker failed: {one_line(error.cause or error)}") for _ in together]
+                except ray.exceptions.RayError as error:
+                    lost = f"its worker was lost {_ATTEMPTS} times: {one_line(error)}"
+                    ends = [CellEnd(lost) for _ in together]
+            elif not working_nodes():
+                together = [cell for own in running.values() for cell in own]
+                ends = [CellEnd("no node of Ray is left") for _ in together]
+                running.clear()
+            for cell, end in zip(together, ends, strict=True):
+                schedule.ended(cell, end.seconds)
+                needed.subtract([ratings_key(cell.config)])
+                yield cell, end
+            for key in [key for key in ratings if not needed[key]]:
+                del ratings[key]
 
 
 def _in_this_process(cells: Sequence[Cell], folder: Path, _jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
-    schedule = Schedule(cells)
-    load = lru_cache(maxsize=2)(SharedRatings.load)
+    schedule, load = Schedule(cells), lru_cache(maxsize=2)(SharedRatings.load)
     while schedule:
-        cell = schedule.next_for("this process")
-        try:
-            shared = load(*ratings_key(cell.config))
-        except InputError as error:
-            yield cell, CellEnd(str(error), 0.0)
-            continue
-        end = run_cell(shared, packed_config(cell.config), str(folder / cell.key))
-        schedule.ended(cell, end.seconds)
-        yield cell, end
-
-
-def _stored(cell: Cell, end: CellEnd, directory: RunDirectory) -> Failure | None:
-    """Write the result of a cell if its worker could not; return why the cell failed, if it did."""
-    if end.record is not None:
-        try:
-            directory.write(replace(end.record, config=cell.config))
-        except RunError as error:
-            return str(error)
-    elif end.failure is None and not directory.finished:
-        return f"its worker wrote to another folder named {directory.path}"
-    return end.failure
+        for cell in schedule.next():
+            place = str(folder / cell.key)
+            try:
+                end = run_cell(load(*ratings_key(cell.config)), packed_config(cell.config), place)
+            except InputError as error:
+                end = CellEnd(str(error))
+            schedule.ended(cell, end.seconds)
+            yield cell, end

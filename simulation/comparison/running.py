@@ -1,12 +1,8 @@
-"""Runs a comparison, from its configuration to its table.
-
-Beside the cells, the noise of their mechanisms is sampled, and held against theory, as in Fig. 2 of Neera et
-al. [neera2023]: n = r* - r, what is sent minus the true rating, over all ratings of the train set.
-"""
+"""Runs a comparison, from its configuration to its table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,139 +10,34 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dprec.channel import Channel
 from dprec.errors import InputError, within
-from dprec.progress import Announce, Progress, silent, unheard
-from dprec.randomness import categories, uniforms, words
-from dprec.ratings import Ratings, RatingScale
+from dprec.progress import Progress, silent
+from dprec.protocols.base import check_suits
 from simulation.analysis.vocabulary import grouped_by
-from simulation.comparison import cell_runs
-from simulation.comparison.planning import Comparison
+from simulation.comparison.cell_runs import run_cells
+from simulation.comparison.noise import sampled_noise
+from simulation.comparison.planning import Comparison, of_entry
 from simulation.comparison.tabulation import Tabulation
-from simulation.comparison.templates import Cell, LeftOut, of_entry
+from simulation.comparison.templates import Cell
 from simulation.execution import load_ratings, prepared_ratings
-from simulation.protocols.base import check_suits
 from simulation.storage.columns import typed_frame, write_parquet
-from simulation.storage.directories import CELLS, SUMMARY, ComparisonDirectory, fingerprint
-from simulation.storage.files import Row
+from simulation.storage.directories import (
+    CELLS,
+    COMPARISON,
+    NOISE,
+    REPORT,
+    SUMMARY,
+    TABLE,
+    alone,
+    claim,
+    fingerprint,
+)
+from simulation.storage.files import Row, csv_of_rows, write_atomically
 from simulation.storage.summary import read_summary
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-_SYMBOLS_PER_INTERVAL = 16
-"""With fewer, intervals would differ by how many symbols happen to lie in them."""
-
-_FEWEST_INTERVALS = 16
-
-
-def sampled_noise(comparison: Comparison) -> list[Row]:
-    """Sample the noise of every private one-shot protocol that reveals the item set, at every epsilon.
-
-    Ratings and seed are those of the first fold and seed. A budget per user is calibrated to a user with
-    the median number of ratings.
-
-    The lines of noise.csv, one per protocol, epsilon and interval: the share of the samples in the interval,
-    and its probability. Empty if the configuration asks for no samples. Raises InputError when no protocol of
-    the comparison qualifies.
-    """
-    count = comparison.config.noise_samples
-    if count is None:
-        return []
-    chosen: dict[tuple[str, float | None], Cell] = {}
-    for cell in comparison.cells:
-        if cell.config.protocol.mechanism_of_ratings is not None:
-            chosen.setdefault((cell.protocol, cell.epsilon), cell)
-    cells = list(chosen.values())
-    if not cells:
-        raise InputError(
-            "noise_samples",
-            f"{count}, without a mechanism to sample",
-            "a private one-shot protocol whose mechanism reveals the item set",
-        )
-    return [row for cell in cells for row in _rows(cell, count)]
-
-
-def _rows(cell: Cell, count: int) -> list[Row]:
-    protocol = cell.config.protocol
-    mechanism = protocol.mechanism_of_ratings
-    assert mechanism is not None
-    train, _ = load_ratings(cell.config)
-    family = mechanism.family(protocol.privacy, train.scale, train.n_items)
-    device = family.device_channel(train.counts)
-    assert device is not None
-    edges, shares = noise_edges(device.channel, train.scale), train.histogram()
-    noise = draw_noise(device.channel, train, count, cell.seed, f"{cell.protocol}/{cell.epsilon!r}")
-    # The paper's density where it has one, or what follows from the channel.
-    theory = mechanism.noise_between(edges, train.scale, shares, device.channel.epsilon)
-    if theory is None:
-        theory = exact_probabilities(edges, device.channel, shares)
-    columns = (edges[:-1], edges[1:], np.histogram(noise, edges)[0] / count, theory)
-    names = ("low", "high", "sampled_share", "theoretical_probability")
-    same = {"protocol": cell.protocol, "mechanism": mechanism.kind, "epsilon": cell.epsilon}
-    lines = zip(*(column.tolist() for column in columns), strict=True)
-    return [{**same, **dict(zip(names, line, strict=True))} for line in lines]
-
-
-def draw_noise(channel: Channel, train: Ratings, count: int, seed: int, name: str) -> NDArray[np.float64]:
-    """Sample noise: draw a level from the histogram of the ratings, and what the channel sends for it.
-
-    ``count``: number of samples.
-    ``name``: samples under different names are independent.
-    The result, shape (count,), is in rating units.
-    """
-    cumulative = np.cumsum(train.histogram())
-    places = uniforms(words(seed, f"noise levels/{name}", 0, count)) * cumulative[-1]
-    levels = (categories(cumulative, places) + 1).astype(np.uint8)
-    symbols = channel.sample(levels, words(seed, f"noise/{name}", 0, count))
-    noise: NDArray[np.float64] = channel.values[symbols] - train.scale.values[levels - 1]
-    return noise
-
-
-def exact_probabilities(
-    edges: NDArray[np.float64], channel: Channel, shares: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the probability of the noise between neighbouring edges, from the channel's own matrix.
-
-    ``edges``, shape (intervals + 1,): they enclose all of the noise.
-    ``shares``, shape (levels,): how often each level occurs.
-    """
-    chances = channel.probabilities * shares[:, None]
-    probabilities: NDArray[np.float64] = np.histogram(
-        _noise_values(channel).ravel(), edges, weights=chances.ravel()
-    )[0]
-    return probabilities
-
-
-def noise_edges(channel: Channel, scale: RatingScale) -> NDArray[np.float64]:
-    """Return the edges of equal intervals that enclose all of the noise.
-
-    They are multiples of a quarter, a half, ... of the scale's mean step, as the symbols allow, so that 0 is
-    an edge; if the symbols are the levels themselves, the intervals are centred on the differences between
-    levels instead.
-    """
-    noise = _noise_values(channel)
-    low, high = float(noise.min()), float(noise.max())
-    step = (scale.high - scale.low) / (scale.levels - 1)
-    if np.isin(channel.values, scale.values).all():
-        return np.arange(np.floor(low / step), np.ceil(high / step) + 2) * step - step / 2
-    between = (float(channel.values.max()) - float(channel.values.min())) / (channel.symbols - 1)
-    width = min(_SYMBOLS_PER_INTERVAL * between, (high - low) / _FEWEST_INTERVALS)
-    width = step * 2.0 ** max(-2, np.ceil(np.log2(width / step)))
-    edges: NDArray[np.float64] = np.arange(np.floor(low / width), np.ceil(high / width) + 1) * width
-    return edges
-
-
-def _noise_values(channel: Channel) -> NDArray[np.float64]:
-    noise: NDArray[np.float64] = channel.values[None, :] - channel.inputs[:, None]
-    return noise
-
-
-_STAGE = "running"
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,13 +92,18 @@ class ComparisonResult:
 
     def notes_on_ratings(self) -> tuple[str, ...]:
         """Return what the runs say of ratings from a user's file, such as what their scale reveals."""
-        summaries = (
-            self.directory / CELLS / cell.key
-            for cell in self.comparison.cells
-            if cell.config.dataset.own and cell.population is None
-        )
-        ended = (read_summary(folder) for folder in summaries if (folder / SUMMARY).is_file())
+        own = (cell for cell in self.comparison.cells if cell.config.dataset.own and cell.population is None)
+        folders = (self.directory / CELLS / cell.key for cell in own)
+        ended = (read_summary(folder) for folder in folders if (folder / SUMMARY).is_file())
         return next(filter(None, (each.dataset.notes for each in ended)), ())
+
+    @property
+    def how_far(self) -> str:
+        """How many of its runs are finished, and how to go on."""
+        files = [path for name in (TABLE, REPORT) if (path := self.directory / name).is_file()]
+        counted = f"{len(self.rows)} of {len(self.comparison.cells)} runs are finished"
+        listed = f": {', '.join(map(str, files))}" if files else ""
+        return f"{counted}{listed}; --resume -o {self.directory} goes on"
 
     def __repr__(self) -> str:
         ended = f"{len(self.rows)} of {len(self.comparison.cells)} runs"
@@ -219,12 +115,8 @@ class ComparisonResult:
         return comparison_html(self.rows, self.comparison.config.name)
 
 
-class InterruptedComparison(KeyboardInterrupt):
-    """An interrupt of a comparison, whose table holds what is finished."""
-
-    def __init__(self, result: ComparisonResult) -> None:
-        super().__init__()
-        self.result = result
+_FIRST_SECONDS, _SHARE = 10.0, 0.02
+"""The table is first written after so many seconds, and then again for such a share of the time."""
 
 
 def run_comparison(
@@ -235,7 +127,6 @@ def run_comparison(
     resume: bool = False,
     progress: Progress = silent,
     tabulated: Callable[[Path], object] | None = None,
-    announce: Announce = unheard,
 ) -> ComparisonResult:
     """Run the unfinished cells of a comparison, and write its table.
 
@@ -249,60 +140,36 @@ def run_comparison(
         Continue an interrupted comparison; its finished cells are kept.
     tabulated : callable, optional
         Called with the directory now and then while cells run, when it holds the table of the finished ones.
-    announce : callable, optional
-        Called with a sentence on what a long comparison may take, before its first run.
 
     Raises
     ------
     InputError
         When the configuration, the data or the output directory cannot be used; raised before any cell runs.
-    InterruptedComparison
-        When cells had begun; the table of the finished ones is written.
+    KeyboardInterrupt
+        When cells had begun; the table of the finished ones is written, and a note says how to go on.
     """
-    if jobs is not None and jobs < 1:
-        raise InputError("jobs", str(jobs), "at least 1")
-    comparison, directory, samples = _claimed(comparison, output, resume, progress)
-    backend, cells = comparison.config.simulation.backend, comparison.cells
-    waiting = [cell for cell in cells if not cell_runs.finished(cell, directory.cells)]
-    if announce is not unheard and waiting:
-        progress("estimating what it will take", 0, 1)
-        workers = 1 if backend == "local" else jobs or cell_runs.processors(len(waiting))
-        cell_runs.announce_estimate(waiting, samples, workers, announce)
-    table, failures = Tabulation(cells, directory), dict[str, str]()
-
-    try:
-        with closing(cell_runs.run_cells(cells, directory.cells, jobs, backend)) as ended:
-            _follow(ended, table, failures, progress, tabulated)
-    except KeyboardInterrupt:
-        result = ComparisonResult(comparison, directory.path, *table.write(), failures)
-        raise InterruptedComparison(result) from None
-    return ComparisonResult(comparison, directory.path, *table.write(), failures)
-
-
-def _claimed(
-    comparison: Comparison, output: str | Path, resume: bool, progress: Progress
-) -> tuple[Comparison, ComparisonDirectory, dict[cell_runs.Contender, cell_runs.Sample]]:
-    """Return what of a comparison suits the ratings, its directory, and samples of the ratings.
-
-    All kernels are compiled, so that the workers find them on disk.
-    """
-    from dprec.kernels.compilation import prepare
-
-    prepare(progress)
-    comparison, fingerprints, samples = _checked(comparison, progress)
+    comparison, fingerprints = _checked(comparison, jobs, progress)
     noise = sampled_noise(comparison)
-    directory = ComparisonDirectory.claim_for(output, comparison.to_yaml(fingerprints), resume=resume)
-    if noise:
-        directory.write_noise(noise)
-    return comparison, directory, samples
-
-
-_FIRST_SECONDS, _SHARE = 10.0, 0.02
-"""The table is first written after so many seconds, and then again for such a share of the time."""
+    with alone(output):
+        directory = claim(output, COMPARISON, comparison.to_yaml(fingerprints), resume=resume)
+        if noise:
+            write_atomically(directory / NOISE, csv_of_rows(noise))
+        table, failures = Tabulation(comparison.cells, directory), dict[str, str]()
+        backend = comparison.config.simulation.backend
+        try:
+            with closing(run_cells(comparison.cells, directory / CELLS, jobs, backend)) as ended:
+                _follow(ended, table, failures, progress, tabulated)
+        except KeyboardInterrupt as interrupt:
+            result = ComparisonResult(comparison, directory, *table.write(), failures)
+            if result.rows and tabulated is not None:
+                tabulated(directory)
+            interrupt.add_note(result.how_far)
+            raise
+        return ComparisonResult(comparison, directory, *table.write(), failures)
 
 
 def _follow(
-    ended: Iterable[tuple[Cell, cell_runs.Failure | None]],
+    ended: Iterable[tuple[Cell, str | None]],
     table: Tabulation,
     failures: dict[str, str],
     progress: Progress,
@@ -310,74 +177,60 @@ def _follow(
 ) -> None:
     """Note how every cell ends, and now and then write the table."""
     planned, due = len(table.cells), monotonic() + _FIRST_SECONDS
-    progress(_STAGE, 0, planned)
+    progress("running", 0, planned)
     for cell, failure in ended:
         if failure is None:
             table.finished.add(cell.key)
         else:
             failures[cell.key] = failure
-        progress(_STAGE, len(table.finished) + len(failures), planned)
+        progress("running", len(table.finished) + len(failures), planned)
         if tabulated is not None and table.finished and (began := monotonic()) >= due:
             table.write()
-            tabulated(table.directory.path)
+            tabulated(table.directory)
             due = monotonic() + (monotonic() - began) / _SHARE
 
 
 def _checked(
-    comparison: Comparison, progress: Progress
-) -> tuple[Comparison, dict[str, str], dict[cell_runs.Contender, cell_runs.Sample]]:
+    comparison: Comparison, jobs: int | None, progress: Progress
+) -> tuple[Comparison, dict[str, str]]:
     """Check each protocol at each of its budgets; return what suits the ratings, with their fingerprints.
 
-    Beside these come samples of the ratings, for an estimate of what the cells take.
-
     Ratings are those of the protocol's first fold and seed on every population: what a check depends on, the
-    numbers of users and items and the scale, hardly differs between folds.
+    numbers of users and items and the scale, hardly differs between folds. All kernels are compiled, so that
+    the workers find them on disk.
     """
+    from dprec.kernels.compilation import prepare
+
+    if jobs is not None and jobs < 1:
+        raise InputError("jobs", str(jobs), "at least 1")
+    prepare(progress)
     fingerprints: dict[str, str] = {}
-    unsuited: dict[str, LeftOut] = {}
-    samples: dict[cell_runs.Contender, cell_runs.Sample] = {}
+    unsuited: dict[str, str] = {}
     load = lru_cache(maxsize=3)(prepared_ratings)
     listed = {each.name for each in comparison.config.protocols}
-    by_contender = grouped_by(((cell.protocol, cell.population), cell) for cell in comparison.cells)
-    for done, ((name, population), cells) in enumerate(by_contender.items()):
-        progress("checking protocols and ratings", done, len(by_contender))
+    by_protocol = grouped_by(((cell.protocol, cell.population), cell) for cell in comparison.cells)
+    for done, ((name, population), cells) in enumerate(by_protocol.items()):
+        progress("checking protocols and ratings", done, len(by_protocol))
+        config, where = cells[0].config, cells[0].where
+        with of_entry(where):
+            train, test = load_ratings(config.model_copy(update={"binarization": None}), load)
         try:
-            firsts = {cell.epsilon: cell for cell in reversed(cells)}
-            train, test = _suitable_ratings(cells[0], [*reversed(firsts.values())], load)
-        except _UnsuitedError as error:
+            if config.binarization is not None:
+                train, test = load_ratings(config, load)
+            for cell in reversed({cell.epsilon: cell for cell in reversed(cells)}.values()):
+                with within("protocol"):
+                    check_suits(cell.config.protocol, train, test)
+        except InputError as error:
+            # Ratings that are in order, and that a protocol cannot be run on.
             if not comparison.other_data and name in listed:
-                raise InputError(error.where, error.found, error.accepted) from None
-            unsuited[name] = LeftOut(name, f"{error.found}; accepted: {error.accepted}")
+                raise InputError(f"{where}: {error.where}", error.found, error.accepted) from None
+            unsuited[name] = f"{error.found}; accepted: {error.accepted}"
             continue
-        samples[name, population] = cell_runs.Sample.of(train, test)
-        key = name if population is None else f"{name} of {population}"
-        config = cells[0].config
         users = config.dataset.users_table(train.user_ids) if config.reads_users else None
+        key = name if population is None else f"{name} of {population}"
         fingerprints[key] = fingerprint(train, test, config.dataset.catalogue(train.item_ids), users)
     if unsuited:
-        comparison = comparison.without(list(unsuited.values()))
+        comparison = comparison.without(unsuited)
     kept = {cell.protocol for cell in comparison.cells}
     own = {key: value for key, value in fingerprints.items() if key.split(" of ")[0] in kept}
-    return comparison, own, samples
-
-
-class _UnsuitedError(InputError):
-    """Ratings that are in order, and that a protocol cannot be run on."""
-
-
-def _suitable_ratings(
-    first: Cell, cells: Sequence[Cell], prepare: Callable[..., tuple[Ratings, Ratings]]
-) -> tuple[Ratings, Ratings]:
-    """Return the ratings of a protocol's first cell, checked by the protocol at each of its budgets."""
-    with of_entry(first.where):
-        readable = load_ratings(first.config.model_copy(update={"binarization": None}), prepare)
-    cell = first
-    try:
-        cut = first.config.binarization is not None
-        train, test = load_ratings(first.config, prepare) if cut else readable
-        for cell in cells:
-            with within("protocol"):
-                check_suits(cell.config.protocol, train, test)
-    except InputError as error:
-        raise _UnsuitedError(f"{cell.where}: {error.where}", error.found, error.accepted) from None
-    return train, test
+    return comparison, own

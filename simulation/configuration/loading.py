@@ -57,44 +57,31 @@ def checked_parts(given: GivenParts, epsilon: str, overrides: Sequence[str] = ()
     until the configuration is checked: what is in memory is present only as long. Raises InputError when the
     ratings cannot be used, or a part is no mapping. Raises TypeError when there is no such part.
     """
-    if unknown := given.keys() - GivenParts.__annotations__.keys():
-        raise TypeError(_unknown(sorted(unknown)[0], dict(given), epsilon))
+    known = GivenParts.__annotations__
+    if unknown := sorted(given.keys() - known):
+        name, value = unknown[0], dict(given)[unknown[0]]
+        found = f"no argument {name!r}; accepted: {', '.join(known)}"
+        if isinstance(value, int | float | str):  # which may have its effect as a setting
+            key = epsilon if name == "epsilon" else name
+            written = f"{key}={[value] if key == 'epsilons' else value}"
+            found += f'; settings of the configuration by overrides=["{written}"]'
+        raise TypeError(found)
     parts: dict[str, Any] = {name: part for name, part in given.items() if part is not None}
     dataset, test = parts.pop("dataset", None), parts.pop("test", None)
     for name, part in parts.items():
         if not isinstance(part, Mapping | Options):
             raise InputError(name, f"a value of type {type(part).__name__}", "a mapping, as in a file")
     if dataset is not None:
-        parts["dataset"] = _dataset(dataset, test, _positive(overrides))
+        parts["dataset"] = _dataset(dataset, test, overrides)
     elif test is not None:
         raise InputError("test", "a test part without a train part", "dataset, the train part, too")
     return parts
 
 
-def _unknown(name: str, given: Mapping[str, Any], epsilon: str) -> str:
-    """Return what is said of an argument that there is not: what has its effect, if it is a plain value."""
-    found = f"no argument {name!r}; accepted: {', '.join(GivenParts.__annotations__)}"
-    value, key = given[name], epsilon if name == "epsilon" else name
-    if not isinstance(value, int | float | str):
-        return found
-    value = [value] if key == "epsilons" else value
-    return f'{found}; settings of the configuration by overrides=["{key}={value}"]'
-
-
-def _positive(overrides: Sequence[str]) -> str | None:
-    """Return the rule of what counts as positive, if there is one among the overrides."""
-    values: dict[str, Any] = {}
-    for override in overrides:
-        if override.startswith("dataset.positive="):
-            strict_yaml.apply_override(values, override)
-    rule = strict_yaml.at(values, "dataset", "positive")
-    return rule if isinstance(rule, str) else None
-
-
 def _dataset(
     dataset: HeldRatings | Dataset | Mapping[str, Any] | str | Path,
     test: HeldRatings | str | Path | None,
-    positive: str | None,
+    overrides: Sequence[str],
 ) -> Dataset | Mapping[str, Any]:
     """Return the data set that a caller gives, with its test part if there is one."""
     if isinstance(dataset, str | Path) and (test is None or isinstance(test, str | Path)):
@@ -105,12 +92,13 @@ def _dataset(
         raise InputError("test", "a test part, beside a data set of another form", accepted)
     if isinstance(dataset, Mapping | Dataset):
         return dataset
-    return _in_memory(dataset, test, positive)
-
-
-def _in_memory(ratings: HeldRatings, test: HeldRatings | None, positive: str | None) -> InMemory:
+    values: dict[str, Any] = {}
+    for override in overrides:
+        if override.startswith("dataset.positive="):
+            strict_yaml.apply_override(values, override)
+    rule = strict_yaml.at(values, "dataset", "positive")
     try:
-        return InMemory.of(ratings, test, positive=positive)
+        return InMemory.of(dataset, test, positive=rule if isinstance(rule, str) else None)
     except SettingError as error:
         accepted = f"{error.accepted}, as dataset=InMemory.of(..., {error.key}=...) of dprec.datasets"
         raise InputError(error.key, error.found, accepted) from None
@@ -129,7 +117,7 @@ def changed(values: dict[str, Any], overrides: Sequence[str], parts: Mapping[str
     for override in overrides:
         strict_yaml.apply_override(values, override)
         if isinstance(file := values.get("dataset"), str):
-            values["dataset"] = _dataset(file, None, None)
+            values["dataset"] = {"kind": "csv", "path": file}
     return [*parts, *(override.partition("=")[0] for override in overrides)]
 
 
@@ -177,7 +165,14 @@ def load(
         if not overrides and not parts:
             return config
         config = dict(config)
-    values, source = _values_of(config)
+    if isinstance(config, Mapping):
+        values, source = copy.deepcopy(dict(config)), "configuration"
+    elif isinstance(config, str | Path):
+        path = strict_yaml.find_configuration(config)
+        values, source = strict_yaml.read_yaml(path), str(path)
+    else:
+        accepted = "a file, the name of a preset, a mapping or a RunConfig"
+        raise InputError("config", f"a value of type {type(config).__name__}", accepted)
     if "protocols" in values and "protocol" not in values:
         raise InputError(source, "the configuration of a comparison", f"a run's, or: dprec compare {source}")
     replaced = changed(values, overrides, parts)
@@ -185,13 +180,3 @@ def load(
     if needs_fitting_split(replaced):
         loaded = loaded.model_copy(update={"split": fitting_split(loaded.dataset, loaded.split)})
     return loaded
-
-
-def _values_of(config: Mapping[str, Any] | str | Path) -> tuple[dict[str, Any], str]:
-    if isinstance(config, Mapping):
-        return copy.deepcopy(dict(config)), "configuration"
-    if not isinstance(config, str | Path):
-        accepted = "a file, the name of a preset, a mapping or a RunConfig"
-        raise InputError("config", f"a value of type {type(config).__name__}", accepted)
-    path = strict_yaml.find_configuration(config)
-    return strict_yaml.read_yaml(path), str(path)

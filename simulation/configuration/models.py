@@ -17,12 +17,12 @@ from clients.places import is_url, place_of
 from dprec import components
 from dprec.errors import InputError, SettingError, within
 from dprec.metrics import check_names
+from dprec.protocols.base import Protocol
+from dprec.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySchedule, AnySplit
+from dprec.protocols.registry import PROTOCOLS
 from dprec.splits import Split
 from dprec.wire import NetworkOptions
 from simulation.configuration.strict_yaml import dump_yaml
-from simulation.protocols import PROTOCOLS
-from simulation.protocols.base import Protocol
-from simulation.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySchedule, AnySplit
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 
@@ -61,7 +61,7 @@ class SimulationOptions(components.Options):
     backend: Literal["ray", "local"] = components.option(
         "Flower on Ray, or everything in one process.", "ray"
     )
-    workers: int = components.option("Ray actors that run the devices.", 2, ge=1, le=1024)
+    workers: int = components.option("Tasks of Ray that run the devices at a time.", 2, ge=1, le=1024)
     users_per_node: Annotated[int, Field(ge=1)] | Literal["auto", "all"] = components.option(
         "Users that one Flower node hosts.", "auto"
     )

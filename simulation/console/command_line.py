@@ -7,8 +7,7 @@ import io
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -18,9 +17,8 @@ import typer
 
 import simulation
 from dprec.errors import InputError
-from dprec.progress import unheard
 from simulation.console import parameters
-from simulation.console.progress import progress_bar
+from simulation.console.progress import progress_bar, watched
 from simulation.console.terminal import exit_code, interrupts_explained
 
 _REGISTRIES = {
@@ -33,7 +31,7 @@ _REGISTRIES = {
     "gradients": "dprec.gradients:GRADIENTS",
     "perturbations": "dprec.completion.one_bit.perturbation:PERTURBATIONS",
     "binarizations": "dprec.binarization:BINARIZATIONS",
-    "protocols": "simulation.protocols:PROTOCOLS",
+    "protocols": "dprec.protocols.registry:PROTOCOLS",
 }
 """Where each registry of components is; it is imported only when it is listed, since that takes time."""
 
@@ -87,19 +85,6 @@ def run(
         print_run(result, folder, population)
 
 
-@contextmanager
-def shown_while_running(folder: Path, watch: bool) -> Iterator[None]:
-    """Serve the page of a comparison, if that is wanted, and print its address."""
-    if not watch:
-        yield
-        return
-    from simulation.console.progress import watched
-
-    with watched(folder) as address:
-        typer.echo(f"dprec: the page, while it runs: {address}", err=True)
-        yield
-
-
 @app.command(cls=parameters.PlainHelp)
 def compare(
     config: Annotated[
@@ -130,7 +115,10 @@ def compare(
     if watch and not page:
         raise InputError("--watch", "--no-page", "one of them")
     folder = parameters.output_folder(output, config.stem, resume, quiet)
-    with interrupts_explained(), shown_while_running(folder, watch), progress_bar(quiet) as progress:
+    shown = watched(folder) if watch else nullcontext()
+    with interrupts_explained(), shown as address, progress_bar(quiet) as progress:
+        if address is not None:
+            typer.echo(f"dprec: the page, while it runs: {address}", err=True)
         result = simulation.compare(
             config,
             folder,
@@ -141,7 +129,6 @@ def compare(
             page=page,
             png=png,
             progress=progress,
-            announce=unheard if quiet else lambda words: typer.echo(f"dprec: {words}", err=True),
         )
     from simulation.console.results import check_complete, print_comparison
 
@@ -192,7 +179,6 @@ def attack(
             resume=resume,
             page=page,
             progress=progress,
-            announce=unheard if quiet else lambda words: typer.echo(f"dprec: {words}", err=True),
         )
     from simulation.console.results import conclude_attack
 
@@ -368,7 +354,15 @@ def list_names(
     """List the presets, or the components that a configuration can name."""
     if what not in LISTINGS:
         raise InputError("list", repr(what), ", ".join(LISTINGS))
-    print_listing(listing(what))
+    from simulation.analysis.columns import text_column
+    from simulation.console.terminal import print_table
+    from simulation.storage.column import Column
+
+    columns: list[Column[tuple[str, str]]] = [
+        text_column("", lambda line: line[0]),
+        replace(text_column("", lambda line: line[1]), wrapped=True),
+    ]
+    print_table(columns, listing(what) or [("", "none")], "a wider terminal")
 
 
 @app.command(cls=parameters.PlainHelp)
@@ -503,20 +497,6 @@ def listing(what: str) -> list[tuple[str, str]]:
         except InputError as error:  # of one package, which must not hide the others
             lines.append((name, f"cannot be used: {error.found}."))
     return lines
-
-
-def print_listing(lines: Sequence[tuple[str, str]]) -> None:
-    """Print names and descriptions; without a terminal, each in one line."""
-    from simulation.analysis.columns import text_column
-    from simulation.console.terminal import fitted, table_console, width_of
-    from simulation.storage.column import Column
-
-    def word(place: int) -> Column[tuple[str, str]]:
-        return replace(text_column("", lambda line: line[place]), wrapped=place == 1)
-
-    shown = lines or [("", "none")]
-    console = table_console(sum(max(len(line[at]) + 2 for line in shown) for at in (0, 1)))
-    console.print(fitted([word(0), word(1)], shown, width_of(console)).table)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -1,6 +1,5 @@
 """`dprec describe`: a configuration, or a component, in words or as JSON."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,7 @@ from simulation.analysis.description import REQUIRED, ComponentDescription, Desc
 from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, plural
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import find_configuration, preset_summary, presets
-from simulation.console.terminal import narrow_console
-from simulation.protocols.base import Example, Sent
+from simulation.console.terminal import narrow_console, print_json
 from simulation.storage.files import write_files
 
 
@@ -39,7 +37,7 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
         values = descriptions.as_json(described)
         shown = _description(described, preset_summary(path))
     if as_json:
-        typer.echo(json.dumps(values, indent=2, ensure_ascii=False))
+        print_json(values)
     else:
         narrow_console().print(*shown)
 
@@ -65,11 +63,23 @@ def _components(components: Sequence[ComponentDescription]) -> Iterator[Renderab
         article = "an" if component.what[0] in "aeiou" else "a"
         yield Text(f"{component.kind}: {article} {component.what}{_cited(component.papers)}{place}")
         yield Text(f"\n{component.words}\n")
-        yield _defaults(component.settings) if component.settings else Text("It has no settings.\n")
+        if not component.settings:
+            yield Text("It has no settings.\n")
+            continue
+        table = _headed("default", "accepts", "what it means")
+        for each in component.settings:
+            words = each.words + (f" Published: {_published(each)} ({each.source})." if each.source else "")
+            default = getattr(each.value, "kind", as_in_a_file(each.value))
+            table.add_row(each.key, default, each.accepts, Text(words))
+        yield table
 
 
 def _cited(papers: Sequence[str]) -> str:
     return f" [{', '.join(papers)}]" if papers else ""
+
+
+def _published(line: SettingLine) -> str:
+    return " or ".join(map(as_in_a_file, line.published))
 
 
 def _headed(*headings: str) -> Table:
@@ -81,82 +91,54 @@ def _headed(*headings: str) -> Table:
     return table
 
 
-def _defaults(settings: Sequence[SettingLine]) -> Table:
-    table = _headed("default", "accepts", "what it means")
-    for each in settings:
-        words = each.words + (f" Published: {_published(each)} ({each.source})." if each.source else "")
-        default = getattr(each.value, "kind", as_in_a_file(each.value))
-        table.add_row(each.key, default, each.accepts, Text(words))
-    return table
-
-
 def _description(described: Description, summary: str) -> Iterator[RenderableType]:
     """Yield what a configuration is, and what is beyond its paper."""
     yield Text(f"{described.name}: {summary}" if summary else described.name)
-    yield _facts(described)
-    yield _settings(described)
+    facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    scheduled = () if described.schedule is None else (described.schedule,)
+    for part in (*described.parts, *scheduled):
+        words = f"{part.kind}: {part.words}" if part.key else part.words
+        facts.add_row(Text(part.key or "protocol"), Text(words + _cited(part.papers)))
+    guarantee = described.guarantee
+    facts.add_row("a device sends", Text(_sent_in_words(described)))
+    facts.add_row("guarantee", Text(f"{guarantee.status}: {guarantee.reason}"))
+    facts.add_row("trust", f"{TRUST_IN_WORDS[guarantee.trust]}; the server sees {described.server_sees}")
+    for note in guarantee.notes:
+        facts.add_row("", Text(note))
+    yield facts
+    settings = _headed("value", "default, if another", "published")
+    for line in described.settings:
+        value, default = as_in_a_file(line.value), DASH
+        if line.default == REQUIRED or line.default != line.value:
+            default = as_in_a_file(line.default)
+        # What the paper has stands only where the paper fixes it; its key stands beside the component.
+        place = line.source.partition(", ")[2]
+        settings.add_row(line.key, value, default, f"{_published(line)} ({place})" if line.source else DASH)
+    yield settings
     yield Text("beyond the paper:" if described.beyond_the_paper else "beyond the paper: nothing")
     yield from (Padding(Text(f"- {own}"), (0, 0, 0, 2)) for own in described.beyond_the_paper)
-
-
-def _facts(description: Description) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    scheduled = () if description.schedule is None else (description.schedule,)
-    for part in (*description.parts, *scheduled):
-        words = f"{part.kind}: {part.words}" if part.key else part.words
-        table.add_row(Text(part.key or "protocol"), Text(words + _cited(part.papers)))
-    guarantee = description.guarantee
-    table.add_row("a device sends", Text(_sent_in_words(description)))
-    table.add_row("guarantee", Text(f"{guarantee.status}: {guarantee.reason}"))
-    table.add_row("trust", f"{TRUST_IN_WORDS[guarantee.trust]}; the server sees {description.server_sees}")
-    for note in guarantee.notes:
-        table.add_row("", Text(note))
-    return table
 
 
 def _sent_in_words(description: Description) -> str:
     sent, example = description.sent, description.example
     if sent is None:
         return "nothing"
+    if sent.of:
+        contents = f"about {plural(sent.answers, sent.of)}"
+    elif sent.symbols is None:
+        contents = f"of {plural(sent.answers, 'number')}"
+    elif sent.symbols == 1:
+        contents = f"of a set of {plural(sent.answers, 'item')}"
+    else:
+        contents = f"of {plural(sent.answers, 'answer')} of {sent.symbols:,} symbols"
+    user = f"{plural(example.ratings, 'rating')} on {plural(example.scale.levels, 'level')}"
+    if example.scale.implicit:
+        user = plural(example.ratings, "item")
     reports = "one report" if sent.reports == 1 else f"{sent.reports} reports, one a round, each"
     once = "" if description.schedule is None else "if asked once: "
-    user = _user(example)
     return (
-        f"{once}{reports} {_contents(sent)} in {sent.bits:,.0f} bits; {description.protection} (a user with "
+        f"{once}{reports} {contents} in {sent.bits:,.0f} bits; {description.protection} (a user with "
         f"{user}, one of {example.users:,} users x {example.items:,} items)"
     )
-
-
-def _contents(sent: Sent) -> str:
-    if sent.of:
-        return f"about {plural(sent.answers, sent.of)}"
-    if sent.symbols is None:
-        return f"of {plural(sent.answers, 'number')}"
-    if sent.symbols == 1:
-        return f"of a set of {plural(sent.answers, 'item')}"
-    return f"of {plural(sent.answers, 'answer')} of {sent.symbols:,} symbols"
-
-
-def _user(example: Example) -> str:
-    if example.scale.implicit:
-        return plural(example.ratings, "item")
-    return f"{plural(example.ratings, 'rating')} on {plural(example.scale.levels, 'level')}"
-
-
-def _settings(description: Description) -> Table:
-    """Return one line per setting; what the paper has stands only where the paper fixes it."""
-    table = _headed("value", "default, if another", "published")
-    for line in description.settings:
-        value, default = as_in_a_file(line.value), DASH
-        if line.default == REQUIRED or line.default != line.value:
-            default = as_in_a_file(line.default)
-        # The papers' keys stand beside the components.
-        place = line.source.partition(", ")[2]
-        table.add_row(line.key, value, default, f"{_published(line)} ({place})" if line.source else DASH)
-    return table
-
-
-def _published(line: SettingLine) -> str:
-    return " or ".join(map(as_in_a_file, line.published))

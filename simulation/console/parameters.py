@@ -2,9 +2,10 @@
 
 import inspect
 import json
-from collections.abc import Iterator
+from datetime import datetime
+from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import click
 import typer
@@ -54,8 +55,8 @@ def configurations(incomplete: str) -> list[str]:
 
 def presets_and_kinds(incomplete: str) -> list[str]:
     """Return the configurations, and the kinds of every component."""
-    from simulation.protocols import PROTOCOLS
-    from simulation.protocols.components import COMPONENT_REGISTRIES
+    from dprec.protocols.components import COMPONENT_REGISTRIES
+    from dprec.protocols.registry import PROTOCOLS
 
     kinds = {kind for registry in (*COMPONENT_REGISTRIES, PROTOCOLS) for kind in registry.kinds}
     return [*configurations(incomplete), *sorted(kind for kind in kinds if kind.startswith(incomplete))]
@@ -133,9 +134,11 @@ def output_folder(output: str | None, name: str, resume: bool, quiet: bool) -> P
     if output is None:
         if resume:
             raise InputError("--resume", "no directory", "-o DIR, the one that was interrupted")
-        from simulation.storage.run_directory import timestamped
-
-        return timestamped(name)
+        folder = first = Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+        numbers = count(2)
+        while folder.exists():
+            folder = first.with_name(f"{first.name}-{next(numbers)}")
+        return folder
     folder = Path(output)
     # Not an error: a command that is repeated until it succeeds may be killed before it writes anything.
     resumable = any(folder.iterdir()) if folder.is_dir() else folder.exists()
@@ -153,17 +156,10 @@ class PlainHelp(TyperCommand):
     def get_help(self, ctx: click.Context) -> str:
         """Return the help."""
         # Click forgets what Typer's arguments say of themselves.
-        for name, help_ in _help_of_arguments(self.callback):
-            for parameter in self.params:
-                if parameter.name == name:
-                    parameter.help = help_
+        command = inspect.unwrap(self.callback) if self.callback else None
+        hints = get_type_hints(command, include_extras=True) if command else {}
+        for parameter in self.params:
+            for argument in get_args(hints.get(parameter.name or "")):
+                if isinstance(argument, ArgumentInfo):
+                    parameter.help = argument.help
         return super().get_help(ctx).replace(r"\[", "[")
-
-
-def _help_of_arguments(command: object) -> Iterator[tuple[str, str | None]]:
-    if callable(command):
-        for name, hint in get_type_hints(inspect.unwrap(command), include_extras=True).items():
-            if get_origin(hint) is Annotated:
-                yield from (
-                    (name, argument.help) for argument in get_args(hint) if isinstance(argument, ArgumentInfo)
-                )

@@ -53,14 +53,10 @@ class _Pace:
         if steps <= 0 or remaining <= 0:
             return ""
         expected = (self._reported - self._began) * remaining / steps
-        return f"about {_duration(max(expected - (self._clock() - self._reported), 1.0))} left"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+        seconds = max(expected - (self._clock() - self._reported), 1.0)
+        minutes = round(seconds / 60)
+        long = f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+        return f"about {f'{seconds:.0f} s' if seconds < 60 else long} left"
 
 
 class Lines:
@@ -173,71 +169,60 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, folder: Path) -> None:
         super().__init__((_HOST, 0), _Handler)
-        self.folder = folder
-        self.frame = files("simulation.console").joinpath("watch.html").read_bytes()
-        self.ended = False
+        self.folder, self.ended = folder, False
         self.asked = -_QUIET_SECONDS
         """When something was last asked for."""
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing of a reader who leaves before the end of an answer."""
 
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """What a browser on this machine calls it; a name that leads here from outside is another."""
-        return tuple(f"{name}:{self.server_port}" for name in (_HOST, "localhost"))
+    def content(self, name: str) -> bytes | None:
+        """Return a file of the directory that pages link to; None if it is none."""
+        try:
+            path = (self.folder / name).resolve()
+            inside = path.is_relative_to(self.folder.resolve()) and path.suffix == Path(name).suffix
+            return path.read_bytes() if inside and path.suffix in _TYPES and path.is_file() else None
+        except (OSError, ValueError):  # a name that no file can have
+            return None
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     timeout = 10
-    server_version = "dprec"
-    sys_version = ""
+    server_version, sys_version = "dprec", ""
 
     def do_GET(self) -> None:
+        # What a browser on this machine calls it; a name that leads here from outside is another.
+        own = [f"{name}:{self.server.server_port}" for name in (_HOST, "localhost")]
         hosts = self.headers.get_all("Host", [])
-        if len(hosts) != 1 or hosts[0] not in self.server.hosts:
+        if len(hosts) != 1 or hosts[0] not in own:
             self.send_error(HTTPStatus.FORBIDDEN)
             return
         self.server.asked = time.monotonic()
         path = unquote(self.path.partition("?")[0]).removeprefix("/")
-        if not path:
-            self._send(self.server.frame, ".html", policy_of(self.server.frame.decode()))
-        elif (content := _content(self.server.folder, path)) is None:
+        frame = files("simulation.console").joinpath("watch.html").read_bytes()
+        content = self.server.content(path) if path else frame
+        if content is None:
             self.send_error(HTTPStatus.NOT_FOUND)
-        else:
-            self._send(content, Path(path).suffix)
-
-    def _send(self, content: bytes, suffix: str, policy: str | None = None) -> None:
-        headers = {
-            "Content-Type": _TYPES[suffix],
-            "Content-Length": str(len(content)),
-            "Cache-Control": "no-store",
-            "Cross-Origin-Resource-Policy": "same-origin",
-            "Referrer-Policy": "no-referrer",
-            "X-Content-Type-Options": "nosniff",
-            "X-Frame-Options": "SAMEORIGIN",
-            "X-Comparison": "ended" if self.server.ended else "running",
-            **({} if policy is None else {"Content-Security-Policy": policy}),
-        }
+            return
         self.send_response(HTTPStatus.OK)
-        for name, value in headers.items():
+        for name, value in (
+            ("Content-Type", _TYPES[Path(path or "frame.html").suffix]),
+            ("Content-Length", str(len(content))),
+            ("Cache-Control", "no-store"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Referrer-Policy", "no-referrer"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("X-Frame-Options", "SAMEORIGIN"),
+            ("X-Comparison", "ended" if self.server.ended else "running"),
+            *(() if path else (("Content-Security-Policy", policy_of(frame.decode())),)),
+        ):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
         """Write nothing: the terminal shows the comparison."""
-
-
-def _content(folder: Path, name: str) -> bytes | None:
-    """Return a file of a directory that pages link to; None if it is none."""
-    try:
-        path = (folder / name).resolve()
-        inside = path.is_relative_to(folder.resolve()) and path.suffix == Path(name).suffix
-        return path.read_bytes() if inside and path.suffix in _TYPES and path.is_file() else None
-    except (OSError, ValueError):  # a name that no file can have
-        return None
 
 
 def policy_of(page: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 _USUAL_WIDTH = 80
 
-_TEXT_WIDTH = 260
-"""Columns of a table without a terminal, if its figures need no more: text beyond it goes on below."""
-
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console; one of no width at all is as wide as a usual one."""
@@ -44,19 +42,22 @@ def width_of(shown: Console) -> int | None:
     return shown.width if shown.is_terminal or (given.isdigit() and int(given) > 0) else None
 
 
-def table_console(needed: int = 0) -> Console:
-    """Return a console for tables; without a terminal it is wide enough for a table of the given width."""
-    made = console()
-    if width_of(made) is None:
-        made.width = max(_TEXT_WIDTH, needed)
-    return made
-
-
 def narrow_console() -> Console:
     """Return a console that without a terminal is as wide as a usual one."""
     made = console()
     made.width = width_of(made) or _USUAL_WIDTH
     return made
+
+
+def print_json(values: Any) -> None:
+    """Print values as JSON."""
+    typer.echo(json.dumps(values, indent=2, default=str))
+
+
+def text_of(value: object) -> str:
+    """Return a value, which is anybody's, in one line, without what a terminal would obey."""
+    text = "\N{EN DASH}" if value is None else str(value)
+    return shown("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text))
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -93,23 +94,17 @@ class Fitted:
     table: Table
     width: int
     """Characters that it needs."""
-    columns: int
     left_out: int
-    """Numbers of its columns, and of those among them that found no place."""
+    """Columns that found no place."""
 
 
-@dataclass(frozen=True)
-class _Placed:
-    """A column with the text of its heading and its cells, and the least characters that it needs."""
+def _placed(
+    column: Column[Line], lines: Sequence[Line], wrapped: bool, heading_width: int | None
+) -> tuple[str, tuple[str, ...], int]:
+    """Return the heading of a column, its cells, and the least characters that it needs.
 
-    column: Column[Any]
-    heading: str
-    cells: tuple[str, ...]
-    least_width: int
-
-
-def _placed(column: Column[Line], lines: Sequence[Line], heading_width: int | None) -> _Placed:
-    """Return a column whose heading has so many characters a line, or as many as its cells have."""
+    ``heading_width``: characters of a line of the heading; by default, as many as its cells have.
+    """
     cells, heading = tuple(map(column.text, lines)), f"{column.title} {column.unit}".strip()
     if heading_width is not None:
         words = [] if column.wrapped else map(len, cells)
@@ -117,10 +112,10 @@ def _placed(column: Column[Line], lines: Sequence[Line], heading_width: int | No
         heading = "\n".join([*textwrap.wrap(column.title, room), *textwrap.wrap(column.unit, room)])
     parts = [part for text in (heading, *cells) for part in text.splitlines()]
     width = max(map(cell_len, parts), default=0)
-    if column.wrapped:
-        words = [cell_len(word) for part in parts for word in part.split()]
-        width = min(width, max(_NARROWEST_TEXT, *words, 0))
-    return _Placed(column, heading, cells, width)
+    if wrapped:
+        longest = (cell_len(word) for part in parts for word in part.split())
+        width = min(width, max(_NARROWEST_TEXT, *longest, 0))
+    return heading, cells, width
 
 
 def fitted(
@@ -134,14 +129,14 @@ def fitted(
     """Return the columns that fit as a table; the first by rank is always among them.
 
     ``columns``: not empty.
-    ``width``: characters that there are; by default, enough.
+    ``width``: characters that there are; by default enough, so that no text is wrapped.
     ``heading_width``: characters of a line of a heading, where it goes on in the next one.
     """
-    placed = [_placed(column, lines, heading_width) for column in columns]
+    placed = [_placed(each, lines, each.wrapped and width is not None, heading_width) for each in columns]
     by_rank = sorted(range(len(placed)), key=lambda place: (columns[place].rank, place))
 
     def needed(kept: int) -> int:
-        return sum(placed[place].least_width for place in by_rank[:kept]) + _GAP * (kept - 1)
+        return sum(placed[place][2] for place in by_rank[:kept]) + _GAP * (kept - 1)
 
     kept = len(columns)
     while kept > 1 and width is not None and needed(kept) > width:
@@ -151,25 +146,53 @@ def fitted(
         show_edge=False,
         pad_edge=False,
         padding=(0, _GAP - 1, 0, 0),
-        show_header=any(each.heading for each in placed),
+        show_header=any(heading for heading, *_ in placed),
         title=None if title is None else Text(title),
         caption=Text(caption) if caption else None,
         title_justify="left",
         caption_justify="left",
     )
-    shown = [placed[place] for place in sorted(by_rank[:kept])]
-    for each in shown:
-        fits = width is None or each.least_width <= width
+    shown = sorted(by_rank[:kept])
+    for column, (heading, _, least) in ((columns[place], placed[place]) for place in shown):
+        fits = width is None or least <= width
         table.add_column(
-            Text(each.heading),
-            justify="right" if each.column.numeric else "left",
-            no_wrap=fits and not each.column.wrapped,
+            Text(heading),
+            justify="right" if column.numeric else "left",
+            no_wrap=fits and not (column.wrapped and width is not None),
             overflow="fold",
-            min_width=each.least_width if fits else width,
+            min_width=least if fits else width,
         )
-    for cells in zip(*(each.cells for each in shown), strict=True):
+    for cells in zip(*(placed[place][1] for place in shown), strict=True):
         table.add_row(*map(Text, cells))
-    return Fitted(table, needed(kept), len(columns), len(columns) - kept)
+    return Fitted(table, needed(kept), len(columns) - kept)
+
+
+def print_tables(make: Callable[[int | None], Sequence[Fitted]], everything: str) -> None:
+    """Print tables; on a terminal they fit, and what is left out is said.
+
+    ``make``: returns the tables for a width.
+    ``everything``: where all columns are.
+    """
+    shown_on = console()
+    width = width_of(shown_on)
+    tables = make(width)
+    if width is None:
+        shown_on.width = max(_USUAL_WIDTH, *(each.width + _GAP for each in tables))
+    for place, each in enumerate(tables):
+        shown_on.print(*([""] if place else []), each.table)
+    if left_out := max((each.left_out for each in tables), default=0):
+        print_lines([f"left out in a width of {width}: {left_out} columns; all are in {everything}"])
+
+
+def print_table(
+    columns: Sequence[Column[Line]],
+    lines: Sequence[Line],
+    everything: str,
+    title: str | None = None,
+    caption: str = "",
+) -> None:
+    """Print a table, as `print_tables` does."""
+    print_tables(lambda width: [fitted(columns, lines, width, title, caption)], everything)
 
 
 _INPUT, _FAILED, _INTERRUPTED = 2, 1, 130
@@ -193,22 +216,44 @@ def exit_code(command: Callable[[], object], program: str = "dprec") -> int:
     ``command``: its result is the exit code if it is an int.
     0 done, 1 the run failed, 2 the input cannot be used, 130 interrupted.
     """
+    line = ""
     try:
-        code = command()
+        result = command()
+        code = result if isinstance(result, int) else 0
     except InputError as error:
-        return _fail(program, _as_typed(error), _INPUT)
+        # The option that was typed stands in place of the argument of Python.
+        name, space, rest = error.where.partition(" ")
+        where = f"{_OPTIONS.get(name, name)}{space}{rest}"
+        code, line = _INPUT, str(InputError(where, error.found, error.accepted))
     except RunError as error:
-        return _fail(program, str(error), _FAILED)
+        code, line = _FAILED, str(error)
     except typer.Exit as error:
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
-    except Exception as error:
-        return _unexpected(program, error)
+    except NoArgsIsHelpError as error:
+        typer.echo(error.format_message(), err=True)
+        return error.exit_code
+    except ClickException as error:
+        code, line = error.exit_code, " ".join(error.format_message().split())
+    except MemoryError as error:
+        code, line = _FAILED, f"not enough memory: {error}"
+    except OSError as error:
+        code, line = _of_system(error)
     # Typer turns an interrupt from the keyboard into the result of the command.
-    if code == _INTERRUPTED:
-        return _fail(program, "interrupted", _INTERRUPTED)
-    return code if isinstance(code, int) else 0
+    if line := "interrupted" if code == _INTERRUPTED else line:
+        typer.echo(f"{program}: {line}", err=True)
+    return code
+
+
+def _of_system(error: OSError) -> tuple[int, str]:
+    """Return the exit code and the line of an error of the system; what was typed may be at fault."""
+    name, reason = str(error.filename), str(error.strerror)
+    if error.errno == errno.ENAMETOOLONG:
+        return _INPUT, str(InputError(shown(name), "a name that is too long", "a shorter one"))
+    if isinstance(error, PermissionError) and error.filename is not None:
+        return _INPUT, str(InputError(name, reason, "a path with permission to use it"))
+    return _FAILED, str(RunError(str(error)))
 
 
 @contextmanager
@@ -220,37 +265,3 @@ def interrupts_explained() -> Iterator[None]:
         for note in getattr(interrupt, "__notes__", ()):
             typer.echo(f"dprec: {note}", err=True)
         raise
-
-
-def _as_typed(error: InputError) -> str:
-    """Return an error with the option that was typed in place of the argument of Python."""
-    name, space, rest = error.where.partition(" ")
-    where = f"{_OPTIONS[name]}{space}{rest}" if name in _OPTIONS else error.where
-    return str(InputError(where, error.found, error.accepted))
-
-
-def _unexpected(program: str, error: Exception) -> int:
-    if isinstance(error, NoArgsIsHelpError):
-        typer.echo(error.format_message(), err=True)
-        return error.exit_code
-    if isinstance(error, ClickException):
-        return _fail(program, " ".join(error.format_message().split()), error.exit_code)
-    if isinstance(error, MemoryError):
-        return _fail(program, f"not enough memory: {error}", _FAILED)
-    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        return _fail(
-            program,
-            str(InputError(shown(str(error.filename)), "a name that is too long", "a shorter one")),
-            _INPUT,
-        )
-    if isinstance(error, PermissionError) and error.filename is not None:
-        denied = InputError(str(error.filename), str(error.strerror), "a path with permission to use it")
-        return _fail(program, str(denied), _INPUT)
-    if isinstance(error, OSError):
-        return _fail(program, str(RunError(str(error))), _FAILED)
-    raise error
-
-
-def _fail(program: str, line: str, code: int) -> int:
-    typer.echo(f"{program}: {line}", err=True)
-    return code

@@ -179,7 +179,13 @@ class SupervisedGrid(WaitingGrid):
         errors = [reply.error for reply in replies if reply.has_error()]
         if errors:
             others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-            reason = _reason(errors[0])
+            if errors[0].code == RefusalCode.INTERNAL_FAILURE:
+                # A device that fails gives no reason, but logs it where it runs.
+                reason = f"{errors[0].reason}; run with simulation.backend=local to see why"
+            else:
+                # In one line, without what Flower puts around an app's own words.
+                words = " ".join((errors[0].reason or f"code {errors[0].code}").split())
+                reason = _WRAPPED.sub(r"\1", words)
             # Code from outside that does what it must not is named as such.
             raise ContractError.in_words(reason) or RunError(f"a node{others} failed: {reason}")
         return replies
@@ -206,12 +212,3 @@ class SupervisedGrid(WaitingGrid):
                 raise RunError(f"{len(waiting)} nodes did not answer, and none did for {self._patience:g} s")
             time.sleep(_POLL_SECONDS)
         return replies
-
-
-def _reason(error: Error) -> str:
-    """Return the reason of an error; a device that fails gives none, but logs it where it runs."""
-    if error.code == RefusalCode.INTERNAL_FAILURE:
-        return f"{error.reason}; run with simulation.backend=local to see why"
-    # In one line, without what Ray and Flower put around an app's own words.
-    words = _WRAPPED.sub(r"\1", " ".join((error.reason or f"code {error.code}").split()))
-    return words.rpartition("ClientAppException occurred. Message: ")[2]

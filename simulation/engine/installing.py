@@ -8,20 +8,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from clients.faults import Attendance
-from dprec.arrays import Bools
+from dprec.arrays import Bools, Uint8s
 from dprec.attacks import Liars
 from dprec.catalogue import Catalogue
 from dprec.components import naming, reference_of
 from dprec.errors import InputError, within
-from dprec.exchange import Setup
 from dprec.predictions import checked
 from dprec.progress import Progress
+from dprec.protocols.base import Protocol
+from dprec.protocols.sharing import chosen_epsilons, refusing
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig
+from simulation.courses.base import course_of, with_declared_losses
+from simulation.courses.task import Checkpoints, Metric, Outcome, Task
 from simulation.engine.session import Session
-from simulation.protocols import Checkpoints, Metric, Outcome, Protocol, Task
-from simulation.protocols.base import with_declared_losses
 from strategies.participation import RoundRecord
 
 
@@ -31,6 +32,9 @@ class Installer:
 
     session: Session
     config: RunConfig
+    """With the protocol that is run, suited to what is public."""
+    drawn_by: str
+    """What the draws of the run follow from, beside its seed."""
     catalogue: Catalogue | None
     """Public data about the items."""
     progress: Progress
@@ -47,23 +51,22 @@ class Installer:
         keys: RunKeys,
         *,
         held: Ratings,
-        setup: Setup,
+        protocol: Protocol,
         checkpoints: Checkpoints | None = None,
         present: Bools | None = None,
         absent: Bools | None = None,
         liars: Liars | None = None,
     ) -> Task:
-        """Install ratings and a setup, and return the protocol's task; see `Task`.
+        """Install what devices hold, and return the protocol's task; see `Task`.
 
-        ``held``: what devices hold; ``present``: who is asked; ``absent``: who is silent; ``liars``: last.
+        ``present``: who is asked; ``absent``: who is silent; ``liars``: the last users.
         """
-        represents = self.config.dataset.represented(train.n_users)
-        lying = 0 if liars is None else liars.users
-        setup = (setup if represents is None else setup.represented()).chosen_by(
-            train, self.config.seed, lying
-        )
-        hosted = self._users_per_node(train.n_users)
-        group = self._install(held, hosted, setup, keys, absent, liars)
+        represents, privacy = self.config.dataset.represented(train.n_users), self.config.protocol.privacy
+        chosen = chosen_epsilons(privacy, train, self.config.seed, 0 if liars is None else liars.users)
+        refuses, hosted = refusing(privacy, chosen), self._users_per_node(train.n_users)
+        silent = absent if refuses is None else refuses if absent is None else refuses | absent
+        given = protocol if represents is None else protocol.represented()
+        group = self._install(held, given, keys, hosted, silent, chosen, liars)
         return Task(
             train=train,
             judged=judged,
@@ -82,28 +85,29 @@ class Installer:
             ended=self.ended,
             represents=represents,
             attacked=bool(self.config.attacks),
-            liars=lying,
+            chosen=chosen,
             never_asked=None if self.attendance is None else self.attendance.never_asked,
         )
 
     def _install(
         self,
         held: Ratings,
-        users_per_node: int,
-        setup: Setup,
+        protocol: Protocol,
         keys: RunKeys,
+        hosted: int,
         absent: Bools | None,
+        chosen: Uint8s | None,
         liars: Liars | None,
     ) -> str:
-        """Give the devices what they hold, and return the run key; see `task`."""
         return self.session.install(
             held,
-            users_per_node=users_per_node,
+            users_per_node=hosted,
             keys=keys.installed,
             faults=self.config.simulation.faults,
-            setup=setup,
+            protocol=protocol,
             absent=absent,
             attendance=self.attendance,
+            epsilons=chosen,
             individual_reports=bool(self.config.attacks),
             crafting=liars if liars is not None and liars.crafted else None,
         )
@@ -118,14 +122,14 @@ def run_protocol(session: Session, protocol: Protocol, task: Task) -> Outcome:
     """Run the protocol and measure how long it takes."""
     started = time.perf_counter()
     with within("protocol"), naming(protocol, "a class that runs a protocol"):
-        outcome = protocol.run(session.grid, task)
+        outcome = course_of(protocol).run(session.grid, task)
         if not isinstance(outcome, Outcome):
             found = f"its run returned {type(outcome).__name__}"
             raise InputError(reference_of(type(protocol)), found, "an Outcome")
         outcome = with_declared_losses(outcome, protocol)
     if task.never_asked is not None:
         outcome.traffic.clear(task.never_asked)
-    name, rows = f"completion {protocol.completion_name}", outcome.predict_rows
+    name, rows = f"completion {protocol.facts.learns}", outcome.predict_rows
     return replace(
         outcome,
         seconds=time.perf_counter() - started,

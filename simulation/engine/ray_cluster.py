@@ -1,9 +1,8 @@
-"""Flower on Ray: the connection to a cluster, the memory that a run needs, and the actors.
+"""Flower on Ray: the connection to a cluster, and the memory that a run needs.
 
 Ray by itself would also join any cluster that it finds on this machine, whose owner may not expect it.
 The same bits need the same sources, libraries and files on every node, so a node that differs is named before
-anything is computed. The memory of a run is estimated before it starts, and its actors are replaced when they
-die.
+anything is computed. The memory of a run is estimated before it starts.
 """
 
 import hashlib
@@ -15,10 +14,8 @@ import signal
 import socket
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -52,27 +49,23 @@ def installation() -> dict[str, str]:
     """
     libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
     chosen = {library.get("architecture", library["version"]) for library in libraries}
+    extensions = (np.show_config(mode="dicts") or {}).get("SIMD Extensions", {})
     return {
         "dprec": dprec.__version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),
         **{name: version(distribution) for name, distribution in _LIBRARIES.items()},
         "sources": _sources(Path(dprec.__file__).parents[1]),
         "linear algebra for": " and ".join(sorted(map(str, chosen))),
-        "vector instructions": _vector_instructions(),
+        # The widest set that NumPy uses here, of those that it has code for.
+        "vector instructions": str([*extensions.get("baseline", []), *extensions.get("found", [])][-1]),
     }
-
-
-def _vector_instructions() -> str:
-    """Return the widest set of instructions that NumPy uses here, of those that it has code for."""
-    settings = np.show_config(mode="dicts") or {}
-    found = settings.get("SIMD Extensions", {})
-    return str([*found.get("baseline", []), *found.get("found", [])][-1])
 
 
 def check_nodes(folder: Path | None, accepted: str) -> None:
     """Check all nodes that have a processor.
 
-    Raises InputError when one does not see the folder, and RunError, naming it, when it runs something else.
+    Raises InputError when one does not see the folder, and RunError, naming it, when it runs something else,
+    or does not answer. A node that leaves the cluster meanwhile is none.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -85,24 +78,34 @@ def check_nodes(folder: Path | None, accepted: str) -> None:
         return remote.options(scheduling_strategy=place).remote(path)
 
     ours, nodes = installation(), working_nodes()
-    for node, first in [(node, ask(node)) for node in nodes]:
-        answer = _answer(node, nodes[node], first, ask)
-        if answer is None:
-            continue
-        theirs, seen = answer
-        check_same(nodes[node], theirs, ours)
-        if not seen:
-            raise InputError(str(path), f"not on the Ray node {nodes[node]}", accepted)
+    for node, reference in [(node, ask(node)) for node in nodes]:
+        name, reason = nodes[node], ""
+        for attempt in range(_ATTEMPTS):  # its workers may die first
+            try:
+                theirs, seen = ray.get(reference if attempt == 0 else ask(node), timeout=START_SECONDS)
+            except ray.exceptions.GetTimeoutError as error:
+                raise RunError(f"the Ray node {name} did not answer within {START_SECONDS:g} s") from error
+            except ray.exceptions.RayError as error:
+                reason = one_line(error)
+                if node not in working_nodes():
+                    break
+            else:
+                check_same(name, theirs, ours)
+                if not seen:
+                    raise InputError(str(path), f"not on the Ray node {name}", accepted)
+                break
+        else:
+            raise RunError(f"the Ray node {name} cannot run dprec: {reason}")
+
+
+def _examine(folder: str | None) -> tuple[dict[str, str], bool]:
+    return installation(), folder is None or place_of(folder).is_dir()
 
 
 def check_same(node: str, theirs: dict[str, str], ours: dict[str, str]) -> None:
     """Refuse a node whose installation differs from this process's, naming both versions."""
-    different = [
-        f"{name} {theirs.get(name, 'unknown')}, not {own}"
-        for name, own in ours.items()
-        if theirs.get(name) != own
-    ]
-    if different:
+    both = [(name, theirs.get(name, "unknown"), own) for name, own in ours.items()]
+    if different := [f"{name} {other}, not {own}" for name, other, own in both if other != own]:
         raise RunError(f"the Ray node {node} has {'; '.join(different)}")
 
 
@@ -116,32 +119,6 @@ def working_nodes() -> dict[str, str]:
         for node in nodes
         if node["Alive"] and node["Resources"].get("CPU", 0) >= 1
     }
-
-
-def _answer(
-    node: str, name: str, reference: Any, ask: Callable[[str], Any]
-) -> tuple[dict[str, str], bool] | None:
-    """Return a node's answer, or None if it leaves the cluster; its workers may die first."""
-    import ray
-
-    for attempt in range(_ATTEMPTS):
-        try:
-            answer: tuple[dict[str, str], bool] = ray.get(
-                reference if attempt == 0 else ask(node), timeout=START_SECONDS
-            )
-        except ray.exceptions.GetTimeoutError as error:
-            raise RunError(f"the Ray node {name} did not answer within {START_SECONDS:g} s") from error
-        except ray.exceptions.RayError as error:
-            if node not in working_nodes():
-                return None
-            reason = one_line(error)
-        else:
-            return answer
-    raise RunError(f"the Ray node {name} cannot run dprec: {reason}")
-
-
-def _examine(folder: str | None) -> tuple[dict[str, str], bool]:
-    return installation(), folder is None or place_of(folder).is_dir()
 
 
 def _sources(home: Path) -> str:
@@ -251,72 +228,57 @@ def _sigterm_kept() -> Iterator[None]:
 
 def _check_address(address: str) -> None:
     """Refuse what is no address, and one at which no cluster answers; Ray would try for minutes."""
-    if address == "auto":
-        return  # which Ray looks up
-    if address.startswith("ray://"):
-        raise InputError(ADDRESS, f"{address} (for machines outside a cluster)", _ACCEPTED)
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        raise InputError(ADDRESS, f"{address} (no HOST:PORT)", _ACCEPTED)
-    try:
-        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
-    except (OSError, OverflowError, UnicodeError) as error:
-        raise InputError(ADDRESS, f"{address} ({one_line(error)})", _ACCEPTED) from error
-    if not _speaks_grpc(address):
-        raise InputError(ADDRESS, f"{address} (what listens there is no Ray cluster)", _ACCEPTED)
-
-
-def _speaks_grpc(address: str) -> bool:
-    """Return whether a server answers as Ray's does."""
     import grpc
     from ray._private.grpc_utils import init_grpc_channel
 
-    with init_grpc_channel(address) as channel:
+    if address == "auto":
+        return  # which Ray looks up
+    host, _, port = address.rpartition(":")
+    reason = ""
+    if address.startswith("ray://"):
+        reason = "for machines outside a cluster"
+    elif not host or not port.isdecimal():
+        reason = "no HOST:PORT"
+    else:
         try:
-            grpc.channel_ready_future(channel).result(timeout=_CONNECT_SECONDS)
+            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+            with init_grpc_channel(address) as channel:
+                grpc.channel_ready_future(channel).result(timeout=_CONNECT_SECONDS)
         except grpc.FutureTimeoutError:
-            return False
-    return True
+            reason = "what listens there is no Ray cluster"
+        except (OSError, OverflowError, UnicodeError) as error:
+            reason = one_line(error)
+    if reason:
+        raise InputError(ADDRESS, f"{address} ({reason})", _ACCEPTED)
 
 
 # Rounded up from the measurements of `benchmarks/memory_model.py`, which checks them, for the largest moment
 # of a run: with the ratings loaded, the reports decoded and the completion at work.
-_GIGABYTE = 1e9
 _PROCESS, _RAY, _WORKER = 300e6, 400e6, 250e6
 """Bytes of this process before it loads anything, of Ray's own processes, and of each of its workers."""
 
 
-@dataclass(frozen=True)
-class Bytes:
-    """What a run needs at most for each of its parts, in bytes."""
-
-    rating: float
-    """For each cell that the server sees as rated."""
-    user: float
-    item: float
-
-
-NEEDS = {
-    "mf": Bytes(120, 7_000, 7_000),  # at its default rank, 20
-    "item-average": Bytes(40, 150, 250),
-    "federated-factorization": Bytes(65, 200, 100),
+_NEEDS = {
+    "mf": (120, 7_000, 7_000),  # at its default rank, 20
+    "item-average": (40, 150, 250),
+    "federated-factorization": (65, 200, 100),
 }
-"""What runs need by the name of their completion, where it was measured by itself."""
+"""Bytes for each cell that the server sees as rated, each user and each item, by the completion's name."""
 
-OTHER_NEEDS = Bytes(170, 2_700, 1_600)
-"""What a run needs with any other completion."""
+_OTHER_NEEDS = (170, 2_700, 1_600)
+"""The same for completions that were not measured by themselves."""
 
 
 def needed_memory(
     users: int, items: int, cells: int, *, completion: str, simulation: SimulationOptions
 ) -> float:
     """Return the most bytes that a run needs on this machine, all processes together."""
-    needs = NEEDS.get(completion, OTHER_NEEDS)
+    of_cell, of_user, of_item = _NEEDS.get(completion, _OTHER_NEEDS)
     fixed = _PROCESS
     # The workers of a cluster may all be on other machines.
     if simulation.backend == "ray" and cluster_address() is None:
         fixed += _RAY + simulation.workers * _WORKER
-    return fixed + needs.rating * cells + needs.user * users + needs.item * items
+    return fixed + of_cell * cells + of_user * users + of_item * items
 
 
 def check_memory(
@@ -327,8 +289,8 @@ def check_memory(
     available = available_memory()
     if available is not None and needed > available:
         found = (
-            f"{users:,} users, {items:,} items and {cells:,} cells need about {needed / _GIGABYTE:.1f} GB, "
-            f"{available / _GIGABYTE:.1f} GB are available"
+            f"{users:,} users, {items:,} items and {cells:,} cells need about {needed / 1e9:.1f} GB, "
+            f"{available / 1e9:.1f} GB are available"
         )
         raise InputError("memory", found, "fewer users, ratings or simulation.workers, or a larger machine")
 
@@ -349,205 +311,3 @@ def available_memory(system: Path = Path("/")) -> float | None:
         return min(available, limit - used + float(statistics.get("file", 0)))
     except (OSError, ValueError):  # no group, or one without a limit
         return available
-
-
-_ACTOR_ATTEMPTS = 3
-"""How often a message is asked, and how many actors may die in a row before they run."""
-
-_IDLE_POLL_SECONDS = 0.05
-
-
-@contextmanager
-def pool_of_at_most(workers: int) -> Iterator[Callable[[], None]]:
-    """Replace the pool of the simulation that starts meanwhile; yield what kills its actors.
-
-    Flower would fill a cluster that others use, and waits for actors without end.
-    """
-    from flwr.server.superlink.fleet.vce.backend import raybackend
-
-    pools: list[ActorPool] = []
-    names = vars(raybackend)
-    unlimited: Any = names["BasicActorPool"]
-
-    def limited(*arguments: Any, **options: Any) -> ActorPool:
-        pool = unlimited(*arguments, **options)
-        pools.append(ActorPool(pool.create_actor_fn, min(pool.actors_capacity, workers)))
-        return pools[-1]
-
-    def kill() -> None:
-        for pool in pools:
-            pool.terminate_all_actors()
-
-    names["BasicActorPool"] = limited
-    try:
-        yield kill
-    finally:
-        names["BasicActorPool"] = unlimited
-
-
-@dataclass(eq=False)
-class Asked:
-    """A message that an actor was asked to answer."""
-
-    ask: Callable[..., Any]
-    """Given an actor and the parts of the job, asks and returns the reference of the answer."""
-    job: tuple[Any, ...]
-    actor: Any
-    """The actor that was asked last."""
-    answer: Any
-    """The reference of its answer."""
-    deaths: int = 0
-    """How many actors have died over it."""
-
-
-class ActorPool:
-    """A pool with the interface of Flower's `BasicActorPool`, used by several threads.
-
-    Flower's own gives up a message whose actor died, and counts on an actor that has no processor yet. Here
-    an actor takes part once it runs. A message whose actor died goes to another one: what devices remember is
-    in the message's context, which stays in this process, and their draws depend on whose they are alone, so
-    the answer has the same bits.
-    """
-
-    def __init__(self, start: Callable[[], Any], capacity: int) -> None:
-        self._start, self.actors_capacity = start, capacity
-        self.num_actors = 0
-        self._lock = threading.Lock()
-        self._starting: dict[Any, Any] = {}
-        self._idle: list[Any] = []
-        self._busy: set[Any] = set()
-        self._nodes: dict[Any, str] = {}
-        self._checked = set(working_nodes())
-        self._failed_starts = 0
-        self._closed = False
-        self._reason = "the simulation has ended"
-
-    def add_actors_to_pool(self, num_actors: int) -> None:
-        """Start actors."""
-        with self._lock:
-            for _ in range(num_actors):
-                self._add()
-            self.num_actors += num_actors
-
-    def is_actor_available(self) -> bool:
-        """Return whether there is an idle actor."""
-        return bool(self._idle)
-
-    def submit(self, actor_fn: Callable[..., Any], job: tuple[Any, ...]) -> Asked:
-        """Ask an actor, once one is idle; raises RunError if none runs for too long, or the pool ended."""
-        actor = self._take()
-        return Asked(actor_fn, job, actor, actor_fn(actor, *job))
-
-    def fetch_result_and_return_actor_to_pool(self, asked: Asked) -> tuple[Any, Any]:
-        """Wait for an answer, from another actor if the one that was asked dies.
-
-        Raises RunError when it is an exception, naming the node, or one actor after the other died.
-        """
-        import ray
-
-        while True:
-            try:
-                _, reply, context = ray.get(asked.answer)
-            except ray.exceptions.RayTaskError as error:
-                raise RunError(f"{error.cause or error}{self._place(asked.actor)}") from error
-            except ray.exceptions.RayError as error:
-                self._discard(asked.actor)
-                asked.deaths += 1
-                if asked.deaths == _ACTOR_ATTEMPTS:
-                    raise RunError(
-                        f"{_ACTOR_ATTEMPTS} workers died over the same work: {one_line(error)}"
-                    ) from error
-                asked.actor = self._take()
-                asked.answer = asked.ask(asked.actor, *asked.job)
-            else:
-                self.add_actor_back_to_pool(asked)
-                return reply, context
-
-    def add_actor_back_to_pool(self, asked: Asked) -> None:
-        """Let an actor that has answered be asked again, unless it is back already or died."""
-        with self._lock:
-            if asked.actor in self._busy:
-                self._busy.remove(asked.actor)
-                self._idle.append(asked.actor)
-
-    def terminate_all_actors(self) -> None:
-        """Kill the actors, also those that work or wait for a processor; nothing can be asked any more."""
-        import ray
-
-        with self._lock:
-            self._closed = True
-            actors = [*self._starting.values(), *self._idle, *self._busy]
-            self._starting.clear()
-            self._idle.clear()
-        for actor in actors:
-            ray.kill(actor)
-
-    def _add(self) -> None:
-        actor = self._start()
-
-        def node(_: Any) -> str:
-            import ray
-
-            return str(ray.get_runtime_context().get_node_id())
-
-        self._starting[actor.__ray_call__.remote(node)] = actor
-
-    def _take(self) -> Any:
-        since = time.monotonic()
-        while True:
-            with self._lock:
-                self._admit()
-                if self._closed or not (self._idle or self._busy or self._starting):
-                    raise RunError(self._reason)
-                if self._idle:
-                    actor = self._idle.pop()
-                    self._busy.add(actor)
-                    return actor
-                if self._busy:
-                    since = time.monotonic()
-            if time.monotonic() - since > START_SECONDS:
-                raise RunError(f"Ray had no free processor within {START_SECONDS:g} s")
-            time.sleep(_IDLE_POLL_SECONDS)
-
-    def _admit(self) -> None:
-        """Make the actors that have started idle; refuse nodes with other versions."""
-        import ray
-
-        if not self._starting:
-            return
-        started, _ = ray.wait(list(self._starting), num_returns=len(self._starting), timeout=0)
-        for reference in started:
-            actor = self._starting[reference]
-            try:
-                self._nodes[actor] = ray.get(reference)
-            except ray.exceptions.RayError as error:
-                del self._starting[reference]
-                self._failed_starts += 1
-                self._reason = f"{self._failed_starts} workers died at their start: {one_line(error)}"
-                if self._failed_starts < _ACTOR_ATTEMPTS:
-                    self._add()
-            else:
-                if self._nodes[actor] not in self._checked:
-                    check_nodes(None, "")  # it has joined the cluster since
-                    self._checked.update(working_nodes())
-                del self._starting[reference]
-                self._failed_starts = 0
-                self._idle.append(actor)
-
-    def _discard(self, actor: Any) -> None:
-        """Replace an actor that died, or that cannot be reached."""
-        import ray
-
-        with self._lock:
-            self._busy.discard(actor)
-            if not self._closed:
-                ray.kill(actor)
-                self._add()
-
-    def _place(self, actor: Any) -> str:
-        """Return on which node an actor runs, for a message; nothing if there is one node."""
-        import ray
-
-        nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-        names = {node["NodeID"]: node["NodeName"] for node in nodes}
-        return f" (on the Ray node {names.get(self._nodes[actor])})" if len(nodes) > 1 else ""

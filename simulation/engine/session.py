@@ -16,13 +16,11 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from queue import Queue
-from typing import TypeVar
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
@@ -35,21 +33,22 @@ from clients.places import READABLE_BY_ALL, folder_inside, place_of
 from clients.population import (
     NOTHING,
     Brought,
-    HeldFactors,
+    HeldQuestion,
     Population,
     open_population,
-    write_held_factors,
+    write_held_question,
     write_population,
 )
-from dprec.arrays import Bools
+from dprec.arrays import Bools, Uint8s
 from dprec.attacks import Liars
 from dprec.errors import RunError, one_line
-from dprec.exchange import Setup
+from dprec.protocols.base import Protocol
 from dprec.randomness import InstalledKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.grids import START_SECONDS, LocalGrid, SupervisedGrid
-from simulation.engine.ray_cluster import TURN, connected_to_ray, pool_of_at_most
+from simulation.engine.ray_cluster import TURN, connected_to_ray
+from simulation.engine.ray_tasks import tasks_of_at_most
 from strategies.roster import Roster, identify
 
 _OURS = re.compile(r"dprec-run-\d+-\w+")
@@ -78,48 +77,26 @@ def clear_abandoned() -> None:
         # A problem with a folder that nobody needs must not stop a run.
         with suppress(OSError):
             status = folder.lstat()
-            if _OURS.fullmatch(folder.name) and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
-                _delete_abandoned(folder)
-
-
-def _delete_abandoned(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder)
-    finally:
-        os.close(opened)
+            ours = _OURS.fullmatch(folder.name) and status.st_uid == os.getuid()
+            if not ours or not stat.S_ISDIR(status.st_mode):
+                continue
+            opened = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
+            finally:
+                os.close(opened)
 
 
 os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
 os.environ.setdefault("FLWR_DISABLE_UPDATE_CHECK", "1")
 os.environ.setdefault("FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION", "1")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_task_oom_retries", "2")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 
-_POLL_SECONDS = 0.05
-
-_STOP_SECONDS = 10.0
-
-_ResultT = TypeVar("_ResultT")
-
-
-@contextmanager
-def _open_grid(
-    backend: str, root: str, nodes: int, workers: int, brought: Mapping[str, Brought]
-) -> Iterator[Grid]:
-    """Start the nodes and yield the grid that reaches them; runs may be brought while it is open."""
-    app = client_app(root, brought)
-    with identity_restored():
-        if backend == "local":
-            yield SupervisedGrid(LocalGrid(app, nodes))
-            return
-        with (
-            connected_to_ray(workers, place_of(root), READABLE_BY_ALL) as usable,
-            _simulation_runtime(app, nodes, usable) as grid,
-        ):
-            yield grid
+_POLL_SECONDS, _STOP_SECONDS = 0.05, 10.0
 
 
 @contextmanager
@@ -142,62 +119,49 @@ def identity_restored() -> Iterator[None]:
 
 @contextmanager
 def _simulation_runtime(app: ClientApp, nodes: int, workers: int) -> Iterator[Grid]:
-    lent: Queue[Grid] = Queue()
-    failures: Queue[BaseException] = Queue()
+    lent: list[Grid] = []
+    failures: list[BaseException] = []
     finished = threading.Event()
     server = ServerApp()
 
     @server.main()
     def lend(grid: Grid, _context: Context) -> None:
-        lent.put(grid)
+        lent.append(grid)
         finished.wait()
 
     def serve() -> None:
         try:
             _run_simulation(server, app, nodes)
         except BaseException as error:
-            failures.put(error)
+            failures.append(error)
 
     runtime = threading.Thread(target=serve, name="flower-simulation", daemon=True)
 
     def check() -> None:
         if not runtime.is_alive():
-            raise RunError(f"Flower's simulation runtime ended: {_reason(failures)}")
+            # Flower wraps the exception.
+            error = failures[0] if failures else RunError("no reason given")
+            while error.__cause__ is not None:
+                error = error.__cause__
+            raise RunError(f"Flower's simulation runtime ended: {one_line(error)}")
 
-    with pool_of_at_most(workers) as kill_actors:
+    with tasks_of_at_most(workers) as end_tasks:
         runtime.start()
         try:
-            grid = _awaited(lambda: None if lent.empty() else lent.get(), check)
+            deadline = time.monotonic() + START_SECONDS
             # Nodes are registered after the grid is lent.
-            _awaited(lambda: len(list(grid.get_node_ids())) == nodes or None, check)
-            yield SupervisedGrid(grid, check)
+            while not lent or len(list(lent[0].get_node_ids())) != nodes:
+                check()
+                if time.monotonic() > deadline:
+                    raise RunError(f"Flower's simulation runtime did not start within {START_SECONDS:g} s")
+                time.sleep(_POLL_SECONDS)
+            yield SupervisedGrid(lent[0], check)
         finally:
             finished.set()
             runtime.join(_STOP_SECONDS)
             if runtime.is_alive():
-                kill_actors()
+                end_tasks()
                 runtime.join(_STOP_SECONDS)
-
-
-def _awaited(attempt: Callable[[], _ResultT | None], check: Callable[[], None]) -> _ResultT:
-    """Return the first result that is not None, while the check passes."""
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if (result := attempt()) is not None:
-            return result
-        check()
-        time.sleep(_POLL_SECONDS)
-    raise RunError(f"Flower's simulation runtime did not start within {START_SECONDS:g} s")
-
-
-def _reason(failures: Queue[BaseException]) -> str:
-    """Return why the runtime ended: the first cause of its exception, which Flower wraps."""
-    if failures.empty():
-        return "no reason given"
-    error = failures.get()
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return one_line(error)
 
 
 def _run_simulation(server: ServerApp, app: ClientApp, nodes: int) -> None:
@@ -211,7 +175,6 @@ def _run_simulation(server: ServerApp, app: ClientApp, nodes: int) -> None:
             server_app=server,
             client_app=app,
             num_supernodes=nodes,
-            backend_config={"client_resources": {"num_cpus": 1.0, "num_gpus": 0.0}},
         )
 
 
@@ -241,19 +204,21 @@ class Session:
         users_per_node: int,
         keys: InstalledKeys,
         faults: FaultOptions,
-        setup: Setup,
+        protocol: Protocol,
         absent: Bools | None = None,
         attendance: Attendance | None = None,
+        epsilons: Uint8s | None = None,
         individual_reports: bool = False,
         crafting: Liars | None = None,
     ) -> str:
         """Give the devices their ratings and settings, or raise InputError; return the run key.
 
-        ``individual_reports``: whether nodes send each report in this run, as in all runs of a session that
-        says so. ``crafting``: users, the last ones, who choose what they report.
+        ``epsilons``: the number of each user's own, if they have any. ``individual_reports``: whether nodes
+        send each report in this run, as in all runs of a session that says so. ``crafting``: users, the last
+        ones, who choose what they report.
         """
         key = f"{next(self._runs):08d}"
-        brought = Brought.for_setup(setup)
+        brought = Brought.for_protocol(protocol)
         if brought != NOTHING:
             self.brought[key] = brought
         write_population(
@@ -262,9 +227,10 @@ class Session:
             users_per_node=users_per_node,
             keys=keys,
             faults=faults,
-            setup=setup if brought.setup is None else None,
+            protocol=protocol if brought.protocol is None else None,
             absent=absent,
             attendance=attendance,
+            epsilons=epsilons,
             crafted=0 if crafting is None else crafting.users,
             targets=() if crafting is None else crafting.targets,
             individual_reports=self.individual_reports or individual_reports,
@@ -272,9 +238,9 @@ class Session:
         )
         return key
 
-    def restore(self, group: str, held: HeldFactors) -> None:
+    def restore(self, group: str, held: HeldQuestion) -> None:
         """Give the devices what they had received before a run was interrupted."""
-        write_held_factors(self.root / group, held)
+        write_held_question(self.root / group, held)
 
     def roster(self, n_users: int, users_per_node: int) -> Roster:
         """Return which node hosts which of a run's users."""
@@ -292,10 +258,15 @@ def open_session(options: SimulationOptions, nodes: int) -> Iterator[Session]:
     started = time.perf_counter()
     shards = None if options.population_dir is None else place_of(options.population_dir)
     brought: dict[str, Brought] = {}
-    with (
-        _folder_for_runs(shards) as folder,
-        _open_grid(options.backend, str(folder), nodes, options.workers, brought) as grid,
-    ):
+    with ExitStack() as stack:
+        folder = stack.enter_context(temporary_folder() if shards is None else folder_inside(shards))
+        app = client_app(str(folder), brought)
+        stack.enter_context(identity_restored())
+        if options.backend == "local":
+            grid: Grid = SupervisedGrid(LocalGrid(app, nodes))
+        else:
+            joining = connected_to_ray(options.workers, place_of(str(folder)), READABLE_BY_ALL)
+            grid = stack.enter_context(_simulation_runtime(app, nodes, stack.enter_context(joining)))
         node_ids = identify(grid)
         seconds = time.perf_counter() - started
         yield Session(grid, node_ids, folder, seconds, shards=shards, brought=brought)
@@ -334,12 +305,8 @@ def open_overheard_session(population_dir: str | None = None) -> Iterator[Overhe
 
     brought: dict[str, Brought] = {}
     place = None if population_dir is None else place_of(population_dir)
-    with _folder_for_runs(place) as folder, identity_restored():
+    with temporary_folder() if place is None else folder_inside(place) as folder, identity_restored():
         grid = LocalGrid(client_app(str(folder), brought), 1, record)
         supervised, nodes = SupervisedGrid(grid), identify(grid)
         session = Session(supervised, nodes, folder, 0.0, individual_reports=True, brought=brought)
         yield Overhearing(session, grid, requests, replies)
-
-
-def _folder_for_runs(place: Path | None) -> AbstractContextManager[Path]:
-    return temporary_folder() if place is None else folder_inside(place)

@@ -1,13 +1,16 @@
 """The page of an audit: whether the promise stands in a sentence, and what every test measured in a table."""
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from markupsafe import Markup
 
+from simulation.analysis.columns import figure_column, text_column
 from simulation.analysis.vocabulary import listed, loss, plural
 from simulation.pages.drawing import render
-from simulation.pages.page import Cell, Section, cell, page, render_template, rows_table
+from simulation.pages.page import Section, page, table
+from simulation.storage.column import Column
 
 _Values = Mapping[str, Any]
 
@@ -20,39 +23,94 @@ _NO_PROOF = (
     "A lower bound far below a promise is no proof of it: the strength of a test is the probability with "
     "which it would have seen a leak of twice the promise: strong from 0.95, moderate from 0.5."
 )
+_READING = (
+    "From all that two groups of devices send, whose profiles the promise makes hard to tell apart, the "
+    "audit learns to tell them apart, which bounds ε from below; a test on noise counts reports that "
+    "share it. {:,} people per profile; all bounds of an audit hold together with probability {:g}. What is "
+    "exact was computed."
+)
 
 
 def audit_page(values: _Values) -> str:
     """Return the page of one audit, from the contents of audit.json."""
     words = f"Protocol {values['protocol']}, mechanism {values['mechanism']}."
-    return _page(values["name"], words, _audit_sentence(values), [_NO_PROOF], [_findings([values])])
+    return _page(values["name"], words, _audit_sentence(values), [_findings([values], folded=False)])
 
 
 def presets_page(presets: Sequence[_Values]) -> str:
     """Return the page of an audit of all presets, from their names, audit.json, or why there is none."""
     audits = [each["audit"] for each in presets if each["audit"]]
     own = [each["audit"] for each in presets if each["audit"] and not each["same_as"]]
-    overview = _presets_table(presets)
-    sections = [Section("presets", "What every preset promises", (overview,))]
+
+    def verdict(preset: _Values) -> str:
+        if audit := preset["audit"]:
+            same = f" (sends the same as {preset['same_as']})" if preset["same_as"] else ""
+            return (_STANDS if audit["holds"] else str(audit["verdict"])) + same
+        return f"not audited: {(preset['reason'] or '').partition('; accepted')[0]}"
+
+    def of_audit(key: str) -> Any:
+        return lambda preset: (preset["audit"] or {}).get(key)
+
+    columns: list[Column[_Values]] = [
+        text_column("preset", itemgetter("name")),
+        figure_column("ε promised", "", of_audit("promised"), loss),
+        figure_column("ε at least", "measured", of_audit("lower_bound"), loss),
+        figure_column("strength", _SEEN, of_audit("power"), _strength),
+        text_column("verdict", verdict),
+    ]
+    overview = table("All presets", columns, presets)
+    sections = [Section("presets", "What every preset promises", (overview,), folded=False)]
     sections += [_findings(own, folded=True)] if own else []
     words = "What devices send, audited for every preset; presets that send the same are audited once."
-    notes = [_NO_PROOF] if audits else []
-    return _page("All presets", words, _presets_sentence(audits, len(presets)), notes, sections)
+    return _page("All presets", words, _presets_sentence(audits, len(presets)), sections)
 
 
-def _page(name: str, words: str, sentence: str, notes: list[str], sections: list[Section]) -> str:
-    answer = render_template("answered.html", sentence=sentence, picture="", tiles="")
-    return page(name, "dprec audit", words, notes, sections, render, answer)
-
-
-def _findings(audits: Sequence[_Values], *, folded: bool = False) -> Section:
-    tables = map(_findings_table, audits)
-    reading = (
-        "From all that two groups of devices send, whose profiles the promise makes hard to tell apart, the "
-        "audit learns to tell them apart, which bounds ε from below; a test on noise counts reports that "
-        f"share it. {audits[0]['trials']:,} people per profile; all bounds of an audit hold together with "
-        f"probability {audits[0]['confidence']:g}. What is exact was computed."
+def _page(name: str, words: str, sentence: str, sections: list[Section]) -> str:
+    notes = [_NO_PROOF] if any(section.name == "findings" for section in sections) else []
+    return page(
+        name, "dprec audit", words, [Section("answer", "Answer", (sentence,))], notes, sections, render
     )
+
+
+_SEEN = "probability of seeing a twofold leak"
+
+
+def _strength(power: float) -> str:
+    """Write how strong a test is, with a lower bound on the probability that it sees a leak."""
+    return f"{_word(power)}, {_probability(power)}"
+
+
+def _word(power: float) -> str:
+    return next(word for word, least in _STRENGTHS.items() if power >= least)
+
+
+def _probability(power: float) -> str:
+    return "above 0.99" if power >= 0.995 else f"{power:.2f} or more"
+
+
+def _findings(audits: Sequence[_Values], *, folded: bool) -> Section:
+    """Return what every test of some audits measured."""
+
+    def strength(finding: _Values) -> str:
+        return finding["strength"] if finding["exact"] else _strength(finding["power"])
+
+    columns: list[Column[_Values]] = [
+        text_column("test", itemgetter("test")),
+        text_column("promise per", itemgetter("unit")),
+        figure_column("ε promised", "", itemgetter("promised"), loss),
+        figure_column("ε charged", "by the ledger", itemgetter("charged"), loss),
+        figure_column("ε at least", "measured", itemgetter("at_least"), loss),
+        text_column("verdict", lambda each: each["defect"] or _STANDS),
+        Column(
+            "strength",
+            _SEEN,
+            value=lambda each: 1.0 if each["exact"] else each["power"],
+            text=strength,
+            holds=float,
+        ),
+    ]
+    tables: list[Markup] = [table(f"Tests of {each['name']}", columns, each["findings"]) for each in audits]
+    reading = _READING.format(audits[0]["trials"], audits[0]["confidence"])
     return Section("findings", "What every test measured", (*tables, reading), folded)
 
 
@@ -75,6 +133,10 @@ def _audit_sentence(values: _Values) -> str:
     )
 
 
+def _promise(finding: _Values) -> str:
+    return f"ε = {loss(finding['promised'])} per {finding['unit']}"
+
+
 def _presets_sentence(audits: Sequence[_Values], presets: int) -> str:
     """Return what an audit of all presets found, in a sentence or two."""
     broken = [audit["name"] for audit in audits if not audit["holds"]]
@@ -86,53 +148,3 @@ def _presets_sentence(audits: Sequence[_Values], presets: int) -> str:
     verb = "promises" if others == 1 else "promise"
     left_out = f" {plural(others, 'preset')} {verb} nothing that can be tested." if others else ""
     return f"{found}, of {plural(len(audits), 'preset')} that promise something.{strong}{left_out}"
-
-
-def _promise(finding: _Values) -> str:
-    return f"ε = {loss(finding['promised'])} per {finding['unit']}"
-
-
-def _word(power: float) -> str:
-    return next(word for word, least in _STRENGTHS.items() if power >= least)
-
-
-def _probability(power: float) -> str:
-    """Write a lower bound on a probability."""
-    return "above 0.99" if power >= 0.995 else f"{power:.2f} or more"
-
-
-def _strength(power: float | None) -> Cell:
-    return cell(power, lambda known: f"{_word(known)}, {_probability(known)}")
-
-
-def _findings_table(values: _Values) -> Markup:
-    rows: list[Sequence[Cell]] = [
-        (
-            each["test"],
-            each["unit"],
-            *(cell(each[key], loss) for key in ("promised", "charged", "at_least")),
-            each["defect"] or _STANDS,
-            (1.0, each["strength"]) if each["exact"] else _strength(each["power"]),
-        )
-        for each in values["findings"]
-    ]
-    promised = "ε promised", ("ε charged", "by the ledger"), ("ε at least", "measured")
-    headings = "test", "promise per", *promised, "verdict", _STRENGTH
-    return rows_table(f"Tests of {values['name']}", headings, rows)
-
-
-def _presets_table(presets: Sequence[_Values]) -> Markup:
-    rows: list[Sequence[Cell]] = []
-    for each in presets:
-        audit = each["audit"] or {}
-        verdict = f"not audited: {(each['reason'] or '').partition('; accepted')[0]}"
-        if audit:
-            same = f" (sends the same as {each['same_as']})" if each["same_as"] else ""
-            verdict = (_STANDS if audit["holds"] else audit["verdict"]) + same
-        losses = (cell(audit.get(key), loss) for key in ("promised", "lower_bound"))
-        rows.append((each["name"], *losses, _strength(audit.get("power")), verdict))
-    headings = "preset", "ε promised", ("ε at least", "measured"), _STRENGTH, "verdict"
-    return rows_table("All presets", headings, rows)
-
-
-_STRENGTH = "strength", "probability of seeing a twofold leak"

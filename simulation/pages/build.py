@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import unescape
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -19,17 +20,21 @@ from dprec.errors import InputError
 from dprec.progress import Progress, silent
 from dprec.reports import DeviceChannel
 from simulation.analysis.columns import ResultColumn, SmallTable, run_table, tables_of_comparison, text_column
-from simulation.analysis.populations import Projection, check_population
+from simulation.analysis.populations import (
+    Projection,
+    check_population,
+    comparison_projections,
+    reference_traffic,
+    run_projections,
+)
 from simulation.analysis.protocol_results import declared_in_run, read_comparison
-from simulation.pages.accuracy import evaluation_plots
 from simulation.pages.audit_page import audit_page, presets_page
-from simulation.pages.comparison_page import comparison_page
-from simulation.pages.deployment import comparison_projections, reference_traffic, run_projections
+from simulation.pages.comparison_page import comparison_page, parts_of
 from simulation.pages.drawing import Draw, Plot, Rendered, render, to_figure
-from simulation.pages.evaluation_parts import evaluation_parts, representative_runs
-from simulation.pages.looks import looks_of
+from simulation.pages.noise import noise_plot
 from simulation.pages.page import table
-from simulation.pages.run_page import noise_plot, run_page, summary_plot
+from simulation.pages.run_figures import summary_plot
+from simulation.pages.run_page import run_page
 from simulation.storage.directories import (
     AUDIT,
     CONFIG,
@@ -41,7 +46,7 @@ from simulation.storage.directories import (
     parse_audit,
 )
 from simulation.storage.files import Row, read_text, unusable, write_atomically
-from simulation.storage.run_files import RunFiles, RunRecord, holds_comparison, read_run
+from simulation.storage.run_files import RunRecord, holds_comparison, read_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,7 +118,7 @@ def report_runs(directory: str | Path, progress: Progress = silent, *, png: bool
     InputError
         As `report`.
     """
-    folders = list(representative_runs(read_comparison(Path(directory))).values())
+    folders = [folder for _, folder in read_comparison(Path(directory)).shown_cells]
     for done, folder in enumerate(folders):
         progress("writing the pages of runs", done, len(folders))
         report(folder, png=png)
@@ -121,14 +126,12 @@ def report_runs(directory: str | Path, progress: Progress = silent, *, png: bool
 
 def plot(result: RunRecord) -> Figure:
     """Return the main figure of a run; see `RunResult.plot`."""
-    return to_figure(summary_plot(RunFiles.of(result)))
+    return to_figure(summary_plot(result.as_stored()))
 
 
 def plot_comparison(directory: Path) -> Figure:
     """Return the main figure of a comparison; see `ComparisonResult.plot`."""
-    files = read_comparison(directory)
-    parts = evaluation_parts(files, looks_of(files.results))
-    main = next((plot for part in parts for plot in evaluation_plots(part)), None)
+    main = next(filter(None, (part.plot() for part in parts_of(read_comparison(directory)))), None)
     if main is None:
         raise InputError("plot", f"nothing to draw in {directory}", "a comparison with finished runs")
     return to_figure(main)
@@ -183,7 +186,7 @@ def comparison_html(rows: Sequence[Row], name: str) -> str:
 
 
 def _html(small: SmallTable, name: str) -> str:
-    first: ResultColumn = text_column(small.first, lambda result: result.name)
+    first: ResultColumn = text_column(small.first, attrgetter("name"))
     # Not to be sorted, each is what it shows.
     columns = [first, *(replace(column, value=column.text) for column in small.columns)]
     return str(table(small.title or name, columns, small.results, sortable=False))
@@ -204,9 +207,7 @@ _LARGEST = 1 << 25
 
 def in_one_file(page: str, folder: Path) -> str:
     """Return a page with everything inside that it links to in its directory; a large file is refused."""
-    if (folder / TABLE).is_file() and f'href="{TABLE}"' not in page:
-        page = _before_end(page, Markup('<p>The table: <a href="{}">{}</a>.</p>\n').format(TABLE, TABLE))
-    runs: dict[str, str] = {}
+    runs: dict[Path, str] = {}
 
     def inside(link: re.Match[str]) -> str:
         target = (folder / unquote(unescape(link[1]))).resolve()
@@ -214,26 +215,19 @@ def in_one_file(page: str, folder: Path) -> str:
         if not target.is_file() or not target.is_relative_to(folder.resolve()):
             return "<a"
         if target.name == REPORT:
-            place = f"run-{len(runs) + 1}"
-            if link[1] not in runs:
-                runs[link[1]] = _section(place, target)
-            return f'<a href="#run-{list(runs).index(link[1]) + 1}"'
-        return _file(target)
+            if target not in runs:
+                runs[target] = _section(f"run-{len(runs) + 1}", target)
+            return f'<a href="#run-{list(runs).index(target) + 1}"'
+        if target.suffix not in _TYPES:
+            return "<a"
+        if (size := target.stat().st_size) > _LARGEST:
+            raise InputError(str(target), f"{size:,} bytes", f"{_LARGEST:,} at most in a single file")
+        content = base64.b64encode(target.read_bytes()).decode()
+        start = Markup('<a download="{}" href="data:{};base64,{}"')
+        return str(start.format(target.name, _TYPES[target.suffix], content))
 
-    page = _LINK.sub(inside, page)
-    return _before_end(page, "".join(runs.values()))
-
-
-def _file(path: Path) -> str:
-    """Return the beginning of a link that holds a file."""
-    if path.suffix not in _TYPES:
-        return "<a"
-    if (size := path.stat().st_size) > _LARGEST:
-        raise InputError(str(path), f"{size:,} bytes", f"{_LARGEST:,} at most in a single file")
-    content = base64.b64encode(path.read_bytes()).decode()
-    return str(
-        Markup('<a download="{}" href="data:{};base64,{}"').format(path.name, _TYPES[path.suffix], content)
-    )
+    before, end, after = _LINK.sub(inside, page).rpartition("</main>")
+    return "".join([before, *runs.values(), end, after])
 
 
 def _section(place: str, path: Path) -> str:
@@ -241,22 +235,14 @@ def _section(place: str, path: Path) -> str:
     page = path.read_text(encoding="utf-8")
     content = page.partition('<main id="main">')[2].rpartition("</main>")[0]
     own = set(_IDENTIFIER.findall(content))
-    content = _IDENTIFIER.sub(lambda match: f"{place}-{match[0]}", content)
-    content = _REFERENCE.sub(
-        lambda match: (
-            match[1] + " ".join(f"{place}-{each}" if each in own else each for each in match[2].split(" "))
-        ),
-        content,
-    )
-    content = _LINK.sub("<a", content)
+
+    def renamed(reference: re.Match[str]) -> str:
+        names = (f"{place}-{each}" if each in own else each for each in reference[2].split(" "))
+        return reference[1] + " ".join(names)
+
+    content = _REFERENCE.sub(renamed, _IDENTIFIER.sub(lambda found: f"{place}-{found[0]}", content))
     heading = f'<h2 id="{place}">One run: {escape(path.parent.name)}</h2>'
     return (
-        f'<section aria-labelledby="{place}">\n<details class="folded">\n'
-        f"<summary>{heading}</summary>\n{content}</details>\n</section>\n"
+        f'<section aria-labelledby="{place}">\n<details class="folded">\n<summary>{heading}</summary>\n'
+        f"{_LINK.sub('<a', content)}</details>\n</section>\n"
     )
-
-
-def _before_end(page: str, content: str) -> str:
-    """Return a page with more at the end of its main part."""
-    before, end, after = page.rpartition("</main>")
-    return f"{before}{content}{end}{after}"

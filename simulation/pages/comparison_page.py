@@ -1,60 +1,404 @@
 """The page of a comparison: which protocol, and at what price."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 
-from simulation.analysis import attacks
-from simulation.analysis.answer import answer_sentences
-from simulation.analysis.gains import POPULARITY, SETS_ONLY, same_figures
+from dprec.accounting import Trust
+from simulation.analysis.answer import PROTECTED, answer_to, price
+from simulation.analysis.columns import (
+    RUNS,
+    ResultColumn,
+    every_column,
+    figure_column,
+    headline_columns,
+    headline_rows,
+    text_column,
+)
+from simulation.analysis.decision import GridCell, decision_grid
+from simulation.analysis.gains import NOTHING_SENT, SETS_ONLY, same_figures
 from simulation.analysis.groups import read_groups
-from simulation.analysis.populations import Point, courses, population_sentence
+from simulation.analysis.populations import (
+    Course,
+    comparison_projections,
+    courses,
+    reference_traffic,
+    users_needed,
+)
 from simulation.analysis.protocol_results import (
+    BYTES,
     ComparisonFiles,
+    Evaluation,
+    ProtocolResult,
     at_reference,
+    by_evaluation,
     declared_in_comparison,
+    distinguishing_words,
     notes_on_delta,
+    reference_budget,
+    reference_in_words,
 )
 from simulation.analysis.vocabulary import (
     DASH,
     QUICK_IN_WORDS,
     TRUST_IN_WORDS,
+    data_in_words,
     grouped_by,
     listed,
-    loss,
-    number,
     plural,
-    size,
 )
-from simulation.pages.accuracy import evaluation_plots, noise_plots, population_plot
-from simulation.pages.attacks import attack_section
-from simulation.pages.comparison_tables import (
-    decision,
-    grids,
-    headline_table,
-    published_section,
-    results_table,
+from simulation.configuration.strict_yaml import at
+from simulation.pages.comparison_figures import (
+    EpsilonAxis,
+    accuracy_plot,
+    population_plot,
+    spreads_plot,
 )
-from simulation.pages.deployment import (
-    HOW_TO_PROJECT,
-    comparison_projections,
-    projection_section,
-    reference_traffic,
-)
-from simulation.pages.drawing import Draw
-from simulation.pages.evaluation_parts import EvaluationPart, evaluation_parts
-from simulation.pages.groups import groups_section
-from simulation.pages.looks import looks_of
+from simulation.pages.drawing import Draw, Plot
+from simulation.pages.looks import SERIES, Looks, looks_of
 from simulation.pages.noise import noise_of_comparison
-from simulation.pages.page import Cell, Section, bullets, cell, figures, page, render_template, rows_table
-from simulation.pages.users import users_section
-from simulation.pages.words import comparison_in_words, data_in_words, merged_notes
+from simulation.pages.page import Section, bullets, page, table
+from simulation.pages.sections import (
+    HOW_TO_PROJECT,
+    attack_section,
+    attacks_on,
+    groups_section,
+    projection_section,
+)
+from simulation.storage.column import Column
+from simulation.storage.columns import PER_DEVICE, figure
+from simulation.storage.directories import REPORT
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One thing that is predicted, which shares no table and no axis with others of a comparison."""
+
+    files: ComparisonFiles
+    evaluation: Evaluation
+    results: Sequence[ProtocolResult]
+    looks: Looks
+    """Of all protocols of the page."""
+    words: str
+    """What distinguishes it from the others of the page, in brackets; empty if there is one only."""
+    suffix: str
+    """The same, in anchors and in the names of files."""
+
+    @cached_property
+    def courses(self) -> list[Course]:
+        """How its protocols do with other numbers of users."""
+        return courses([*self.results, *self.files.populations], self.evaluation.metric)
+
+    def anchor(self, result: ProtocolResult) -> str:
+        """Return the anchor of the row of a result."""
+        return f"row{self.suffix}-{self.results.index(result)}"
+
+    def link(self, result: ProtocolResult, words: str) -> Markup:
+        """Return a link to the row of a result."""
+        return Markup('<a href="#{}">{}</a>').format(self.anchor(result), words)
+
+    def plot(self) -> Plot | None:
+        """Return the plot of accuracy against epsilon and bytes."""
+        asked = any(result.falls_short for result in self.results)
+        axis = EpsilonAxis(self.files.matched_unit, self.files.matched_delta, asked)
+        return accuracy_plot(self.results, self.evaluation.metric, axis, self.looks, self.suffix)
+
+
+def parts_of(files: ComparisonFiles) -> list[Part]:
+    """Return the parts of a comparison, the main one first; none where no accuracy was measured."""
+    groups, looks = by_evaluation(files.results), looks_of(files.results)
+    parts: list[Part] = []
+    for evaluation, own in groups.items():
+        words = distinguishing_words(evaluation, list(groups))
+        # Whatever a table holds, a figure stays in its directory, and has it to itself.
+        suffix = "".join("-" + re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)
+        suffix += f"-{len(parts) + 1}" if suffix in {part.suffix for part in parts} else ""
+        named = f" ({', '.join(words)})" if words else ""
+        parts.append(Part(files, evaluation, own, looks, named, suffix))
+    return parts
+
+
+def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw) -> str:
+    """Return the page of a comparison."""
+    looks, traffic, parts = looks_of(files.results), reference_traffic(files), parts_of(files)
+    # The table of groups has the protocols at the reference budget.
+    results = [each for each in at_reference(files.results) if each.baseline in (None, SETS_ONLY)]
+    shown = {(each.name, each.budget) for each in results}
+    groups = [line for line in read_groups(files.directory) if (line.name, line.epsilon) in shown]
+    projected = comparison_projections(traffic, population) if population else []
+    silent = f"{DASH} The runs themselves are not in this directory."
+    users = spreads_plot(traffic, looks, reference_in_words(files.results))
+    title = str(files.config.get("title") or files.config.get("name") or files.directory.name)
+    return page(
+        title,
+        "dprec comparison",
+        _in_words(files),
+        [_answer(part) for part in parts],
+        _first_notes(files),
+        [
+            *(section for part in parts for section in _sections(part)),
+            attack_section(attacks_on(files.results)),
+            groups_section(groups),
+            Section(
+                "users-section",
+                "How users differ",
+                (users or (f"{DASH} No loss per user is bounded here." if traffic else silent),),
+            ),
+            Section("noise-section", "Noise of the mechanisms", tuple(noise_of_comparison(files, looks))),
+            *_published_section(files),
+            *([projection_section(projected, population)] if population else []),
+            _notes_section(files, parts),
+            _provenance(files, projected=population is not None),
+        ],
+        draw,
+    )
+
+
+def _in_words(files: ComparisonFiles) -> str:
+    """Describe a comparison, and how far one is that runs or was interrupted."""
+    results = files.results
+    names = list(dict.fromkeys(result.name for result in results if result.baseline is None))
+    baselines = {result.name for result in results if result.baseline}
+    budgets = sorted({result.budget for result in results if result.budget is not None})
+    runs = [row for result in results for row in result.rows]
+    seeds, folds = ({str(row[key]) for row in runs if row.get(key) is not None} for key in ("seed", "fold"))
+    at_budgets = ""
+    if budgets:
+        values = listed(f"{budget:g}" for budget in budgets)
+        at_budgets = f" at {plural(len(budgets), 'budget')}, ε = {values} per {files.matched_unit},"
+    beside = f" beside {plural(len(baselines), 'baseline')}" if baselines else ""
+    repeats = (plural(len(own), word) for own, word in ((seeds, "seed"), (folds, "fold")) if own)
+    sets = " and ".join(dict.fromkeys(str(row.get("dataset")) for row in runs))
+    compared = f"{plural(len(names), 'protocol')}{beside}{at_budgets}"
+    said = f"{compared} over {' and '.join(repeats)}: {plural(len(runs), 'run')} on {sets}."
+    if files.unfinished:
+        planned = len(files.config["cells"])
+        said += (
+            f" {planned - len(files.unfinished)} of {plural(planned, 'run')} are finished, without "
+            f"{_few(files.unfinished)}: load the page again while it runs; after an interrupt, --resume goes "
+            "on."
+        )
+    return said
+
+
+def _answer(part: Part) -> Section:
+    """Return what a comparison answers of one thing that is predicted: sentences, headline and grids."""
+    files, metric = part.files, part.evaluation.metric
+    answer = answer_to(part.results, metric, files.matched_unit, files.matched_delta, waiting=files.waiting)
+    taken = [cell.best for cell in answer.cells if not cell.nothing_sent_wins]
+    content = (*answer.sentences, _headline(part, taken), *_grids(part), part.plot())
+    return Section(f"answer{part.suffix}", f"Answer{part.words}", content)
+
+
+def _sections(part: Part) -> Iterator[Section]:
+    """Yield the sections on one thing that is predicted."""
+    suffix, words = part.suffix, part.words
+    shown = _results_table(part)
+    yield Section(f"table{suffix}", f"All results: filter, sort, choose columns{words}", (shown,))
+    metric, looks = part.evaluation.metric, part.looks
+    needed = population_plot(part.courses, metric, looks, suffix)
+    yield Section(f"needed{suffix}", f"How many users before it is worth it{words}", (needed,))
+
+
+def _columns(part: Part) -> list[ResultColumn]:
+    """Return the columns that answer most questions; the budget leads to the row with all the others."""
+    asked, *others = headline_columns(part.results, part.evaluation.metric, part.files.matched_unit)
+    links = {
+        id(result): quote((folder / REPORT).relative_to(part.files.directory).as_posix())
+        for result, folder in part.files.shown_cells
+        if (folder / REPORT).is_file()
+    }
+
+    def named(result: ProtocolResult) -> Markup:
+        """Return the name with the colour of its line, as a link where its run has a page."""
+        colour = part.looks[result.name].colour
+        look = str(SERIES.index(colour)) if colour in SERIES else "reference"
+        name: str = result.name
+        if id(result) in links:
+            name = Markup('<a href="{}">{}</a>').format(links[id(result)], name)
+        words = "baseline" if result.baseline else "no privacy" if result.reference else ""
+        words = "your own" if result.own else words
+        kind = Markup(" <small>{}</small>").format(words) if words else ""
+        return Markup('<span class="chip look-{}" aria-hidden="true"></span>{}{}').format(look, name, kind)
+
+    name: ResultColumn = Column("protocol", holds=str, value=attrgetter("name"), text=named)
+    linked = replace(asked, text=lambda result: part.link(result, asked.text(result)))
+    needed: ResultColumn = text_column("users needed", lambda result: users_needed(part.courses, result))
+    return [name, linked, *others, *([needed] if part.courses else [])]
+
+
+def _headline(part: Part, taken: Sequence[ProtocolResult | None]) -> Markup:
+    """Return a row per protocol, at most ten, and where all others are; what the answer takes is marked."""
+    shown, others = headline_rows(part.results, part.evaluation.metric)
+    budget = reference_budget(part.results)
+    asked = (
+        "" if budget is None else f" at ε = {budget:g} per {part.files.matched_unit}, or the nearest it has"
+    )
+
+    def attributes(result: ProtocolResult) -> Mapping[str, str]:
+        marked = "base" if result.baseline == NOTHING_SENT else "taken" if result in taken else ""
+        return {"class": marked} if marked else {}
+
+    rows = table(
+        f"Each protocol{asked}; the most accurate first",
+        _columns(part),
+        shown,
+        sortable=False,
+        style="headline",
+        attributes=attributes,
+    )
+    more = f"{len(others)} more protocols, and all " if others else "All "
+    return rows + Markup('<p class="all"><a href="#table{}">{}{} results</a>, to filter and sort</p>').format(
+        part.suffix, more, len(part.results)
+    )
+
+
+def _results_table(part: Part) -> Markup:
+    """Return every figure of every result; at first the columns of the headline are shown."""
+    first = _columns(part)
+    titles = {column.title for column in first} | {"budget"}
+    known = {figure for column in first for figure in column.figures}
+    others = [
+        each
+        for each in every_column(part.evaluation.metric, part.results)
+        if each.title not in titles and not (each.figures and known.issuperset(each.figures))
+    ]
+    timings = {(each.name, each.budget): each for each in part.files.timings if each.population is None}
+
+    def seconds(result: ProtocolResult, column: Column[Any], factor: float) -> float | None:
+        timing = timings.get((result.name, result.budget))
+        mean = None if timing is None else timing.mean(column)
+        return None if mean is None else factor * mean
+
+    server = figure(lambda run: run.time.server_s)
+    timed: tuple[ResultColumn, ...] = (
+        figure_column("device", "ms per user", lambda each: seconds(each, PER_DEVICE, 1000), 3),
+        figure_column("server", "s", lambda each: seconds(each, server, 1), 2),
+    )
+    return table(
+        "Means over seeds and folds; ε is the largest proved of any run",
+        [*first, *others, *timed, RUNS],
+        part.results,
+        first_shown=len(first),
+        attributes=lambda result: {"id": part.anchor(result)},
+    )
+
+
+_TRUSTED: Mapping[Trust, str] = {
+    "local": "nobody",
+    "shuffle": "a shuffler",
+    "secure-aggregation": "secure aggregation",
+    "central": "the server",
+}
+
+
+def _grids(part: Part) -> Iterator[Markup]:
+    """Yield a table for what is protected, with a row per trust model and a column per epsilon."""
+    files, unit = part.files, part.files.matched_unit
+    cells = (
+        []
+        if files.waiting
+        else decision_grid(
+            part.results,
+            part.evaluation.metric,
+            unit,
+            files.matched_delta,
+            epsilons=files.epsilons,
+        )
+    )
+    for hides, own in groupby(cells, key=lambda cell: cell.hides):
+        by_model = [list(row) for _, row in groupby(own, key=lambda cell: cell.trust)]
+        rows = [row for row in by_model if any(cell.best for cell in row)]
+        if rows:
+            deltas = {f" with δ = {cell.delta:g}" for row in rows for cell in row if cell.delta is not None}
+            trust: Column[list[GridCell]] = Column("trust", holds=str, text=_trusted)
+            columns = [trust, *(_at_epsilon(place, cell, part) for place, cell in enumerate(rows[0]))]
+            protected = f"{PROTECTED[unit][hides]}{', or'.join(sorted(deltas))}"
+            caption = f"The protocol to take: ε for {protected}"
+            yield table(caption, columns, rows, sortable=False, style="grid")
+
+
+def _trusted(row: Sequence[GridCell]) -> Markup:
+    trust = row[0].trust
+    worth = [cell for cell in row if cell.best and not cell.nothing_sent_wins]
+    vain = trust != "local" and bool(worth) and all(cell.with_less for cell in worth)
+    words = f"trusting {_TRUSTED[trust]} buys nothing here" if vain else f"{_TRUSTED[trust]} trusted"
+    return Markup("{}<small>{}</small>").format(TRUST_IN_WORDS[trust], words)
+
+
+def _at_epsilon(place: int, first: GridCell, part: Part) -> Column[list[GridCell]]:
+    """Return the column of one epsilon: the protocol to take, what it gains, what it costs and needs."""
+
+    def text(row: Sequence[GridCell]) -> Markup:
+        cell, best = row[place], row[place].best
+        if best is None:
+            return Markup('<span class="dash">{}</span>').format(DASH)
+        details = [cell.against.written] if cell.against else []
+        if not cell.nothing_sent_wins:
+            details.append(price(best))
+            needed = users_needed(part.courses, best)
+            details += [f"needs {needed} users"] if needed else []
+            less = cell.with_less
+            details += [f"no better than {less.name} ({less.trust})"] if less else []
+        small = Markup("").join(Markup("<small>{}</small>").format(line) for line in details)
+        vain = Markup('<div class="vain"><b>send nothing</b><small>nearest: {}</small>{}</div>')
+        shown = vain if cell.nothing_sent_wins else Markup("<div><b>{}</b>{}</div>")
+        return shown.format(part.link(best, best.name), small)
+
+    return Column(f"ε {first.epsilon:g}", holds=str, text=text)
+
+
+def _published_section(files: ComparisonFiles) -> list[Section]:
+    """Return published costs of a round beside the measured ones, if the configuration lists any."""
+    published = files.config.get("published")
+    if not isinstance(published, list):
+        return []
+    results = {result.name: result for result in at_reference(files.results)}
+    rounds = figure(lambda run: run.traffic.rounds)
+
+    def measured(way: str, unit: str, column: Column[Any], digits: int = 0) -> Column[Any]:
+        def a_round(line: Any) -> float | None:
+            result = results.get(str(at(line, "label")))
+            spent, count = (result.mean(each) if result else None for each in (column, rounds))
+            return spent / count if spent is not None and count else None
+
+        return figure_column(f"measured, {way}", unit, a_round, digits)
+
+    columns: list[Column[Any]] = [
+        text_column("protocol", lambda line: at(line, "label")),
+        text_column("published, up", lambda line: at(line, "up"), "as printed"),
+        measured("up", "payload bits per rating", figure(lambda run: run.traffic.payload_bits_per_rating), 2),
+        measured(
+            "up", "payload bytes per user", figure(lambda run: run.traffic.uplink.payload_mean_per_user)
+        ),
+        measured("up", "message bytes per user", BYTES[0]),
+        text_column("published, down", lambda line: at(line, "down"), "as printed"),
+        measured(
+            "down", "payload bytes per user", figure(lambda run: run.traffic.downlink.payload_mean_per_user)
+        ),
+        measured("down", "message bytes per user", BYTES[1]),
+        text_column("source", lambda line: at(line, "source")),
+    ]
+    words = "A payload is the encoded report alone; a message is everything that is sent."
+    content = words, table("Cost of one round", columns, published)
+    return [Section("published", "Published costs beside measured ones", content)]
+
 
 _UNPROVED = "the ε is {} and not proved; tables hold what is proved, and figures have a †."
 
 _MOST_NAMES = 4
 """Names that a note lists; of more, only their number is said."""
+
+
+def _few(names: Sequence[str]) -> str:
+    return listed(names[:_MOST_NAMES]) + (" and others" if len(names) > _MOST_NAMES else "")
 
 
 def _first_notes(files: ComparisonFiles) -> list[str]:
@@ -65,158 +409,63 @@ def _first_notes(files: ComparisonFiles) -> list[str]:
     if isinstance(left_out, dict) and left_out:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         notes.append(bold.format("Left out", f"{reasons}."))
-    unproved = [result for result in files.results if result.falls_short]
-    for word in dict.fromkeys(result.word for result in unproved):
-        names = [*dict.fromkeys(result.name for result in unproved if result.word == word)]
-        notes.append(bold.format(_few(names), _UNPROVED.format(word)))
+    unproved = grouped_by((result.word, result.name) for result in files.results if result.falls_short)
+    for word, names in unproved.items():
+        notes.append(bold.format(_few(list(dict.fromkeys(names))), _UNPROVED.format(word)))
     notes += [bold.format(name, words) for name, words in declared_in_comparison(files)]
     if files.matched_delta is not None:
         notes += notes_on_delta(files.matched_delta, files.populations)
     return [*notes, *(note for note, of_all in _notes_of_runs(files) if of_all)]
 
 
-def _notes_section(files: ComparisonFiles, parts: Sequence[EvaluationPart]) -> Section:
+def _notes_section(files: ComparisonFiles, parts: Sequence[Part]) -> Section:
     """Return the section with what holds of some protocols, if there is any such note."""
     notes = [note for note, of_all in _notes_of_runs(files) if not of_all]
-    notes += [note for part in parts for note in same_figures(part.results, part.metric)]
+    notes += [note for part in parts for note in same_figures(part.results, part.evaluation.metric)]
     return Section("notes-of-protocols", "Notes on protocols", (bullets(notes),))
 
 
 def _notes_of_runs(files: ComparisonFiles) -> Iterator[tuple[str, bool]]:
-    """Yield the notes of all runs, and whether they hold for every protocol, or every one with a budget."""
-    every = [(name, note) for name, own in files.summaries.items() for each in own for note in each.notes]
+    """Yield the notes of all runs, and whether they hold for every protocol, or every one with a budget.
+
+    Of notes that differ in numbers alone, one stands for all.
+    """
+    merged = grouped_by(
+        (re.sub(r"\d[\d.,]*", "#", note), (name, note))
+        for name, own in files.summaries.items()
+        for each in own
+        for note in each.notes
+    )
     results = files.results
     wholes = (
         ("Every protocol and every baseline", {each.name for each in results}),
         ("Every protocol", {each.name for each in results if not each.baseline}),
         ("Every protocol with a budget", {each.name for each in results if each.budget is not None}),
     )
-    for names, note, others in merged_notes(every):
+    for every in merged.values():
+        names, notes = ({pair[place]: None for pair in every} for place in (0, 1))
         held = ((title, own) for title, own in wholes if len(own) > 1 and own <= set(names))
         title, own = next(held, ("", set()))
         whom = listed([*([title] if title else []), *(name for name in names if name not in own)])
+        others = len(notes) - 1
         more = f" (With other numbers in {plural(others, 'more run')}.)" if others else ""
-        yield Markup("<strong>{}:</strong> {}").format(whom, note + more), bool(title)
+        yield Markup("<strong>{}:</strong> {}").format(whom, next(iter(notes)) + more), bool(title)
 
 
-def _few(names: Sequence[str]) -> str:
-    return listed(names[:_MOST_NAMES]) + (" and others" if len(names) > _MOST_NAMES else "")
+_FILES = Markup(
+    '<p><a href="comparison.csv">comparison.csv</a> holds the figures of every run, timing.csv how long '
+    "each took, cells/ the runs themselves, comparison.yaml the configuration, and "
+    '<a href="figures/">figures/</a> the figures as SVG.</p>'
+)
 
 
-def _evaluation(part: EvaluationPart, draw: Draw, *, main: bool) -> tuple[Markup, list[Section]]:
-    """Return what one evaluation answers, and its sections."""
-    suffix, plots = part.suffix, evaluation_plots(part)
-    # Drawn first, because the headline links to the folder of figures if there is one.
-    picture = figures(plots[:1], draw, folded=True) if plots else ""
-    answer = render_template(
-        "comparison_answer.html",
-        title=part.titled("Answer"),
-        sentences=answer_sentences(part.answer),
-        anchor="answer" if main else f"answer{suffix}",
-        decision=decision(part) if main else "",
-        headline=headline_table(part),
-        grids=grids(part),
-        picture=picture,
+def _provenance(files: ComparisonFiles, *, projected: bool) -> Section:
+    """Return what the ratings of a comparison were, and where everything is."""
+    first = [own[0].rows[0] for own in by_evaluation(files.results).values()]
+    people = dict.fromkeys(
+        data_in_words({**row, "kind": row.get("dataset")}, lists=row.get("ndcg_at_10") not in (None, ""))
+        for row in first
     )
-    every = part.titled("All results: filter, sort, choose columns")
-    sections = [
-        Section(f"table{suffix}", every, (results_table(part),)),
-        population_section(part),
-        Section(f"figures{suffix}", part.titled("More figures"), (plots[1:],)),
-    ]
-    return answer, sections
-
-
-def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw) -> str:
-    """Return the page of a comparison."""
-    looks, traffic = looks_of(files.results), reference_traffic(files)
-    parts = evaluation_parts(files, looks)
-    of_parts = [_evaluation(part, draw, main=part is parts[0]) for part in parts]
-    projected = comparison_projections(traffic, population) if population else []
-    # The figure of groups has the protocols at the reference budget.
-    results = [each for each in at_reference(files.results) if each.baseline in (None, SETS_ONLY)]
-    shown = {(each.name, each.budget) for each in results}
-    groups = [line for line in read_groups(files.directory) if line.name in looks]
-    sections = [
-        *(section for _, own in of_parts for section in own),
-        attack_section(attacks.of_results(files.results), looks),
-        groups_section(groups, [line for line in groups if (line.name, line.epsilon) in shown], looks),
-        users_section(files, traffic, looks),
-        Section("noise-section", "Noise of the mechanisms", (noise_of_comparison(files, looks),)),
-        *published_section(files),
-        *([projection_section(projected, population)] if population else []),
-        _notes_section(files, parts),
-        Section(
-            "provenance",
-            "How it was made",
-            (
-                data_in_words(files),
-                "comparison.csv holds the figures of every run, timing.csv how long each took, cells/ the "
-                "runs themselves, comparison.yaml the configuration, and figures/ the figures as SVG.",
-                "" if population else HOW_TO_PROJECT,
-            ),
-        ),
-    ]
-    title = str(files.config.get("title") or files.config.get("name") or files.directory.name)
-    folded = [replace(section, folded=True) for section in sections]
-    answered = Markup("").join(answer for answer, _ in of_parts) if parts else None
-    words, notes = comparison_in_words(files) + _progress(files), _first_notes(files)
-    return page(title, "dprec comparison", words, notes, folded, draw, answered, scripts=("decision.js",))
-
-
-def _progress(files: ComparisonFiles) -> str:
-    """Say how far a comparison is that runs or was interrupted."""
-    if not files.unfinished:
-        return ""
-    planned = len(files.config["cells"])
-    return (
-        f" {planned - len(files.unfinished)} of {plural(planned, 'run')} are finished, without "
-        f"{_few(files.unfinished)}: load the page again while it runs; after an interrupt, --resume goes on."
-    )
-
-
-def population_section(part: EvaluationPart) -> Section:
-    """Return the section, if any protocol was run with several numbers of users, or degrees of noise."""
-    noise = noise_plots(part)
-    if not part.courses:
-        return Section(f"tau{part.suffix}", part.titled("How much noise a protocol stands"), (noise,))
-    together = grouped_by(((each.ratings, each.budget or 0.0), each) for each in part.courses)
-    plots = [population_plot(*key, together[key], part) for key in sorted(together)]
-    content = population_sentence(part.courses) or "", _populations_table(part), [*plots, *noise]
-    return Section(f"users{part.suffix}", part.titled("How many users before it is worth it"), content)
-
-
-def _populations_table(part: EvaluationPart) -> Markup:
-    """Return from how many users on each protocol is worth it, and what it reaches at each number."""
-    lines, metric = part.courses, part.metric
-    results = [*part.results, *part.files.populations]
-    names = dict.fromkeys(each.name for each in results if each.baseline == POPULARITY)
-    beaten = dict.fromkeys(dict.fromkeys(course.base for course in lines), lines)
-    beaten |= {name: courses(results, metric, name) for name in names if name not in beaten}
-    needed = [
-        {(each.name, each.budget, each.ratings): each.users_needed for each in every}
-        for every in beaten.values()
-    ]
-
-    def reached(point: Point | None) -> tuple[float | None, str]:
-        if point is None:
-            return None, DASH
-        sent = point.result.mean("uplink_message_mean_per_user")
-        words = ["" if sent is None else size(sent), "by τ" if point.result.mean("represents") else ""]
-        written = number(point.accuracy, metric.digits - 1), ", ".join(filter(None, words))
-        return point.accuracy, Markup("{}<br><small>{}</small>").format(*written)
-
-    counts = sorted({point.users for course in lines for point in course.points})
-    rows: list[Sequence[Cell]] = [
-        (
-            course.name,
-            cell(course.budget, loss),
-            TRUST_IN_WORDS[course.points[0].result.trust],
-            *(each.get((course.name, course.budget, course.ratings)) for each in needed),
-            *map(reached, map({point.users: point for point in course.points}.get, counts)),
-        )
-        for course in lines
-    ]
-    users = [(f"beats {base}", "users") for base in beaten] + [(f"{each:,.0f}", "users") for each in counts]
-    caption = f"From how many users on: {metric.label}, and bytes of messages up"
-    return rows_table(caption, ["protocol", "ε", "trust", *users], rows)
+    given = f"Every protocol with a budget was given the same ε per {files.matched_unit}."
+    content = " ".join([*people, given]), _FILES, "" if projected else HOW_TO_PROJECT
+    return Section("provenance", "How it was made", content)

@@ -16,7 +16,8 @@ from xml.etree.ElementTree import Element, SubElement, fromstring, tostring
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simulation.analysis.vocabulary import short
+from dprec.arrays import Floats
+from simulation.analysis.vocabulary import Metric, short
 from simulation.pages.looks import COLOURS, INK, MUTED, RULE, SURFACE, Look, printable
 
 # Matplotlib takes half a second to load, and not everything in pages draws.
@@ -311,6 +312,17 @@ def log_axis(
     axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
     (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(low, high)  # type: ignore[attr-defined]
     return low, high
+
+
+def shade(ax: Axes, x: Floats, y: Floats, metric: Metric) -> None:
+    """Draw what is reached with nothing sent as a line across a panel, and shade what is worse."""
+    left, right = ax.get_xlim()
+    places, line = np.concatenate([[left], x, [right]]), np.concatenate([y[:1], y, y[-1:]])
+    worst = ax.get_ylim()[metric.lower_is_better]
+    # Where the line lies beyond the worst end, nothing that is shown is worse.
+    edge = np.minimum(line, worst) if metric.lower_is_better else np.maximum(line, worst)
+    ax.fill_between(places, edge, worst, color=RULE, alpha=0.45, linewidth=0)
+    ax.plot(places, line, color=INK, linewidth=1.2)
 
 
 def percent(axis: Axis) -> None:

@@ -129,43 +129,36 @@ class AttackSummary(Document):
     @model_validator(mode="after")
     def _check_figures(self) -> Self:
         """Refuse a file without a figure that its attacks have."""
-        for name in (name for each in self.performed for name in each.figures):
-            keys = (name, f"{name}_baseline", f"{name}_bound")
-            held = (
-                getattr(self, name) if name in self.declared() else all(key in self.further for key in keys)
-            )
-            if not held:
-                raise ValueError(f"no figure {name}")
+        if missing := [name for each in self.performed for name in each.figures if not self._held(name)]:
+            raise ValueError(f"no figure {missing[0]}")
         return self
-
-    @classmethod
-    def declared(cls) -> set[str]:
-        """Return the names of the figures that have a key here."""
-        return cls.model_fields.keys() - {"further", "performed"}
 
     @classmethod
     def of(cls, figures: Mapping[str, Reached], performed: tuple[Performed, ...]) -> AttackSummary:
         """Sort figures, by name, into those that are declared here and others."""
-        values: dict[str, Any] = {name: each for name, each in figures.items() if name in cls.declared()}
-        flat = [each.flat(name) for name, each in figures.items() if name not in values]
-        if flat:
-            values["further"] = {name: value for each in flat for name, value in each.items()}
+        values: dict[str, Any] = {name: own for name, own in figures.items() if name in cls.model_fields}
+        others = [own.flat(name) for name, own in figures.items() if name not in values]
+        if others:
+            values["further"] = {name: value for own in others for name, value in own.items()}
         return cls(**values, performed=performed)
 
     def flat(self) -> dict[str, float | None]:
         """Return all figures by the names of their columns."""
-        flat = [each.flat(name) for name, each in self.reached.items()]
-        return {name: value for each in flat for name, value in each.items()}
+        return {key: value for name, own in self.reached.items() for key, value in own.flat(name).items()}
 
     @property
     def reached(self) -> dict[str, Reached]:
         """All figures by name, in the order of the attacks."""
         names = [name for each in self.performed for name in each.figures]
-        return {name: self._reached(name) for name in names}
+        return {name: held for name in names if (held := self._held(name))}
 
-    def _reached(self, name: str) -> Reached:
-        if name in self.declared():
-            declared: Reached = getattr(self, name)
+    def _held(self, name: str) -> Reached | None:
+        """Return a figure; None if it is not here."""
+        if name in type(self).model_fields:
+            declared: Reached | None = getattr(self, name)
             return declared
-        value, baseline, bound = (self.further[f"{name}{end}"] for end in ("", "_baseline", "_bound"))
+        keys = name, f"{name}_baseline", f"{name}_bound"
+        if not self.further.keys() >= set(keys):
+            return None
+        value, baseline, bound = (self.further[key] for key in keys)
         return Reached(value=value, baseline=baseline, bound=bound)

@@ -19,8 +19,8 @@ from pydantic import Field
 from dprec.data_frames import data_frame
 from dprec.errors import InputError
 from dprec.metrics import METRICS_OF_LISTS
+from dprec.protocols.base import BASELINE_PRESETS, BASELINES
 from simulation.configuration.strict_yaml import flatten
-from simulation.protocols.base import BASELINE_PRESETS, BASELINES
 from simulation.storage.attacked import titled
 from simulation.storage.column import IN_FILES, TIMED, Amount, Column, on_pages
 from simulation.storage.files import Count, Document, Row, read_lines, unusable, write_atomically
@@ -212,24 +212,22 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
     """
     lines = read_lines(path, needed, "a table that `dprec compare` wrote")
     _, header = next(lines)
-    columns = [(name, column(name)) for name in header]
-    rows = [
-        {name: _cell(name, each, text, where) for (name, each), text in zip(columns, cells, strict=True)}
-        for where, cells in lines
-    ]
+    columns, rows = [(name, column(name)) for name in header], list[Row]()
+    for where, cells in lines:
+        row = Row()
+        for (name, each), text in zip(columns, cells, strict=True):
+            if name == "name" and not text:
+                raise InputError(f"{where}: {name}", "nothing", "the name of a protocol")
+            # A mark that turns the direction of writing would turn the figures beside it too.
+            if not text.isprintable():
+                held = "a name" if name == "name" else "text"
+                accepted = f"{held} of characters that can be printed"
+                raise InputError(f"{where}: {name}", repr(text), accepted)
+            row[name] = each.read(text, f"{where}: {name}") if text else None
+        rows.append(row)
     if not rows:
         raise InputError(str(path), "no lines", "at least one finished cell")
     return rows
-
-
-def _cell(name: str, column: Column[Any], text: str, where: str) -> Any:
-    if name == "name" and not text:
-        raise InputError(f"{where}: {name}", "nothing", "the name of a protocol")
-    # A mark that turns the direction of writing would turn the figures beside it too.
-    if not text.isprintable():
-        held = "a name" if name == "name" else "text"
-        raise InputError(f"{where}: {name}", repr(text), f"{held} of characters that can be printed")
-    return column.read(text, f"{where}: {name}") if text else None
 
 
 def typed_frame(rows: Sequence[Row]) -> pd.DataFrame:

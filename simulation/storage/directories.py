@@ -1,13 +1,13 @@
-"""Directories of results: the names of their files, and claims, so that nothing is ever overwritten."""
+"""Directories of results: the names of their files, and how one begins, so that nothing is overwritten."""
 
 import fcntl
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
-from weakref import WeakValueDictionary, finalize
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,7 @@ from simulation.storage.files import (
     UNFINISHED,
     Count,
     Document,
-    Row,
     Stamped,
-    csv_of_rows,
     parse_document,
     unusable,
     write_atomically,
@@ -43,6 +41,9 @@ ENTROPY = "entropy.hex"
 COMPARISON, TABLE, TIMINGS, CELLS = "comparison.yaml", "comparison.csv", "timing.csv", "cells"
 NOISE = "noise.csv"
 
+# A tuning, with the configurations that have the best settings.
+TUNING = "tuning.yaml"
+
 # An audit, beside its configuration.
 AUDIT = "audit.json"
 AUDITS = "audits"
@@ -55,6 +56,9 @@ _RESULTS = (
     *(COMPARISON, TABLE, TIMINGS, CELLS, AUDIT, REPORT, FIGURES),
 )
 """What nothing interrupted leaves in a directory without a configuration of its kind."""
+
+_HELD = {CONFIG: "an unfinished run", COMPARISON: "a comparison already", TUNING: "a tuning already"}
+"""What a directory with such a configuration holds, for errors."""
 
 
 def cell_key(
@@ -74,71 +78,64 @@ _COSMETIC = re.compile(
 """Keys that change no figure: how a run is simulated, except for faults and seed, and what a page says."""
 
 
-class _Lock:
-    """Keeps other processes out of a folder, for as long as it is referred to."""
+def claim(
+    path: str | Path, file: str, configuration: str, *, resume: bool = False, others: Sequence[str] = ()
+) -> Path:
+    """Create a directory and write a configuration to it, or take over one that has the same.
 
-    def __init__(self, folder: Path) -> None:
+    ``file``: of the configuration, which is the first that is written.
+    ``resume``: whether a directory in which the same was interrupted, or finished, may be taken over; the
+    configuration of a finished run is left as it is.
+    ``others``: more files that nothing interrupted leaves in a directory without a configuration.
+    Raises InputError when the directory cannot be written to, or holds something else.
+    """
+    folder = Path(path)
+    own, finished = folder / file, file == CONFIG and (folder / SUMMARY).exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if finished and not resume:
+            raise InputError(str(folder), "it holds a finished run", "a new directory")
+        if own.exists():
+            if not resume:
+                raise InputError(str(folder), f"it holds {_HELD[file]}", "a new directory, or --resume")
+            before, now = mattering(read_yaml(own)), mattering(parse_yaml(configuration, "configuration"))
+            check_same(own, before, now, "the configuration it began with, or a new directory")
+        elif present := [name for name in (*_RESULTS, *others) if (folder / name).exists()]:
+            raise InputError(str(folder), f"it holds {present[0]} of something else", "a new directory")
+        if not finished:
+            write_atomically(own, configuration)
+        for unfinished in folder.glob(f"{UNFINISHED}*"):
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise unusable(folder, error) from None
+    return folder
+
+
+@contextmanager
+def alone(path: str | Path | None) -> Iterator[None]:
+    """Keep other processes out of a directory that is written to; do nothing where it is None.
+
+    Raises InputError when another process writes to it, or it cannot be made.
+    """
+    if path is None:
+        yield
+        return
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
         opened = os.open(folder, os.O_RDONLY)
-        finalize(self, os.close, opened)
+    except OSError as error:
+        raise unusable(folder, error) from None
+    try:
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(str(folder), "another process writes to it", "a new directory") from None
         except OSError:
             pass  # a file system without locks
-
-
-_LOCKS: WeakValueDictionary[Path, _Lock] = WeakValueDictionary()
-"""Those of this process, which may claim a folder again."""
-
-
-class ClaimedDirectory:
-    """A directory of results, which the file of a configuration claims before anything else is written."""
-
-    claimed_by: ClassVar[str]
-    """File of the configuration."""
-    held: ClassVar[str]
-    """What a directory with such a file holds, for errors."""
-    final: ClassVar[str | None] = None
-    """File whose presence means that everything is finished; the configuration is then left as it is."""
-
-    def __init__(self, path: Path, lock: _Lock | None = None) -> None:
-        self.path, self._lock = path, lock
-
-    @classmethod
-    def claim_for(
-        cls, path: str | Path, configuration: str, *, resume: bool = False, others: Sequence[str] = ()
-    ) -> Self:
-        """Create a directory and write a configuration to it, or take over one that has the same.
-
-        No other process can claim it until what is returned is no longer referred to.
-
-        ``configuration``: the contents of its file.
-        ``resume``: whether a directory in which the same was interrupted, or finished, may be taken over.
-        ``others``: more files that nothing interrupted leaves in a directory without a configuration.
-        Raises InputError when the directory cannot be written to, holds something else, or is in use.
-        """
-        folder = Path(path)
-        own = folder / cls.claimed_by
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = _LOCKS.setdefault(folder.resolve(), _LOCKS.get(folder.resolve()) or _Lock(folder))
-            finished = cls.final is not None and (folder / cls.final).exists()
-            if finished and not resume:
-                raise InputError(str(folder), "it holds a finished run", "a new directory")
-            if own.exists():
-                if not resume:
-                    raise InputError(str(folder), f"it holds {cls.held}", "a new directory, or --resume")
-                check_same_config(own, configuration)
-            elif present := [name for name in (*_RESULTS, *others) if (folder / name).exists()]:
-                raise InputError(str(folder), f"it holds {present[0]} of something else", "a new directory")
-            if not finished:
-                write_atomically(own, configuration)
-            for unfinished in folder.glob(f"{UNFINISHED}*"):
-                unfinished.unlink(missing_ok=True)
-        except OSError as error:
-            raise unusable(folder, error) from None
-        return cls(folder, lock)
+        yield
+    finally:
+        os.close(opened)
 
 
 def check_unused(folder: Path) -> None:
@@ -150,18 +147,21 @@ def check_unused(folder: Path) -> None:
         raise InputError(str(folder), "something else", "a new or empty directory")
 
 
-def check_same_config(path: Path, text: str) -> None:
+def check_same(where: Path, before: Mapping[str, Any], now: Mapping[str, Any], accepted: str) -> None:
     """Refuse to continue what another configuration began.
 
+    ``before``, ``now``: what figures depend on, by dotted key, as it is kept in a file and as it is now.
     Raises InputError naming the first key that differs.
     """
-    before, now = flatten(read_yaml(path)), flatten(parse_yaml(text, "configuration"))
     for key in {**now, **before}:
-        if before.get(key) != now.get(key) and matters(key):
+        if before.get(key) != now.get(key):
             difference = f"{before.get(key)!r} there and {now.get(key)!r} now"
-            raise InputError(
-                f"{path}: {key}", difference, "the configuration it began with, or a new directory"
-            )
+            raise InputError(f"{where}: {key}", difference, accepted)
+
+
+def mattering(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what figures depend on in a configuration, by dotted key."""
+    return {key: value for key, value in flatten(dict(values)).items() if matters(key)}
 
 
 def matters(key: str) -> bool:
@@ -192,30 +192,6 @@ def _columns(part: Ratings | Catalogue | UsersTable) -> tuple[NDArray[Any], ...]
     exact = part.scale.values if part.exact is None else part.exact
     given = _columns(part.given) if isinstance(part, ColdRatings) else ()
     return part.user_ids, part.item_ids, part.indptr, part.items, part.levels, exact, *given
-
-
-class ComparisonDirectory(ClaimedDirectory):
-    """A directory that a comparison writes to."""
-
-    claimed_by, held = COMPARISON, "a comparison already"
-
-    @property
-    def cells(self) -> Path:
-        """The folder with one run directory per cell."""
-        return self.path / CELLS
-
-    def write_noise(self, rows: Sequence[Row]) -> None:
-        """Write noise.csv: samples of the mechanisms' noise."""
-        write_atomically(self.path / NOISE, csv_of_rows(rows))
-
-    def write_tables(self, rows: Sequence[Row], timings: Sequence[Row], groups: Sequence[Row] = ()) -> None:
-        """Write comparison.csv and timing.csv, one line per finished cell.
-
-        ``groups``: the lines of groups.csv, which is written if there are any.
-        """
-        for name, table in ((TABLE, rows), (TIMINGS, timings), (GROUPS, groups)):
-            if table or name != GROUPS:
-                write_atomically(self.path / name, csv_of_rows(table))
 
 
 _Loss = Annotated[float, Field(ge=0, allow_inf_nan=True)]

@@ -2,13 +2,12 @@
 
 import csv
 import errno
-import gzip
 import io
 import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -21,13 +20,9 @@ from dprec.components import first_error
 from dprec.errors import InputError, RunError
 
 if TYPE_CHECKING:
-    from polars import DataFrame
-
     SchemaNumber = int
 else:
     SchemaNumber = Literal[formats.NUMBER]
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 UNFINISHED = ".dprec-"
 """Beginning of the names of files that are being written."""
@@ -69,7 +64,7 @@ def unusable(path: Path, error: OSError) -> InputError | RunError:
     A full disk is no mistake in what was typed.
     """
     name, reason = str(error.filename or path), str(error.strerror)
-    if error.errno in _FULL:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RunError(f"{name}: {reason}")
     return InputError(name, reason, "a directory that can be read and written")
 
@@ -95,6 +90,7 @@ class Stamped(Document):
 Count = Annotated[int, Field(ge=0)]
 
 _DocumentT = TypeVar("_DocumentT", bound=Document)
+_Made = TypeVar("_Made")
 
 
 def read_text(path: Path, accepted: str = FROM_RUN) -> str:
@@ -127,18 +123,20 @@ def write_archive(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def read_archive(path: Path, accepted: str) -> dict[str, NDArray[Any]]:
-    """Read what `write_archive` wrote.
+def read_archive(path: Path, make: Callable[[dict[str, NDArray[Any]]], _Made], accepted: str) -> _Made:
+    """Return what ``make`` makes of the arrays that `write_archive` wrote.
 
     ``accepted``: what the file should hold, for errors.
-    Raises InputError when the file is missing, cannot be read or is damaged.
+    Raises InputError when the file is missing, cannot be read, is damaged or holds something else.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+            return make({name: file[name] for name in file.files})
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(str(path), f"cannot be read ({error.strerror or error})", accepted) from None
-    except (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error):
+    except (LookupError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error):
         raise InputError(str(path), "truncated or damaged", accepted) from None
 
 
@@ -162,27 +160,23 @@ def write_table(path: Path, columns: Columns) -> None:
     import polars
 
     frame = polars.DataFrame({name: finite(column) for name, column in columns.items()}, nan_to_null=True)
-    parts = _csv_of(frame)
-    write_atomically(path, _compressed(parts) if path.suffix == ".gz" else parts)
+
+    def parts() -> Iterator[bytes]:
+        # The digits of predictions are random: level 6 takes five times as long, for 8 % less.
+        compressor = zlib.compressobj(1, wbits=16 + zlib.MAX_WBITS) if path.suffix == ".gz" else None
+        for start in range(0, max(frame.height, 1), _ROWS_AT_ONCE):
+            part = io.BytesIO()
+            frame.slice(start, _ROWS_AT_ONCE).write_csv(part, include_header=start == 0)
+            yield part.getvalue() if compressor is None else compressor.compress(part.getvalue())
+        if compressor is not None:
+            yield compressor.flush()
+
+    write_atomically(path, parts())
 
 
 def finite(column: NDArray[Any]) -> NDArray[Any]:
     """Return a column with NaN for every number that is not finite."""
     return np.where(np.isfinite(column), column, np.nan) if column.dtype.kind == "f" else column
-
-
-def _csv_of(frame: "DataFrame") -> Iterator[bytes]:
-    for start in range(0, max(frame.height, 1), _ROWS_AT_ONCE):
-        part = io.BytesIO()
-        frame.slice(start, _ROWS_AT_ONCE).write_csv(part, include_header=start == 0)
-        yield part.getvalue()
-
-
-def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
-    # The digits of predictions are random: level 6 takes five times as long, for 8 % less.
-    compressor = zlib.compressobj(1, wbits=16 + zlib.MAX_WBITS)
-    yield from map(compressor.compress, parts)
-    yield compressor.flush()
 
 
 def csv_of_rows(rows: Sequence[Row]) -> str:
@@ -198,44 +192,37 @@ def csv_of_rows(rows: Sequence[Row]) -> str:
 def read_lines(path: Path, needed: Sequence[str], accepted: str) -> Iterator[Line]:
     """Yield the header of a CSV file and then its lines; each has as many cells as the header.
 
-    ``path``: a file whose name ends with .gz is decompressed as it is read.
     ``needed``: columns that the table must have.
     ``accepted``: what file is expected, for errors.
     Raises InputError when the file cannot be read, is cut, or is not such a table; it names the line.
     """
-    opened = gzip.open if path.suffix == ".gz" else open
+    text = read_text(path, accepted)
+    if text and not text.endswith("\n"):
+        raise InputError(str(path), "a last line that does not end", accepted)
+    reader = csv.reader(io.StringIO(text, newline=""))
     try:
-        with opened(path, "rt", encoding="utf-8", newline="") as file:
-            reader = csv.reader(_whole(file))
-            header = next(reader, [])
-            missing = [column for column in needed if column not in header]
-            if missing:
-                raise InputError(str(path), f"no column {missing[0]}", accepted)
-            yield str(path), header
-            for cells in reader:
-                where = f"{path}, line {reader.line_num}"
-                if len(cells) != len(header):
-                    raise InputError(where, f"{len(cells)} cells", f"{len(header)}, one per column")
-                yield where, cells
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(str(path), "truncated or damaged", accepted) from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(str(path), str(reason), accepted) from None
+        header = next(reader, [])
+        if missing := [column for column in needed if column not in header]:
+            raise InputError(str(path), f"no column {missing[0]}", accepted)
+        yield str(path), header
+        for cells in reader:
+            where = f"{path}, line {reader.line_num}"
+            if len(cells) != len(header):
+                raise InputError(where, f"{len(cells)} cells", f"{len(header)}, one per column")
+            yield where, cells
+    except csv.Error as error:
+        raise InputError(str(path), str(error), accepted) from None
 
 
-def _whole(lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
-        if not line.endswith("\n"):
-            raise csv.Error("a last line that does not end")
-        yield line
-
-
-def read_columns(path: Path, types: Mapping[str, type[np.generic]], accepted: str) -> Columns:
+def read_columns(
+    path: Path, types: Mapping[str, type[np.generic]], accepted: str, most: int | None = None
+) -> Columns:
     """Read columns of numbers or texts from a CSV file.
 
+    ``path``: a file whose name ends with .gz is decompressed as it is read.
     ``types``: the columns, and the NumPy type of each; an empty cell of a column of floats is NaN.
     ``accepted``: as for `read_lines`.
+    ``most``: lines, of those at the beginning; by default all.
     Raises InputError.
     """
     import polars
@@ -246,28 +233,17 @@ def read_columns(path: Path, types: Mapping[str, type[np.generic]], accepted: st
         for name, dtype in types.items()
     }
     try:
-        _check_end(path, accepted)
+        with path.open("rb") as file:
+            file.seek(-min(1, path.stat().st_size), os.SEEK_END)
+            if path.suffix != ".gz" and file.read() != b"\n":
+                raise InputError(str(path), "a last line that does not end", accepted)
         frame = polars.read_csv(
-            path,
-            columns=list(types),
-            schema_overrides=read_as,
-            infer_schema=False,
+            path, columns=list(types), schema_overrides=read_as, infer_schema=False, n_rows=most
         ).with_columns(polars.col(polars.String).fill_null(""))
     except (OSError, polars.exceptions.PolarsError) as error:
-        raise InputError(str(path), str(error).partition("\n")[0], accepted) from None
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise InputError(str(path), reason or str(error).partition("\n")[0], accepted) from None
     for name, dtype in types.items():
         if issubclass(dtype, np.integer) and frame[name].null_count():
             raise InputError(f"{path}: {name}", "an empty cell", accepted)
     return {name: frame[name].to_numpy().astype(dtype) for name, dtype in types.items()}
-
-
-def _check_end(path: Path, accepted: str) -> None:
-    """Refuse a file that cannot be read, or a table whose last line does not end."""
-    try:
-        with path.open("rb") as file:
-            file.seek(-min(1, path.stat().st_size), os.SEEK_END)
-            end = file.read()
-    except OSError as error:
-        raise InputError(str(path), str(error.strerror), accepted) from None
-    if path.suffix != ".gz" and end != b"\n":
-        raise InputError(str(path), "a last line that does not end", accepted)

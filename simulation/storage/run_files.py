@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby, islice
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,20 +19,23 @@ from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.exchange import REPORT
 from dprec.groups import MEANS, SUMS, Grouping
+from dprec.protocols.base import Protocol
 from dprec.ratings import Ratings
-from dprec.reports import DeviceChannel, ReportFamily
+from dprec.reports import DeviceChannel
 from dprec.wire import NetworkOptions, network_bytes
-from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.protocols.base import Protocol
-from simulation.protocols.domains import LearnedDomains
-from simulation.protocols.task import ServerOutcome
+from simulation.courses.base import course_of
+from simulation.courses.domains import LearnedDomains
+from simulation.courses.task import ServerOutcome
 from simulation.storage import directories, files
 from simulation.storage.summary import Summary, read_summary
 from strategies.participation import RoundRecord
 
 _BEGINNING = 16
 """Bytes of a payload that are stored."""
+
+_MADE_UP = ("synthetic", "synthetic-domains", "one-bit-synthetic")
+"""Data sets of nobody's ratings."""
 
 
 class MessagesOfKind(files.Document):
@@ -54,16 +58,6 @@ class UserMessages(files.Document):
     messages: tuple[MessagesOfKind, ...] = Field(description="In the order of the first of each kind.")
 
 
-def _parts(family: ReportFamily, report: bytes) -> dict[str, int]:
-    """Return the bits of a report's parts; none where it is another kind of report than the family's."""
-    parts = family.parts(report) if report else {}
-    return parts if 0 <= 8 * len(report) - sum(parts.values()) < 8 else {}
-
-
-_MADE_UP = ("synthetic", "synthetic-domains", "one-bit-synthetic")
-"""Data sets of nobody's ratings."""
-
-
 def messages_of(
     protocol: Protocol, train: Ratings, outcome: ServerOutcome, seed: int, dataset: str
 ) -> UserMessages | None:
@@ -74,34 +68,46 @@ def messages_of(
     """
     if not outcome.traffic.first_user:
         return None
-    held = protocol.held_ratings(train, seed)
-    family = protocol.setup().family(held.scale, held.n_items)
-    masked = outcome.guarantee.trust == "secure-aggregation"
-    kinds = tuple(
-        MessagesOfKind(
-            kind=kind,
-            up=up,
-            messages=own.messages,
-            payload_bytes=own.payload_bytes,
-            message_bytes=own.message_bytes,
-            # A simulation draws no masks, so what it adds up is not what would be sent.
-            begins="" if (masked and up) or dataset not in _MADE_UP else own.example[:_BEGINNING].hex(),
-            bits=_parts(family, own.example) if family and up and kind == REPORT else {},
+    held = course_of(protocol).held_ratings(train, seed)
+    family = protocol.installed.family(held.scale, held.n_items)
+    # A simulation draws no masks, so what it adds up is not what would be sent.
+    masked, kinds = outcome.guarantee.trust == "secure-aggregation", []
+    for (kind, up), own in outcome.traffic.first_user.items():
+        bits = family.parts(own.example) if family and up and kind == REPORT and own.example else {}
+        kinds.append(
+            MessagesOfKind(
+                kind=kind,
+                up=up,
+                messages=own.messages,
+                payload_bytes=own.payload_bytes,
+                message_bytes=own.message_bytes,
+                begins="" if (masked and up) or dataset not in _MADE_UP else own.example[:_BEGINNING].hex(),
+                # Another kind of report than the family's has other parts.
+                bits=bits if 0 <= 8 * len(own.example) - sum(bits.values()) < 8 else {},
+            )
         )
-        for (kind, up), own in outcome.traffic.first_user.items()
-    )
-    return UserMessages(user=str(train.user_ids[0]), ratings=int(train.counts[0]), messages=kinds)
+    return UserMessages(user=str(train.user_ids[0]), ratings=int(train.counts[0]), messages=tuple(kinds))
+
+
+@dataclass(frozen=True)
+class ExampleUser:
+    """The first user with at least five test ratings, and ten of them at most."""
+
+    user: str
+    predicted: tuple[tuple[str, float, float], ...]
+    """Items with their true ratings and predictions."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What a run produces."""
+    """What a run produces, and what its directory holds."""
 
-    config: RunConfig
+    config: dict[str, Any]
+    """As in config.yaml."""
     summary: Summary
     predictions: files.Columns
     traffic: files.Columns
-    """The columns of predictions.csv.gz and traffic.csv."""
+    """The columns of predictions.csv.gz and traffic.csv; those of numbers alone if they are read."""
     rounds: tuple[RoundRecord, ...]
     channel: DeviceChannel | None
     """The channel that the devices applied to their ratings; None if it adds no noise."""
@@ -111,6 +117,25 @@ class RunRecord:
     """Those of one simulated user; None if nothing is sent, or devices are deployed."""
     users: files.Columns | None = None
     """The columns of users.csv; None without groups."""
+    example: ExampleUser | None = None
+    """Some of a user's predictions, if they are read."""
+
+    def as_stored(self) -> RunRecord:
+        """Return the record with NaN for every number that no file holds."""
+        columns = [
+            {name: files.finite(column) for name, column in own.items()}
+            for own in (self.predictions, self.traffic)
+        ]
+        return replace(self, predictions=columns[0], traffic=columns[1])
+
+    @property
+    def bytes_per_user(self) -> NDArray[np.float64]:
+        """Bytes of every user's messages, both directions together."""
+        return bytes_per_user(self.traffic)
+
+
+RANK = "rank"
+"""Column of the predictions of implicit data."""
 
 
 def prediction_columns(
@@ -125,6 +150,30 @@ def prediction_columns(
     if ranks is None:
         return {**pairs, "rating": test.values, "prediction": predictions}
     return {**pairs, "rating": np.full(test.count, np.nan), "prediction": predictions, RANK: ranks}
+
+
+def _prediction_types(summary: Summary) -> dict[str, type[np.generic]]:
+    """Return the numeric columns of the predictions of a run."""
+    names = ("rating", "prediction") if summary.dataset.scale else ("rating", "prediction", RANK)
+    return dict.fromkeys(names, np.float64)
+
+
+def read_predictions(directory: Path, summary: Summary) -> files.Columns:
+    """Read predictions.csv.gz; raises InputError."""
+    types: dict[str, type[np.generic]] = {"user": np.str_, "item": np.str_, **_prediction_types(summary)}
+    return files.read_columns(directory / directories.PREDICTIONS, types, files.FROM_RUN)
+
+
+_CHARGED = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message")
+"""Bytes of the traffic ledger that have a column each."""
+
+_TRAFFIC_TYPES: dict[str, type[np.number[Any]]] = {
+    "ratings": np.float64,
+    **{f"{name}_bytes": np.int64 for name in (*_CHARGED, "uplink_network", "downlink_network")},
+    "messages": np.int64,
+    **dict.fromkeys(("epsilon_per_rating", "epsilon_per_user", "epsilon_composed"), np.float64),
+}
+"""The numeric columns of traffic.csv, as they are read."""
 
 
 def traffic_columns(
@@ -155,10 +204,31 @@ def traffic_columns(
     }
 
 
+def bytes_per_user(traffic: files.Columns) -> NDArray[np.float64]:
+    """Return the bytes of every user's messages, both directions together."""
+    return (traffic["uplink_message_bytes"] + traffic["downlink_message_bytes"]).astype(np.float64)
+
+
+def network_bytes_per_user(traffic: files.Columns) -> NDArray[np.float64]:
+    """Return the bytes that a network would carry for every user, both directions together."""
+    return (traffic["uplink_network_bytes"] + traffic["downlink_network_bytes"]).astype(np.float64)
+
+
 def charged(traffic: files.Columns) -> files.Columns:
     """Return what a user is charged in the columns of `dprec.groups.MEANS`, given those of traffic.csv."""
     losses = {name: traffic[name] for name in ("epsilon_per_rating", "epsilon_per_user")}
     return {"message_bytes": bytes_per_user(traffic), **losses}
+
+
+def read_traffic(directory: Path, summary: Summary) -> files.Columns:
+    """Read the numeric columns of traffic.csv; raises InputError."""
+    path = directory / directories.TRAFFIC
+    traffic = files.read_columns(path, _TRAFFIC_TYPES, files.FROM_RUN)
+    total = bytes_per_user(traffic).sum()
+    if total != summary.traffic.total_message_bytes:
+        accepted = f"{summary.traffic.total_message_bytes:,}, as in the summary"
+        raise InputError(str(path), f"{total:,.0f} bytes of messages in all", accepted)
+    return traffic
 
 
 GROUP = "group_"
@@ -175,23 +245,10 @@ def user_columns(
 
 def read_users(directory: Path, summary: Summary) -> files.Columns:
     """Read users.csv; raises InputError."""
-    path = directory / directories.USERS
-    texts: dict[str, type[np.generic]] = dict.fromkeys(
-        ("user", *(f"{GROUP}{name}" for name in summary.groups)), np.str_
-    )
-    return files.read_columns(path, texts | dict.fromkeys((*SUMS, *MEANS), np.float64), files.FROM_RUN)
-
-
-_CHARGED = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message")
-"""Bytes of the traffic ledger that have a column each."""
-
-_TRAFFIC_TYPES: dict[str, type[np.number[Any]]] = {
-    "ratings": np.float64,
-    **{f"{name}_bytes": np.int64 for name in (*_CHARGED, "uplink_network", "downlink_network")},
-    "messages": np.int64,
-    **dict.fromkeys(("epsilon_per_rating", "epsilon_per_user", "epsilon_composed"), np.float64),
-}
-"""The numeric columns of traffic.csv, as they are read."""
+    texts = ("user", *(f"{GROUP}{name}" for name in summary.groups))
+    types: dict[str, type[np.generic]] = dict.fromkeys(texts, np.str_)
+    types |= dict.fromkeys((*SUMS, *MEANS), np.float64)
+    return files.read_columns(directory / directories.USERS, types, files.FROM_RUN)
 
 
 class _Bytes(files.Document):
@@ -210,22 +267,18 @@ class _RoundLine(files.Document):
     causes: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
 
 
-_SIDES = ("uplink", "downlink")
-
-
 def line_of(record: RoundRecord) -> dict[str, Any]:
     """Return the contents of a round's line."""
-    sides = {
-        side: {name: getattr(record, f"{side}_{name}") for name in ("payload_bytes", "message_bytes")}
-        for side in _SIDES
-    }
     return {
         "round": record.round,
         "replies": record.replies,
         "failures": record.failures,
         **({"causes": record.causes} if record.causes else {}),
         "accuracy": record.accuracy,
-        **sides,
+        **{
+            side: {name: getattr(record, f"{side}_{name}") for name in _Bytes.model_fields}
+            for side in ("uplink", "downlink")
+        },
         "seconds": record.seconds,
     }
 
@@ -237,31 +290,28 @@ def written_rounds(records: Sequence[RoundRecord]) -> Iterator[str]:
 
 def parse_rounds(text: str, where: str) -> tuple[RoundRecord, ...]:
     """Parse the lines of rounds.jsonl; raises InputError naming the line."""
-    return tuple(
-        _record_of(files.parse_document(_RoundLine, line, f"{where}, line {position}"))
-        for position, line in enumerate(text.splitlines(), start=1)
-    )
+    records = []
+    for position, line in enumerate(text.splitlines(), start=1):
+        values = files.parse_document(_RoundLine, line, f"{where}, line {position}").model_dump()
+        for side in ("uplink", "downlink"):
+            values |= {f"{side}_{name}": sent for name, sent in values.pop(side).items()}
+        records.append(RoundRecord(**values))
+    return tuple(records)
 
 
-def _record_of(line: _RoundLine) -> RoundRecord:
-    values = line.model_dump()
-    sides = {f"{side}_{name}": sent for side in _SIDES for name, sent in values.pop(side).items()}
-    return RoundRecord(**values, **sides)
-
-
-_CHANNEL, _LEDGER = "the channel that `dprec run` wrote", "the privacy ledger that `dprec run` wrote"
+def read_rounds(directory: Path, summary: Summary) -> tuple[RoundRecord, ...]:
+    """Read rounds.jsonl; raises InputError."""
+    path = directory / directories.ROUNDS
+    rounds = parse_rounds(files.read_text(path), str(path))
+    if len(rounds) != summary.traffic.rounds:
+        raise InputError(str(path), f"{len(rounds)} rounds", f"{summary.traffic.rounds}, as in the summary")
+    return rounds
 
 
 def write_channel(directory: Path, device: DeviceChannel) -> None:
     """Write channel.npz: the arrays of the channel, and what it is calibrated to."""
-    channel = device.channel
-    arrays = {
-        "weights": channel.weights,
-        "inputs": channel.inputs,
-        "values": channel.values,
-        "cells": np.array(device.cells, dtype=np.int64),
-        "per_user": np.array(device.per_user),
-    }
+    arrays = {name: getattr(device.channel, name) for name in ("weights", "inputs", "values")}
+    arrays |= {"cells": np.array(device.cells, dtype=np.int64), "per_user": np.array(device.per_user)}
     files.write_archive(directory / directories.CHANNEL, arrays)
 
 
@@ -270,12 +320,12 @@ def read_device_channel(directory: Path) -> DeviceChannel | None:
     path = directory / directories.CHANNEL
     if not path.exists():
         return None
-    arrays = files.read_archive(path, _CHANNEL)
-    try:
+
+    def device(arrays: dict[str, NDArray[Any]]) -> DeviceChannel:
         channel = Channel(arrays["weights"], arrays["inputs"], arrays["values"])
         return DeviceChannel(channel, int(arrays["cells"]), bool(arrays["per_user"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(str(path), str(error), _CHANNEL) from None
+
+    return files.read_archive(path, device, "the channel that `dprec run` wrote")
 
 
 def write_ledger(directory: Path, accountant: PrivacyAccountant) -> None:
@@ -285,45 +335,30 @@ def write_ledger(directory: Path, accountant: PrivacyAccountant) -> None:
 
 def read_ledger(directory: Path) -> PrivacyAccountant:
     """Read ledger.npz; raises InputError when the file cannot be read or holds no ledger."""
-    path = directory / directories.LEDGER
-    arrays = files.read_archive(path, _LEDGER)
-    try:
-        return PrivacyAccountant.from_arrays(arrays)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise InputError(str(path), str(error), _LEDGER) from None
+    path, accepted = directory / directories.LEDGER, "the privacy ledger that `dprec run` wrote"
+    return files.read_archive(path, PrivacyAccountant.from_arrays, accepted)
 
 
 _LEAST_RATINGS, _MOST_RATINGS = 5, 10
-"""Test ratings that the user has at least, and of which more are not shown."""
+"""Test ratings that the user of the example has at least, and of which more are not shown."""
 
-
-@dataclass(frozen=True)
-class ExampleUser:
-    """The first user with at least five test ratings, and ten of them at most."""
-
-    user: str
-    predicted: tuple[tuple[str, float, float], ...]
-    """Items with their true ratings and predictions."""
+_SEARCHED = 10_000
+"""Predictions among which such a user is looked for."""
 
 
 def read_example(path: Path) -> ExampleUser | None:
     """Read the example from the beginning of predictions.csv.gz; None without such a user, or ratings."""
-    lines = files.read_lines(path, ("user", "item", "rating", "prediction"), files.FROM_RUN)
-    _, header = next(lines)
-    places = [header.index(name) for name in ("user", "item", "rating", "prediction")]
-    rows = ([cells[place] for place in places] for _, cells in lines)
-    for user, own in groupby(rows, key=lambda row: row[0]):
-        first = list(islice(own, _MOST_RATINGS))
-        if not first[0][2]:
+    types: dict[str, type[np.generic]] = {"user": np.str_, "item": np.str_}
+    types |= {"rating": np.float64, "prediction": np.float64}
+    columns = files.read_columns(path, types, files.FROM_RUN, _SEARCHED)
+    rows = zip(*(columns[name].tolist() for name in types), strict=True)
+    for user, own in groupby(rows, key=itemgetter(0)):
+        predicted = [row[1:] for row in own]
+        if np.isnan(predicted[0][1]):
             return None
-        if len(first) >= _LEAST_RATINGS:
-            predicted = ((item, _number(rated), _number(said)) for _, item, rated, said in first)
-            return ExampleUser(user, tuple(predicted))
+        if len(predicted) >= _LEAST_RATINGS:
+            return ExampleUser(user, tuple(predicted[:_MOST_RATINGS]))
     return None
-
-
-def _number(cell: str) -> float:
-    return float(cell or "nan")
 
 
 def shown_names(names: Mapping[str, str], test: Ratings, domains: LearnedDomains | None) -> dict[str, str]:
@@ -342,66 +377,6 @@ def shown_names(names: Mapping[str, str], test: Ratings, domains: LearnedDomains
     return {item: names[item] for item in shown if item in names}
 
 
-RANK = "rank"
-"""Column of the predictions of implicit data."""
-
-
-def _prediction_types(summary: Summary) -> dict[str, type[np.number[Any]]]:
-    """Return the numeric columns of the predictions of a run."""
-    names = ("rating", "prediction") if summary.dataset.scale else ("rating", "prediction", RANK)
-    return dict.fromkeys(names, np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class RunFiles:
-    """A run as stored in its directory."""
-
-    config: dict[str, Any]
-    """As in config.yaml."""
-    summary: Summary
-    rounds: tuple[RoundRecord, ...]
-    traffic: files.Columns
-    """The numeric columns of traffic.csv; a number that does not apply is NaN; shape (users,)."""
-    predictions: files.Columns
-    """The columns rating and prediction; shape (test ratings,)."""
-    channel: DeviceChannel | None
-    """The channel that the devices applied to their ratings; None if it adds no noise."""
-    example: ExampleUser | None = None
-    """Some of a user's predictions."""
-    messages: UserMessages | None = None
-    """What one user is sent and sends."""
-
-    @classmethod
-    def of(cls, record: RunRecord) -> RunFiles:
-        """Return a run as its directory would store it."""
-        return cls(
-            config=record.config.model_dump(mode="json"),
-            summary=record.summary,
-            rounds=record.rounds,
-            traffic={name: files.finite(record.traffic[name]) for name in _TRAFFIC_TYPES},
-            predictions={
-                name: files.finite(record.predictions[name]) for name in _prediction_types(record.summary)
-            },
-            channel=record.channel,
-            messages=record.messages,
-        )
-
-    @property
-    def bytes_per_user(self) -> NDArray[np.float64]:
-        """Bytes of every user's messages, both directions together."""
-        return bytes_per_user(self.traffic)
-
-
-def bytes_per_user(traffic: files.Columns) -> NDArray[np.float64]:
-    """Return the bytes of every user's messages, both directions together."""
-    return (traffic["uplink_message_bytes"] + traffic["downlink_message_bytes"]).astype(np.float64)
-
-
-def network_bytes_per_user(traffic: files.Columns) -> NDArray[np.float64]:
-    """Return the bytes that a network would carry for every user, both directions together."""
-    return (traffic["uplink_network_bytes"] + traffic["downlink_network_bytes"]).astype(np.float64)
-
-
 def holds_comparison(directory: Path) -> bool:
     """Return whether a directory holds a comparison; False if it holds a run.
 
@@ -413,10 +388,8 @@ def holds_comparison(directory: Path) -> bool:
     accepted = "the directory of a finished run or comparison"
     if not directory.is_dir():
         raise InputError(str(directory), "no such directory", accepted)
-    if (directory / directories.TABLE).is_file():
-        return True
-    if (directory / directories.SUMMARY).is_file():
-        return False
+    if (directory / directories.TABLE).is_file() or (directory / directories.SUMMARY).is_file():
+        return (directory / directories.TABLE).is_file()
     if (directory / directories.COMPARISON).is_file():
         raise InputError(str(directory), "a comparison without a finished cell", accepted)
     if (directory / directories.CONFIG).is_file():
@@ -424,7 +397,7 @@ def holds_comparison(directory: Path) -> bool:
     raise InputError(str(directory), f"neither {directories.SUMMARY} nor {directories.TABLE}", accepted)
 
 
-def read_run(directory: Path) -> RunFiles:
+def read_run(directory: Path) -> RunRecord:
     """Read a run directory.
 
     Raises
@@ -434,41 +407,17 @@ def read_run(directory: Path) -> RunFiles:
     """
     summary = read_summary(directory)
     path, told = directory / directories.PREDICTIONS, directory / directories.MESSAGES
-    return RunFiles(
+    return RunRecord(
         config=read_yaml(directory / directories.CONFIG),
         summary=summary,
         rounds=read_rounds(directory, summary),
         traffic=read_traffic(directory, summary),
         predictions=files.read_columns(path, _prediction_types(summary), files.FROM_RUN),
         channel=read_device_channel(directory),
-        example=read_example(path),
+        privacy=read_ledger(directory),
         messages=(
             files.parse_document(UserMessages, files.read_text(told), str(told)) if told.exists() else None
         ),
+        users=read_users(directory, summary) if summary.groups else None,
+        example=read_example(path),
     )
-
-
-def read_rounds(directory: Path, summary: Summary) -> tuple[RoundRecord, ...]:
-    """Read rounds.jsonl; raises InputError."""
-    path = directory / directories.ROUNDS
-    rounds = parse_rounds(files.read_text(path), str(path))
-    if len(rounds) != summary.traffic.rounds:
-        raise InputError(str(path), f"{len(rounds)} rounds", f"{summary.traffic.rounds}, as in the summary")
-    return rounds
-
-
-def read_traffic(directory: Path, summary: Summary) -> files.Columns:
-    """Read the numeric columns of traffic.csv; raises InputError."""
-    path = directory / directories.TRAFFIC
-    traffic = files.read_columns(path, _TRAFFIC_TYPES, files.FROM_RUN)
-    total = bytes_per_user(traffic).sum()
-    if total != summary.traffic.total_message_bytes:
-        accepted = f"{summary.traffic.total_message_bytes:,}, as in the summary"
-        raise InputError(str(path), f"{total:,.0f} bytes of messages in all", accepted)
-    return traffic
-
-
-def read_predictions(directory: Path, summary: Summary) -> files.Columns:
-    """Read predictions.csv.gz; raises InputError."""
-    types: dict[str, type[np.generic]] = {"user": np.str_, "item": np.str_, **_prediction_types(summary)}
-    return files.read_columns(directory / directories.PREDICTIONS, types, files.FROM_RUN)

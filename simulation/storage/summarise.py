@@ -16,12 +16,11 @@ from dprec.accounting import note_on_delta
 from dprec.binarization import is_binary
 from dprec.components import deviations, kind_of, reference_of, sources_of, user_defined_classes
 from dprec.datasets import Dataset
+from dprec.protocols.base import declaring
 from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
 from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
-from simulation.protocols import Outcome
-from simulation.protocols.base import declaring
-from simulation.protocols.task import ServerOutcome
+from simulation.courses.task import Outcome, ServerOutcome
 from simulation.storage.summary import (
     Accuracy,
     ClaimedLoss,
@@ -45,8 +44,7 @@ def summarise(
     outcome: Outcome,
     composed: NDArray[np.float64],
     accuracy: dict[str, Any],
-    startup_seconds: float,
-    total_seconds: float,
+    seconds: tuple[float, float],
     nothing_sent: float | None = None,
     item_names: Mapping[str, str] | None = None,
     groups: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
@@ -54,9 +52,10 @@ def summarise(
     """Return the summary of a run that is not stored yet.
 
     ``composed``, shape (users,): the users' losses by composition.
+    ``seconds``: of starting Flower, and of the whole run.
     """
     dataset, measured = _dataset(config, train, test), Accuracy.model_validate(accuracy)
-    notes, seconds = tuple(_notes(config, train, test)), (startup_seconds, total_seconds)
+    notes = tuple(_notes(config, train, test))
     summary = summary_of(config, dataset, measured, outcome, composed, notes, seconds)
     influence = {"influence_of_one": config.protocol.influence_of_one(train)}
     added: dict[str, Any] = {"privacy": summary.privacy.model_copy(update=influence)}
@@ -82,8 +81,8 @@ def summary_of(
     ``seconds``: of starting Flower, and of the whole run.
     """
     # A user-defined class goes by its module and name, also where it gives itself a kind.
-    protocol = config.protocol
-    own = user_defined_classes(protocol) + user_defined_classes(protocol.picked)
+    protocol, facts = config.protocol, config.protocol.facts
+    own = user_defined_classes(protocol)
     references = {kind_of(each): reference_of(each) for each in own}
     # Absent where there is none.
     drawn = {"mixture": outcome.mixture, "domains": outcome.domains}
@@ -91,8 +90,8 @@ def summary_of(
     return Summary(
         name=config.name,
         protocol=references.get(protocol.kind, protocol.kind),
-        mechanism=references.get(protocol.mechanism_name, protocol.mechanism_name),
-        completion=references.get(protocol.completion_name, protocol.completion_name),
+        mechanism=references.get(facts.protects, facts.protects),
+        completion=references.get(facts.learns, facts.learns),
         beyond_the_paper=tuple(map(str, deviations(protocol.picked))),
         dataset=dataset,
         accuracy=accuracy,
@@ -258,7 +257,7 @@ def _notes(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
         else:
             yield f"{signs.format('as configured')}; the cut is taken to be public."
     yield from _notes_on_lists(config, train)
-    if config.protocol.draws_noise:
+    if config.protocol.facts.draws_noise:
         yield _FROM_ENTROPY if config.simulation.seed == "os" else _FROM_SEED
 
 

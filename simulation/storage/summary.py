@@ -14,7 +14,7 @@ from dprec import formats
 from dprec.accounting import Status, Trust
 from dprec.completion import FittedMixture
 from simulation.configuration.strict_yaml import flatten
-from simulation.protocols.domains import LearnedDomains
+from simulation.courses.domains import LearnedDomains
 from simulation.storage.attacked import AttackSummary
 from simulation.storage.column import HIGHER, IN_FILES, LOWER, TIMED, Amount, Column, better, loss, on_pages
 from simulation.storage.directories import SUMMARY

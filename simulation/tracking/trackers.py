@@ -185,21 +185,21 @@ class Recording:
     """
 
     def __init__(self, trackers: Mapping[str, Tracker]) -> None:
-        self._trackers = trackers
-        self._last = 0
+        self._trackers, self._last = trackers, 0
 
-    def begin(self, config: RunConfig) -> None:
-        """Pass on the settings."""
-        values = flatten(config.plain_values())
-        plain = {key: value if isinstance(value, Scalar) else str(value) for key, value in values.items()}
-        self._each(lambda tracker: tracker.settings(plain))
+    def tell(self, call: Callable[[Tracker], None]) -> None:
+        """Call every tracker; raises RunError naming one that fails."""
+        for name, tracker in self._trackers.items():
+            try:
+                call(tracker)
+            except Exception as error:  # whatever the package of somebody else raises
+                raise RunError(f"tracker {name}: {type(error).__name__}: {error}") from error
 
     def round(self, record: RoundRecord) -> None:
         """Pass on a round that has ended."""
         self._last = record.round
-        line = line_of(record)
-        figures = _numbers({key: value for key, value in line.items() if key != "round"})
-        self._each(lambda tracker: tracker.figures(figures, record.round))
+        figures = _numbers({key: value for key, value in line_of(record).items() if key != "round"})
+        self.tell(lambda tracker: tracker.figures(figures, record.round))
 
     def finish(self, record: RunRecord) -> None:
         """Pass on the rounds that have not been, and the figures of the run."""
@@ -208,16 +208,7 @@ class Recording:
                 self.round(one)
         summary = record.summary.as_json()
         figures = _numbers({key: summary[key] for key in _FINAL})
-        self._each(lambda tracker: tracker.figures(figures, None))
-
-    def close(self, failure: str | None) -> None:
-        """End the records."""
-        self._each(lambda tracker: tracker.close(failure))
-
-    def _each(self, call: Callable[[Tracker], None]) -> None:
-        for name, tracker in self._trackers.items():
-            with _reported(name):
-                call(tracker)
+        self.tell(lambda tracker: tracker.figures(figures, None))
 
 
 def check_trackers(names: Sequence[str]) -> None:
@@ -237,9 +228,7 @@ def recording(names: Sequence[str], config: RunConfig, directory: Path | None) -
     """Open trackers for a run and close them at its end, however it ends.
 
     ``names``: keys of `TRACKERS`.
-    ``directory``: the run directory.
-    Raises InputError when a tracker is not installed, or there is no directory. Raises RunError when a
-    tracker fails.
+    Raises InputError when there is no directory. Raises RunError when a tracker fails.
     """
     if not names:
         yield Recording({})
@@ -247,30 +236,25 @@ def recording(names: Sequence[str], config: RunConfig, directory: Path | None) -
     if directory is None:
         raise InputError("track", f"{names[0]}, but no directory", "a directory for the run")
     trackers: dict[str, Tracker] = {}
-    for name in dict.fromkeys(names):
-        with _reported(name):
-            trackers[name] = TRACKERS[name](config.name, directory)
     record, failure = Recording(trackers), "interrupted"
     try:
-        record.begin(config)
+        for name in dict.fromkeys(names):
+            try:
+                trackers[name] = TRACKERS[name](config.name, directory)
+            except InputError:
+                raise
+            except Exception as error:
+                raise RunError(f"tracker {name}: {type(error).__name__}: {error}") from error
+        values = flatten(config.plain_values())
+        plain = {key: value if isinstance(value, Scalar) else str(value) for key, value in values.items()}
+        record.tell(lambda tracker: tracker.settings(plain))
         yield record
         failure = ""
     except Exception as error:
         failure = str(error) or type(error).__name__
         raise
     finally:
-        record.close(failure or None)
-
-
-@contextmanager
-def _reported(name: str) -> Iterator[None]:
-    """Say which tracker failed."""
-    try:
-        yield
-    except (InputError, RunError):
-        raise
-    except Exception as error:
-        raise RunError(f"tracker {name}: {type(error).__name__}: {error}") from error
+        record.tell(lambda tracker: tracker.close(failure or None))
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:

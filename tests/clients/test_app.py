@@ -15,6 +15,7 @@ from clients.faults import ABSENT, DAMAGED, LATE, FaultOptions, fates
 from clients.iterative import reply_with_reports
 from clients.population import Partition, open_population
 from clients.refusing import LOG
+from dprec.accounting import PrivacyBudget
 from dprec.exchange import (
     DELIVER,
     KEYS,
@@ -26,23 +27,23 @@ from dprec.exchange import (
     TRAIN,
     UNMASK,
     GradientRequest,
-    IterativeSetup,
-    OneShotSetup,
     RefusalCode,
 )
 from dprec.gradients import OneBitGradient
 from dprec.mechanisms.randomized_response import Raw
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.randomness import RunKeys
-from dprec.wire import BroadcastOptions, encode_broadcast
+from dprec.wire import encode_broadcast
 from simulation.engine.grids import LocalGrid, stamped
 from strategies.roster import arrivals_of
 from strategies.rounds import request_content
+from tests import make
 from tests.builders import OneNode, populated
 from tests.make import synthetic
 
 OF_MASKS = {KEYS, SHARES, UNMASK}
 """What only devices answer that stand by themselves."""
-SETUP = OneShotSetup(mechanism=Raw(), privacy=None)
+SETUP = make.one_shot(Raw())
 
 
 @pytest.mark.parametrize("message_type", [TRAIN, SLOPES, DELIVER, REPLACE])
@@ -79,15 +80,9 @@ class Recorder(LocalGrid):
 
 @pytest.fixture
 def server(tmp_path: Path) -> OneNode:
-    setup = IterativeSetup(
-        gradient=OneBitGradient(),
-        broadcast=BroadcastOptions(),
-        rank=RANK,
-        ridge=1.0,
-        epsilon_per_round=1.0,
-        rounds=ROUNDS,
-    )
-    populated(tmp_path / "run", synthetic(4, ITEMS, 20), setup, 4)
+    budget = PrivacyBudget(epsilon=ROUNDS, per="user")
+    protocol = IterativeProtocol(gradient=OneBitGradient(), rank=RANK, rounds=ROUNDS, privacy=budget)
+    populated(tmp_path / "run", synthetic(4, ITEMS, 20), protocol, 4)
     made = OneNode(tmp_path)
     made.grid = Recorder(client_app(str(tmp_path)), 1)
     return made

@@ -8,18 +8,18 @@ import pytest
 from flwr.app import Context, RecordDict
 from scipy.stats import binomtest
 
-from clients.one_shot import codes_of_slopes, slope_reports
+from clients.one_shot import slope_reports
 from clients.population import Partition, open_population
 from clients.shards import ShardedRatings, write_shards
+from dprec.accounting import PrivacyBudget
 from dprec.binarization import binary_scale
 from dprec.completion import slope_channel
-from dprec.exchange import ROW_ENTRY, GradientPerturbationSetup, Refusal, SlopesRequest
+from dprec.exchange import ROW_ENTRY, Refusal, SlopesRequest
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.ratings import Ratings
 from tests.builders import populated
 
-SETUP = GradientPerturbationSetup(
-    link="logistic", sigma=1.0, clamp=0.5, symbols=256, epsilon_per_round=2.0, rounds=3
-)
+SETUP = GradientPerturbationProtocol(rounds=3, privacy=PrivacyBudget(epsilon=6.0))
 USERS = [1, 1, 1, 2, 4, 4]
 ITEMS = [1, 3, 5, 2, 1, 4]
 SIGNS = [1, -1, 1, -1, 1, 1]
@@ -60,7 +60,7 @@ KNOWN = [row(0.5, -1.0, 2.0), row(0.1), b"", row(0.0, 3.0)]
 
 def test_a_first_report_tells_the_items_and_a_later_one_does_not(tmp_path: Path) -> None:
     partition = partition_at(tmp_path)
-    _, first_codec, later_codec = codes_of_slopes(partition.population)
+    first_codec, later_codec = SETUP.codecs(6)
     first = ask(partition, 1, [b""] * 4)
     decoded = first_codec.decode(first)
     assert decoded.valid.all()
@@ -122,7 +122,7 @@ def test_slopes_have_the_odds_of_a_rounds_share_and_noise_of_their_own_in_every_
     positive = []
     for round_index in (1, 2):
         reports = ask(partition, round_index, [b""] * (2 * each), context)
-        symbols = codes_of_slopes(population)[1].decode(reports).symbols
+        symbols = SETUP.codecs(1)[0].decode(reports).symbols
         positive.append(channel.values[symbols] > 0)
     # A rating of -1, the lower level, has the slope +1/2.
     for own, level in ((slice(0, each), -1), (slice(each, None), 0)):

@@ -11,11 +11,13 @@ from flwr.app import Context, RecordDict
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from clients.iterative import gradient_reports
-from clients.population import HeldFactors, Partition, open_population, write_held_factors
+from clients.iterative import answers
+from clients.population import HeldQuestion, Partition, open_population, write_held_question
 from clients.shards import ShardedRatings, write_shards
-from dprec.exchange import GradientRequest, IterativeSetup, RefusalCode
+from dprec.accounting import PrivacyBudget
+from dprec.exchange import GradientRequest, RefusalCode
 from dprec.gradients import OneBitGradient
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.ratings import Ratings
 from dprec.wire import BroadcastOptions, encode_broadcast
 from tests.builders import OneNode, populated
@@ -27,16 +29,15 @@ DOWNLINK = BroadcastOptions(delta=True)
 
 
 def install(folder: Path, ratings: Ratings) -> None:
-    setup = IterativeSetup(
+    protocol = IterativeProtocol(
         gradient=OneBitGradient(),
-        broadcast=DOWNLINK,
+        downlink=DOWNLINK,
         rank=RANK,
-        ridge=1.0,
-        epsilon_per_round=0.4,
         rounds=ROUNDS,
+        privacy=PrivacyBudget(epsilon=0.4 * ROUNDS, per="user"),
     )
     for key in RUNS:
-        populated(folder / key, ratings, setup, USERS, individual_reports=True)
+        populated(folder / key, ratings, protocol, USERS, individual_reports=True)
 
 
 def factors(seed: int) -> NDArray[Any]:
@@ -134,7 +135,7 @@ def test_devices_of_a_resumed_run_remember(tmp_path: Path, server: Server) -> No
     before = server.gradients(2, whole(1))
     other = tmp_path / "resumed"
     install(other, RATINGS)
-    write_held_factors(other / RUNS[0], HeldFactors(2, factors(1)))
+    write_held_question(other / RUNS[0], HeldQuestion(2, whole(1), factors(1).tobytes()))
     resumed = Server(other)
     assert resumed.gradients(1, whole(1)) == EARLIER
     assert resumed.gradients(2, whole(2)) == CHANGED
@@ -158,15 +159,15 @@ def test_answers_have_the_odds_of_a_rounds_share_and_are_drawn_anew_in_every_rou
     yes = []
     for round_index in (1, 2):
         request = GradientRequest(round_index, broadcast)
-        reports, _ = gradient_reports(Partition(population, 0, 2 * each), request, context)
+        reports, _ = answers(Partition(population, 0, 2 * each), request, context, IterativeProtocol)
         said = OneBitGradient().answers(reports, (ITEMS, RANK), 1.0)
         coordinates = said.coordinates
         yes.append(said.answers > 0)
     for own, share in ((slice(0, each), 1 / (1 + math.exp(0.4))), (slice(each, None), 0.5)):
-        for answers, expected in (
+        for said_yes, expected in (
             (yes[0], share),
             (yes[1], share),
             (yes[0] & yes[1], share**2),
             (yes[1] & (coordinates < ITEMS * RANK // 2), share / 2),
         ):
-            assert binomtest(int(answers[own].sum()), each, expected).pvalue > 1e-7
+            assert binomtest(int(said_yes[own].sum()), each, expected).pvalue > 1e-7

@@ -14,24 +14,19 @@ from clients.delivery import receive_lists
 from clients.one_shot import count_reports, held, installed_follow_up
 from clients.population import Population, Received, open_population
 from dprec.accounting import PrivacyBudget, PrivacyUnit
-from dprec.exchange import (
-    CountRequest,
-    LayeredSetup,
-    MemoisedSetup,
-    OneShotSetup,
-    Recommendations,
-    Refusal,
-    RefusalCode,
-)
-from dprec.mechanisms import BitsAndCounts, Mechanism, TwoLayers
+from dprec.exchange import CountRequest, Recommendations, Refusal, RefusalCode
+from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit, TwoLayers
 from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import RandomizedResponse, Raw
 from dprec.mechanisms.thresholds import ResidualBits, UserLevelBit
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import DRAWS, RunKeys
 from dprec.ratings import Ratings
 from dprec.reports import ProfileFamily
 from dprec.reports.counts import Counts
+from dprec.schedules import PermanentAnswers, RepeatedAnswers
 from dprec.wire import ItemListCodec, ReportCodec
+from tests import make
 from tests.builders import populated
 from tests.make import STARS, rated, synthetic, table
 
@@ -61,8 +56,8 @@ def populate(
     size: int,
     seed: int = 3,
 ) -> Population:
-    setup = OneShotSetup(mechanism=mechanism, privacy=budget)
-    populated(folder, ratings, setup, size, seed=seed)
+    protocol = make.one_shot(mechanism, budget)
+    populated(folder, ratings, protocol, size, seed=seed)
     return open_population(str(folder))
 
 
@@ -110,9 +105,13 @@ def test_another_run_at_the_same_seed_has_other_noise(tmp_path: Path, ratings: R
 
 def test_a_report_on_a_permanent_answer_is_another_in_every_run(tmp_path: Path, ratings: Ratings) -> None:
     """In 76 % of cases two reports would agree if every run drew an answer of its own."""
-    setup = LayeredSetup(mechanism=TwoLayers(first=0.9), privacy=PrivacyBudget(epsilon=2.0))
-    populated(tmp_path / "all", ratings, setup, USERS, seed=3)
-    codec = setup.family(ratings.scale, ITEMS).codec
+    protocol = make.one_shot(
+        ThresholdBit(),
+        PrivacyBudget(epsilon=2.0),
+        answers=PermanentAnswers(mechanism=TwoLayers(first=0.9)),
+    )
+    populated(tmp_path / "all", ratings, protocol, USERS, seed=3)
+    codec = protocol.family(ratings.scale, ITEMS).codec
 
     def bits(run: str) -> list[int]:
         population = replace(open_population(str(tmp_path / "all")), keys=RunKeys.derive(3, run).installed)
@@ -125,13 +124,13 @@ def test_a_report_on_a_permanent_answer_is_another_in_every_run(tmp_path: Path, 
 def test_a_memoised_answer_is_the_same_in_every_run_whatever_else_is_rated(
     tmp_path: Path, ratings: Ratings
 ) -> None:
-    setup = MemoisedSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+    protocol = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0), answers=RepeatedAnswers())
 
     def answers(name: str, held: Ratings, size: int, run: str) -> dict[tuple[int, int], int]:
-        populated(tmp_path / name, held, setup, size, seed=3)
+        populated(tmp_path / name, held, protocol, size, seed=3)
         population = open_population(str(tmp_path / name))
         population = replace(population, keys=RunKeys.derive(3, run).installed)
-        decoded = setup.family(held.scale, ITEMS).codec.decode(all_reports(population))
+        decoded = protocol.family(held.scale, ITEMS).codec.decode(all_reports(population))
         cells = zip(held.users.tolist(), decoded.items.tolist(), strict=True)
         return dict(zip(cells, decoded.symbols.tolist(), strict=True))
 
@@ -225,8 +224,8 @@ def test_ratings_of_one_profile_have_noise_of_their_own(tmp_path: Path) -> None:
 
 def population_codec(population: Population) -> ReportCodec:
     """Return the code of the reports, as the server knows it."""
-    setup = population.installed(OneShotSetup)
-    calibrated = setup.mechanism.family(setup.privacy, population.scale, population.n_items)
+    protocol = population.installed(OneShotProtocol)
+    calibrated = protocol.mechanism.family(protocol.privacy, population.scale, population.n_items)
     return calibrated.codec
 
 
@@ -265,8 +264,8 @@ def context() -> Context:
 
 def counted(folder: Path, size: int = COUNTED) -> tuple[Population, Counts]:
     """Return users who all rated the same, and how their ratings without a bit are counted."""
-    setup = OneShotSetup(mechanism=BitsAndCounts(bits=0.4), privacy=PrivacyBudget(epsilon=1.5))
-    populated(folder, table(np.tile(LEVELS, (COUNTED, 1))), setup, size, seed=2)
+    protocol = make.one_shot(BitsAndCounts(bits=0.4), PrivacyBudget(epsilon=1.5))
+    populated(folder, table(np.tile(LEVELS, (COUNTED, 1))), protocol, size, seed=2)
     population = open_population(str(folder))
     counts = installed_follow_up(population)
     assert isinstance(counts, Counts)

@@ -12,27 +12,30 @@ import pytest
 from flwr.app import Context, RecordDict
 
 from clients.memory import Memory
-from clients.population import Brought, HeldFactors, open_population
+from clients.population import Brought, HeldQuestion, open_population
 from dprec.accounting import PrivacyBudget
 from dprec.components import option
 from dprec.errors import InputError
-from dprec.exchange import IterativeSetup, OneShotSetup, Setup
 from dprec.mechanisms import Channel, Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.protocols.base import Protocol
+from dprec.protocols.iterative import IterativeProtocol
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import RunKeys
 from dprec.ratings import RatingScale
 from dprec.wire import BroadcastOptions
+from tests import make
 from tests.builders import populated
 from tests.make import synthetic
 
 RATINGS = synthetic(23, 30, 250)
 BUDGET = PrivacyBudget(epsilon=1.0)
-SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=BUDGET)
+SETUP = make.one_shot(BoundedLaplace(), BUDGET)
 
 
-def described(folder: Path, setup: Setup | None = SETUP, size: int = 10) -> Path:
+def described(folder: Path, protocol: Protocol | None = SETUP, size: int = 10) -> Path:
     """Write a population and return the file that describes it."""
-    return populated(folder, RATINGS, setup, size) / "population.json"
+    return populated(folder, RATINGS, protocol, size) / "population.json"
 
 
 @pytest.mark.parametrize("users_per_node", [1, 4, 23, 100])
@@ -41,7 +44,7 @@ def test_partitions_divide_the_population(tmp_path: Path, users_per_node: int) -
     population = open_population(str(tmp_path / "run"))
     assert (population.n_users, population.n_items) == (23, 30)
     assert population.keys == RunKeys.derive(1).installed
-    assert population.setup == SETUP
+    assert population.protocol == SETUP
     assert population.scale.values.tolist() == RATINGS.scale.values.tolist()
     partitions = [population.partition(number) for number in range(-(-23 // users_per_node))]
     assert [user for part in partitions for user in range(part.start, part.stop)] == list(range(23))
@@ -55,7 +58,9 @@ def test_partitions_divide_the_population(tmp_path: Path, users_per_node: int) -
     [
         ({"users_per_node": 0}, "users_per_node"),
         ({"keys": {}}, "keys.devices"),
-        ({"setup": {"kind": "one-shot", "mechanism": {"kind": "lies"}}}, "setup.mechanism"),
+        ({"protocol": {"kind": "one-shot", "mechanism": {"kind": "lies"}}}, "protocol.mechanism"),
+        ({"epsilons": "0120"}, "epsilons"),
+        ({"epsilons": "two"}, "epsilons"),
     ],
 )
 def test_the_error_names_file_and_key_of_a_damaged_description(
@@ -68,12 +73,22 @@ def test_the_error_names_file_and_key_of_a_damaged_description(
     assert caught.value.where.startswith(f"{file}, {key}")
 
 
+def test_every_device_has_the_epsilon_that_its_user_has_chosen(tmp_path: Path) -> None:
+    chosen = np.arange(23, dtype=np.uint8) % 10
+    populated(tmp_path / "run", RATINGS, SETUP, 5, epsilons=chosen)
+    population = open_population(str(tmp_path / "run"))
+    numbers = [population.partition(number).numbers for number in range(5)]
+    assert np.concatenate([own for own in numbers if own is not None]).tolist() == chosen.tolist()
+    described(tmp_path / "other")
+    assert open_population(str(tmp_path / "other")).partition(0).numbers is None
+
+
 def test_devices_answer_the_requests_of_their_own_protocol_alone(tmp_path: Path) -> None:
     described(tmp_path / "run")
     population = open_population(str(tmp_path / "run"))
-    assert population.installed(OneShotSetup) == SETUP
-    with pytest.raises(ValueError, match="set up for one-shot"):
-        population.installed(IterativeSetup)
+    assert population.installed(OneShotProtocol) == SETUP
+    with pytest.raises(ValueError, match="take part in one-shot"):
+        population.installed(IterativeProtocol)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,11 +115,11 @@ class Planted:
 
 def test_a_pickle_in_the_folder_is_never_read(tmp_path: Path) -> None:
     file, place = described(tmp_path / "run", None), tmp_path / "planted"
-    (tmp_path / "run" / "setup.pickle").write_bytes(pickle.dumps(Planted(place)))
-    with pytest.raises(InputError, match=f"^{file}, setup: none; accepted: a setup"):
+    (tmp_path / "run" / "protocol.pickle").write_bytes(pickle.dumps(Planted(place)))
+    with pytest.raises(InputError, match=f"^{file}, protocol: none; accepted: a protocol"):
         open_population(str(tmp_path / "run"))
     assert not place.exists()
-    pickle.loads((tmp_path / "run" / "setup.pickle").read_bytes())
+    pickle.loads((tmp_path / "run" / "protocol.pickle").read_bytes())
     assert place.exists()  # so it would have been noticed
 
 
@@ -117,13 +132,13 @@ def test_a_class_that_nobody_has_named_is_refused_without_an_import(
     monkeypatch.syspath_prepend(str(tmp_path))
     file = described(tmp_path / "run")
     values = json.loads(file.read_text())
-    values["setup"]["mechanism"] = {"kind": kind}
+    values["protocol"]["mechanism"] = {"kind": kind}
     file.write_text(json.dumps(values))
     with pytest.raises(InputError) as caught:
         open_population(str(tmp_path / "run"), Brought(classes=frozenset({"own_geometric:Geometric"})))
     found = f"{kind!r}, a class that was not named when this run was started"
     accepted = "a component of dprec or own_geometric:Geometric"
-    assert str(caught.value) == f"{file}, setup.mechanism.kind: {found}; accepted: {accepted}"
+    assert str(caught.value) == f"{file}, protocol.mechanism.kind: {found}; accepted: {accepted}"
     assert not place.exists()
 
 
@@ -134,15 +149,15 @@ def test_what_has_no_name_or_no_settings_in_a_file_is_brought(
     weights = np.full((5, 5), 2.0) if how == "with an array" else 2.0
     if how == "of the running program":
         monkeypatch.setattr(Truthful, "__module__", "__main__")
-    setup = OneShotSetup(mechanism=Truthful(weights=weights), privacy=BUDGET)
-    brought = Brought.for_setup(setup)
-    assert (brought.setup is None) == (how == "named")
-    file = described(tmp_path / "run", setup if how == "named" else None)
+    protocol = make.one_shot(Truthful(weights=weights), BUDGET)
+    brought = Brought.for_protocol(protocol)
+    assert (brought.protocol is None) == (how == "named")
+    file = described(tmp_path / "run", protocol if how == "named" else None)
     if how == "named":
         named = f"{__name__}:Truthful"
         assert brought.classes == {named}
-        assert json.loads(file.read_text())["setup"]["mechanism"] == {"kind": named, "weights": 2.0}
-    opened: Any = open_population(str(tmp_path / "run"), brought).setup
+        assert json.loads(file.read_text())["protocol"]["mechanism"] == {"kind": named, "weights": 2.0}
+    opened: Any = open_population(str(tmp_path / "run"), brought).protocol
     assert type(opened.mechanism).__name__ == "Truthful"
     np.testing.assert_array_equal(opened.mechanism.weights, weights)
 
@@ -197,17 +212,15 @@ def test_no_round_beyond_those_that_the_budget_was_divided_by(memory: Memory, ro
 
 def test_another_run_has_a_memory_of_its_own_and_a_resumed_one_is_remembered() -> None:
     context = Context(1, 1, {}, RecordDict(), {})
-    first = Memory(context, "first", ROUNDS, HeldFactors(2, FACTORS))
+    first = Memory(context, "first", ROUNDS, HeldQuestion(2, b"sent", b"asked"))
     second = Memory(context, "second", ROUNDS)
     second.answer_once(1, b"other")
-    assert second.held(OPTIONS, FACTORS.shape) is None
-    for round_index, broadcast in ((1, FACTORS), (2, FACTORS + 1)):
+    assert second.held() is None
+    for round_index, question in ((1, b"asked"), (2, b"sent")):
         with pytest.raises(ValueError, match=f"round {round_index} again, after round 2"):
-            first.answer_once(round_index, broadcast.tobytes())
-    first.answer_once(2, FACTORS.tobytes())
+            first.answer_once(round_index, question)
+    first.answer_once(2, b"asked")
     first.answer_once(3, b"other")
-    for factors in (FACTORS, FACTORS + 1):
-        held = first.held(OPTIONS, FACTORS.shape)
-        assert held is not None
-        assert held.tolist() == factors.tolist()
-        first.hold(FACTORS + 1)
+    for sent in (b"sent", b"sent later"):
+        assert first.held() == sent
+        first.hold(b"sent later")

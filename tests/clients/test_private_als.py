@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dprec.exchange import DELIVER, STATISTICS, RefusalCode, SilentSetup, SummedSetup
-from dprec.private_als import FactorizationOptions, ItemModel, PrivateAls
+from dprec.exchange import DELIVER, STATISTICS, RefusalCode
+from dprec.protocols.baselines import NothingSentProtocol
+from dprec.protocols.private_als import FactorizationOptions, ItemModel, PrivateAlsProtocol
 from dprec.sums import Aggregation, LocalAggregation, TrustedAggregation
 from tests.builders import OneNode, populated
 from tests.make import synthetic
@@ -26,8 +27,8 @@ class Server(OneNode):
 
     def __init__(self, folder: Path, aggregation: Aggregation | None = None, seed: int = 1) -> None:
         added_up = aggregation or TrustedAggregation()
-        setup = SummedSetup(method=PrivateAls(options=OPTIONS), aggregation=added_up, multipliers=(3.0, 4.0))
-        for key, installed in {"run": setup, "other": SilentSetup()}.items():
+        protocol = PrivateAlsProtocol(factorization=OPTIONS, aggregation=added_up, noise=(3.0, 4.0))
+        for key, installed in {"run": protocol, "other": NothingSentProtocol()}.items():
             ratings = synthetic(USERS, ITEMS, 70, seed=seed)
             populated(folder / key, ratings, installed, USERS, individual_reports=True)
         super().__init__(folder)

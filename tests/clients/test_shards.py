@@ -10,9 +10,9 @@ from clients.population import open_population
 from clients.shards import INDEX, ShardedRatings, write_shards
 from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
-from dprec.exchange import OneShotSetup
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.ratings import Ratings, RatingScale
+from tests import make
 from tests.builders import populated
 from tests.make import synthetic
 from tests.refusals import refused_at
@@ -34,8 +34,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def install(folder: Path, ratings: Ratings, place: Path) -> None:
-    setup = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
-    populated(folder, ratings, setup, NODE, seed=0, shards=place)
+    protocol = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0))
+    populated(folder, ratings, protocol, NODE, seed=0, shards=place)
 
 
 @pytest.mark.parametrize("continuous", [False, True])

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
+from dprec.protocols.one_shot import OneShotProtocol
 from simulation import RunConfig, compare, load
 from simulation.comparison import ComparisonConfig
 from simulation.comparison.planning import load_comparison
 from simulation.configuration.strict_yaml import parse_yaml
-from simulation.protocols.one_shot import OneShotProtocol
-from simulation.tuning.running import read_space
+from simulation.tuning.space import read_space
 from tests.documents.pages import PAGES, Block, blocks, commands, write_files
 from tests.documents.sample import FRAME, SMALL, write_sample
 from tests.documents.terminal import Terminal, pass_tests
@@ -101,4 +101,4 @@ def accept(values: dict[str, Any]) -> None:
         load_comparison("compare-populations", overrides())
     else:
         Path("space.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
-        read_space(Path("space.yaml"))
+        read_space(Path("space.yaml"), {name: load(name) for name in ("isgd", "blp-mog-mf")})

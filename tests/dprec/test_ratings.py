@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dprec.accounting import gaussian_epsilon
 from dprec.accounting.events import gaussian_delta
 from dprec.binarization import FixedThreshold, MeanThreshold, is_binary
-from dprec.catalogue import ItemRows
+from dprec.catalogue import Catalogue
 from dprec.errors import InputError
 from dprec.observations import EmbeddingRelease
 from dprec.ratings import RatingRows, Ratings, RatingScale, _stable_order
@@ -187,14 +187,14 @@ def test_a_continuous_scale_is_cut_at_its_unrounded_ratings() -> None:
 NAN = np.nan
 
 
-def rows(item_ids: list[Any], years: list[float], drama: list[bool]) -> ItemRows:
-    numbers, categories = np.array(years)[:, None], np.array(drama)[:, None]
-    return ItemRows(np.array(item_ids), numbers, categories, ("year",), ("genre: Drama",), "items.csv", 2)
+def catalogue_of(wanted: list[Any], item_ids: list[Any], years: list[float], drama: list[bool]) -> Catalogue:
+    columns, names = (np.array(years)[:, None], np.array(drama)[:, None]), (("year",), ("genre: Drama",))
+    return Catalogue.of_rows(np.array(wanted), np.array(item_ids), columns, names, "items.csv", 2)
 
 
 def test_rows_follow_the_items_of_the_ratings() -> None:
-    whole = rows([9, 4, 7, 1], [2000.0, 1990.0, NAN, 1000.0], [True, False, True, True])
-    catalogue = whole.catalogue(np.array([4, 5, 7, 9]))
+    years, drama = [2000.0, 1990.0, NAN, 1000.0], [True, False, True, True]
+    catalogue = catalogue_of([4, 5, 7, 9], [9, 4, 7, 1], years, drama)
     # 5 has no row, 7 no year, and the year of 1, which nobody rated, is not in the mean.
     np.testing.assert_array_equal(catalogue.numbers[:, 0], [-1, 0, 0, 1])
     assert catalogue.categories[:, 0].tolist() == [False, False, True, True]
@@ -204,7 +204,7 @@ def test_rows_follow_the_items_of_the_ratings() -> None:
 
 @pytest.mark.parametrize("years", [[0.1, 0.1, NAN], [NAN, NAN, NAN], [5.0, NAN, NAN], [0.0, 0.0, 0.0]])
 def test_a_number_that_is_the_same_for_all_is_dropped(years: list[float]) -> None:
-    catalogue = rows([1, 2, 3], years, [True, False, False]).catalogue(np.array([1, 2, 3]))
+    catalogue = catalogue_of([1, 2, 3], [1, 2, 3], years, [True, False, False])
     assert catalogue.numbers.shape == (3, 0)
     assert catalogue.number_names == ()
     assert catalogue.category_names == ("genre: Drama",)

@@ -12,10 +12,8 @@ from dprec.binarization import FixedThreshold, MeanThreshold, check_binary
 from dprec.completion import COMPLETIONS, Calibrated, MatrixFactorization, OneBit, StepOptions
 from dprec.crossdomain import ReplacementOptions, joined
 from dprec.datasets import Synthetic
-from dprec.exchange import MemoisedSetup, OneShotSetup
 from dprec.fitting import fit
 from dprec.gradients import ReducedOneBitGradient, SampledSigns
-from dprec.lists.contributions import PairLayout
 from dprec.mechanisms import (
     MECHANISMS,
     BinaryFlip,
@@ -34,19 +32,13 @@ from dprec.mechanisms import (
     ZhengLaplace,
     ZhengRandomizedResponse,
 )
-from dprec.mechanisms.laplace import (
-    interval_probabilities,
-    least_scale,
-    modified_laplace_bound,
-    randomized_response_bound,
-)
 from dprec.observations import EmbeddingRelease
 from dprec.personalization import TableOptions
-from dprec.private_als import FactorizationOptions
+from dprec.protocols.private_als import FactorizationOptions
 from dprec.ratings import RatingScale
 from dprec.reports import PartlyAnsweredFamily, ReportFamily
 from dprec.reports.profiles import ProfileCode
-from dprec.schedules import DBitFlip, Increments, Loloha, TwoLayered
+from dprec.schedules import DBitFlip, Increments, Loloha, RepeatedAnswers, TwoLayered
 from dprec.splits import ColdStart, ColdUsers, Holdout, KFold, LeaveNPerUser, Predefined
 from dprec.sums import LocalAggregation, SecureAggregation, ShuffledAggregation
 from dprec.wire import ReportCodec
@@ -54,6 +46,7 @@ from tests import make
 from tests.dprec.private_als.partitions import LAYOUTS
 from tests.make import STARS
 from tests.refusals import refused_at
+from tests.summing import pairs, popularity
 
 Row = tuple[str, Callable[[], object]]
 """What is named, and what is refused."""
@@ -101,13 +94,6 @@ MECHANISMS_AND_SCALES: list[Row] = [
     ("symbols", lambda: MECHANISMS["zheng-laplace"](symbols=2)),
     ("ratings", lambda: Laplace().perturb([1.0, 0.5], 1.0)),
     ("perturb", lambda: ResidualBits().perturb([1.0], 1.0)),
-    ("epsilon", lambda: least_scale(1, 5, 0.0)),
-    ("sensitivity", lambda: least_scale(1, 5, 1.0, 4.5)),
-    ("ratings", lambda: interval_probabilities([-1.0, 1.0], [0.0, 1.0], [0.5, 0.5], 1, 5, 1.0)),
-    ("shares", lambda: interval_probabilities([-1.0, 1.0], [1.0, 2.0], [0.5, -0.5], 1, 5, 1.0)),
-    ("ratings", lambda: modified_laplace_bound(2, 2, 5, 1.0, 0.1)),
-    ("tolerance", lambda: randomized_response_bound(2, 2, 3, 5, 1.0, 1.0)),
-    ("levels", lambda: randomized_response_bound(2, 2, 3, 1, 1.0, 0.1)),
     *(("scale", lambda given=given: RatingScale.evenly(*given)) for given in ((1, 5, 0.3), (5, 1, 1))),
     *(
         ("scale", lambda levels=levels: RatingScale(np.array(levels, dtype=float)))
@@ -143,7 +129,9 @@ REPORTS: list[Row] = [
     *(
         (
             key,
-            lambda own=own, per=per: MemoisedSetup(mechanism=own, privacy=PrivacyBudget(epsilon=1, per=per)),
+            lambda own=own, per=per: make.one_shot(
+                own, PrivacyBudget(epsilon=1, per=per), answers=RepeatedAnswers()
+            ),
         )
         for own, per, key in (
             (BoundedLaplace(), "user", "privacy.per"),
@@ -153,16 +141,16 @@ REPORTS: list[Row] = [
         )
     ),
 ]
-OWN = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0))
+OWN = make.one_shot(ThresholdBit(), PrivacyBudget(epsilon=1.0))
 OF_USERS = replace(OWN, privacy=PrivacyBudget(epsilon=1.0, per="user"))
 SCHEDULES: list[Row] = [
-    ("privacy", lambda: TwoLayered().installed(OF_USERS)),
-    ("privacy", lambda: TwoLayered().installed(replace(OWN, privacy=None, mechanism=Raw()))),
+    ("privacy", lambda: replace(OF_USERS, answers=TwoLayered().answers)),
+    ("privacy", lambda: make.one_shot(Raw(), answers=TwoLayered().answers)),
     ("first", lambda: TwoLayered(first=0.0)),
     ("hashed_to", lambda: Loloha(hashed_to=4)),
     ("bits", lambda: DBitFlip(bits=0)),
-    ("privacy.per", lambda: Increments().installed(OF_USERS)),
-    ("mechanism", lambda: Increments().installed(replace(OWN, mechanism=HiddenThreshold()))),
+    ("privacy.per", lambda: replace(OF_USERS, answers=Increments().answers)),
+    ("mechanism", lambda: replace(OWN, mechanism=HiddenThreshold(), answers=Increments().answers)),
 ]
 SECURE = SecureAggregation(norm=256, colluders=2).among(40)
 SHUFFLE = ShuffledAggregation(messages=4, norm=0.8, colluders=2)
@@ -174,8 +162,8 @@ SUMS: list[Row] = [
     ("privacy.delta", lambda: SECURE.multiplier(1.0, 1e-16)),
     ("colluders", lambda: SHUFFLE.among(2)),
     ("users", lambda: SHUFFLE.among(30).among(40)),
-    ("messages", lambda: SHUFFLE.among(30).check(PairLayout(50_000), 2.0)),
-    ("messages", lambda: SHUFFLE.among(30).check(PairLayout(1000), 1e4)),
+    ("messages", lambda: SHUFFLE.among(30).check(popularity(50_000 * 25_000), 2.0)),
+    ("messages", lambda: SHUFFLE.among(30).check(pairs(1000), 1e4)),
     ("kind", lambda: LocalAggregation().divided(None, (0.3, 0.7))),
     ("bias_rounds", lambda: FactorizationOptions(bias_rounds=10**8)),
     ("noise", lambda: FactorizationOptions(noise=1e300)),

@@ -3,7 +3,7 @@
 import json
 
 import clients.app  # noqa: F401 (so that mutants are planted in what an audit would import later)
-import strategies.iterative  # noqa: F401 (and a run)
+import strategies.sums  # noqa: F401 (and a run)
 from simulation.auditing import audit
 from simulation.configuration.loading import load
 from tests.mutants.catalogue import Audited

@@ -7,8 +7,10 @@ assertion fails: any other exception shows that the program broke, not that a mi
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from types import FunctionType
 
 import pytest
@@ -74,6 +76,9 @@ class Gate:
         if session.testsfailed:
             raise session.Interrupted("a test that should catch a mutant cannot be collected")
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+        for file in {mutant.file for mutant in self.mutants}:  # some are imported by a run alone
+            with suppress(ImportError):
+                import_module(file.removeprefix("pilot/").removesuffix(".py").replace("/", "."))
         self._items, self._loaded = session.items, loaded_functions()
         ready_to_fork()
         if self.sound:

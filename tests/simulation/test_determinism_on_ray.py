@@ -14,6 +14,7 @@ from simulation.configuration.models import SimulationOptions
 from simulation.engine.ray_cluster import connected_to_ray
 from simulation.engine.session import open_session
 from tests.documents.pages import write_files
+from tests.dprec.protocols.test_sums_of_ones_own import VALUES as OF_OWN_SUMS
 from tests.simulation.conftest import TINY, presets
 from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot
 from tests.simulation.test_own_family import VALUES as OF_OWN_FAMILY
@@ -38,6 +39,7 @@ RUNS: dict[str, dict[str, Any]] = {
     **{name: one_shot(TINY, name) for name in PROTOCOLS},
     "rounds with faults": {**TINY, **ROUNDS},
     "a family of one's own": OF_OWN_FAMILY,
+    "sums of one's own": OF_OWN_SUMS,
     **{name: presets()[name] for name in OF_PRESETS},
 }
 BY_USER = *PROTOCOLS, "rounds with faults"

@@ -14,12 +14,12 @@ from dprec.channel import Channel
 from dprec.completion import ItemAverage, Observations
 from dprec.datasets import Synthetic
 from dprec.progress import Progress
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.engine.session import open_overheard_session
 from simulation.execution import run_in
-from simulation.protocols.one_shot import OneShotProtocol
 from strategies.roster import arrivals_of
 
 USERS, ITEMS, RATINGS, SEED, VICTIM = 60, 50, 1500, 987654321, 7
@@ -139,7 +139,7 @@ def attainable(held: Ratings, *channels: Channel) -> float:
 
 def test_what_the_server_holds_reveals_no_noise() -> None:
     held = people()
-    run, keys = sent(configured(), held), RunKeys.derive(SEED, configured().protocol.identity)
+    run, keys = sent(configured(), held), RunKeys.derive(SEED, configured().protocol.drawn_by)
     assert run.population.keys == keys.installed
     installed = keys.installed
     bound = attainable(held, run.channel) + tolerance(held.count, 3)

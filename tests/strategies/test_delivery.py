@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from clients import delivery as on_device
 from dprec.datasets import Synthetic
-from dprec.exchange import RECOMMEND, OneShotSetup
+from dprec.exchange import RECOMMEND
 from dprec.mechanisms.randomized_response import Raw
 from dprec.predictions import NO_ITEM
 from dprec.ratings import Ratings
@@ -17,6 +17,7 @@ from strategies import delivery
 from strategies.delivery import Lists, Seen, deliver_lists
 from strategies.roster import Roster, identify
 from strategies.rounds import message_size
+from tests import make
 from tests.builders import RecordingGrid, populated
 
 USERS, ITEMS, LONGEST, GROUP = 12, 9, 6, "00000001"
@@ -38,7 +39,7 @@ def lists_for(ratings: Ratings) -> Lists:
 
 
 def delivered(folder: Path, ratings: Ratings, size: int) -> tuple[TrafficLedger, RecordingGrid, Roster]:
-    populated(folder / GROUP, ratings, OneShotSetup(mechanism=Raw(), privacy=None), size)
+    populated(folder / GROUP, ratings, make.one_shot(Raw()), size)
     grid, traffic = RecordingGrid(folder, -(-USERS // size)), TrafficLedger(USERS)
     roster = Roster(identify(grid), USERS, size)
     grid.sent, grid.received = [], []

@@ -7,12 +7,14 @@ import pytest
 from flwr.app import ArrayRecord
 
 from clients.app import client_app
+from dprec.accounting import PrivacyBudget
 from dprec.binarization import binary_scale
-from dprec.completion import OneBit, slope_channel
-from dprec.exchange import GradientPerturbationSetup
+from dprec.completion import slope_channel
+from dprec.protocols.base import Public
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from simulation.engine.grids import LocalGrid
-from strategies.iterative import GradientPerturbation
 from strategies.roster import Roster, identify
+from strategies.training import RowRounds
 from tests.builders import populated
 from tests.make import random_ratings
 
@@ -20,29 +22,29 @@ USERS, ITEMS, SIZE, ROUNDS, GROUP = 12, 9, 5, 3, "run"
 CLAMP, SYMBOLS, EPSILON = 0.5, 64, 1.0
 
 
-def begin(folder: Path) -> tuple[LocalGrid, GradientPerturbation]:
+def begin(folder: Path) -> tuple[LocalGrid, RowRounds]:
     ratings = random_ratings(USERS, ITEMS, 0.4, 1, binary_scale())
-    setup = GradientPerturbationSetup(
-        link="logistic", sigma=1.0, clamp=CLAMP, symbols=SYMBOLS, epsilon_per_round=EPSILON, rounds=ROUNDS
+    protocol = GradientPerturbationProtocol(
+        clamp=CLAMP, symbols=SYMBOLS, rounds=ROUNDS, privacy=PrivacyBudget(epsilon=ROUNDS * EPSILON)
     )
-    populated(folder / GROUP, ratings, setup, SIZE, seed=2)
+    populated(folder / GROUP, ratings, protocol, SIZE, seed=2)
     grid = LocalGrid(client_app(str(folder)), -(-USERS // SIZE))
-    strategy = GradientPerturbation(
-        completion=OneBit(),
-        channel=slope_channel(CLAMP, SYMBOLS, EPSILON),
-        step=4.0,
-        counts=ratings.counts,
-        n_items=ITEMS,
+    strategy = RowRounds(
+        protocol=protocol,
+        public=Public.of(ratings),
         seed=2,
+        public_seed=3,
         group=GROUP,
         roster=Roster(identify(grid), USERS, SIZE),
+        rated=ratings.counts > 0,
+        counts=ratings.counts,
     )
     return grid, strategy
 
 
-def entries(strategy: GradientPerturbation) -> list[float]:
+def entries(strategy: RowRounds) -> list[float]:
     users, items = np.divmod(np.arange(USERS * ITEMS), ITEMS)
-    hidden: list[float] = strategy.matrix.hidden(users, items).tolist()
+    hidden: list[float] = strategy.server.matrix.hidden(users, items).tolist()
     return hidden
 
 
@@ -76,4 +78,6 @@ def test_what_is_recorded_adds_up_to_the_traffic(tmp_path: Path) -> None:
     assert second.uplink_payload_bytes < first.uplink_payload_bytes
     # Every rating of a profile is charged in every round.
     loss = slope_channel(CLAMP, SYMBOLS, EPSILON).epsilon
-    assert strategy.accountant.get_epsilon() == pytest.approx(ROUNDS * strategy.counts * loss)
+    counts = strategy.counts
+    assert counts is not None
+    assert strategy.accountant.get_epsilon() == pytest.approx(ROUNDS * counts * loss)

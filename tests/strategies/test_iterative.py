@@ -1,6 +1,7 @@
 """The server of the rounds: who is asked, what is believed, what is charged."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,19 @@ from flwr.app import ArrayRecord
 from flwr.common.serde import message_to_proto
 
 from clients.faults import ABSENT, DAMAGED, PUNCTUAL, FaultOptions, fates
+from dprec.accounting import PrivacyBudget
+from dprec.arrays import AnyArray
 from dprec.completion import StepOptions
-from dprec.exchange import IterativeSetup, Reports
+from dprec.exchange import Reports
 from dprec.gradients import Aggregate, FullGradient, GradientReport, OneBitGradient, ReducedOneBitGradient
+from dprec.protocols.base import Public
+from dprec.protocols.iterative import IterativeProtocol
+from dprec.protocols.rounds import SamplingOptions
 from dprec.randomness import RunKeys
 from dprec.wire import BroadcastOptions
-from strategies.iterative import IterativeFactorization, State
-from strategies.participation import SamplingOptions
 from strategies.roster import Roster, identify
 from strategies.rounds import message_size
+from strategies.training import BroadcastRounds
 from tests.builders import RecordingGrid, Tamper, populated
 from tests.make import synthetic
 from tests.strategies.test_report_collection import entries, failing, sent
@@ -31,16 +36,19 @@ FAULTS = FaultOptions(dropout=0.2, straggle=0.1, corrupt=0.2)
 DELTA = BroadcastOptions(dtype="float16", delta=True)
 
 
-class Watched(IterativeFactorization):
+class Watched(BroadcastRounds):
     """A strategy that keeps what it took its steps from."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.aggregates: list[Aggregate] = []
+        learn = self.server.learn
 
-    def _step(self, aggregate: Aggregate, round_index: int) -> None:
-        self.aggregates.append(aggregate)
-        super()._step(aggregate, round_index)
+        def watched(round_index: int, total: Aggregate) -> Any:
+            self.aggregates.append(total)
+            return learn(round_index, total)
+
+        self.server.learn = watched  # type: ignore[method-assign]
 
 
 RATINGS = synthetic(USERS, ITEMS, 250, without=(3,))
@@ -56,20 +64,19 @@ def begin(
     faults: FaultOptions | None = None,
     individual_reports: bool = False,
 ) -> tuple[RecordingGrid, Watched]:
-    epsilon = EPSILON if gradient.private else math.inf
-    broadcast = broadcast or BroadcastOptions()
-    setup = IterativeSetup(
+    protocol = IterativeProtocol(
         gradient=gradient,
-        broadcast=broadcast,
+        downlink=broadcast or BroadcastOptions(),
         rank=RANK,
-        ridge=1.0,
-        epsilon_per_round=EPSILON if gradient.private else None,
         rounds=ROUNDS,
+        step=StepOptions(size=0.05, momentum=0.5),
+        sampling=sampling or SamplingOptions(),
+        privacy=PrivacyBudget(epsilon=ROUNDS * EPSILON, per="user") if gradient.private else None,
     )
     populated(
         folder / GROUP,
         RATINGS,
-        setup,
+        protocol,
         size,
         seed=SEED,
         faults=faults or FaultOptions(),
@@ -77,16 +84,13 @@ def begin(
     )
     grid = RecordingGrid(folder, -(-USERS // size))
     strategy = Watched(
-        gradient=gradient,
-        epsilon=epsilon,
-        step=StepOptions(size=0.05, momentum=0.5),
-        broadcast=broadcast,
-        sampling=sampling or SamplingOptions(),
+        protocol=protocol,
+        public=Public.of(RATINGS),
         seed=SEED,
         public_seed=KEYS.public_seed,
         group=GROUP,
         roster=Roster(identify(grid), USERS, size),
-        state=State.begin(RATINGS.counts > 0, ITEMS, RANK, SEED),
+        rated=RATINGS.counts > 0,
     )
     grid.sent, grid.received = [], []
     return grid, strategy
@@ -99,23 +103,25 @@ def run(folder: Path, size: int, gradient: GradientReport, **options: Any) -> Wa
     return strategy
 
 
+def arrays_of(strategy: Watched) -> Mapping[str, AnyArray]:
+    arrays = strategy.server.arrays
+    assert arrays is not None
+    return arrays
+
+
 def state_of(strategy: Watched) -> dict[str, Any]:
-    state = strategy.state
     return {
-        "factors": state.factors.tobytes(),
-        "velocity": state.velocity.tobytes(),
-        **{name: column.tolist() for name, column in state.traffic.columns.items()},
-        **{name: column.tobytes() for name, column in state.accountant.to_arrays().items()},
-        "rounds": [{**vars(record), "seconds": None} for record in state.records],
+        **{name: array.tobytes() for name, array in arrays_of(strategy).items()},
+        **{name: column.tolist() for name, column in strategy.traffic.columns.items()},
+        **{name: column.tobytes() for name, column in strategy.accountant.to_arrays().items()},
+        "rounds": [{**vars(record), "seconds": None} for record in strategy.records],
     }
 
 
 def test_flower_runs_it_like_any_strategy(tmp_path: Path) -> None:
     grid, strategy = begin(tmp_path / "start", 7, FullGradient())
-    result = strategy.start(grid, ArrayRecord([strategy.state.factors]), num_rounds=ROUNDS)
-    (final,) = result.arrays.to_numpy_ndarrays()
+    result = strategy.start(grid, ArrayRecord(), num_rounds=ROUNDS)
     own = run(tmp_path / "own", 7, FullGradient())
-    assert final.tobytes() == own.state.factors.tobytes()
     assert state_of(strategy) == state_of(own)
     replies = [metrics["replies"] for metrics in result.train_metrics_clientapp.values()]
     assert replies == [USERS] * ROUNDS
@@ -152,7 +158,7 @@ def test_a_sample_is_drawn_from_the_seed_and_charged_for_its_rounds_alone(
         assert len({tuple(users) for users in rounds}) == ROUNDS
     taken = np.bincount([user for users in rounds for user in users], minlength=USERS)
     loss = OneBitGradient().exact_epsilon(EPSILON)
-    accountant, traffic = strategy.state.accountant, strategy.state.traffic
+    accountant, traffic = strategy.accountant, strategy.traffic
     np.testing.assert_allclose(accountant.get_epsilon(), taken * loss, rtol=1e-15)
     assert (accountant.get_epsilon() <= ROUNDS * EPSILON).all()
     assert (traffic.messages == 2 * taken).all()
@@ -164,7 +170,7 @@ def test_a_sample_is_drawn_from_the_seed_and_charged_for_its_rounds_alone(
     )
     # The same seed chooses the same users, however they are hosted.
     again = run(tmp_path / "two", 7, OneBitGradient(), sampling=sampling)
-    assert again.state.accountant.get_epsilon().tolist() == accountant.get_epsilon().tolist()
+    assert again.accountant.get_epsilon().tolist() == accountant.get_epsilon().tolist()
     assert [event.round_index for event in accountant.history] == list(range(1, ROUNDS + 1))
     for users, event in zip(rounds, accountant.history, strict=True):
         assert np.flatnonzero(event.took_part(USERS)).tolist() == sorted(users)
@@ -184,19 +190,19 @@ def test_faults_are_charged_when_sent_and_used_when_sound_and_in_time(
     fate = fates(FAULTS, KEYS.network_seed, 1, 0, USERS)
     assert len(set(fate.tolist())) == 4
     used = fate == PUNCTUAL
-    _, expected = gradient.decode([reports[user] for user in np.flatnonzero(used)], strategy.shape)
+    _, expected = gradient.decode([reports[user] for user in np.flatnonzero(used)], (ITEMS, RANK))
     (aggregate,) = strategy.aggregates
     assert aggregate.users == expected.users == used.sum() == record.replies
     assert aggregate.total.tolist() == expected.total.tolist()
     assert record.failures == USERS - used.sum()
     sent = fate != ABSENT
     lengths = np.array([len(report) for report in reports]) + (fate == DAMAGED)
-    assert strategy.state.traffic.uplink_payload.tolist() == np.where(sent, lengths, 0).tolist()
-    assert strategy.state.traffic.messages.tolist() == (1 + sent).tolist()
-    assert (strategy.state.accountant.get_epsilon() > 0).tolist() == sent.tolist()
+    assert strategy.traffic.uplink_payload.tolist() == np.where(sent, lengths, 0).tolist()
+    assert strategy.traffic.messages.tolist() == (1 + sent).tolist()
+    assert (strategy.accountant.get_epsilon() > 0).tolist() == sent.tolist()
     # Normalised by what arrived.
     if isinstance(gradient, FullGradient):
-        mean = gradient.gradient(aggregate, strategy.shape, math.inf, KEYS.public_seed)
+        mean = gradient.gradient(aggregate, (ITEMS, RANK), math.inf, KEYS.public_seed)
         np.testing.assert_allclose(mean * used.sum(), aggregate.total * 2.0**-24)
 
 
@@ -220,7 +226,7 @@ def test_hostile_replies_enter_nothing(tmp_path: Path, gradient: GradientReport,
     record = strategy.run_round(grid)
     expected.run_round(silent)
     assert (record.replies, record.failures) == (USERS - 7, 7)
-    assert strategy.state.factors.tolist() == expected.state.factors.tolist()
+    assert arrays_of(strategy)["factors"].tolist() == arrays_of(expected)["factors"].tolist()
 
 
 @pytest.mark.parametrize("gradient", GRADIENTS, ids=lambda gradient: gradient.kind)
@@ -254,7 +260,7 @@ def test_accounted_bytes_are_those_of_the_messages(
         payload[user] += len(message.content["request"]["factors"])  # type: ignore[index, arg-type]
     for message in grid.received:
         up[users[message.metadata.src_node_id]] += message_size(message)
-    traffic = strategy.state.traffic
+    traffic = strategy.traffic
     assert traffic.downlink_message.tolist() == down.tolist()
     assert traffic.downlink_payload.tolist() == payload.tolist()
     assert traffic.uplink_message.tolist() == up.tolist()
@@ -262,6 +268,6 @@ def test_accounted_bytes_are_those_of_the_messages(
     # Replacing the random ids by wide ones can only add the bytes of a few varints.
     for message in grid.sent + grid.received:
         assert 0 <= message_size(message) - message_to_proto(message).ByteSize() <= 2 * 10
-    records = strategy.state.records
+    records = strategy.records
     assert sum(record.downlink_message_bytes for record in records) == down.sum()
     assert sum(record.uplink_message_bytes for record in records) == up.sum()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from clients.faults import ABSENT, DAMAGED, LATE, PUNCTUAL, FaultOptions, fates
-from strategies.participation import SamplingOptions
+from dprec.protocols.rounds import SamplingOptions
 from tests.distributions import check_counts, check_independent, check_share
 
 USERS = 40_000

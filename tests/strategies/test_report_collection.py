@@ -12,7 +12,7 @@ from flwr.common.serde import message_to_proto
 from clients.faults import FaultOptions
 from dprec.accounting import PrivacyBudget
 from dprec.errors import RunError
-from dprec.exchange import OneShotSetup, RefusalCode, Reports
+from dprec.exchange import RefusalCode, Reports
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.laplace import BoundedLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import RandomizedResponse
@@ -20,6 +20,7 @@ from simulation.engine.grids import stamped
 from strategies.report_collection import Collected, ReportCollection
 from strategies.roster import Roster, identify
 from strategies.rounds import message_size
+from tests import make
 from tests.builders import RecordingGrid, Tamper, populated
 from tests.make import synthetic
 
@@ -41,8 +42,8 @@ def start(
 ) -> tuple[RecordingGrid, Roster, ReportCollection]:
     mechanism = mechanism or RandomizedResponse()
     budget = PrivacyBudget(epsilon=1.0, per="cell" if mechanism.report_family.hides_items else "rating")
-    setup = OneShotSetup(mechanism=mechanism, privacy=budget)
-    populated(folder / GROUP, RATINGS, setup, size, faults=faults)
+    protocol = make.one_shot(mechanism, budget)
+    populated(folder / GROUP, RATINGS, protocol, size, faults=faults)
     grid = RecordingGrid(folder, -(-USERS // size))
     grid.victim = list(grid.get_node_ids())[min(VICTIM, -(-USERS // size) - 1)]
     calibrated = mechanism.family(budget, RATINGS.scale, ITEMS)

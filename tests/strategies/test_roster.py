@@ -8,6 +8,7 @@ from flwr.app import ConfigRecord, RecordDict
 
 from dprec.exchange import REPLY, TRAIN, Reports, SummedReports
 from dprec.gradients import Aggregate, FullGradient, GradientReport, OneBitGradient
+from dprec.protocols.iterative import FactorsDevice, IterativeProtocol
 from strategies.roster import ReadSums, Sums
 from strategies.rounds import reply_message
 
@@ -20,10 +21,16 @@ VOTES = np.array([2, 0, -1, 0, 0, 3, 0, 0])
 Entries = dict[str, Any]
 
 
+def read_by(gradient: GradientReport, users_per_node: int) -> ReadSums:
+    protocol = IterativeProtocol(gradient=gradient, rounds=1, rank=RANK)
+    device = FactorsDevice(protocol, np.zeros((ITEMS, RANK), dtype=np.float32))
+    return ReadSums(*device.reading, users_per_node)
+
+
 def read(entries: Entries, gradient: GradientReport) -> Sums | None:
     reply = reply_message(TRAIN, RecordDict({REPLY: ConfigRecord(entries)}), "run")
     users = np.arange(FIRST, FIRST + USERS)
-    return ReadSums.of_gradients(gradient, (ITEMS, RANK), USERS)(reply, FIRST, users)
+    return read_by(gradient, USERS)(reply, FIRST, users)
 
 
 def votes() -> Entries:
@@ -46,9 +53,9 @@ def test_a_device_alone_has_nothing_to_add_up() -> None:
         own = SummedReports(FIRST, ABSENT[:1], LATE[:1], SIZES[:1], 1, np.resize(total, ITEMS * RANK), RATERS)
         reply = reply_message(TRAIN, RecordDict({REPLY: ConfigRecord(own.entries())}), "run")
         for gradient in (FullGradient(), OneBitGradient()):
-            assert ReadSums.of_gradients(gradient, (ITEMS, RANK), 1)(reply, FIRST, np.array([FIRST])) is None
+            assert read_by(gradient, 1)(reply, FIRST, np.array([FIRST])) is None
     report = reply_message(TRAIN, RecordDict({REPLY: ConfigRecord(Reports(FIRST, [b""]).entries())}), "run")
-    alone = ReadSums.of_gradients(FullGradient(), (ITEMS, RANK), 1)(report, FIRST, np.array([FIRST]))
+    alone = read_by(FullGradient(), 1)(report, FIRST, np.array([FIRST]))
     assert alone is not None
     assert alone.aggregate.users == 1
 

@@ -251,8 +251,9 @@ class ItemBiases(Completion):
         embedding = self._embedding(observations, seen, seed)
         biases = prior_item_biases(embedding, observations.catalogue, self.features).scaled(1 / coarse)
         for sweep in range(self.sweeps):
-            precision, slope = _likelihood(tables, counts, biases.biases)
-            target = slope + precision * biases.biases
+            slopes, information = tables.everywhere(biases.biases)
+            precision = (np.add.reduceat(counts, tables.first, axis=1) * information).sum(axis=1)
+            target = (counts * slopes).sum(axis=1) + precision * biases.biases
             biases = biases.solved(precision[:, None, None], target[:, None])
             progress("completing", sweep + 1, self.sweeps)
         biases = biases.scaled(coarse)
@@ -288,13 +289,6 @@ def clear_reports(observations: Observations) -> SymbolReports:
     scale = observations.scale
     levels = scale.level_of(np.clip(observations.values, scale.low, scale.high)).astype(np.int64)
     return SymbolReports((np.eye(scale.levels),), levels - 1, np.zeros_like(levels))
-
-
-def _likelihood(tables: SymbolTables, counts: Ints, latent: Floats) -> tuple[Floats, Floats]:
-    """Return the information about every bias, and the slope of its log likelihood, shape (items,)."""
-    slopes, information = tables.everywhere(latent)
-    through = np.add.reduceat(counts, tables.first, axis=1)
-    return (through * information).sum(axis=1), (counts * slopes).sum(axis=1)
 
 
 SIDE_PER_BIAS = 1.0
@@ -399,7 +393,13 @@ class ProfileFit:
         values = np.exp(self.grid)
         slope = values * SIDE_PER_BIAS
         noise = (self.unrated + values) / reports.answers
-        expected = self._regressed(self.coefficients, self.middle, self.spread)
+
+        def regressed(coefficients: Floats, middle: float, spread: float) -> Floats:
+            """Return what popularity and features say of every bias, shape (items, points)."""
+            along = coefficients[0] * ((self.grid - middle) / np.sqrt(spread))
+            return (self.features @ coefficients[1:])[:, None] + along
+
+        expected = regressed(self.coefficients, self.middle, self.spread)
         # Of the difference, given p alone.
         variances = noise + slope**2 * self.around
         log_weights = -((self.grid - self.middle) ** 2) / (2 * self.spread) - np.log(noise * variances) / 2
@@ -410,10 +410,15 @@ class ProfileFit:
         around = 1 / (1 / self.around + slope**2 / noise)
         means = (expected / self.around + shares[1][:, None] * slope / noise) * around
         mean = (weights * means).sum(axis=1)
-        middle, spread = self._popularity(weights, typical)
-        coefficients = self._coefficients(weights, shares[1], slope, variances, middle, spread)
-        regressed = self._regressed(coefficients, middle, spread)
-        squares = float((weights * ((means - regressed) ** 2 + around)).sum())
+        # The mean and the variance of log p, both averaged with what is expected.
+        items = len(weights) + _ITEMS_SO_POPULAR
+        middle = (float((weights @ self.grid).sum()) + _ITEMS_SO_POPULAR * typical) / items
+        apart = float((weights @ (self.grid - middle) ** 2).sum())
+        spread = (apart + _ITEMS_SO_POPULAR * _SPREAD) / items
+        deviations = (self.grid - middle) / np.sqrt(spread)
+        coefficients = self._coefficients(weights, shares[1], slope, variances, deviations)
+        left = (means - regressed(coefficients, middle, spread)) ** 2
+        squares = float((weights * (left + around)).sum())
         unrated = float((shares[0] - weights @ values).mean())
         return replace(
             self,
@@ -427,31 +432,9 @@ class ProfileFit:
             unrated=float(np.clip(unrated, 2 * reports.unrated[0], 2 * reports.unrated[1])),
         )
 
-    def _popularity(self, weights: Floats, typical: float) -> tuple[float, float]:
-        """Return the mean and the variance of log p, both averaged with what is expected."""
-        items = len(weights) + _ITEMS_SO_POPULAR
-        middle = (float((weights @ self.grid).sum()) + _ITEMS_SO_POPULAR * typical) / items
-        squares = float((weights @ (self.grid - middle) ** 2).sum())
-        return middle, (squares + _ITEMS_SO_POPULAR * _SPREAD) / items
-
-    def _deviations(self, middle: float, spread: float) -> Floats:
-        return (self.grid - middle) / np.sqrt(spread)
-
-    def _regressed(self, coefficients: Floats, middle: float, spread: float) -> Floats:
-        """Return what popularity and features say of every bias, shape (items, points)."""
-        along = coefficients[0] * self._deviations(middle, spread)
-        return (self.features @ coefficients[1:])[:, None] + along
-
     def _coefficients(
-        self,
-        weights: Floats,
-        differences: Floats,
-        slope: Floats,
-        variances: Floats,
-        middle: float,
-        spread: float,
+        self, weights: Floats, differences: Floats, slope: Floats, variances: Floats, deviations: Floats
     ) -> Floats:
-        deviations = self._deviations(middle, spread)
         information, target = weights * (slope**2 / variances), weights * (slope / variances)
         width = 1 + self.features.shape[1]
         system = np.diag(1 / np.r_[_SLOPE, _INTERCEPT, np.full(width - 2, _COEFFICIENT)])
@@ -514,68 +497,46 @@ class ResidualAnswers:
         return slopes, moved**2 / (chance * (1 - chance))
 
 
-@dataclass
-class _Posterior:
-    """Means and variances of the coefficients w and the deviations d, and the variances learned from them."""
-
-    weights: Floats
-    deviations: Floats
-    variances: Floats
-    coefficient_variance: float
-    spread: float
-
-
 def fitted_to_residuals(
     start: Regressed, seen: Observations, reports: ResidualReports, sweeps: int, progress: Progress
 ) -> Regressed:
-    """Return the posterior of the item biases, by Fisher scoring; an intercept stays 0."""
-    expected = start.expected
-    centre = start.means[:, 0]
+    """Return the posterior of the item biases, by Fisher scoring; an intercept stays 0.
+
+    The variances of the coefficients w and of the deviations d are learned from each step (MacKay
+    [mackay1992]).
+    """
+    expected, centre, (n_items, width) = start.expected, start.means[:, 0], start.features.shape
     answers = ResidualAnswers.of(seen, reports, np.column_stack([start.features, centre]))
-    n_items, width = start.features.shape
-    posterior = _Posterior(
-        np.zeros(width), np.zeros(n_items), start.variances, expected.coefficients[0], expected.spread[0]
-    )
-    for sweep in range(sweeps):
-        posterior = _scored(posterior, answers, expected)
-        progress("completing", sweep + 1, sweeps)
-    return replace(
-        start,
-        means=(centre + start.features @ posterior.weights + posterior.deviations)[:, None],
-        covariances=posterior.variances[:, None, None],
-        coefficients=posterior.weights[:, None],
-        spread=np.array([[posterior.spread]]),
-        coefficient_variances=np.array([posterior.coefficient_variance]),
-    )
-
-
-def _scored(before: _Posterior, answers: ResidualAnswers, expected: Expected) -> _Posterior:
-    """Take a step of Fisher scoring, and learn both variances from the result (MacKay [mackay1992])."""
-    n_items, (design, shares, items) = before.deviations.size, (answers.design, answers.shares, answers.items)
-    ratios = np.broadcast_to(expected.ratios, before.weights.size)
+    design, shares, items = answers.design, answers.shares, answers.items
+    weights, deviations, variances = np.zeros(width), np.zeros(n_items), start.variances
+    coefficient_variance, spread = expected.coefficients[0], expected.spread[0]
+    ratios = np.broadcast_to(expected.ratios, width)
 
     def per_item(values: Floats) -> Floats:
         return np.bincount(items, weights=values, minlength=n_items).astype(np.float64)
 
-    latent = design @ before.weights + shares * before.deviations[items]
-    slopes, information = answers.linearised(answers.offsets + latent)
-    target = information * latent + slopes
-    precision, own = per_item(information * shares**2), per_item(target * shares)
-    crossed = np.column_stack([per_item(column * information * shares) for column in design.T])
-    variances = 1 / (precision + 1 / before.spread)
-    system = (design * information[:, None]).T @ design - (crossed * variances[:, None]).T @ crossed
-    covariance = np.linalg.inv(system + np.diag(1 / (ratios * before.coefficient_variance)))
-    weights = covariance @ (design.T @ target - crossed.T @ (own * variances))
-    deviations = (own - crossed @ weights) * variances
-    seen = precision > 0
-    squares = float((deviations[seen] ** 2).sum()) + _PRIOR_ITEMS * expected.spread[0]
-    determined = float((1 - variances[seen] / before.spread).sum()) + _PRIOR_ITEMS
-    moments = float(((weights**2 + np.diag(covariance)) / ratios).sum())
-    return _Posterior(
-        weights,
-        deviations,
-        variances,
-        coefficient_variance=(moments + PRIOR_COEFFICIENTS * expected.coefficients[0])
-        / (weights.size + PRIOR_COEFFICIENTS),
-        spread=squares / determined,
+    for sweep in range(sweeps):
+        latent = design @ weights + shares * deviations[items]
+        slopes, information = answers.linearised(answers.offsets + latent)
+        target = information * latent + slopes
+        precision, own = per_item(information * shares**2), per_item(target * shares)
+        crossed = np.column_stack([per_item(column * information * shares) for column in design.T])
+        variances = 1 / (precision + 1 / spread)
+        system = (design * information[:, None]).T @ design - (crossed * variances[:, None]).T @ crossed
+        covariance = np.linalg.inv(system + np.diag(1 / (ratios * coefficient_variance)))
+        weights = covariance @ (design.T @ target - crossed.T @ (own * variances))
+        deviations, known = (own - crossed @ weights) * variances, precision > 0
+        squares = float((deviations[known] ** 2).sum()) + _PRIOR_ITEMS * expected.spread[0]
+        spread = squares / (float((1 - variances[known] / spread).sum()) + _PRIOR_ITEMS)
+        moments = float(((weights**2 + np.diag(covariance)) / ratios).sum())
+        learned = moments + PRIOR_COEFFICIENTS * expected.coefficients[0]
+        coefficient_variance = learned / (width + PRIOR_COEFFICIENTS)
+        progress("completing", sweep + 1, sweeps)
+    return replace(
+        start,
+        means=(centre + start.features @ weights + deviations)[:, None],
+        covariances=variances[:, None, None],
+        coefficients=weights[:, None],
+        spread=np.array([[spread]]),
+        coefficient_variances=np.array([coefficient_variance]),
     )

@@ -18,7 +18,7 @@ from dprec.completion.calibrated.guarding import (
     guarded_hidden_biases,
     guarded_priors,
 )
-from dprec.completion.calibrated.hidden_sets import HiddenReports, HiddenSetFit
+from dprec.completion.calibrated.hidden_sets import HiddenReports, fitted_to_hidden_sets
 from dprec.completion.calibrated.latent_ratings import Cells, CountLikelihood, LatentRatings
 from dprec.completion.calibrated.regressions import Regressed
 from dprec.components import option
@@ -62,16 +62,6 @@ class CalibratedModel(Completed):
     scale: RatingScale
 
     @property
-    def users(self) -> Regressed:
-        """Biases of the users."""
-        return self.latent.users
-
-    @property
-    def items(self) -> Regressed:
-        """Biases of the items."""
-        return self.latent.items
-
-    @property
     def public_data(self) -> Catalogue | None:
         """The catalogue."""
         return self.catalogue
@@ -81,11 +71,11 @@ class CalibratedModel(Completed):
         reports, factors = observations.evidence or clear_reports(observations), self.latent.item_factors
         guarded = guarded_by(reports, self, observations, most)
         added = preferences + factors.means**2 @ self.latent.user_factors.spreads
-        return cautions(self.items.biases, guarded, self.embedding.item_counts, most, added)
+        return cautions(self.latent.items.biases, guarded, self.embedding.item_counts, most, added)
 
     def lowered(self, cautions: Floats) -> "CalibratedModel":
         """Return a model by which lists are ranked; see `Completed.lowered`."""
-        return replace(self, latent=replace(self.latent, items=self.items.lowered(cautions)))
+        return replace(self, latent=replace(self.latent, items=self.latent.items.lowered(cautions)))
 
     def predict(self, users: AnyInts, items: AnyInts) -> Floats:
         """Predict the expected ratings of the given cells, shape (cells,)."""
@@ -205,17 +195,6 @@ class Calibrated(Completion):
             Regressed.at(np.zeros((n_items, factors)), of_items, variance=0.0, spread=_ITEM_FACTOR_SPREAD),
         )
 
-    def _swept(self, latent: LatentRatings, cells: Cells, sweep: int) -> LatentRatings:
-        """Solve every part once; factors join when the biases have settled."""
-        factors = latent.item_factors.spreads.size > 0 and sweep >= _BIASES_ALONE
-        latent = latent.with_item_biases(cells)
-        if factors:
-            latent = latent.with_item_factors(cells, learn=sweep >= _BIASES_ALONE + _FACTORS_FREE)
-        latent = latent.with_user_biases(cells)
-        if self.slopes:
-            latent = latent.with_slopes(cells)
-        return latent.with_user_factors(cells) if factors else latent
-
 
 @singledispatch
 def fitted_to(
@@ -251,7 +230,16 @@ def _fitted_to_symbols(
     factors = completion.factors if informed else 0
     latent = completion._start(embedding, seen.catalogue, factors, seed)
     for sweep in range(completion.sweeps):
-        latent = completion._swept(latent, cells, sweep)
+        # Every part is solved once; factors join when the biases have settled.
+        joined = factors > 0 and sweep >= _BIASES_ALONE
+        latent = latent.with_item_biases(cells)
+        if joined:
+            latent = latent.with_item_factors(cells, learn=sweep >= _BIASES_ALONE + _FACTORS_FREE)
+        latent = latent.with_user_biases(cells)
+        if completion.slopes:
+            latent = latent.with_slopes(cells)
+        if joined:
+            latent = latent.with_user_factors(cells)
         progress("completing", sweep + 1, completion.sweeps)
     return _model(latent, embedding, seen, cuts, diagnostics)
 
@@ -275,9 +263,16 @@ def _fitted_to_hidden_sets(
     """Complete the matrix from reports on every cell of the catalogue."""
     cuts = cut_points(level_shares(completion.histogram, seen.scale.levels), completion.variance)
     sizes = completion.dimensions, completion.features, completion.sweeps
-    fit = HiddenSetFit.of(seen, reports, cuts, *sizes, seed, progress)
-    latent, said = LatentRatings.of_biases(fit.users, fit.items), fit.diagnostics
-    return CalibratedModel(latent, fit.embedding, seen.catalogue, cuts, seen.scale, diagnostics=said)
+    users, items, embedding = fitted_to_hidden_sets(seen, reports, cuts, *sizes, seed, progress)
+    diagnostics = {
+        "expected_ratings": int(embedding.item_counts.sum()),
+        "user_spread": users.spread.tolist(),
+        "item_spread": items.spread.tolist(),
+        "item_coefficients": items.coefficients.T.tolist(),
+        "dimensions_above_noise": int(embedding.items.any(axis=0).sum()),
+    }
+    latent = LatentRatings.of_biases(users, items)
+    return CalibratedModel(latent, embedding, seen.catalogue, cuts, seen.scale, diagnostics=diagnostics)
 
 
 @fitted_to.register
@@ -313,20 +308,22 @@ def guarded_by(evidence: Evidence, model: CalibratedModel, seen: Observations, m
 def _(evidence: SymbolReports, model: CalibratedModel, seen: Observations, most: int) -> Floats:
     tables, items = SymbolTables.of(evidence.channels, model.cuts), seen.items
     columns, channel_of = tables.columns(evidence), evidence.channel_of.astype(np.int64, copy=False)
-    rest = model.latent.means(seen.users, items) - model.items.biases[items]
+    rest = model.latent.means(seen.users, items) - model.latent.items.biases[items]
 
     def slopes(biases: Floats) -> Floats:
         return tables.at(rest + biases[items], columns, channel_of)[0]
 
     one_each = np.ones(items.size, dtype=np.int64)
-    priors = guarded_priors(model.items, model.embedding, model.catalogue, most)
-    return guarded_biases(slopes, (items, one_each), most, priors, float(model.items.spreads[0]))
+    priors = guarded_priors(model.latent.items, model.embedding, model.catalogue, most)
+    return guarded_biases(slopes, (items, one_each), most, priors, float(model.latent.items.spreads[0]))
 
 
 @guarded_by.register
 def _(evidence: RowReports, model: CalibratedModel, seen: Observations, most: int) -> Floats:
     reports = HiddenReports.of(seen, evidence)
-    return guarded_hidden_biases(reports, model.latent.users, model.items, model.catalogue, model.cuts, most)
+    return guarded_hidden_biases(
+        reports, model.latent.users, model.latent.items, model.catalogue, model.cuts, most
+    )
 
 
 def _model(
@@ -372,8 +369,7 @@ def learned_shares(reports: SymbolReports, public: ArrayLike) -> Floats:
     shares = prior / prior.sum()
     prior = _PUBLIC_RATINGS * shares
     columns = np.hstack(reports.channels)
-    first = np.cumsum([0, *(channel.shape[1] for channel in reports.channels[:-1])])
-    counts = np.bincount(first[reports.channel_of] + reports.symbols, minlength=columns.shape[1])
+    counts = np.bincount(reports.columns, minlength=columns.shape[1])
     columns, counts = columns[:, counts > 0], counts[counts > 0]
 
     def height(at: Floats) -> float:

@@ -191,7 +191,10 @@ class NoisySets:
         count_noise = _MARGIN * np.sqrt(RATINGS_PER_USER / _SHARE_OF_COUNTS) / distance
         noisy = weighted_counts(rated) + count_noise * random.standard_normal(rated.shape[1])
         counts = _without_last_bits(noisy, count_noise)
-        kept = _kept(counts, max(float(least_raters), _CLEAR * count_noise))
+        # The most frequent items if too many are clear of the noise.
+        frequent = np.argsort(-counts, kind="stable")[:_MOST_KEPT]
+        least = max(float(least_raters), _CLEAR * count_noise)
+        kept = np.sort(frequent[counts[frequent] >= least])
         pair_noise = _MARGIN / np.sqrt(2 * (1 - _SHARE_OF_COUNTS)) / distance
         together = sums_of_squares(rated[:, kept], counts[kept])
         noise = random.standard_normal(together.shape)
@@ -231,12 +234,6 @@ def sums_of_squares(rated: sp.csr_array, counts: Floats) -> Floats:
     across = np.outer(rated.T @ (inverse * sizes), shares)
     together += np.outer(shares, shares) * float(inverse @ sizes**2) - across - across.T
     return together
-
-
-def _kept(counts: Floats, least: float) -> Ints:
-    """Return the items whose counts are at least so large, the most frequent if they are too many."""
-    frequent = np.argsort(-counts, kind="stable")[:_MOST_KEPT]
-    return np.sort(frequent[counts[frequent] >= least])
 
 
 _EDGE_MARGIN = 1.02
@@ -376,11 +373,10 @@ def prior_biases(
     embedding: ItemSetEmbedding, catalogue: Catalogue | None, width: int
 ) -> tuple[Regressed, Regressed]:
     """Return the prior of user and item biases, regressed on ``width`` dimensions and the other features."""
+    # How much each user rates, and the first dimensions of its embedding.
+    features = np.column_stack([standardised_logarithms(embedding.user_counts), embedding.users[:, :width]])
     of_users = Expected(spread=(_USER_SPREAD,), coefficients=(_USER_COEFFICIENT,))
-    return (
-        Regressed.prior(user_features(embedding, width), of_users),
-        prior_item_biases(embedding, catalogue, width),
-    )
+    return Regressed.prior(features, of_users), prior_item_biases(embedding, catalogue, width)
 
 
 def prior_item_biases(embedding: ItemSetEmbedding, catalogue: Catalogue | None, width: int) -> Regressed:
@@ -395,11 +391,6 @@ def prior_item_biases(embedding: ItemSetEmbedding, catalogue: Catalogue | None, 
         ratios=ratios,
     )
     return Regressed.prior(features, expected)
-
-
-def user_features(embedding: ItemSetEmbedding, width: int) -> Floats:
-    """Return how much each user rates and the first ``width`` dimensions of its embedding, one row each."""
-    return np.column_stack([standardised_logarithms(embedding.user_counts), embedding.users[:, :width]])
 
 
 def item_features(embedding: ItemSetEmbedding, catalogue: Catalogue | None, width: int) -> Floats:

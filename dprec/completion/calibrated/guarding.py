@@ -181,72 +181,43 @@ def least_biases(
     spread: Floats,
     most: int,
 ) -> Floats:
-    """Return the least that biases may be without any so many reports on each item, shape (items,).
+    """Return the least that biases may be without any ``most`` reports on each item, shape (items,).
 
-    Parameters
-    ----------
-    counts : ndarray
-        Reports on each item by bin of users and symbol, shape (items, bins, symbols).
-    typical : ndarray
-        Propensity and bias of each bin, shape (bins, 2).
-    given : callable
-        From latent ratings to Pr(symbol | latent rating, rated) and the derivatives, shape (points, symbols).
-    unrated : ndarray
-        Pr(symbol | not rated), shape (symbols,).
-    expected, spread : ndarray
-        Propensities and biases that are expected, shape (items, 2), and their covariance around these.
-    most : int
-        Reports k that may be of liars.
+    ``counts``: reports on each item by bin of users and symbol, shape (items, bins, symbols); ``typical``:
+    propensity and bias of each bin, shape (bins, 2); ``given``: from latent ratings to Pr(symbol | latent
+    rating, rated) and the derivatives, shape (points, symbols); ``unrated``: Pr(symbol | not rated), shape
+    (symbols,); ``expected``, ``spread``: propensities and biases that are expected, shape (items, 2), and
+    their covariance around these.
     """
     from scipy.special import expit
 
-    cells = _Cells(np.nonzero(counts), counts.shape, typical, given, unrated)
-    reports = cells.owners, counts[cells.places].astype(np.int64)
-    level = expected[cells.owners, 0] + typical[cells.places[1], 0]
-    at_expected = cells.rises(expected[:, 1])[0]
+    # Items, bins and symbols of which there are reports.
+    places = owners, bins, symbols = np.nonzero(counts)
+    reports, unlikely = (owners, counts[places].astype(np.int64)), unrated[symbols]
+    level = expected[owners, 0] + typical[bins, 0]
+
+    def rises(biases: Floats) -> tuple[Floats, Floats]:
+        """Return by how much a rating of an item raises each symbol's probability, and the derivatives."""
+        probabilities, slopes = given((biases[:, None] + typical[:, 1]).ravel())
+        raised = probabilities.reshape(counts.shape)[places] - unlikely
+        return raised, slopes.reshape(counts.shape)[places]
 
     def by_propensity(above: Floats) -> Floats:
-        share = expit(level + above[cells.owners])
-        return cells.relative(share, at_expected, share * (1 - share) * at_expected)
+        share = expit(level + above[owners])
+        return share * (1 - share) * at_expected / np.maximum(unlikely + share * at_expected, _LEAST)
+
+    at_expected = rises(expected[:, 1])[0]
 
     none, variance = np.zeros(len(counts)), float(spread[0, 0])
     low = guarded_biases(by_propensity, reports, most, none, variance)
     high = -guarded_biases(lambda below: -by_propensity(-below), reports, most, none, variance)
-    shares = expit(level + low[cells.owners]), expit(level + high[cells.owners])
+    shares = expit(level + low[owners]), expit(level + high[owners])
 
     def by_bias(biases: Floats) -> Floats:
-        rise, slope = cells.rises(biases)
+        rise, slope = rises(biases)
         share = np.where(slope > 0, *shares)
-        return cells.relative(share, rise, share * slope)
+        return share * slope / np.maximum(unlikely + share * rise, _LEAST)
 
     along = float(spread[0, 1]) / variance
     centres = expected[:, 1] + along * (low if along > 0 else high)
     return guarded_biases(by_bias, reports, most, centres, float(spread[1, 1]) - along * float(spread[0, 1]))
-
-
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """Items, bins and symbols of which there are reports; see `least_biases`."""
-
-    places: tuple[Ints, ...]
-    """The item, bin and symbol of each, shape (cells,) each."""
-    shape: tuple[int, ...]
-    """Items, bins and symbols."""
-    typical: Floats
-    given: Callable[[Floats], tuple[Floats, Floats]]
-    unrated: Floats
-
-    @property
-    def owners(self) -> Ints:
-        """The item of each cell."""
-        return self.places[0]
-
-    def rises(self, biases: Floats) -> tuple[Floats, Floats]:
-        """Return by how much a rating of an item raises each symbol's probability, and the derivatives."""
-        probabilities, slopes = self.given((biases[:, None] + self.typical[:, 1]).ravel())
-        raised = probabilities.reshape(self.shape)[self.places] - self.unrated[self.places[2]]
-        return raised, slopes.reshape(self.shape)[self.places]
-
-    def relative(self, share: Floats, rise: Floats, slope: Floats) -> Floats:
-        """Return slopes of the log likelihood, given the propensity and the slope of the likelihood."""
-        return slope / np.maximum(self.unrated[self.places[2]] + share * rise, _LEAST)

@@ -19,7 +19,7 @@ has. Below it nothing is known, and an embedding is 0.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -197,71 +197,44 @@ _REACH, _POINTS = 8.0, 4001
 """The grid of latent ratings on which the probabilities of symbols are looked up."""
 
 
-@dataclass(frozen=True, eq=False)
-class HiddenSetFit:
-    """What the reports say about users and items."""
+def fitted_to_hidden_sets(
+    observations: Observations,
+    received: RowReports,
+    cuts: Floats,
+    dimensions: int,
+    regressed: int,
+    sweeps: int,
+    seed: int,
+    progress: Progress,
+) -> tuple[Regressed, Regressed, ItemSetEmbedding]:
+    """Fit users and items, embed the items by what the fit does not explain, and fit again given that.
 
-    users: Regressed
-    items: Regressed
-    embedding: ItemSetEmbedding
-    """The embeddings of the items; users have none. Counts of ratings are expected ones, rounded."""
-
-    @classmethod
-    def of(
-        cls,
-        observations: Observations,
-        received: RowReports,
-        cuts: Floats,
-        dimensions: int,
-        regressed: int,
-        sweeps: int,
-        seed: int,
-        progress: Progress,
-    ) -> Self:
-        """Fit both sides, embed the items by what the fit does not explain, and fit again given that.
-
-        The first ``regressed`` dimensions are those on which propensities and biases of items are regressed;
-        ``sweeps`` come before the items are embedded, and a third as many follow.
-        """
-        reports = HiddenReports.of(observations, received)
-        users = Regressed.prior(np.zeros((reports.reported.size, 0)), _USERS)
-        features = [np.ones((reports.n_items, 1))]
-        if observations.catalogue is not None:
-            features.append(catalogue_features(observations.catalogue, np.ones(reports.n_items, dtype=int)))
-        items = Regressed.prior(np.hstack(features), _ITEMS)
-        again = -(-sweeps // 3)
-        for sweep in range(sweeps):
-            users, items = _swept(users, items, reports, cuts)
-            progress("completing", sweep + 1, sweeps + again)
-        embeddings = hidden_embeddings(reports, users, items, cuts, dimensions, seed)
-        # What nearby items have in common tells of each of them.
-        embedded = int(embeddings[:, :regressed].any(axis=0).sum())
-        items = items.with_features(np.hstack([*features, embeddings[:, :embedded]]))
-        for sweep in range(again):
-            users, items = _swept(users, items, reports, cuts)
-            progress("completing", sweeps + sweep + 1, sweeps + again)
-        return cls(users, items, _embedding(users, items, embeddings, reports))
-
-    @property
-    def diagnostics(self) -> dict[str, Any]:
-        """What was learned, for the run's summary."""
-        return {
-            "expected_ratings": int(self.embedding.item_counts.sum()),
-            "user_spread": self.users.spread.tolist(),
-            "item_spread": self.items.spread.tolist(),
-            "item_coefficients": self.items.coefficients.T.tolist(),
-            "dimensions_above_noise": int(self.embedding.items.any(axis=0).sum()),
-        }
-
-
-def _swept(
-    users: Regressed, items: Regressed, reports: HiddenReports, cuts: Floats
-) -> tuple[Regressed, Regressed]:
-    """Solve the items given the users, then the users given the items."""
-    bins = PropensityBins.by_rank(users, reports.reported)
-    items = _solved(items, bins, reports.of_items(bins.of, bins.sizes.size), reports, cuts)
-    bins = PropensityBins.by_rank(items, np.ones(reports.n_items, dtype=np.bool_))
-    return _solved(users, bins, reports.of_users(bins.of, bins.sizes.size), reports, cuts), items
+    The first ``regressed`` dimensions are those on which propensities and biases of items are regressed;
+    ``sweeps`` come before the items are embedded, and a third as many follow. Users have no embeddings, and
+    counts of ratings are expected ones, rounded.
+    """
+    reports = HiddenReports.of(observations, received)
+    everything = np.ones(reports.n_items, dtype=np.bool_)
+    users = Regressed.prior(np.zeros((reports.reported.size, 0)), _USERS)
+    features = [np.ones((reports.n_items, 1))]
+    if observations.catalogue is not None:
+        features.append(catalogue_features(observations.catalogue, np.ones(reports.n_items, dtype=int)))
+    items, embeddings = Regressed.prior(np.hstack(features), _ITEMS), np.zeros((reports.n_items, 0))
+    again = -(-sweeps // 3)
+    for sweep in range(sweeps + again):
+        if sweep == sweeps:
+            embeddings = hidden_embeddings(reports, users, items, cuts, dimensions, seed)
+            # What nearby items have in common tells of each of them.
+            embedded = int(embeddings[:, :regressed].any(axis=0).sum())
+            columns = np.hstack([*features, embeddings[:, :embedded]])
+            items = replace(items, features=columns, coefficients=np.zeros((columns.shape[1], 2)))
+        # The items given the users, then the users given the items.
+        bins = PropensityBins.by_rank(users, reports.reported)
+        items = _solved(items, bins, reports.of_items(bins.of, bins.sizes.size), reports, cuts)
+        bins = PropensityBins.by_rank(items, everything)
+        users = _solved(users, bins, reports.of_users(bins.of, bins.sizes.size), reports, cuts)
+        progress("completing", sweep + 1, sweeps + again)
+    return users, items, _embedding(users, items, embeddings, reports)
 
 
 def _solved(

@@ -30,19 +30,13 @@ _LEAST_RESIDUAL = 1e-4
 """Smallest residual in scales of the noise; it stands for those nearer to 0."""
 
 
-@dataclass(frozen=True, eq=False)
-class _CountSlopes:
-    """What noisy counts say at some latent ratings."""
+Linearised = tuple[Floats, Floats, Floats]
+"""What noisy counts say at some latent ratings.
 
-    slopes: Floats
-    """By how much an expected count grows with the latent rating of each of its cells;
-    shape (counted cells,).
-    """
-    scores: Floats
-    information: Floats
-    """The derivative of each count's log likelihood by its expectation, and the precision of the normal
-    observation that replaces it; shape (rows,).
-    """
+By how much an expected count grows with the latent rating of each of its cells, shape (counted cells,); the
+derivative of each count's log likelihood by its expectation, and the precision of the normal observation that
+replaces it, shape (rows,).
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +52,7 @@ class CountLikelihood:
         """Return the likelihood, given where the latent rating changes level, shape (levels - 1,)."""
         return cls(counts, float(cuts[counts.least_level - 2]))
 
-    def at(self, latent: Floats) -> _CountSlopes:
+    def at(self, latent: Floats) -> Linearised:
         """Return what the counts say at the latent ratings of all observed cells, shape (cells,)."""
         from scipy.special import ndtr
 
@@ -70,7 +64,7 @@ class CountLikelihood:
         residuals = (self.counts.values - expected) * epsilons
         residuals = np.where(np.abs(residuals) < _LEAST_RESIDUAL, _LEAST_RESIDUAL, residuals)
         scores = _scores(residuals, variances * epsilons**2)
-        return _CountSlopes(slopes, epsilons * scores, epsilons**2 * scores / residuals)
+        return slopes, epsilons * scores, epsilons**2 * scores / residuals
 
     def sums(self, of_cells: Floats) -> Floats:
         """Add up numbers of the counted cells by row, shape (rows,)."""
@@ -86,7 +80,7 @@ class CountLikelihood:
         return sums
 
     def about_users(
-        self, linearised: _CountSlopes, items: Int32s, of_items: Floats, vectors: Floats
+        self, linearised: Linearised, items: Int32s, of_items: Floats, vectors: Floats
     ) -> tuple[Floats, Floats]:
         """Return what the counts add to the normal equations of users' vectors.
 
@@ -95,18 +89,17 @@ class CountLikelihood:
         ``precision``, shape (users, dimensions, dimensions); ``target``, shape (users, dimensions).
         """
         owners = self.counts.users
-        rows = self._row_sums(linearised.slopes, items, of_items)
+        slopes, scores, information = linearised
+        rows = self._row_sums(slopes, items, of_items)
         products = (rows * vectors[owners]).sum(axis=1)
         precision, target = np.zeros((*vectors.shape, vectors.shape[1])), np.zeros_like(vectors)
-        np.add.at(
-            precision, owners, linearised.information[:, None, None] * rows[:, :, None] * rows[:, None, :]
-        )
-        np.add.at(target, owners, (linearised.information * products + linearised.scores)[:, None] * rows)
+        np.add.at(precision, owners, information[:, None, None] * rows[:, :, None] * rows[:, None, :])
+        np.add.at(target, owners, (information * products + scores)[:, None] * rows)
         return precision, target
 
     def about_coefficients(
         self,
-        linearised: _CountSlopes,
+        linearised: Linearised,
         items: Int32s,
         features: Floats,
         coefficients: Floats,
@@ -119,11 +112,12 @@ class CountLikelihood:
         about items where they are. Returns ``precision``, shape (features, features); ``target``, shape
         (features,).
         """
-        rows = self._row_sums(linearised.slopes, items, features)
-        uncertain = self.sums(linearised.slopes) ** 2 * variances[self.counts.users]
-        known = 1 / (1 + linearised.information * uncertain)
-        precision = (rows * (known * linearised.information)[:, None]).T @ rows
-        return precision, rows.T @ (known * linearised.scores) + precision @ coefficients
+        slopes, scores, information = linearised
+        rows = self._row_sums(slopes, items, features)
+        uncertain = self.sums(slopes) ** 2 * variances[self.counts.users]
+        known = 1 / (1 + information * uncertain)
+        precision = (rows * (known * information)[:, None]).T @ rows
+        return precision, rows.T @ (known * scores) + precision @ coefficients
 
 
 def _scores(residuals: Floats, variances: Floats) -> Floats:
@@ -218,9 +212,9 @@ class LatentRatings:
         return (
             self.users.variances[users]
             + self.items.variances[items]
-            + _dots(_times(self.slopes.covariances[users], embeddings), embeddings)
+            + np.einsum("cd,cd->c", _times(self.slopes.covariances[users], embeddings), embeddings)
             + np.einsum("cde,cde->c", self.user_factors.covariances[users], item_factors)
-            + _dots(_times(self.item_factors.covariances[items], user_factors), user_factors)
+            + np.einsum("cd,cd->c", _times(self.item_factors.covariances[items], user_factors), user_factors)
         )
 
     def with_item_biases(self, cells: Cells) -> Self:
@@ -288,10 +282,6 @@ def _normal(
     flat = moments.reshape(len(vectors), precision.shape[1])
     normal_equations(precision, target, *cells, own, vectors, flat, *read)
     return precision.reshape(owners, dimensions, dimensions), target
-
-
-def _dots(rows: Floats, others: Floats) -> Floats:
-    return np.einsum("cd,cd->c", rows, others)
 
 
 def _times(matrices: Floats, vectors: Floats) -> Floats:

@@ -57,8 +57,14 @@ class Regressed:
     @classmethod
     def prior(cls, features: Floats, expected: Expected) -> Self:
         """Return what is known without observations."""
-        means = np.zeros((len(features), len(expected.spread))) + expected.centre
-        return cls._around(means, features, expected, np.diag(expected.spread))
+        means, spread = (
+            np.zeros((len(features), len(expected.spread))) + expected.centre,
+            np.diag(expected.spread),
+        )
+        coefficients = np.zeros((features.shape[1], means.shape[1]))
+        covariances = np.tile(spread, (len(means), 1, 1))
+        variances = np.array(expected.coefficients)
+        return cls(features, expected, means, covariances, coefficients, spread, variances)
 
     @classmethod
     def at(cls, means: Floats, features: Floats, *, variance: float, spread: float) -> Self:
@@ -69,15 +75,8 @@ class Regressed:
             centre=(0.0,) * dimensions,
             coefficients=(1.0,) * dimensions,
         )
-        return cls._around(means, features, expected, variance * np.eye(dimensions))
-
-    @classmethod
-    def _around(cls, means: Floats, features: Floats, expected: Expected, covariance: Floats) -> Self:
-        coefficients = np.zeros((features.shape[1], means.shape[1]))
-        covariances, spread = np.tile(covariance, (len(means), 1, 1)), np.diag(expected.spread)
-        return cls(
-            features, expected, means, covariances, coefficients, spread, np.array(expected.coefficients)
-        )
+        covariances = np.tile(variance * np.eye(dimensions), (len(means), 1, 1))
+        return replace(cls.prior(features, expected), means=means, covariances=covariances)
 
     @property
     def biases(self) -> Floats:
@@ -207,11 +206,6 @@ class Regressed:
         means = self.means.copy()
         means[:, -1] -= by
         return replace(self, means=means)
-
-    def with_features(self, features: Floats) -> Self:
-        """Return the same posterior, to be regressed on other features from the next solution on."""
-        coefficients = np.zeros((features.shape[1], self.means.shape[1]))
-        return replace(self, features=features, coefficients=coefficients)
 
 
 def _times(matrices: Floats, vectors: Floats | tuple[float, ...]) -> Floats:

@@ -21,7 +21,7 @@ from dprec.arrays import AnyInts, Floats, Int32s
 from dprec.binarization import check_binary
 from dprec.completion.base import Completed, Completion
 from dprec.completion.factors import inner_products
-from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearBall
+from dprec.completion.one_bit.projections import Domain
 from dprec.completion.one_bit.solver import (
     Link,
     LinkKind,
@@ -113,7 +113,7 @@ def fit_biases(
     return biases
 
 
-Fit = tuple[Biases, Solution[Any]]
+Fit = tuple[Biases, Solution]
 
 _LAST: dict[bytes, Fit] = {}
 
@@ -258,11 +258,10 @@ class OneBit(Completion):
         """Refuse ratings that are not +1 and -1."""
         check_binary(scale)
 
-    def domain(self, users: Int32s, items: Int32s, shape: tuple[int, int], seed: int) -> Domain[Any]:
+    def domain(self, users: Int32s, items: Int32s, shape: tuple[int, int], seed: int) -> Domain:
         """Return the set to which the low-rank part is constrained."""
-        if self.bounded:
-            return BoundedNuclearBall(users, items, shape, self.radius(shape), self.alpha)
-        return NuclearBall(users, items, shape, self.radius(shape), self.max_rank, seed)
+        bound = self.alpha if self.bounded else None
+        return Domain(users, items, shape, self.radius(shape), bound, self.max_rank, seed)
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> HiddenMatrix:
         """Complete the matrix; see `Completion.fit`.
@@ -289,46 +288,34 @@ class OneBit(Completion):
         domain = self.domain(users, items, shape, seed)
         limits: Any = {"iterations": self.iterations, "tolerance": self.tolerance, "progress": progress}
 
-        def fit() -> tuple[Biases, Solution[Any]]:
+        def fit() -> Fit:
             biases = Biases.zero(shape)
             if self.biases:
                 biases = fit_biases(likelihood, users, items, shape, self.absolute_ridge)
             beyond = likelihood.beyond(biases.at(users, items))
-            if isinstance(domain, BoundedNuclearBall):
-                return biases, minimise_bounded(beyond, domain, **limits)
-            return biases, minimise(beyond, domain, **limits)
+            return biases, (minimise_bounded if self.bounded else minimise)(beyond, domain, **limits)
 
-        drawn = seed if isinstance(domain, NuclearBall) and not domain.small else None
+        drawn = seed if domain.draws else None
         data = users, items, likelihood.given_plus, likelihood.given_minus, linear
         biases, solution = _last_or_new(f"{self} {shape} {drawn}", data, fit, progress)
-        return self._completed(observations, link, biases, solution)
-
-    def _completed(
-        self, observations: Observations, link: Link, biases: Biases, solution: Solution[Any]
-    ) -> HiddenMatrix:
         point: LowRank | Floats = solution.point
-        notes = cold_notes(observations.users, observations.items, observations.shape)
+        notes = cold_notes(users, items, shape)
         if solution.reason == "iterations":
             notes += (
                 f"one-bit completion stopped after {solution.iterations} iterations at a residual of "
                 f"{solution.residual:.3g}; the tolerance is {self.tolerance:g}.",
             )
-        return HiddenMatrix(
-            link,
-            biases,
-            point,
-            diagnostics={
-                "link": self.link,
-                "radius": self.radius(observations.shape),
-                "iterations": solution.iterations,
-                "stopped": solution.reason,
-                "residual": solution.residual if math.isfinite(solution.residual) else None,
-                "objective": list(solution.objectives),
-                "rank": point.rank if isinstance(point, LowRank) else None,
-                "mean_effect": biases.mean,
-            },
-            notes=notes,
-        )
+        diagnostics = {
+            "link": self.link,
+            "radius": self.radius(shape),
+            "iterations": solution.iterations,
+            "stopped": solution.reason,
+            "residual": solution.residual if math.isfinite(solution.residual) else None,
+            "objective": list(solution.objectives),
+            "rank": point.rank if isinstance(point, LowRank) else None,
+            "mean_effect": biases.mean,
+        }
+        return HiddenMatrix(link, biases, point, diagnostics=diagnostics, notes=notes)
 
 
 def cold_notes(users: AnyInts, items: AnyInts, shape: tuple[int, int]) -> tuple[str, ...]:

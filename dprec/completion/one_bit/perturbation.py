@@ -30,7 +30,7 @@ import numpy as np
 
 from dprec.arrays import AnyInts, Floats
 from dprec.completion.one_bit.completion import HiddenMatrix, OneBit
-from dprec.completion.one_bit.solver import Link, Logistic, steepness
+from dprec.completion.one_bit.solver import Link, steepness
 from dprec.components import Options, Registry, option
 from dprec.errors import SettingError
 from dprec.observations import Observations
@@ -116,7 +116,7 @@ def slope_bound_of(link: Link, alpha: float, slope_bound: SlopeBound) -> float:
     """Return Delta, a bound of h' / (h (1 - h)) on [-alpha, alpha] (Li et al. [li2021], section 4.2)."""
     if slope_bound == "tight":
         return steepness(link, alpha)
-    if isinstance(link, Logistic):
+    if link.sigma is None:
         return 1.0
     slope, chance = link.density(np.zeros(1)), link.probability(np.array([-alpha]))
     # As in `steepness`: a chance that underflows must not divide by zero.
@@ -139,7 +139,7 @@ def objective_noise(
     relative to the owner of both the perturbation and the budget.
     """
     delta = slope_bound_of(link, alpha, slope_bound)
-    if isinstance(link, Logistic):
+    if link.sigma is None:
         grid = _grid(BIT, epsilon, 1)
         return CalibratedNoise(grid, grid.loss(BIT, 1), _ON_BITS)
     jacobian = curvature_ratio(link, alpha)
@@ -229,7 +229,7 @@ class ObjectivePerturbation(Perturbation):
         """Minimise the perturbed objective."""
         grid = self.noise(completion, observations.shape, epsilon).grid
         linear = grid.noise(seed, "objective noise", np.arange(observations.values.size))
-        if isinstance(completion.link_function, Logistic):
+        if completion.link_function.sigma is None:
             # A -1 is a +1 with 1 added to H: what is solved is a function of integers, the noisy bits.
             linear += (observations.values < 0) * grid.on_grid(np.array(BIT))
             ones = np.ones(observations.items.size)

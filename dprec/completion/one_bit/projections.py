@@ -5,16 +5,13 @@ ratings and the rank. Its intersection with the infinity ball needs every entry,
 that fit into memory densely.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
 from dprec.arrays import Floats, Int32s, offsets
 from dprec.completion.spectral import DENSE_CELLS, LowRank, SparsePlusLowRank, gram, refined, spanned
-
-PointT = TypeVar("PointT", LowRank, Floats)
 
 _SPARE = 10
 """Singular values computed beyond the rank of the previous point."""
@@ -121,8 +118,11 @@ def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Domain(ABC, Generic[PointT]):
-    """A convex set of matrices, with the pattern of the observed cells."""
+class Domain:
+    """A convex set of matrices, with the pattern of the observed cells.
+
+    Its points are factors, `LowRank`, where only the nuclear norm is bounded, and else dense.
+    """
 
     rows: Int32s
     columns: Int32s
@@ -130,50 +130,39 @@ class Domain(ABC, Generic[PointT]):
     shape: tuple[int, int]
     radius: float
     """Of the nuclear ball."""
-
-    @abstractmethod
-    def zero(self) -> PointT:
-        """Return the zero matrix."""
-
-    @abstractmethod
-    def step(self, point: PointT, slopes: Floats, length: float) -> PointT:
-        """Return the projection of point - length x slopes, the slopes given at the observed cells."""
-
-    @abstractmethod
-    def cells(self, point: PointT) -> Floats:
-        """Return the observed entries, shape (cells,)."""
-
-    @abstractmethod
-    def distance(self, point: PointT, other: PointT) -> float:
-        """Return the Frobenius norm of the difference."""
-
-    @abstractmethod
-    def norm(self, point: PointT) -> float:
-        """Return the Frobenius norm."""
-
-
-@dataclass(frozen=True, eq=False)
-class NuclearBall(Domain[LowRank]):
-    """Matrices of nuclear norm at most ``radius``, as factors."""
-
+    bound: float | None = None
+    """Of the entries' absolute values."""
     max_rank: int = 1000
     """A projection of larger rank is cut to its leading singular values; bounds the memory."""
     seed: int = 0
     """Seed of the initial Lanczos vector, for large matrices."""
 
-    def zero(self) -> LowRank:
-        """Return the zero matrix."""
-        return LowRank.zero(self.shape)
+    @property
+    def draws(self) -> bool:
+        """Whether a projection is not exact, and draws."""
+        return self.bound is None and self.shape[0] * self.shape[1] > DENSE_CELLS
 
-    def step(self, point: LowRank, slopes: Floats, length: float) -> LowRank:
-        """Return the projection; see `Domain.step`."""
+    def zero(self) -> Any:
+        """Return the zero matrix."""
+        return LowRank.zero(self.shape) if self.bound is None else np.zeros(self.shape)
+
+    def cells(self, point: Any) -> Floats:
+        """Return the observed entries, shape (cells,)."""
+        return point.cells(self.rows, self.columns) if self.bound is None else point[self.rows, self.columns]
+
+    def step(self, point: Any, slopes: Floats, length: float) -> Any:
+        """Return the projection of point - length x slopes, the slopes given at the observed cells."""
         import scipy.sparse as sp
 
+        if self.bound is not None:
+            moved = point.copy()
+            moved[self.rows, self.columns] -= length * slopes
+            return project_bounded(moved, self.radius, self.bound)
         indptr = offsets(np.bincount(self.rows, minlength=self.shape[0]))
         sparse = sp.csr_array((-length * slopes, self.columns, indptr), shape=self.shape)
         moved = SparsePlusLowRank(sparse, point.left * point.values, point.right)
         # Most singular values that can be computed: all, or all but one for a large matrix.
-        most = min(self.max_rank, min(self.shape) - (not self.small))
+        most = min(self.max_rank, min(self.shape) - self.draws)
         count = min(point.rank + _SPARE, most)
         while True:
             leading = moved.leading(count, self.seed)
@@ -184,49 +173,9 @@ class NuclearBall(Domain[LowRank]):
             count = min(2 * count, most)
         return leading.lowered(threshold)
 
-    @property
-    def small(self) -> bool:
-        """Whether a projection is exact, and draws nothing."""
-        users, items = self.shape
-        return users * items <= DENSE_CELLS
 
-    def cells(self, point: LowRank) -> Floats:
-        """Return the observed entries."""
-        return point.cells(self.rows, self.columns)
-
-    def distance(self, point: LowRank, other: LowRank) -> float:
-        """Return the Frobenius norm of the difference."""
-        return point.distance(other)
-
-    def norm(self, point: LowRank) -> float:
-        """Return the Frobenius norm."""
-        return float(np.linalg.norm(point.values))
-
-
-@dataclass(frozen=True, eq=False)
-class BoundedNuclearBall(Domain[Floats]):
-    """Matrices of nuclear norm at most ``radius`` with entries within +-``bound``, dense."""
-
-    bound: float
-
-    def zero(self) -> Floats:
-        """Return the zero matrix."""
-        return np.zeros(self.shape)
-
-    def step(self, point: Floats, slopes: Floats, length: float) -> Floats:
-        """Return the projection; see `Domain.step`."""
-        moved = point.copy()
-        moved[self.rows, self.columns] -= length * slopes
-        return project_bounded(moved, self.radius, self.bound)
-
-    def cells(self, point: Floats) -> Floats:
-        """Return the observed entries."""
-        return point[self.rows, self.columns]
-
-    def distance(self, point: Floats, other: Floats) -> float:
-        """Return the Frobenius norm of the difference."""
-        return float(np.linalg.norm(point - other))
-
-    def norm(self, point: Floats) -> float:
-        """Return the Frobenius norm."""
-        return float(np.linalg.norm(point))
+def norm_of(point: Any, other: Any = None) -> float:
+    """Return the Frobenius norm of a point, or of its difference from another one of the same kind."""
+    if isinstance(point, LowRank):
+        return float(np.linalg.norm(point.values)) if other is None else point.distance(other)
+    return float(np.linalg.norm(point if other is None else point - other))

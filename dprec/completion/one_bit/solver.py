@@ -12,17 +12,16 @@ where projected gradients need hundreds for every projection onto the intersecti
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Generic, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from dprec.arrays import Floats, Uint8s
 from dprec.channel import Channel
-from dprec.completion.one_bit.projections import BoundedNuclearBall, Domain, NuclearProjection, PointT
+from dprec.completion.one_bit.projections import Domain, NuclearProjection, norm_of
 from dprec.completion.spectral import gram
-from dprec.errors import InputError, RunError
+from dprec.errors import RunError
 from dprec.mechanisms.laplace import cell_probabilities, wide_grid
 from dprec.progress import Progress, silent
 
@@ -35,128 +34,70 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
-class Link(ABC):
+class Link:
     """The probability h(x) of a +1 if the hidden matrix has the entry x (Li et al. [li2021], Eq. 1).
 
-    Links are distribution functions of symmetric noise, so Pr(-1 | x) = h(-x). Everything is computed from
-    log h and from the ratio h'/h, neither of which loses precision in the tails.
+    It is logistic, h(x) = 1 / (1 + e^-x), or probit, h(x) = Phi(x / sigma): a distribution function of
+    symmetric noise, so Pr(-1 | x) = h(-x). Everything is computed from log h and from the ratio h'/h, neither
+    of which loses precision in the tails.
     """
 
-    @abstractmethod
+    sigma: float | None = None
+    """Standard deviation of the Gaussian noise from which the signs arise; None for logistic noise."""
+
     def probability(self, x: Floats) -> Floats:
         """Return h(x)."""
+        from scipy.special import expit, ndtr
 
-    @abstractmethod
+        chances = expit(x) if self.sigma is None else ndtr(np.asarray(x) / self.sigma)
+        return np.asarray(chances, dtype=np.float64)
+
     def log_probability(self, x: Floats) -> Floats:
         """Return log h(x); log(1 - h(x)) is the same at -x."""
+        from scipy.special import log_ndtr
 
-    @abstractmethod
+        if self.sigma is None:
+            return -np.logaddexp(0.0, -np.asarray(x, dtype=np.float64))
+        return np.asarray(log_ndtr(np.asarray(x) / self.sigma), dtype=np.float64)
+
     def hazard(self, x: Floats) -> Floats:
         """Return h'(x) / h(x), the derivative of `log_probability`."""
+        from scipy.special import erfcx
 
-    @abstractmethod
+        if self.sigma is None:
+            return self.probability(-np.asarray(x, dtype=np.float64))
+        # exp(-t^2/2) cancels against the scaled complementary error function, which never underflows.
+        scaled = erfcx(-np.asarray(x) / (self.sigma * np.sqrt(2)))
+        return np.asarray(np.sqrt(2 / np.pi) / (self.sigma * scaled), dtype=np.float64)
+
     def curvature(self, x: Floats) -> Floats:
         """Return the second derivative of -log h(x); never negative."""
-
-    @abstractmethod
-    def expected_sign(self, x: Floats) -> Floats:
-        """Return 2 h(x) - 1, the mean rating; its sign is that of x, however small x is."""
+        hazard = self.hazard(x)
+        if self.sigma is None:
+            return self.probability(x) * hazard
+        return np.maximum(hazard * (hazard + np.asarray(x) / self.sigma**2), 0.0)
 
     @property
-    @abstractmethod
     def largest_curvature(self) -> float:
-        """Least upper bound of `curvature`."""
+        """Least upper bound of `curvature`: at 0, or where -log h becomes a parabola, at minus infinity."""
+        return 0.25 if self.sigma is None else 1 / self.sigma**2
+
+    def expected_sign(self, x: Floats) -> Floats:
+        """Return 2 h(x) - 1, the mean rating; its sign is that of x, however small x is."""
+        from scipy.special import erf
+
+        if self.sigma is None:
+            return np.tanh(np.asarray(x, dtype=np.float64) / 2)
+        return np.asarray(erf(np.asarray(x) / (self.sigma * np.sqrt(2))), dtype=np.float64)
 
     def density(self, x: Floats) -> Floats:
         """Return h'(x)."""
         return self.hazard(x) * self.probability(x)
 
 
-@dataclass(frozen=True)
-class Logistic(Link):
-    """h(x) = 1 / (1 + e^-x)."""
-
-    def probability(self, x: Floats) -> Floats:
-        """Return h(x)."""
-        from scipy.special import expit
-
-        return np.asarray(expit(x), dtype=np.float64)
-
-    def log_probability(self, x: Floats) -> Floats:
-        """Return log h(x)."""
-        return -np.logaddexp(0.0, -np.asarray(x, dtype=np.float64))
-
-    def hazard(self, x: Floats) -> Floats:
-        """Return h'(x) / h(x) = h(-x)."""
-        return self.probability(-np.asarray(x, dtype=np.float64))
-
-    def curvature(self, x: Floats) -> Floats:
-        """Return h(x) h(-x)."""
-        return self.probability(x) * self.hazard(x)
-
-    def expected_sign(self, x: Floats) -> Floats:
-        """Return 2 h(x) - 1."""
-        return np.tanh(np.asarray(x, dtype=np.float64) / 2)
-
-    @property
-    def largest_curvature(self) -> float:
-        """Attained at 0."""
-        return 0.25
-
-
-@dataclass(frozen=True)
-class Gaussian(Link):
-    """h(x) = Phi(x / sigma), the probit link."""
-
-    sigma: float = 1.0
-    """Standard deviation of the noise from which the signs arise, above 0."""
-
-    def probability(self, x: Floats) -> Floats:
-        """Return h(x)."""
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr(np.asarray(x) / self.sigma), dtype=np.float64)
-
-    def log_probability(self, x: Floats) -> Floats:
-        """Return log h(x)."""
-        from scipy.special import log_ndtr
-
-        return np.asarray(log_ndtr(np.asarray(x) / self.sigma), dtype=np.float64)
-
-    def hazard(self, x: Floats) -> Floats:
-        """Return h'(x) / h(x)."""
-        from scipy.special import erfcx
-
-        # exp(-t^2/2) cancels against the scaled complementary error function, which never underflows.
-        scaled = erfcx(-np.asarray(x) / (self.sigma * np.sqrt(2)))
-        return np.asarray(np.sqrt(2 / np.pi) / (self.sigma * scaled), dtype=np.float64)
-
-    def curvature(self, x: Floats) -> Floats:
-        """Return hazard (hazard + x / sigma^2)."""
-        hazard = self.hazard(x)
-        return np.maximum(hazard * (hazard + np.asarray(x) / self.sigma**2), 0.0)
-
-    def expected_sign(self, x: Floats) -> Floats:
-        """Return 2 h(x) - 1."""
-        from scipy.special import erf
-
-        return np.asarray(erf(np.asarray(x) / (self.sigma * np.sqrt(2))), dtype=np.float64)
-
-    @property
-    def largest_curvature(self) -> float:
-        """Approached as x goes to minus infinity, where -log h becomes a parabola."""
-        return 1 / self.sigma**2
-
-
 def link_of(kind: LinkKind, sigma: float) -> Link:
-    """Return a link by its name; raises InputError for another, or a sigma that is not above 0."""
-    if kind == "logistic":
-        return Logistic()
-    if kind != "gaussian":
-        raise InputError("link", repr(kind), "logistic, gaussian")
-    if not sigma > 0:
-        raise InputError("sigma", repr(sigma), "greater than 0")
-    return Gaussian(sigma)
+    """Return a link by its name, with sigma as the deviation of a Gaussian one's noise, above 0."""
+    return Link(None if kind == "logistic" else sigma)
 
 
 def steepness(link: Link, alpha: float) -> float:
@@ -164,8 +105,6 @@ def steepness(link: Link, alpha: float) -> float:
 
     The supremum is attained at alpha; it is 1 for the logistic link.
     """
-    if not alpha > 0:
-        raise InputError("alpha", repr(alpha), "greater than 0")
     x = np.linspace(-alpha, alpha, _GRID)
     chances = link.probability(x) * link.probability(-x)
     return float(np.max(np.abs(link.density(x)) / np.maximum(chances, _TINY)))
@@ -255,10 +194,10 @@ class SignLikelihood:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution(Generic[PointT]):
+class Solution:
     """Where a minimisation ended."""
 
-    point: PointT
+    point: Any
     """The best iterate; with both constraints the last, scaled so that both hold exactly."""
     objectives: tuple[float, ...]
     """The objective at the start and after each iteration."""
@@ -280,72 +219,47 @@ class Solution(Generic[PointT]):
 
 def minimise(
     likelihood: SignLikelihood,
-    domain: Domain[PointT],
+    domain: Domain,
     *,
     iterations: int,
     tolerance: float,
     progress: Progress = silent,
-) -> Solution[PointT]:
+) -> Solution:
     """Minimise the likelihood's objective over a convex set, from zero, to within ``tolerance``."""
-    iterate = best = _Iterate.at(domain.zero(), likelihood, domain)
-    objectives = [iterate.value]
+    point = best = domain.zero()
+    entries = domain.cells(point)
+    value, slopes = likelihood.value_and_slopes(entries)
+    objectives, lowest = [value], value
     length, residual = 1 / likelihood.link.largest_curvature, np.inf
     reason: StopReason = "iterations"
     while len(objectives) <= iterations:
         ceiling = max(objectives[-3:])
-        step = iterate.step(likelihood, domain, length, ceiling, len(objectives))
-        if step is None:
+        for _ in range(_HALVINGS):
+            following = domain.step(point, slopes, length)
+            reached = domain.cells(following)
+            value, steeper = likelihood.value_and_slopes(reached)
+            if not np.isfinite(value):
+                raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
+            if value <= ceiling + 1e-4 * float((slopes * (reached - entries)).sum()):
+                break
+            length /= 2
+        else:
             reason = "line search"
             break
-        following, length = step
-        moved = domain.distance(following.point, iterate.point)
+        moved = norm_of(following, point)
         # Projected steps grow with their length, and their ratio to it falls.
-        residual = moved / min(1.0, length) / max(1.0, domain.norm(iterate.point))
-        curved = float(((following.entries - iterate.entries) * (following.slopes - iterate.slopes)).sum())
-        if following.value < min(objectives):
-            best = following
-        objectives.append(following.value)
-        iterate = following
+        residual = moved / min(1.0, length) / max(1.0, norm_of(point))
+        curved = float(((reached - entries) * (steeper - slopes)).sum())
+        if value < lowest:
+            best, lowest = following, value
+        objectives.append(value)
+        point, entries, slopes = following, reached, steeper
         progress("completing", len(objectives) - 1, iterations)
         if residual <= tolerance:
             reason = "optimal"
             break
         length = np.clip(moved**2 / curved, SHORTEST_STEP, LONGEST_STEP) if curved > 0 else LONGEST_STEP
-    return Solution(best.point, tuple(objectives), float(residual), reason, best.value)
-
-
-@dataclass(frozen=True, eq=False)
-class _Iterate(Generic[PointT]):
-    """A point, its observed entries, and the objective and its slopes there."""
-
-    point: PointT
-    entries: Floats
-    value: float
-    slopes: Floats
-
-    @classmethod
-    def at(cls, point: PointT, likelihood: SignLikelihood, domain: Domain[PointT]) -> _Iterate[PointT]:
-        entries = domain.cells(point)
-        return cls(point, entries, *likelihood.value_and_slopes(entries))
-
-    def step(
-        self,
-        likelihood: SignLikelihood,
-        domain: Domain[PointT],
-        length: float,
-        ceiling: float,
-        iteration: int,
-    ) -> tuple[_Iterate[PointT], float] | None:
-        """Return the next iterate and the length that led to it; None when no length is short enough."""
-        for _ in range(_HALVINGS):
-            candidate = self.at(domain.step(self.point, self.slopes, length), likelihood, domain)
-            if not np.isfinite(candidate.value):
-                raise RunError(f"one-bit completion diverged in iteration {iteration}: {candidate.value}")
-            promised = float((self.slopes * (candidate.entries - self.entries)).sum())
-            if candidate.value <= ceiling + 1e-4 * promised:
-                return candidate, length
-            length /= 2
-        return None
+    return Solution(best, tuple(objectives), float(residual), reason, lowest)
 
 
 _PENALTY, _RELAXATION = 4.0, 1.7
@@ -360,18 +274,19 @@ _EXCESS = 0.05
 
 def minimise_bounded(
     likelihood: SignLikelihood,
-    ball: BoundedNuclearBall,
+    ball: Domain,
     *,
     iterations: int,
     tolerance: float,
     progress: Progress = silent,
-) -> Solution[Floats]:
+) -> Solution:
     """Minimise the objective from zero; return X, scaled so that both constraints hold exactly.
 
     ``tolerance``: the copies' distance, and the gradient left, over the matrix's norm, of an optimum.
     Projections start from the last one's singular vectors; an optimum is one by a whole decomposition too.
     """
-    observed, project = (ball.rows, ball.columns), NuclearProjection(ball.radius)
+    observed, project, bound = (ball.rows, ball.columns), NuclearProjection(ball.radius), ball.bound
+    assert bound is not None, "entries without a bound"
     within, inside, dual = ball.zero(), ball.zero(), ball.zero()
     value, slopes = likelihood.value_and_slopes(within[observed])
     objectives, curvature = [value], likelihood.link.largest_curvature
@@ -382,7 +297,7 @@ def minimise_bounded(
         beside = inside - dual
         pulled = penalty * beside[observed] + curvature * within[observed] - slopes
         beside[observed] = pulled / (penalty + curvature)
-        within = np.clip(beside, -ball.bound, ball.bound, out=beside)
+        within = np.clip(beside, -bound, bound, out=beside)
         value, slopes = likelihood.value_and_slopes(within[observed])
         if not np.isfinite(value):
             raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
@@ -390,10 +305,12 @@ def minimise_bounded(
         before, inside = inside, project(target)
         factor = 1.0
         if len(objectives) % _CHECK_EVERY == 0 or len(objectives) == iterations:
-            apart, moved, residual = _residuals(ball, within, inside, before, penalty)
-            if residual <= tolerance and _nuclear_norm(within) <= ball.radius * (1 + _EXCESS * tolerance):
+            apart, moved, residual = _residuals(within, inside, before, penalty)
+            # The nuclear norm, to about 1e-6, quickly.
+            nuclear = float(np.sqrt(np.maximum(np.linalg.eigvalsh(gram(within)), 0.0)).sum())
+            if residual <= tolerance and nuclear <= ball.radius * (1 + _EXCESS * tolerance):
                 inside = project.whole(target)
-                apart, moved, residual = _residuals(ball, within, inside, before, penalty)
+                apart, moved, residual = _residuals(within, inside, before, penalty)
                 reason = "optimal" if residual <= tolerance else reason
             # Brings the distance of the copies and the movement of Z nearer to each other.
             if max(apart, moved) > _UNBALANCED * min(apart, moved):
@@ -407,14 +324,7 @@ def minimise_bounded(
     return Solution(point, tuple(objectives), float(residual), reason, objectives[-1])
 
 
-def _nuclear_norm(matrix: Floats) -> float:
-    """Return the nuclear norm to about 1e-6, quickly."""
-    return float(np.sqrt(np.maximum(np.linalg.eigvalsh(gram(matrix)), 0.0)).sum())
-
-
-def _residuals(
-    ball: BoundedNuclearBall, within: Floats, inside: Floats, before: Floats, penalty: float
-) -> tuple[float, float, float]:
+def _residuals(within: Floats, inside: Floats, before: Floats, penalty: float) -> tuple[float, float, float]:
     """Return how far the copies are apart, how far Z has moved, and the larger over the norm of Z."""
-    apart, moved = ball.distance(within, inside), penalty * ball.distance(inside, before)
-    return apart, moved, max(apart, moved) / max(1.0, ball.norm(inside))
+    apart, moved = norm_of(within, inside), penalty * norm_of(inside, before)
+    return apart, moved, max(apart, moved) / max(1.0, norm_of(inside))

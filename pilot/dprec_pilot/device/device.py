@@ -354,8 +354,8 @@ class Device:
         The first answer of all is refused where any profile could exceed a limit by it.
         """
         agreement, charges = self._agreement, self._ledger.charges
-        setup = self._partition.population.installed(exchange.MemoisedSetup)
-        repetition = Repetition(agreement, setup, self._options.limits, charges)
+        assert agreement.repeated is not None, "an agreement that repeats nothing"
+        repetition = Repetition(agreement, agreement.repeated, self._options.limits, charges)
 
         def charge(held: Profile, paid: Loss, answered: tuple[tuple[str, int], ...] = ()) -> Charge:
             price, said = Price(1, paid, repetition.most), {"memory": agreement.memory, "answered": answered}
@@ -397,7 +397,7 @@ class Device:
             individual_reports=True,
             keys=self.folder.seeded or keys,
             faults=FaultOptions(),
-            setup=agreement.setup,
+            protocol=agreement.protocol,
             key=run,
             devices_of_sums=None if party is None else len(party.directory.keys),
             show=self._receive,

@@ -17,14 +17,17 @@ from typing import Self
 
 import numpy as np
 
-from dprec import components, formats
+from dprec import components, exchange, formats
 from dprec.arrays import AnyInts, Floats, Ints
+from dprec.components import from_json, is_told_by_its_settings, to_json
 from dprec.errors import InputError
-from dprec.exchange import AnySetup, Setup, from_json, is_integer, to_json
-from dprec.exchange.setups import is_told_by_its_settings
+from dprec.exchange import is_integer
 from dprec.personalization import OrdinalProcess
+from dprec.protocols.base import Protocol
+from dprec.protocols.registry import AnyProtocol
 from dprec.randomness import SECRET_BYTES, Draws, InstalledKeys, Key, MemoisedDraws, SecretDraws
 from dprec.ratings import RatingScale
+from dprec.schedules import RepeatedAnswers
 from dprec_pilot import files
 from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.ledger import DeviceOptions, Limits
@@ -45,7 +48,7 @@ _OPEN = 16
 class Agreement(components.Options):
     """The protocol as a device knows it; the contents of protocol.json."""
 
-    setup: AnySetup = components.option("What the device does: mechanism, budget, rounds.")
+    protocol: AnyProtocol = components.option("What the device does: mechanism, budget, rounds.")
     levels: tuple[float, ...] = components.option("Levels of the rating scale, ascending.")
     continuous: bool = components.option("Whether true ratings lie between the levels.")
     items: int = components.option("Items of the catalogue.", ge=1)
@@ -68,7 +71,7 @@ class Agreement(components.Options):
     @classmethod
     def of(
         cls,
-        setup: Setup,
+        protocol: Protocol,
         scale: RatingScale,
         item_ids: Sequence[str],
         *,
@@ -79,11 +82,11 @@ class Agreement(components.Options):
         """Return the agreement on a protocol.
 
         ``process``: where devices predict from a table of items; ``directory``: who takes part, where devices
-        mask what they send. Raises InputError when the setup has user-defined classes that no file describes.
+        mask what they send. Raises InputError when it has user-defined classes that no file describes.
         """
-        own = components.user_defined_classes(setup)
+        own = components.user_defined_classes(protocol)
         agreement = cls(
-            setup=setup,
+            protocol=protocol,
             levels=tuple(scale.values.tolist()),
             continuous=scale.continuous,
             items=len(item_ids),
@@ -101,7 +104,7 @@ class Agreement(components.Options):
     @property
     def classes(self) -> tuple[str, ...]:
         """The user-defined classes that the protocol names."""
-        return tuple(map(components.reference_of, components.user_defined_classes(self.setup)))
+        return tuple(map(components.reference_of, components.user_defined_classes(self.protocol)))
 
     @cached_property
     def text(self) -> str:
@@ -128,8 +131,16 @@ class Agreement(components.Options):
     @cached_property
     def memory(self) -> str:
         """What identifies the answers that every run repeats, 64 hexadecimal digits; empty if none are."""
-        memory = self.setup.memory(self.scale)
-        return "" if memory is None else hashlib.sha256(_of_this_version(memory).encode()).hexdigest()
+        memory = None if self.repeated is None else self.protocol.memory(self.scale, exchange.REPORT)
+        if memory is None:
+            return ""
+        return hashlib.sha256(_of_this_version(memory).encode()).hexdigest()
+
+    @property
+    def repeated(self) -> RepeatedAnswers | None:
+        """What the protocol says of answers that every run repeats; None if none are."""
+        answers = self.protocol.remembers
+        return answers if isinstance(answers, RepeatedAnswers) else None
 
 
 def _of_this_version(memory: str) -> str:

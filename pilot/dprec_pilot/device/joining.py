@@ -15,10 +15,9 @@ import numpy as np
 
 from dprec import formats
 from dprec.arrays import Floats
-from dprec.components import Options, option
+from dprec.components import Options, from_json, option, to_json
 from dprec.datasets.columns import find_column, found_separator, split_line
-from dprec.errors import InputError
-from dprec.exchange import from_json, to_json
+from dprec.errors import InputError, within
 from dprec.ratings import RatingScale
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import (
@@ -81,14 +80,14 @@ class Joined:
         limits = ", ".join(f"{name} {limit:g}" for name, limit in known if limit is not None)
         left_out = f"; left out, as the catalogue lacks them: {', '.join(named)}" if named else ""
         left_out += f" and {more} more" if more > 0 else ""
-        agreement, setup = folder.agreement, folder.agreement.setup
-        privacy: Any = getattr(setup, "privacy", None) or getattr(setup, "promised", None)
+        agreement, protocol = folder.agreement, folder.agreement.protocol
+        privacy: Any = getattr(protocol, "privacy", None)
         epsilon = getattr(privacy, "epsilon", None)
         budget = f", epsilon {epsilon:g} per {privacy.per}" if isinstance(epsilon, int | float) else ""
         # Where rounds compose, it holds with a delta alone.
         budget += f" with delta {privacy.delta:g}" if getattr(privacy, "composition", "sum") != "sum" else ""
         return [
-            f"protocol {agreement.fingerprint}: {agreement.setup.kind}{budget}; {agreement.items} items",
+            f"protocol {agreement.fingerprint}: {agreement.protocol.kind}{budget}; {agreement.items} items",
             f"limits, to be changed in {folder.options_file}: {limits or 'none'}",
             f"{self.ratings} ratings in {folder.profile_file}{left_out}",
         ]
@@ -124,9 +123,8 @@ def join(invitation: Path, ratings: Path, folder: Path, user: int, classes: Sequ
     agreement = read_agreement(invited.protocol, f"{invitation}, protocol", tuple(classes))
     check_version(agreement.computes, f"{invitation}, protocol")
     check_catalogue(invited.items, agreement, f"{invitation}, items")
-    numbers = agreement.setup.numbers(user, user + 1)
-    if numbers is not None and numbers.size == 0:
-        raise InputError("--user", str(user), "a number for which the protocol has a budget")
+    with within(f"{invitation}, protocol"):
+        agreement.protocol.check_deployed()
     if agreement.directory:
         raise InputError(f"{invitation}, protocol", _CLOSED, "one that more devices can join")
     rated, values = read_ratings(ratings, agreement.scale)

@@ -25,9 +25,8 @@ from clients.population import Partition
 from clients.prices import PRICES, Price
 from dprec import exchange
 from dprec.accounting import Loss
-from dprec.components import Options, as_values, option
+from dprec.components import Options, as_values, from_json, option
 from dprec.errors import InputError
-from dprec.exchange import from_json
 from dprec_pilot.device.profile import emptied
 from dprec_pilot.files import Chain
 

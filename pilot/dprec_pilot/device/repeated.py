@@ -1,4 +1,4 @@
-"""What a device answers again in every run (`dprec.exchange.MemoisedSetup`), and what of it is new.
+"""What a device answers again in every run (`dprec.schedules.RepeatedAnswers`), and what of it is new.
 
 The words of an answer follow from the rating (`dprec.randomness.MemoisedDraws`), so nothing has to be
 remembered to repeat it. What has to be known is what was answered before: a rating that was changed since is
@@ -19,7 +19,7 @@ import numpy as np
 
 from dprec.accounting import Loss
 from dprec.arrays import Uint64s
-from dprec.exchange import MemoisedSetup
+from dprec.schedules import RepeatedAnswers
 from dprec_pilot.device.folder import Agreement
 from dprec_pilot.device.ledger import Charge, Limits, most_lost
 from dprec_pilot.device.profile import Profile
@@ -42,8 +42,8 @@ class Repetition:
     """What every run repeats under an agreement, and what may be added to it."""
 
     agreement: Agreement
-    setup: MemoisedSetup
-    """That of the agreement."""
+    remembered: RepeatedAnswers
+    """What its protocol says of them."""
     limits: Limits
     charges: Sequence[Charge]
     """The whole ledger."""
@@ -57,7 +57,7 @@ class Repetition:
     def most(self) -> Loss:
         """What any profile could lose by it; what one answer costs even where there is no room for it."""
         ratings = self.agreement.items if self._ratings is None else max(self._ratings, 1)
-        per_rating = self.setup.answers_per_rating * self._per_answer
+        per_rating = self.remembered.per_rating * self._per_answer
         return Loss(per_rating, ratings * per_rating)
 
     def answers(
@@ -68,7 +68,7 @@ class Repetition:
         ``drawn``: from some ratings to a word of each, which decide where not all can be answered about;
         ``room``: whether anything may be answered that was not before.
         """
-        before, most_levels = self._before, self.setup.answers_per_rating if room else 0
+        before, most_levels = self._before, self.remembered.per_rating if room else 0
         ids, levels = [item_ids[item] for item in profile.items.tolist()], profile.levels
         first = np.flatnonzero([item not in before for item in ids])
         left = first.size if room else 0
@@ -87,7 +87,7 @@ class Repetition:
         added = profile.with_levels(levels).part(np.array(new, dtype=np.int64))
         levels[np.delete(np.arange(levels.size), kept)] = 0
         whole = profile.with_levels(levels)
-        reported = whole if self.setup.shows_all else whole.part(kept)
+        reported = whole if self.remembered.shows_all else whole.part(kept)
         return Answers(reported, added, tuple(told[place] for place in new))
 
     @cached_property
@@ -102,7 +102,10 @@ class Repetition:
     @cached_property
     def _per_answer(self) -> float:
         """The epsilon of one answer."""
-        return self.setup.family(self.agreement.scale, self.agreement.items).most_losses()[0]
+        agreement = self.agreement
+        family = agreement.protocol.family(agreement.scale, agreement.items)
+        assert family is not None, "an agreement without reports"
+        return family.most_losses()[0]
 
     @cached_property
     def _ratings(self) -> int | None:
@@ -110,8 +113,8 @@ class Repetition:
 
         A limit of all runs for the whole profile is a limit of answers.
         """
-        ratings, limit = self.setup.answers_per_user, self.limits.per_user_lifetime
-        cost = self.setup.answers_per_rating * self._per_answer
+        ratings, limit = self.remembered.answers_per_user, self.limits.per_user_lifetime
+        cost = self.remembered.per_rating * self._per_answer
         if limit is not None and 0 < cost < math.inf:
             others = most_lost(charge for charge in self.charges if charge.memory != self.agreement.memory)
             left = int((limit - others.per_user) / cost)

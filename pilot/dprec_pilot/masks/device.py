@@ -32,6 +32,7 @@ from clients.population import Partition, lasting_draws
 from dprec import exchange
 from dprec.arrays import Ints
 from dprec.exchange import KEYS, SHARES, UNMASK, Refusal, RefusalCode, SecureSumRequest, action_of
+from dprec.protocols.sums import SumsProtocol
 from dprec.secure_aggregation import device_keys, unpack_vector
 from dprec.secure_aggregation.messages import KEYS_BYTES, SIGNED_BYTES
 from dprec.sums import SecureAggregation
@@ -156,9 +157,11 @@ class _Participant:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request without shares, in a secure sum")
         progress = self._step(_CONTRIBUTION, hashlib.sha256(request.factors).digest() + request.shares)
         (report,), add_up = iterative.contributions(self.partition, request, self.context)
-        layout = iterative.device_half(request.factors, self.partition).layout(request.round_index)
-        setup = self.partition.population.installed(exchange.SummedSetup)
-        multiplier = setup.multipliers[request.round_index - 1]
+        population = self.partition.population
+        protocol = population.installed(SumsProtocol)
+        device = protocol.device(request.factors, population.n_items, population.scale)
+        layout = device.release(request.round_index)
+        multiplier = protocol.multipliers[request.round_index - 1]
         summed = self.aggregation.sum_of(self.party.identity(request.round_index), layout, multiplier)
         with exchange.refusing_malformed():
             vector = unpack_vector(report, summed.size, summed.bits)
@@ -176,8 +179,8 @@ class _Participant:
 
     def _check_ahead(self) -> None:
         """Refuse keys and shares for a round that was answered, or that there is none of."""
-        setup = self.partition.population.installed(exchange.SummedSetup)
-        memory = Memory.of(self.partition.population, len(setup.multipliers), self.context)
+        population = self.partition.population
+        memory = Memory.of(population, population.installed(SumsProtocol).rounds, self.context)
         memory.check_round(self.round_index)
         last, _ = memory.last_answer()
         if self.round_index <= last:

@@ -12,6 +12,7 @@ from dprec.accounting import PrivacyBudget
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, within
 from dprec.progress import Progress, silent
+from dprec.protocols.base import Protocol, Public, check_suits
 from dprec.randomness import ENTROPY_BYTES, RunKeys
 from dprec.ratings import Ratings
 from dprec_pilot.device.folder import Agreement, write_device
@@ -26,8 +27,6 @@ from dprec_pilot.server.deadline_grid import check_quorum
 from dprec_pilot.server.server_folder import Enrolled, write_enrolment
 from simulation.configuration.models import RunConfig
 from simulation.execution import SideData, load_ratings
-from simulation.protocols import Protocol
-from simulation.protocols.base import check_suits
 
 _SUPERLINK = """\
 #!/bin/sh
@@ -102,8 +101,9 @@ class _Pilot:
     @property
     def limits(self) -> Limits:
         """What a device may spend."""
-        setup, privacy = self.agreement.setup, self.config.protocol.privacy
-        return limits_of(privacy, self.options.runs, setup.answers_per_rating, setup.composed)
+        agreement, privacy = self.agreement, self.config.protocol.privacy
+        each = 1 if agreement.repeated is None else agreement.repeated.per_rating
+        return limits_of(privacy, self.options.runs, each, agreement.protocol.composed)
 
 
 def prepare(
@@ -139,16 +139,16 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
         check_suits(config.protocol, train)
     # What follows from sizes is agreed on and written down: a server sees those who came, later, too.
     content = config.dataset.catalogue(train.item_ids) is not None
-    suited = config.protocol.knowing_items(content=content).suited_to(train)
-    config = config.model_copy(update={"protocol": suited.picked.suited_to(train)})
+    suited = config.protocol.suited(Public.of(train, content=content))
+    config = config.model_copy(update={"protocol": suited})
     protocol = server_folder.deployable(config)
     with within("protocol"):
         _check_trust(protocol, train)
     entropy = None if options.seeded else os.urandom(ENTROPY_BYTES)
-    keys = RunKeys.derive(config.seed, suited.identity, entropy)
+    keys = RunKeys.derive(config.seed, suited.drawn_by, entropy)
     items = [str(item) for item in train.item_ids.tolist()]
     node_keys = [new_node_key() for _ in range(0 if options.devices == 0 else train.n_users)]
-    masks = protocol.setup().masks
+    masks = protocol.installed.masks
     if masks and not node_keys:
         raise SettingError("devices", "0", "devices of all who take part: they mask together")
     directory = Directory.of(key.public for key in node_keys) if masks else None
@@ -163,7 +163,7 @@ def _check_trust(protocol: Protocol, train: Ratings) -> None:
     """
     trust = protocol.guarantee((train.n_users, train.n_items)).trust
     if protocol.privacy is not None and trust != (
-        "secure-aggregation" if protocol.setup().masks else "local"
+        "secure-aggregation" if protocol.installed.masks else "local"
     ):
         found = f"a budget whose trust model is {trust}"
         accepted = "a protocol whose devices protect or mask what they send, or no budget"

@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from zipfile import BadZipFile
@@ -14,9 +14,9 @@ import numpy as np
 
 from dprec import formats
 from dprec.catalogue import Catalogue
-from dprec.components import Options, as_values, option
+from dprec.components import Options, as_values, from_json, option
 from dprec.errors import InputError, SettingError, one_line, within
-from dprec.exchange import from_json
+from dprec.protocols.base import Protocol
 from dprec.randomness import Key
 from dprec.ratings import RatingScale
 from dprec_pilot.device.folder import Agreement, check_version
@@ -27,7 +27,6 @@ from dprec_pilot.masks.server import MaskedExchange
 from dprec_pilot.server.deadline_grid import Patience, check_quorum
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
-from simulation.protocols.base import Protocol
 from strategies.releases import ExchangeOf
 
 _PREPARED = "a file that dprec-pilot prepare made"
@@ -218,7 +217,7 @@ class ServerFolder:
     @cached_property
     def _directory(self) -> Directory | None:
         """The public keys of all devices; None where these mask nothing."""
-        if not self.config.protocol.picked.setup().masks:
+        if not self.config.protocol.picked.installed.masks:
             return None
         return Directory.read(read_text(self._directory_file, _PREPARED))
 
@@ -285,5 +284,13 @@ def agreement_of(
 ) -> Agreement:
     """Return what devices agree to; ``directory``: who they are, where they mask what they send."""
     protocol, schedule = config.protocol.picked, config.schedule
-    setup = protocol.setup() if schedule is None else schedule.installed(protocol.of_single_ratings.setup())
-    return Agreement.of(setup, scale, item_ids, public=public, process=protocol.assumed, directory=directory)
+    if schedule is not None:
+        protocol = replace(protocol.of_single_ratings, answers=schedule.answers)
+    return Agreement.of(
+        protocol.installed,
+        scale,
+        item_ids,
+        public=public,
+        process=protocol.facts.assumes,
+        directory=directory,
+    )

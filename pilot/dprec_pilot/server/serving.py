@@ -20,8 +20,8 @@ from dprec_pilot.server.journal import JOURNAL, Begun, Journal, JournalGrid, del
 from dprec_pilot.server.run_log import LOG, FollowedGrid, RunLog, followed, handled_by
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, check_new
 from simulation.configuration.models import RunConfig
-from simulation.protocols.base import with_declared_losses
-from simulation.protocols.task import ServerOutcome, ServerTask
+from simulation.courses.base import course_of, with_declared_losses
+from simulation.courses.task import ServerOutcome, ServerTask
 from simulation.storage.directories import CONFIG, REPORT, SUMMARY
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RANK, RunRecord, traffic_columns
@@ -120,7 +120,7 @@ def _record(
     composed = outcome.accountant.get_epsilon(folder.config.protocol.delta)
     columns = ["user", "item", "rating", "prediction", *([RANK] if known.scale.implicit else [])]
     return RunRecord(
-        config=folder.config,
+        config=folder.config.written_values(),
         summary=summarise_deployed(
             folder.config,
             known.scale,
@@ -159,11 +159,11 @@ def _outcome(grid: JournalGrid, folder: ServerFolder, begun: Begun, log: RunLog)
         progress=log.progress,
         ended=log.note_round,
     )
-    began = time.perf_counter()
+    began, course = time.perf_counter(), course_of(protocol)
     with within("protocol"), threadpool_limits(limits=1):
         protocol.check(task)
         outcome = with_declared_losses(
-            protocol.served(task, protocol.serve(FollowedGrid(grid, log), task)),
+            course.served(task, course.serve(FollowedGrid(grid, log), task)),
             protocol,
             folder.config.schedule,
         )

@@ -21,7 +21,7 @@ from pilot.tests.make import BLP, PG, USERS, folders_of, pilot
 from pilot.tests.server.test_secure_sums import check_predictions, check_same
 from simulation import run
 from simulation.configuration.models import RunConfig
-from simulation.storage.run_files import RunFiles, read_run
+from simulation.storage.run_files import RunRecord, read_run
 
 pytestmark = ON_A_SUPERLINK
 
@@ -39,7 +39,7 @@ class Deployed:
     def ledgers(self, name: str) -> list[list]:
         return [charges(device.path) for device in folders_of(self.pilots[name][1])]
 
-    def files(self, name: str) -> RunFiles:
+    def files(self, name: str) -> RunRecord:
         return read_run(self.folder / f"{name}-out")
 
 

@@ -17,7 +17,7 @@ from socket import create_connection, socket
 import pytest
 from typer.testing import CliRunner
 
-from dprec.exchange import from_json
+from dprec.components import from_json
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.ledger import Charge
 from dprec_pilot.server.server_folder import ServerFolder

@@ -7,22 +7,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import STATISTICS, SummedSetup
-from dprec.private_als import FactorizationOptions, PrivateAls
+from dprec.exchange import STATISTICS
+from dprec.protocols.private_als import FactorizationOptions, PrivateAlsProtocol
 from dprec.sums import SecureAggregation
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.ledger import price_of
 from pilot.tests.make import RATINGS, install
 
 NORM, DELTA = 512, 1e-5
-OPTIONS = FactorizationOptions(rank=1, bias_rounds=2, factor_rounds=2)
-SETUP = SummedSetup(
-    method=PrivateAls(options=OPTIONS),
+SETUP = PrivateAlsProtocol(
+    factorization=FactorizationOptions(rank=1, bias_rounds=2, factor_rounds=2),
     aggregation=SecureAggregation(norm=NORM, dropouts=0, colluders=0, users=RATINGS.n_users),
-    multipliers=(9.0, 11.0, 8.0, 14.0),
-    promised=PrivacyBudget(epsilon=1.0, per="user", composition="pld", delta=DELTA),
+    noise=(9.0, 11.0, 8.0, 14.0),
+    privacy=PrivacyBudget(epsilon=1.0, per="user", composition="pld", delta=DELTA),
 )
-ROUNDS = range(1, 1 + len(SETUP.multipliers))
+ROUNDS = range(1, 1 + SETUP.rounds)
 
 
 def composed(*multipliers: float) -> float:

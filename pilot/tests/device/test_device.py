@@ -9,7 +9,7 @@ import pytest
 from flwr.app import Message
 
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import COUNT, DELIVER, REPORT, TRAIN, OneShotSetup, RefusalCode
+from dprec.exchange import COUNT, DELIVER, REPORT, TRAIN, RefusalCode
 from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace
 from dprec.wire import FixedFields
@@ -30,9 +30,10 @@ from pilot.tests.make import (
     request,
     train,
 )
+from tests import make
 
 RANK, ROUNDS, EPSILON = 2, 4, 0.4
-REPORT_SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+REPORT_SETUP = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0))
 GROUP = group_on(ROUNDS_SETUP)
 
 
@@ -59,7 +60,7 @@ def test_the_same_question_gets_the_same_answer_and_is_charged_once(device: Devi
     assert report_in(again(device).answer(train())) == first
     (charge,) = again(device).charges
     assert (charge.run, charge.round) == (key_of(1), 1)
-    assert charge.per_user == OneBitGradient().exact_epsilon(EPSILON)
+    assert charge.per_user == OneBitGradient().exact_epsilon(ROUNDS_SETUP.epsilon_per_round)
 
 
 def test_another_run_or_secret_gets_other_noise(tmp_path: Path) -> None:
@@ -128,13 +129,13 @@ def test_what_contradicts_an_answer_is_refused_even_after_a_restart(
 
 def test_a_run_is_answered_to_its_end_from_the_profile_with_which_it_began(tmp_path: Path) -> None:
     # Whole gradients without noise, so that no two profiles have equal reports by chance.
-    setup = replace(ROUNDS_SETUP, gradient=FullGradient(), epsilon_per_round=None)
-    group = group_on(setup)
+    protocol = replace(ROUNDS_SETUP, gradient=FullGradient(), privacy=None)
+    group = group_on(protocol)
 
     def train(round_index: int, run: int = 1) -> Message:
         return request(TRAIN, group, run, round=round_index, factors=factors())
 
-    device, unchanged = (Device(install(tmp_path / name, setup)) for name in ("u0", "same"))
+    device, unchanged = (Device(install(tmp_path / name, protocol)) for name in ("u0", "same"))
     unchanged.folder.secret_file.write_bytes(device.folder.secret_file.read_bytes())
     unchanged = again(unchanged)
     for one in (device, unchanged):
@@ -201,7 +202,7 @@ def test_no_limit_is_exceeded(tmp_path: Path, allowed: Limits, runs: list[int]) 
 
 
 def test_what_protects_nothing_is_sent_without_a_limit_only(tmp_path: Path) -> None:
-    clear = replace(ROUNDS_SETUP, gradient=FullGradient(), epsilon_per_round=None)
+    clear = replace(ROUNDS_SETUP, gradient=FullGradient(), privacy=None)
     for number, allowed in enumerate((limits(per_user_lifetime=1e9), UNLIMITED)):
         device = Device(install(tmp_path / f"u{number}", clear, limits=allowed))
         reply = device.answer(request(TRAIN, group_on(clear), round=1, factors=factors()))
@@ -210,9 +211,9 @@ def test_what_protects_nothing_is_sent_without_a_limit_only(tmp_path: Path) -> N
 
 
 def test_counts_are_refused_where_no_report_has_paid_for_their_ratings(tmp_path: Path) -> None:
-    setup = OneShotSetup(mechanism=BitsAndCounts(), privacy=PrivacyBudget(epsilon=1.0))
-    device = Device(install(tmp_path / "u0", setup, limits=limits(per_rating_lifetime=1.0)))
-    group = group_on(setup)
+    protocol = make.one_shot(BitsAndCounts(), PrivacyBudget(epsilon=1.0))
+    device = Device(install(tmp_path / "u0", protocol, limits=limits(per_rating_lifetime=1.0)))
+    group = group_on(protocol)
     groups = FixedFields(ITEMS, BitsAndCounts().groups - 1).encode(np.zeros((1, ITEMS), dtype=np.int64))[0]
     counts = [request(COUNT, group, run, groups=groups) for run in (1, 2)]
     assert refused(device, counts[0]) == "MALFORMED_REQUEST"

@@ -11,7 +11,6 @@ import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.errors import InputError
-from dprec.exchange import OneShotSetup
 from dprec.mechanisms import BoundedLaplace
 from dprec.personalization import OrdinalProcess
 from dprec_pilot import files as durable
@@ -20,10 +19,11 @@ from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.profile import read_state
 from pilot.tests.make import KEYS, RATINGS, ROUNDS_SETUP, again, agreement_on, install, report_in, train
+from tests import make
 from tests.own_family import OwnBits
 from tests.refusals import refused_at
 
-SETUP = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
+SETUP = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0))
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def device(tmp_path: Path) -> DeviceFolder:
 def test_every_part_of_a_protocol_is_in_its_fingerprint() -> None:
     agreement = agreement_on(SETUP)
     others = [
-        replace(agreement, setup=replace(SETUP, privacy=PrivacyBudget(epsilon=1.5))),
+        replace(agreement, protocol=replace(SETUP, privacy=PrivacyBudget(epsilon=1.5))),
         replace(agreement, levels=(1.0, 2.0)),
         replace(agreement, items=13),
         replace(agreement, catalogue="0"),
@@ -63,7 +63,7 @@ def test_a_second_process_is_told_in_one_line(device: DeviceFolder) -> None:
         ("profile.csv", "rating\n", DeviceFolder.profile, "profile.csv:1"),
         ("catalogue.txt", "1\n2\n", DeviceFolder.profile, "catalogue.txt"),
         ("device.json", '{"user": 1}', lambda device: device.options, "device.json, limits"),
-        ("protocol.json", "{}", lambda device: device.agreement, "protocol.json, setup"),
+        ("protocol.json", "{}", lambda device: device.agreement, "protocol.json, protocol"),
         (
             "protocol.json",
             f'{{"computes": {COMPUTES + 1}}}',
@@ -92,9 +92,9 @@ def test_a_class_that_the_installation_does_not_name_is_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own, budget = "tests.own_family:OwnBits", PrivacyBudget(epsilon=2.0, per="user")
-    device = install(tmp_path / "own", OneShotSetup(mechanism=OwnBits(), privacy=budget), RATINGS)
+    device = install(tmp_path / "own", make.one_shot(OwnBits(), budget), RATINGS)
     assert device.options.classes == (own,)
-    assert device.agreement.setup == OneShotSetup(mechanism=OwnBits(), privacy=budget)
+    assert device.agreement.protocol == make.one_shot(OwnBits(), budget)
     place = tmp_path / "planted"
     (tmp_path / "planted_family.py").write_text(f"import os\nos.mkdir({str(place)!r})\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -108,7 +108,7 @@ def test_a_class_that_the_installation_does_not_name_is_not_imported(
         device.options_file.write_text(named)
         with pytest.raises(InputError) as caught:
             _ = DeviceFolder(device.path).agreement
-        assert "setup.mechanism.kind" in caught.value.where
+        assert "protocol.mechanism.kind" in caught.value.where
     assert not place.exists()
 
 

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import OneShotSetup, to_json
+from dprec.components import to_json
 from dprec.mechanisms import BoundedLaplace
 from dprec_pilot.device.folder import Agreement
 from dprec_pilot.device.joining import Invitation, join, read_ratings, rotate
@@ -17,6 +17,7 @@ from dprec_pilot.device.ledger import Limits
 from dprec_pilot.device.node_key import PublicLine, new_node_key, public_line, read_node_key
 from dprec_pilot.server.certificates import Authority
 from pilot.tests.make import KEYS, RATINGS, ROUNDS_SETUP, agreement_on
+from tests import make
 from tests.make import STARS
 from tests.refusals import refused_at
 
@@ -109,13 +110,16 @@ def agreed_on(items: list[str]) -> dict[str, Any]:
         (agreed_on([*ITEMS[:-1], "a\nb"]), "invitation.json, items"),
         ({"certificate": ""}, "invitation.json, certificate"),
         ({"certificate": CERTIFICATE.replace("A", "B")}, "invitation.json, certificate"),
-        ({"protocol": "{}"}, "invitation.json, protocol, setup"),
+        ({"protocol": "{}"}, "invitation.json, protocol, protocol"),
         ({"protocol": "no JSON"}, "invitation.json, protocol, JSON"),
         pytest.param({"protocol": "[" * 100_000}, "invitation.json, protocol, JSON", id="deep"),
         ({"protocol": protocol(items=len(ITEMS) + 1)}, "invitation.json, items"),
         ({"protocol": protocol(computes=9999)}, "invitation.json, protocol"),
         ({"protocol": protocol(directory="0" * 64)}, "invitation.json, protocol"),
-        ({"protocol": protocol(setup={"kind": "../etc/passwd"})}, "invitation.json, protocol, setup.kind"),
+        (
+            {"protocol": protocol(protocol={"kind": "../etc/passwd"})},
+            "invitation.json, protocol, protocol.kind",
+        ),
     ],
 )
 def test_an_invitation_that_contradicts_itself_is_named_and_makes_nothing(
@@ -134,13 +138,13 @@ def test_a_class_of_somebody_is_imported_only_where_the_owner_names_it(
     trace, path = tmp_path / "imported", tmp_path / "invitation.json"
     (tmp_path / "prying.py").write_text(f"open({str(trace)!r}, 'w').close()\nclass Prying: ...\n")
     monkeypatch.syspath_prepend(tmp_path)
-    one_shot = OneShotSetup(mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0))
-    setup = {**json.loads(to_json(one_shot)), "mechanism": {"kind": "prying:Prying"}}
-    path.write_text(to_json(invitation(protocol=protocol(setup=setup))))
-    with refused_at("invitation.json, protocol, setup.mechanism.kind"):
+    one_shot = make.one_shot(BoundedLaplace(), PrivacyBudget(epsilon=1.0))
+    prying = {**json.loads(to_json(one_shot)), "mechanism": {"kind": "prying:Prying"}}
+    path.write_text(to_json(invitation(protocol=protocol(protocol=prying))))
+    with refused_at("invitation.json, protocol, protocol.mechanism.kind"):
         join(path, ratings, tmp_path / "me", 0)
     assert not trace.exists()
-    with refused_at("invitation.json, protocol, setup.mechanism.kind"):
+    with refused_at("invitation.json, protocol, protocol.mechanism.kind"):
         join(path, ratings, tmp_path / "me", 0, ["prying:Prying"])
     assert trace.exists()
 

@@ -11,9 +11,12 @@ from flwr.app import Message
 from clients import one_shot
 from clients.population import open_population
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import REPORT, MemoisedSetup, OneShotSetup, Setup
+from dprec.exchange import REPORT
 from dprec.mechanisms import ThresholdBit
 from dprec.mechanisms.randomized_response import RandomizedResponse
+from dprec.protocols.base import Protocol
+from dprec.protocols.one_shot import OneShotProtocol
+from dprec.schedules import RepeatedAnswers
 from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.device import Device
 from dprec_pilot.device.folder import Agreement, DeviceFolder
@@ -37,14 +40,16 @@ from pilot.tests.make import (
     request,
     write_profile,
 )
+from tests import make
 from tests.builders import populated
 from tests.make import table
 
 __all__ = ["disk", "superlink"]
 
 BUDGET = PrivacyBudget(epsilon=3.0)
-KEEP = MemoisedSetup(mechanism=RandomizedResponse(), privacy=BUDGET, predicts=True)
-UPDATE = replace(KEEP, on_change="update")
+KEEP = make.one_shot(RandomizedResponse(), BUDGET, predicts=True, answers=RepeatedAnswers())
+UPDATE = replace(KEEP, answers=RepeatedAnswers(on_change="update"))
+CAPPED = replace(KEEP, answers=RepeatedAnswers(answers_per_user=2))
 SYMBOLS = KEEP.family(RATINGS.scale, ITEMS).channel(1).symbols
 LOSS = KEEP.family(RATINGS.scale, ITEMS).channel(1).epsilon
 HALF = {item: 1.0 + item % 5 for item in range(0, ITEMS, 2)}
@@ -53,8 +58,8 @@ CHANGED = {item: 5.0 - item % 5 for item in range(0, ITEMS, 2)}
 """Each other value is that of `HALF` but for item 2, whose value is in the middle."""
 
 
-def asked(run: int, setup: Setup = KEEP) -> Message:
-    return request(REPORT, group_on(setup), run)
+def asked(run: int, protocol: Protocol = KEEP) -> Message:
+    return request(REPORT, group_on(protocol), run)
 
 
 def symbols(device: Device, run: int) -> dict[int, int]:
@@ -66,7 +71,7 @@ def shown(device: Device, run: int) -> dict[int, int]:
     """Return what a device says in a run of the items that it shows."""
     agreement = device.folder.agreement
     report = report_in(device.answer(request(REPORT, agreement.group(key_of(run)), run)))
-    decoded = agreement.setup.family(agreement.scale, agreement.items).codec.decode([report])
+    decoded = agreement.protocol.family(agreement.scale, agreement.items).codec.decode([report])
     assert decoded.valid.all()
     return dict(zip(decoded.items.tolist(), decoded.symbols.tolist(), strict=True))
 
@@ -154,18 +159,18 @@ def agree(device: Device, agreement: Agreement) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setup", "allowed", "ever"),
+    ("protocol", "allowed", "ever"),
     [
-        (replace(KEEP, answers_per_user=2), UNLIMITED, 2),
+        (CAPPED, UNLIMITED, 2),
         (KEEP, limits(per_user_lifetime=4.5 * LOSS), 4),
-        (replace(KEEP, answers_per_user=2), limits(per_user_lifetime=4.5 * LOSS), 2),
+        (CAPPED, limits(per_user_lifetime=4.5 * LOSS), 2),
         (UPDATE, limits(per_user_lifetime=4.5 * LOSS), 2),
     ],
 )
 def test_a_limit_of_a_lifetime_is_one_of_answers(
-    tmp_path: Path, setup: MemoisedSetup, allowed: Limits, ever: int
+    tmp_path: Path, protocol: OneShotProtocol, allowed: Limits, ever: int
 ) -> None:
-    device = device_with(tmp_path / "limited", {0: 1.0}, setup, allowed)
+    device = device_with(tmp_path / "limited", {0: 1.0}, protocol, allowed)
     one = symbols(device, 1)
     write_profile(device.folder, WHOLE)
     some = symbols(device, 2)
@@ -175,14 +180,12 @@ def test_a_limit_of_a_lifetime_is_one_of_answers(
     write_profile(device.folder, {item: 5.0 for item in WHOLE if item != 0})
     assert sorted(symbols(again(device), 3)) == sorted(some.keys() - {0})
     # Where the agreement has a word for it, ratings without an answer are shown as rated.
-    assert len(shown(again(device), 4)) == (
-        len(some) - (0 in some) if setup.answers_per_user is None else ITEMS - 1
-    )
+    assert len(shown(again(device), 4)) == (ITEMS - 1 if protocol == CAPPED else len(some) - (0 in some))
     limit = allowed.per_user_lifetime
     assert limit is None or sum(charge.loss.per_user for charge in again(device).charges) <= limit
 
 
-REFUSALS: list[tuple[Limits, list[tuple[Setup, str]]]] = [
+REFUSALS: list[tuple[Limits, list[tuple[Protocol, str]]]] = [
     (limits(per_rating=2.9), [(KEEP, "BUDGET_SPENT")] * 2),
     (limits(per_rating=3.0), [(KEEP, "answered"), (KEEP, "answered"), (UPDATE, "answered")]),
     (limits(per_rating=3.0), [(UPDATE, "BUDGET_SPENT"), (KEEP, "answered")]),
@@ -195,15 +198,15 @@ REFUSALS: list[tuple[Limits, list[tuple[Setup, str]]]] = [
 
 @pytest.mark.parametrize(("allowed", "asking"), REFUSALS)
 def test_whether_there_is_an_answer_does_not_depend_on_what_was_rated_when(
-    tmp_path: Path, allowed: Limits, asking: list[tuple[Setup, str]]
+    tmp_path: Path, allowed: Limits, asking: list[tuple[Protocol, str]]
 ) -> None:
     own = {name: tmp_path / name for name in PROFILES}
     served = devices(tmp_path, asking[0][0], allowed)
-    for run, (setup, expected) in enumerate(asking, start=1):
+    for run, (protocol, expected) in enumerate(asking, start=1):
         for device in served:
-            agree(device, agreement_on(setup))
+            agree(device, agreement_on(protocol))
         served = [Device(DeviceFolder(path)) for path in own.values()]
-        assert told(served, asked(run, setup)) == expected
+        assert told(served, asked(run, protocol)) == expected
         # Everybody rates what somebody else has rated.
         later = [*PROFILES.values()][run % len(PROFILES) :] + [*PROFILES.values()][: run % len(PROFILES)]
         for device, profile in zip(served, later, strict=True):
@@ -212,7 +215,7 @@ def test_whether_there_is_an_answer_does_not_depend_on_what_was_rated_when(
 
 def test_a_fresh_report_is_charged_beside_the_repeated_ones(device: Device) -> None:
     symbols(device, 1)
-    fresh = OneShotSetup(mechanism=RandomizedResponse(), privacy=BUDGET)
+    fresh = make.one_shot(RandomizedResponse(), BUDGET)
     agree(device, agreement_on(fresh))
     other = again(device)
     assert len({report_in(other.answer(asked(run, fresh))) for run in (1, 2, 3)}) == 3
@@ -255,7 +258,7 @@ def test_another_version_is_agreed_on_as_another_memory_with_other_noise(
 ) -> None:
     before = symbols(device, 1)
     for module in ("dprec_pilot.device.folder", "dprec_pilot.computing"):
-        monkeypatch.setattr(f"{module}.COMPUTES", COMPUTES + 1)
+        monkeypatch.setattr(f"{module}.COMPUTES", COMPUTES + 2)
     device.folder.protocol_file.write_text(agreement_on(KEEP).text)
     after = symbols(again(device), 2)
     assert after.keys() == before.keys()
@@ -271,17 +274,17 @@ WEEKS, RATED = 52, 400
 def test_a_year_of_runs_reveals_no_more_than_the_first_unless_the_noise_is_fresh(tmp_path: Path) -> None:
     levels = np.random.default_rng(1).integers(1, 6, (1, RATED))
     budget, recovered = PrivacyBudget(epsilon=1.0), {}
-    for kind in (MemoisedSetup, OneShotSetup):
-        setup = kind(mechanism=ThresholdBit(), privacy=budget)
-        device, votes = Device(install(tmp_path / kind.__name__, setup, table(levels))), np.zeros(RATED)
-        shares = recovered[kind] = []
+    for name, answers in (("repeated", RepeatedAnswers()), ("fresh", None)):
+        protocol = make.one_shot(ThresholdBit(), budget, answers=answers)
+        device, votes = Device(install(tmp_path / name, protocol, table(levels))), np.zeros(RATED)
+        shares = recovered[name] = []
         for week in range(1, WEEKS + 1):
             said = symbols(device, week)
             votes += [2 * said[item] - 1 for item in range(RATED)]
             shares.append(np.where(votes == 0, 0.5, (votes > 0) == (levels[0] >= 4)).mean())
-    assert set(recovered[MemoisedSetup]) == {recovered[MemoisedSetup][0]}
+    assert set(recovered["repeated"]) == {recovered["repeated"][0]}
     # An answer is true with probability .731, and the majority of 52 with .9998. Of 400, a share further from
     # the first than 6 standard deviations has probability 2e-9, and more than 6 lost of the second 1e-10.
     truth = np.e / (1 + np.e)
-    assert abs(recovered[MemoisedSetup][0] - truth) < 6 * np.sqrt(truth * (1 - truth) / RATED)
-    assert recovered[OneShotSetup][-1] >= 1 - 6 / RATED
+    assert abs(recovered["repeated"][0] - truth) < 6 * np.sqrt(truth * (1 - truth) / RATED)
+    assert recovered["fresh"][-1] >= 1 - 6 / RATED

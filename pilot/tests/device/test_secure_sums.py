@@ -16,7 +16,8 @@ import pytest
 from flwr.app import Message
 
 from dprec.errors import InputError
-from dprec.exchange import KEYS, SHARES, STATISTICS, UNMASK, RefusalCode, SummedSetup
+from dprec.exchange import KEYS, SHARES, STATISTICS, UNMASK, RefusalCode
+from dprec.protocols.sums import SumsProtocol
 from dprec.secure_aggregation import graph_size
 from dprec.secure_aggregation.messages import SEALED_BYTES, SECRET_BYTES, SIGNED_BYTES
 from dprec_pilot.device.device import Device
@@ -115,11 +116,11 @@ def test_a_release_is_four_steps_of_known_sizes_and_one_charge(recorded: Recorde
     assert sizes == [SIGNED_BYTES, DEGREE * SEALED_BYTES, sizes[2], DEGREE * SECRET_BYTES]
     device = recorded.ready(tmp_path / "device", 4)
     (charge,) = device.charges
-    setup = device.folder.agreement.setup
-    assert isinstance(setup, SummedSetup)
+    protocol = device.folder.agreement.protocol
+    assert isinstance(protocol, SumsProtocol)
     assert (charge.question, charge.round, charge.delta) == (STATISTICS, 1, 1e-6)
-    assert charge.per_rating == charge.per_user == charge.most_per_user == setup.loss_of([1])
-    assert 1 < setup.loss_of([1]) < 2.5
+    assert charge.per_rating == charge.per_user == charge.most_per_user == protocol.loss_of([1])
+    assert 1 < protocol.loss_of([1]) < 2.5
 
 
 def test_it_says_the_same_after_it_was_killed_and_when_it_is_asked_again(

@@ -27,13 +27,12 @@ from dprec.exchange import (
     ROW_ENTRY,
     SLOPES,
     TRAIN,
-    GradientPerturbationSetup,
-    OneShotSetup,
     RefusalCode,
-    Setup,
 )
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace, FisherOptimal, Hybrid, Mechanism, ThresholdBit
 from dprec.personalization import Devices
+from dprec.protocols.base import Protocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily, DrawsFor, Profiles
 from dprec.wire import ItemListCodec, ItemTable, encode_broadcast
@@ -54,10 +53,11 @@ from pilot.tests.make import (
     request,
     write_profile,
 )
+from tests import make
 from tests.make import rated
 
 LEVELS = RATINGS.scale.levels
-SETUP = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=0.1), predicts=True)
+SETUP = make.one_shot(ThresholdBit(), PrivacyBudget(epsilon=0.1), predicts=True)
 GROUP = group_on(SETUP)
 NO_BUDGET = Limits(per_rating=0, per_rating_lifetime=0, per_user=0, per_user_lifetime=0, runs=0)
 
@@ -70,9 +70,9 @@ PROFILES: dict[str, dict[int, float]] = {
 }
 
 
-def devices(folder: Path, setup: Setup = SETUP, allowed: Limits = UNLIMITED) -> list[Device]:
+def devices(folder: Path, protocol: Protocol = SETUP, allowed: Limits = UNLIMITED) -> list[Device]:
     """Return a device for each of the profiles."""
-    return [device_with(folder / name, profile, setup, allowed) for name, profile in PROFILES.items()]
+    return [device_with(folder / name, profile, protocol, allowed) for name, profile in PROFILES.items()]
 
 
 def outcome(reply: Message) -> str:
@@ -170,8 +170,8 @@ ALLOWED = [
 @pytest.mark.parametrize("number", range(len(ALLOWED)))
 @pytest.mark.parametrize("mechanism", [ThresholdBit(), BoundedLaplace(), BitsAndCounts()])
 def test_no_limit_tells_how_much_is_rated(tmp_path: Path, number: int, mechanism: Mechanism) -> None:
-    setup = OneShotSetup(mechanism=mechanism, privacy=PrivacyBudget(epsilon=0.1))
-    asked, group = devices(tmp_path, setup, ALLOWED[number]), group_on(setup)
+    protocol = make.one_shot(mechanism, PrivacyBudget(epsilon=0.1))
+    asked, group = devices(tmp_path, protocol, ALLOWED[number]), group_on(protocol)
     first, second = (told(asked, request(REPORT, group, run)) for run in (1, 2))
     whole, budget = 0.1 * ITEMS, ALLOWED[number]
     fits = min(budget.per_user or np.inf, budget.per_user_lifetime or np.inf) >= whole
@@ -207,11 +207,11 @@ def test_short_profiles_are_reported_on_where_a_budget_per_user_gives_them_more_
     tmp_path: Path, mechanism: Mechanism
 ) -> None:
     budget = PrivacyBudget(epsilon=20.0, per="user")
-    setup = OneShotSetup(mechanism=mechanism, privacy=budget)
+    protocol = make.one_shot(mechanism, budget)
     calibrated = mechanism.family(budget, RATINGS.scale, ITEMS)
     assert calibrated.channel(1).symbols >= calibrated.channel(ITEMS).symbols
-    for device in devices(tmp_path, setup)[1:]:
-        group = group_on(setup)
+    for device in devices(tmp_path, protocol)[1:]:
+        group = group_on(protocol)
         reports = [report_in(device.answer(request(REPORT, group, run))) for run in range(1, 9)]
         decoded = calibrated.codec.decode(reports)
         assert decoded.valid.all()
@@ -260,9 +260,7 @@ def test_what_is_refused_is_refused_to_everybody(tmp_path: Path) -> None:
         assert told(asked, question) == code
 
 
-SETUP_LOSSES = GradientPerturbationSetup(
-    link="logistic", sigma=1.0, clamp=0.5, symbols=256, epsilon_per_round=0.75, rounds=3
-)
+SETUP_LOSSES = GradientPerturbationProtocol(rounds=3, privacy=PrivacyBudget(epsilon=2.25))
 RATED = (4, 1, 0)
 """Ratings of three users."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dprec.accounting import PrivacyBudget
+from dprec.protocols.base import Public
 from dprec.randomness import RunKeys
 from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.joining import join
@@ -73,7 +74,7 @@ def secrets_of(server: ServerFolder) -> dict[str, bytes]:
 def test_every_secret_comes_from_the_operating_system(tmp_path: Path) -> None:
     config, _ = pilot(BLP, tmp_path / "simulated")
     train, _ = load_ratings(config)
-    identity = config.protocol.picked.suited_to(train).identity
+    identity = config.protocol.suited(Public.of(train, content=False)).drawn_by
     simulated = f"{RunKeys.derive(config.seed, identity).server:032x}"
     pilots = [pilot(BLP, tmp_path / name, seeded=False, devices=2)[1] for name in ("one", "other")]
     one, other = map(secrets_of, pilots)

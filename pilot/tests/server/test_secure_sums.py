@@ -12,7 +12,8 @@ from flwr.app import Error, Message
 
 from clients.faults import FaultOptions
 from dprec.errors import RunError
-from dprec.exchange import KEYS, SHARES, STATISTICS, UNMASK, SummedSetup
+from dprec.exchange import KEYS, SHARES, STATISTICS, UNMASK
+from dprec.protocols.sums import SumsProtocol
 from dprec.secure_aggregation import graph_size
 from dprec.secure_aggregation.messages import SECRET_BYTES
 from dprec_pilot.device.device import Device
@@ -26,7 +27,7 @@ from simulation.configuration.models import RunConfig
 from simulation.engine.grids import stamped
 from simulation.result import RunResult
 from simulation.storage.exchanges import EXCHANGES, read_exchanges
-from simulation.storage.run_files import RunFiles, read_run
+from simulation.storage.run_files import RunRecord, read_run
 from tests.simulation.conftest import presets
 
 USERS = 12
@@ -62,7 +63,7 @@ def secure(name: str, **aggregation: Any) -> dict[str, Any]:
     }
 
 
-def check_same(deployed: RunFiles, simulated: RunResult) -> None:
+def check_same(deployed: RunRecord, simulated: RunResult) -> None:
     """Check that a deployed run has sent, lost and learned what its simulation has."""
     for column in TRAFFIC:
         # What has no end is written as nothing.
@@ -146,13 +147,17 @@ def check_ledgers(server: ServerFolder) -> None:
     """Check that ledgers add up to the loss of all rounds, with one delta, within the limits of a run."""
     for folder in folders_of(server):
         device = Device(folder, seeded=True)
-        setup, charges, limits = device.folder.agreement.setup, device.charges, device.folder.options.limits
-        assert isinstance(setup, SummedSetup)
+        protocol, charges, limits = (
+            device.folder.agreement.protocol,
+            device.charges,
+            device.folder.options.limits,
+        )
+        assert isinstance(protocol, SumsProtocol)
         whole = most_lost(charges).per_user
-        assert whole == pytest.approx(setup.loss_of(range(1, len(charges) + 1)))
+        assert whole == pytest.approx(protocol.loss_of(range(1, len(charges) + 1)))
         assert limits.per_user is not None
         assert 0 < whole <= limits.per_user
-        assert sum(charge.delta for charge in charges) == setup.delta > 0
+        assert sum(charge.delta for charge in charges) == protocol.counted_at > 0
 
 
 @pytest.mark.parametrize("kind", [KEYS, SHARES, STATISTICS, UNMASK])

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.exchange import SummedSetup
-from dprec.lists import ListMethod
+from dprec.protocols.base import Public
+from dprec.protocols.gram import GramProtocol
 from dprec_pilot.server.server_folder import Enrolled, ServerFolder, write_enrolment
 from dprec_pilot.server.serving import serve
 from pilot.tests.make import (
     BLP,
     GRAM,
     GRAM_LOCAL,
+    OF_ONES_OWN,
     PG,
     RANDOMIZED_SETS,
     SECRET_SET,
@@ -26,6 +27,7 @@ from pilot.tests.make import (
 )
 from pilot.tests.server.test_secure_sums import check_predictions, check_same
 from simulation import run
+from simulation.execution import load_ratings
 from simulation.storage.run_files import read_run
 from tests.refusals import refused_at
 from tests.simulation.conftest import presets
@@ -35,7 +37,7 @@ TABLE = {**BLP, "name": "one-bit-on-device", "protocol": presets()["one-bit-on-d
 PROTECTED = {
     **BLP,
     "name": "dp-als",
-    "seed": 5,
+    "seed": 6,
     "protocol": {
         **presets()["dp-als"]["protocol"],
         "aggregation": {"kind": "local"},
@@ -46,7 +48,7 @@ PROTECTED = {
 
 @pytest.mark.parametrize(
     "values",
-    [BLP, PG, GRAM, GRAM_LOCAL, SECRET_SET, RANDOMIZED_SETS, TABLE, VALUES],
+    [BLP, PG, GRAM, GRAM_LOCAL, SECRET_SET, RANDOMIZED_SETS, TABLE, VALUES, OF_ONES_OWN],
     ids=lambda values: values["name"],
 )
 def test_the_run_directory_is_that_of_the_simulation(tmp_path: Path, values: dict[str, Any]) -> None:
@@ -54,12 +56,16 @@ def test_the_run_directory_is_that_of_the_simulation(tmp_path: Path, values: dic
     serve(grid_of(server), server, tmp_path / "out")
     simulated = run(config, page=False)
     check_same(read_run(tmp_path / "out"), simulated)
-    assert (tmp_path / "out" / "config.yaml").read_text() == simulated.record.config.to_yaml()
+    # What follows from sizes is written down: a server sees others, later, too.
+    suited = config.protocol.suited(Public.of(load_ratings(config)[0], content=False))
+    expected = config.model_copy(update={"protocol": suited}).to_yaml()
+    assert (tmp_path / "out" / "config.yaml").read_text() == expected
     if values not in (SECRET_SET, VALUES):
         check_predictions(server, simulated, sent=np.float32 if values == BLP else np.float64)
-    if values is VALUES:
-        # A family of reports from a user's file, which the installations name.
-        assert json.loads(folders_of(server)[0].options_file.read_text())["classes"] == [OWN]
+    for own, reference in ((VALUES, OWN), (OF_ONES_OWN, OF_ONES_OWN["protocol"]["kind"])):
+        if values is own:
+            # A family of reports, or a protocol, from a user's file, which the installations name.
+            assert json.loads(folders_of(server)[0].options_file.read_text())["classes"] == [reference]
 
 
 def test_a_report_that_protects_itself_is_charged_in_the_round_of_its_turn(tmp_path: Path) -> None:
@@ -79,14 +85,13 @@ def test_what_follows_from_sizes_is_agreed_on_and_others_may_come(
     tmp_path: Path, values: dict[str, Any]
 ) -> None:
     _, server = pilot(values, tmp_path / "pilot")
-    setup = folders_of(server)[0].agreement.setup
-    assert isinstance(setup, SummedSetup)
-    assert isinstance(setup.method, ListMethod)
-    assert setup.method.options.items == 12
-    assert setup.method.options.popularity_share
+    protocol = folders_of(server)[0].agreement.protocol
+    assert isinstance(protocol, GramProtocol)
+    assert protocol.table.items == 12
+    assert protocol.table.popularity_share
     grid = grid_of(server)
     write_enrolment(server.enrolment_file, [*server.enrolled(), Enrolled("later", None)])
-    assert server.protocol().setup() == setup
+    assert server.protocol().installed == protocol
     serve(grid, server, tmp_path / "out")
     # Who never came is absent, and costs nothing.
     files = read_run(tmp_path / "out")

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from dprec.accounting import AnyBudget, BudgetChoice, ColumnBudgets, OwnBudgets
+from dprec.accounting import AnyBudget, BudgetChoice, OwnBudgets
 from dprec.catalogue import UsersTable
 from dprec.components import as_values, parse_json
 from dprec.errors import SettingError
-from simulation.protocols import OneShotProtocol
+from dprec.protocols.one_shot import OneShotProtocol
 
 SHARES = {0: 0.2, 0.1: 0.3, 1: 0.4, 3: 0.1}
 USERS = 1000
@@ -70,7 +70,7 @@ def test_a_column_says_who_has_which_epsilon() -> None:
 )
 def test_columns_that_are_no_epsilons_are_refused(column: list[Any], found: str) -> None:
     with pytest.raises(SettingError) as caught:
-        ColumnBudgets.named("chosen").of_users(users(chosen=column))
+        OwnBudgets.named("chosen").of_users(users(chosen=column))
     assert caught.value.key == "epsilon"
     assert found in caught.value.found
 

@@ -14,7 +14,6 @@ from scipy.stats import norm
 
 from dprec.accounting import (
     ChannelDraws,
-    PrivacyBlanket,
     ShuffledChannel,
     ShuffledProfiles,
     ShuffledReports,
@@ -84,7 +83,7 @@ CHANNELS = {
 @pytest.mark.parametrize("name", CHANNELS)
 def test_no_profile_of_few_users_tells_more(name: str, reports: int) -> None:
     channel = CHANNELS[name]
-    blanket = PrivacyBlanket(channel)
+    blanket = ShuffledChannel(channel)
     for epsilon in np.array([0.0, 0.3, 0.6]) * channel.epsilon:
         exact, bound = exact_delta(channel, epsilon, reports), blanket.delta(epsilon, reports)
         assert bound >= exact

@@ -9,8 +9,7 @@ from scipy.stats import binom, norm
 
 from dprec.arrays import Bools, Floats
 from dprec.attacks import Figure, ReleasedSum
-from dprec.attacks.shadow import ShadowModels, halves, log_likelihood_ratios
-from dprec.attacks.traces import Targets
+from dprec.attacks.shadow import ShadowModels, Targets, halves, log_likelihood_ratios
 from dprec.attacks.transcript import Broadcast
 from dprec.completion import Profiles
 from tests import make

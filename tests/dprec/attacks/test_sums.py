@@ -8,8 +8,8 @@ from scipy.stats import norm
 
 from dprec.arrays import Bools
 from dprec.attacks import ReleasedSum
+from dprec.attacks.shadow import held
 from dprec.attacks.sums import Cases, SumsMembership, best_with
-from dprec.attacks.traces import held
 from tests.dprec.attacks.games import Repeated, of_kinds
 from tests.dprec.attacks.test_shadow import normalised, value_of
 

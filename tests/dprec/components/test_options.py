@@ -37,6 +37,7 @@ from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import Raw
+from dprec.protocols.registry import PROTOCOLS
 from dprec.schedules import SCHEDULES
 from dprec.splits import SPLITS, KFold
 from dprec.sums import AGGREGATIONS
@@ -195,6 +196,7 @@ REGISTRIES = [
     GRADIENTS,
     MECHANISMS,
     PERTURBATIONS,
+    PROTOCOLS,
     SCHEDULES,
     SPLITS,
 ]

@@ -145,7 +145,8 @@ def test_probabilities_are_those_of_the_exponential_mechanism(whole: bool, epsil
     draws = prepared(table_replacement(*ROWS), epsilon, whole)
     for row, values in enumerate(ROWS):
         expected = exponential(values, epsilon, 2, whole)
-        np.testing.assert_allclose(draws.probabilities(row), expected, rtol=1e-12, atol=1e-16)
+        found = draws.channel_beside(draws, row).probabilities[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-16)
         assert int(draws._draws(row).sum()) == 1 << 60
 
 
@@ -206,7 +207,8 @@ def test_a_source_item_without_candidates_is_drawn_for_all_the_same() -> None:
     one, other = prepared(some, 1.0, True), prepared(none, 1.0, True)
     # Candidates that appear are hidden by the whole catalogue only.
     assert prepared(some, 1.0, False).channel_beside(prepared(none, 1.0, False), 0).epsilon == np.inf
-    assert other.probabilities(1) == pytest.approx(np.full(TARGETS, 1 / TARGETS))
+    evenly = other.channel_beside(other, 1).probabilities[0]
+    assert evenly == pytest.approx(np.full(TARGETS, 1 / TARGETS))
     for row in items.tolist():
         assert one.channel_beside(other, row).epsilon <= 1.0
         assert other.channel_beside(one, row).epsilon <= 1.0

@@ -7,7 +7,7 @@ import pytest
 
 from dprec.crossdomain import CrossDomainRatings, joined
 from dprec.datasets import DelimitedDomains, Douban, MovieLensGenres, SyntheticDomains
-from dprec.datasets.cross_domain import genres_in_b
+from dprec.datasets.published import genres_in_b
 from dprec.ratings import Ratings
 from dprec.splits import ColdStart
 from tests import make

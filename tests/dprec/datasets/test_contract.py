@@ -11,7 +11,6 @@ import openpyxl
 import pytest
 
 from dprec.completion import link_of
-from dprec.components import kind_of
 from dprec.datasets import (
     DATASETS,
     Dataset,
@@ -22,8 +21,8 @@ from dprec.datasets import (
     OneBitSynthetic,
     Synthetic,
 )
-from dprec.datasets.files import FileDataset
 from dprec.datasets.published import SetsDataset
+from dprec.datasets.table import FileDataset
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from dprec.testing import DatasetContract
@@ -37,12 +36,10 @@ REQUIRED: dict[str, dict[str, Any]] = {
 
 class TestEveryDataset(DatasetContract):
     @pytest.fixture(params=DATASETS.kinds)
-    def dataset(self, request: pytest.FixtureRequest) -> type[Dataset]:
-        return DATASETS[request.param]
-
-    def settings(self, dataset: type[Dataset]) -> dict[str, Any]:
-        path = {"path": "here"} if issubclass(dataset, FileDataset | SetsDataset) else {}
-        return {**path, **REQUIRED.get(kind_of(dataset), {})}
+    def dataset(self, request: pytest.FixtureRequest) -> Dataset:
+        kind = DATASETS[request.param]
+        path = {"path": "here"} if issubclass(kind, FileDataset | SetsDataset) else {}
+        return kind(**path, **REQUIRED.get(request.param, {}))
 
 
 TRAIN = ["1\t1\t3\t0", "1\t2\t4\t0", "2\t1\t5\t0", "2\t3\t1\t0", "3\t2\t2\t0"]

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dprec.datasets import DelimitedTable
-from dprec.datasets.base import TextLayout, read_fold
-from dprec.datasets.delimited import read_rows
+from dprec.datasets.base import read_fold
+from dprec.datasets.delimited import TextLayout, read_rows
 from dprec.errors import InputError
 from dprec.ratings import RatingRows, Ratings
 from tests.make import STARS

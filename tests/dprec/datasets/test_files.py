@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from dprec.catalogue import UsersTable
 from dprec.datasets import DelimitedTable, MovieLens1M, MovieLens100K
-from dprec.datasets.files import UserColumns
-from dprec.datasets.table import ItemColumns
+from dprec.datasets.table import ItemColumns, UserColumns
 from dprec.errors import InputError
 from tests.refusals import refused_at
 
@@ -25,7 +24,7 @@ def write(path: Path, *lines: str) -> Path:
 
 
 def table(path: Path, ids: Any = (1, 2, 3, 4), **settings: Any) -> UsersTable:
-    return UserColumns(path=str(path), **settings).read().table(np.array(ids))
+    return UserColumns(path=str(path), **settings).read(np.array(ids))
 
 
 def test_users_are_in_the_order_of_the_ratings_and_what_is_missing_is_unknown(tmp_path: Path) -> None:
@@ -83,17 +82,16 @@ def test_a_data_set_with_users_and_items(tmp_path: Path) -> None:
 
 def test_numbers_and_categories_of_items(tmp_path: Path) -> None:
     path = write(tmp_path / "items.csv", *ITEMS)
-    rows = ItemColumns(path=str(path), numbers=("year",), categories=("genres",)).read()
-    assert rows.item_ids.tolist() == [8, 50, 900]
-    np.testing.assert_array_equal(rows.numbers, [[1990], [np.nan], [2000]])
-    assert rows.category_names == ("genres: Drama", "genres: War")
-    assert rows.categories.tolist() == [[True, True], [False, False], [False, True]]
+    items = ItemColumns(path=str(path), numbers=("year",), categories=("genres",))
+    catalogue = items.read(np.array([8, 50, 900, 7]))
+    np.testing.assert_array_equal(catalogue.numbers[:, 0], [-1, 0, 1, 0])
+    assert catalogue.category_names == ("genres: Drama", "genres: War")
+    assert catalogue.categories.tolist() == [[True, True], [False, False], [False, True], [False, False]]
     write(path, "a;1.5;x", "b;2.5;y")
     layout: Any = {"item_column": 1, "numbers": [2], "categories": [3], "has_header": False, "separator": ";"}
-    rows = ItemColumns(path=str(path), **layout).read()
-    assert rows.item_ids.tolist() == ["a", "b"]
-    assert rows.numbers[:, 0].tolist() == [1.5, 2.5]
-    assert (rows.number_names, rows.category_names) == (("2",), ("3: x", "3: y"))
+    catalogue = ItemColumns(path=str(path), **layout).read(np.array(["a", "b"]))
+    np.testing.assert_array_equal(catalogue.numbers[:, 0], [-1, 1])
+    assert (catalogue.number_names, catalogue.category_names) == (("2",), ("3: x", "3: y"))
 
 
 def test_columns_of_ones_own_stand_beside_those_of_movielens(tmp_path: Path) -> None:

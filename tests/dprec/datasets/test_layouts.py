@@ -9,7 +9,7 @@ import pytest
 
 from dprec.components import kind_of
 from dprec.datasets import DATASETS
-from dprec.datasets.files import FileDataset
+from dprec.datasets.table import FileDataset
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 

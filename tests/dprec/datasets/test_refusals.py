@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dprec.datasets import (
@@ -20,10 +21,9 @@ from dprec.datasets import (
     SyntheticDomains,
     selected,
 )
-from dprec.datasets.base import TextLayout
-from dprec.datasets.files import UserColumns
+from dprec.datasets.delimited import TextLayout
 from dprec.datasets.synthetic import Arrivals
-from dprec.datasets.table import ItemColumns
+from dprec.datasets.table import ItemColumns, UserColumns
 from dprec.errors import InputError
 
 PLAIN = "1,2,3\n1,3,4\n"
@@ -143,13 +143,19 @@ ITEMS: list[Case] = [
         "502 categories in all columns",
     ),
 ]
+
+
+def of_items(**settings: Any) -> object:
+    return ItemColumns(**settings).read(np.array([8]))
+
+
 READERS: dict[str, tuple[Callable[..., object], list[Case]]] = {
     "ratings": (lambda **settings: DelimitedTable(**settings).load(), TABLES),
     "ratings with times": (lambda **settings: DelimitedTable(**settings).load_timed(), TIMED),
     "lists": (lambda **settings: LightGCN(**settings).load(), LISTED),
     "visits": (lambda **settings: MsWeb(**settings).load(), VISITED),
-    "users": (lambda **settings: UserColumns(**settings).read(), USERS),
-    "items": (lambda **settings: ItemColumns(**settings).read(), ITEMS),
+    "users": (lambda **settings: UserColumns(**settings).read(np.array([1])), USERS),
+    "items": (of_items, ITEMS),
 }
 
 
@@ -223,5 +229,5 @@ def test_settings_that_do_not_go_together_are_named(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.csv").write_text(rated(1, 2))
     with pytest.raises(InputError) as caught:
-        getattr(kind(**settings), "read" if kind is ItemColumns else "load")()
+        of_items(**settings) if kind is ItemColumns else kind(**settings).load()
     assert caught.value.where == where

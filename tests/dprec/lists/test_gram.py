@@ -6,9 +6,10 @@ from scipy import sparse
 
 from dprec.arrays import Floats
 from dprec.lists import gram
-from dprec.lists.contributions import DIAGONAL, PairLayout
-from dprec.lists.gram import DenoisedTable
+from dprec.lists.gram import DIAGONAL, DenoisedTable
 from dprec.lists.model import ItemTable
+from dprec.sums import UNIT
+from tests.summing import contributed, pairs
 
 
 def planted(users: int = 6_000, items: int = 40) -> sparse.csr_array:
@@ -25,9 +26,8 @@ def planted(users: int = 6_000, items: int = 40) -> sparse.csr_array:
 def noisy_table(sets: sparse.csr_array, deviation: float) -> tuple[Floats, Floats]:
     """Return the sum of contributions with noise, and without it as pairs of a symmetric table."""
     items = sets.shape[1]
-    layout = PairLayout(items)
-    _, cells, numbers = layout.cells(sets.indptr.astype(np.int64), sets.indices)
-    total = np.bincount(cells, numbers, layout.n_rows)
+    vectors = contributed(sets.indptr, sets.indices, items).vectors(pairs(items))
+    total = np.bincount(vectors.rows, vectors.numbers[:, 0] * UNIT, items * (items + 1) // 2)
     table = np.zeros((items, items))
     table[np.triu_indices(items)] = total
     table = table + table.T

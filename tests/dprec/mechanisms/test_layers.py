@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprec.arrays import Floats, Ints
-from dprec.mechanisms.layers import Layers, instantaneous_epsilon, response
+from dprec.reports.layers import Layers, instantaneous_epsilon, response
 
 EPSILONS = st.floats(0.05, 5.0)
 SHARES = st.floats(0.1, 0.9)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dprec.private_als import TARGET_BITS, StatisticsContributions, StatisticsLayout
+from dprec.private_als.statistics import TARGET_BITS, StatisticsContributions, StatisticsLayout
 
 WEIGHTS = np.array([256, 17, 256, 90, 1, 200])
 LAYOUTS = [

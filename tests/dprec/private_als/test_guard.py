@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.arrays import offsets
-from dprec.private_als import FactorizationOptions, ItemLearner, ItemModel, StatisticsContributions
+from dprec.private_als.statistics import StatisticsContributions
+from dprec.protocols.private_als import FactorizationOptions, ItemDevice, ItemModel, ItemServer
 from tests.make import STARS
 
 ITEMS, USERS, MEAN = 40, 300, 0.4
@@ -15,13 +16,13 @@ CLIPS = 0.5 * 4, 0.3 * 4
 """The largest targets of the first round and of the second."""
 
 
-def learned(counts: np.ndarray, sums: list[np.ndarray], noise: float, liars: int) -> ItemLearner:
+def learned(counts: np.ndarray, sums: list[np.ndarray], noise: float, liars: int) -> ItemServer:
     """Return what is learned of two rounds, given the mean."""
-    learner = ItemLearner(OPTIONS, STARS, ITEMS, 1, liars)
-    learner._counts, learner._offset, learner._count_noise, learner._users = counts, MEAN, noise, USERS
+    server = ItemServer(OPTIONS, STARS, ITEMS, 1, liars)
+    server._counts, server._offset, server._count_noise, server._users = counts, MEAN, noise, USERS
     for place, each in enumerate(sums):
-        learner._learn_biases(each, noise, first=place == 0)
-    return learner
+        server._learn_biases(each, noise, first=place == 0)
+    return server
 
 
 @given(st.integers(0, 2**32), st.integers(1, 30), st.sampled_from([0.0, 1.0, 13.0]))
@@ -41,8 +42,8 @@ def test_liars_never_raise_an_item_above_what_honest_sums_say(seed: int, liars: 
         each + share * clip * added + own for each, clip, own in zip(honest, CLIPS, drawn[1:], strict=True)
     ]
     with_liars = learned(counts + added + drawn[0], lied, noise, liars)
-    lists = with_liars.learned.biases - with_liars.cautions()
-    assert (lists <= alone.learned.biases + 1e-9).all()
+    lists = with_liars.best.biases - with_liars.cautions()
+    assert (lists <= alone.best.biases + 1e-9).all()
     assert (with_liars.cautions() >= 0).all()
 
 
@@ -53,7 +54,9 @@ def test_one_rating_counts_no_more_than_one_of_the_fewest() -> None:
     factors = np.ones((counts.size, 1), dtype=np.float32)
     contributions = StatisticsContributions(offsets(counts), items, np.ones_like(items), factors)
     for fewest in (1, 5, 30):
-        layout = ItemModel.begin(12, 0, 3.0).layout(FactorizationOptions(rank=0, fewest=fewest), 1, 4.0)
+        layout = ItemDevice(
+            FactorizationOptions(rank=0, fewest=fewest), ItemModel.begin(12, 0, 3.0), 4.0
+        ).release(1)
         weights = contributions.user_weights(layout)[1:]
         assert weights.max() <= layout.largest * (1 + 1e-12)
         np.testing.assert_allclose(weights, 1 / np.sqrt(np.maximum(counts[1:], fewest)))

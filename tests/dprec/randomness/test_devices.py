@@ -21,7 +21,6 @@ from dprec.randomness import (
     public_words,
     uniforms,
 )
-from dprec.randomness.first_draws import first_names
 from dprec.ratings import Ratings
 from tests import make
 
@@ -229,11 +228,3 @@ def test_public_words_are_uniform_and_the_users_own() -> None:
     assert kstest(uniforms(numbers), "uniform").pvalue > 1e-6  # false alarms: one in a million
     families = [numbers, *(public_words(other, users, items) for other in (8, 7 + (1 << 64)))]
     assert np.unique(families).size == 3 * numbers.size
-
-
-def test_draws_are_keyed_by_the_first_names() -> None:
-    settings: dict[str, Any] = {"adjacency": "replace-one", "parts": [{"kind": "item-biases"}], "rounds": 3}
-    first = {"neighbors": "replacement", "parts": [{"kind": "item-effects"}], "rounds": 3}
-    assert first_names(settings) == first
-    assert first_names({**settings, "fewest": 1, "proofs": "none"}) == first
-    assert first_names({"fewest": 2}) == {"fewest": 2}

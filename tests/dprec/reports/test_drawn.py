@@ -30,7 +30,7 @@ from dprec.reports import (
     SampledRatingsFamily,
     Wanted,
 )
-from dprec.reports.residual_bits import ResidualBitFamily
+from dprec.reports.partly_answered import ResidualBitFamily
 from tests.distributions import check_counts, check_independent, check_share
 from tests.make import STARS
 

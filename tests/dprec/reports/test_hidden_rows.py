@@ -8,7 +8,7 @@ from dprec.accounting import PrivacyBudget
 from dprec.mechanisms import MECHANISMS, HiddenThreshold
 from dprec.randomness import words
 from dprec.ratings import Ratings
-from dprec.reports.cells import RatedCells
+from dprec.reports.cells import rated_cells
 from tests import make
 from tests.make import STARS
 
@@ -31,10 +31,9 @@ def distance(kind: str, epsilon: float, train: Ratings, *, accepted: int = 30) -
 def test_made_up_and_swallowed_cells_are_counted() -> None:
     train = make.ratings((0, 0, 5), (0, 2, 3), (1, 1, 1))
     observed = make.observations([0, 1, 1], [2, 0, 1], np.array([1.0, 2.0, 4.0]), (2, 3))
-    rated = RatedCells.of(train, observed)
-    assert rated.count == 2
-    assert rated.among_reported.tolist() == [0, 2]
-    assert train.values[rated.among_rated].tolist() == [3.0, 1.0]
+    among_reported, among_rated = rated_cells(train, observed)
+    assert among_reported.tolist() == [0, 2]
+    assert train.values[among_rated].tolist() == [3.0, 1.0]
     family = HiddenThreshold().family(PrivacyBudget(epsilon=1.0, per="cell"), STARS, 3)
     (note,), distance = family.against_truth(train, observed, np.ones(2, dtype=np.bool_))
     assert [int(word) for word in note.split() if word.isdigit()] == [3, 1, 1, 3]

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import MemoisedSetup
 from dprec.mechanisms import FisherOptimal, Mechanism, RandomizedResponse, ThresholdBit
 from dprec.reports import PartlyAnsweredFamily, Profiles, Wanted
+from dprec.schedules import RepeatedAnswers
 from dprec.testing import FamilyContract
+from tests import make
 from tests.make import STARS
 from tests.refusals import refused_at
 
@@ -19,8 +20,8 @@ BUDGET = PrivacyBudget(epsilon=1.0)
 
 
 def capped(mechanism: Mechanism, n_items: int) -> PartlyAnsweredFamily:
-    setup = MemoisedSetup(mechanism=mechanism, privacy=BUDGET, answers_per_user=3)
-    family = setup.family(STARS, n_items)
+    protocol = make.one_shot(mechanism, BUDGET, answers=RepeatedAnswers(answers_per_user=3))
+    family = protocol.family(STARS, n_items)
     assert isinstance(family, PartlyAnsweredFamily)
     return family
 
@@ -108,4 +109,4 @@ def test_a_cap_needs_reports_of_one_symbol_each() -> None:
         report_family = Family
 
     with refused_at("mechanism"):
-        MemoisedSetup(mechanism=Own(), privacy=BUDGET, answers_per_user=3)
+        make.one_shot(Own(), BUDGET, answers=RepeatedAnswers(answers_per_user=3))

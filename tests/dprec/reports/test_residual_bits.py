@@ -6,7 +6,7 @@ import pytest
 from dprec.accounting import PrivacyBudget
 from dprec.mechanisms import ResidualBits
 from dprec.reports import ResidualBitFamily
-from dprec.reports.residual_bits import sides_of_the_mean
+from dprec.reports.partly_answered import sides_of_the_mean
 from tests.make import STARS
 
 N_ITEMS = 20

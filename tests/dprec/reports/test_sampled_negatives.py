@@ -17,7 +17,7 @@ from dprec.mechanisms import SampledNegatives
 from dprec.randomness import DeviceDraws
 from dprec.ratings import POSITIVE
 from dprec.reports import Profiles, ReportFamily, Wanted
-from dprec.reports.sampled_negatives import loss_of_a_report, loss_of_an_item
+from dprec.reports.sets import loss_of_a_report, loss_of_an_item
 from dprec.testing.reports import FamilyContract
 
 Report = tuple[int, ...]

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
+from dprec.protocols.one_shot import Learned, OneShotProtocol
 from dprec.schedules import Collection
 from simulation import run, scheduled
-from simulation.protocols.one_shot import Learned, OneShotProtocol
 from simulation.result import RunResult
 from tests.histories import Histories
 from tests.refusals import refused_at
@@ -373,13 +373,13 @@ def test_the_noise_of_a_table_is_drawn_again_where_no_item_set_has_changed(
 ) -> None:
     """Equal noise would say that nobody has rated anything, whoever it is that could have."""
     tables: list[Learned] = []
-    learned = OneShotProtocol.learned
+    learned = OneShotProtocol.learn
 
     def noted(*given: Any, **named: Any) -> Learned:
         tables.append(learned(*given, **named))
         return tables[-1]
 
-    monkeypatch.setattr(OneShotProtocol, "learned", noted)
+    monkeypatch.setattr(OneShotProtocol, "learn", noted)
     cells = [(0, 0, LOW), (1, 0, HIGH)]
     ran(cells, idle=(1,), users=30, kind="increments", protocol={"item_embeddings": {"epsilon": epsilon}})
     first, second = (each.sent_table.encode() for each in tables if each.sent_table is not None)

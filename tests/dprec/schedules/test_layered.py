@@ -1,22 +1,24 @@
 """Published policies with permanent answers: what is charged, installed, refused, and read together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import OneShotSetup
 from dprec.mechanisms import ThresholdBit
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.schedules import Collection, DBitFlip, Layered, Loloha, TwoLayered
 from tests import make
 from tests.dprec.reports.test_layers import collected, people
 from tests.make import STARS
 
-OWN = OneShotSetup(mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), predicts=True)
+OWN = make.one_shot(ThresholdBit(), PrivacyBudget(epsilon=1.0), predicts=True)
 POLICIES = [TwoLayered(), Loloha(), DBitFlip(), DBitFlip(buckets=5, bits=2)]
 
 
-def setup_of(policy: Layered) -> OneShotSetup:
-    return policy.installed(OWN)
+def setup_of(policy: Layered) -> OneShotProtocol:
+    return replace(OWN, answers=policy.answers)
 
 
 def made(

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import Bools
+from dprec.attacks import recovered
 from dprec.datasets import Synthetic
 from dprec.datasets.synthetic import Arrivals
-from dprec.exchange import MemoisedSetup, OneShotSetup
 from dprec.mechanisms import ThresholdBit
 from dprec.observations import Observations
-from dprec.schedules import Collection, Fresh, Held, Increments, Periods, Schedule, recovered
+from dprec.schedules import Collection, Fresh, Held, Increments, Periods, RepeatedAnswers, Schedule
 from tests import make
 from tests.distributions import check_counts
 
@@ -21,7 +21,6 @@ PERIODS = Periods.of(RATINGS, 7.0)
 LAST = PERIODS.count - 2
 """The last period after which there is a collection."""
 BUDGET = PrivacyBudget(epsilon=1.0)
-SETUP = OneShotSetup(mechanism=ThresholdBit(), privacy=BUDGET, predicts=True)
 
 
 def asked(schedule: Schedule, *, absent: set[int] = frozenset()) -> list[Bools]:  # type: ignore[assignment]
@@ -69,8 +68,8 @@ def test_a_device_gives_no_more_answers_than_its_cap(choose: str) -> None:
 
 
 def test_increments_install_a_memory_that_keeps_the_cap() -> None:
-    setup = Increments(answers_per_user=7).installed(SETUP)
-    assert setup == MemoisedSetup(mechanism=ThresholdBit(), privacy=BUDGET, predicts=True, answers_per_user=7)
+    policy = Increments(answers_per_user=7, on_change="update")
+    assert policy.answers == RepeatedAnswers(answers_per_user=7, on_change="update")
 
 
 def test_fresh_noise_shares_the_budget_or_costs_it_each_time() -> None:

@@ -8,29 +8,24 @@ from dprec.accounting import PrivacyBudget
 from dprec.arrays import Floats, Ints
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.kernels.draws import projections
-from dprec.lists.contributions import PopularityLayout, SetContributions
-from dprec.randomness import DRAWS, DeviceDraws, ReleaseDraws, SecretDraws, words
+from dprec.randomness import DRAWS, ReleaseDraws, SecretDraws
 from dprec.secure_aggregation import honest_shares
-from dprec.sums import LocalAggregation, SecureAggregation, TrustedAggregation
+from dprec.sums import LocalAggregation, ProfileContributions, Release, SecureAggregation, TrustedAggregation
 from dprec.sums.local import _with_norm_1
 from dprec.sums.unit_vectors import candidate_keys, normals
 from tests.distributions import check_counts, check_drawn, check_independent, check_share
+from tests.summing import contributed, devices, popularity
 
 ROUNDS = (1, 2)
 EPSILON = 2.0
 
 
-def devices(users: int, round_index: int = 1) -> RoundDraws:
-    keys = words(7, "devices", 0, 2 * users).reshape(2, users)
-    return RoundDraws(DeviceDraws(keys), round_index, 0, words(7, "turns", 0, users))
-
-
-def nothing(users: int) -> SetContributions:
-    return SetContributions(np.zeros(users + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+def nothing(users: int) -> ProfileContributions:
+    return contributed(np.zeros(users + 1), [], 20_000)
 
 
 def test_a_trusted_server_adds_normal_noise_another_in_each_round() -> None:
-    layout, multiplier = PopularityLayout(30_000), 2.5
+    layout, multiplier = popularity(30_000), 2.5
     empty = Aggregate(np.zeros((layout.n_rows, layout.width), dtype=np.int64), None, 3)
     one, other = (
         TrustedAggregation().release(empty, layout, multiplier, ReleaseDraws(1, round_index)) / layout.scales
@@ -45,7 +40,7 @@ def test_a_trusted_server_adds_normal_noise_another_in_each_round() -> None:
 SECURE = SecureAggregation(norm=64, colluders=2).among(40)
 
 
-def shares_of(layout: PopularityLayout, multiplier: float, round_index: int) -> Ints:
+def shares_of(layout: Release, multiplier: float, round_index: int) -> Ints:
     """Return the vectors of devices that contribute nothing, shape (devices, numbers)."""
     reports = SECURE.encode(nothing(4), layout, multiplier, devices(4, round_index))
     alone = [SECURE.decode([report], layout, multiplier)[1] for report in reports]
@@ -59,7 +54,7 @@ def test_the_share_of_a_device_is_skellam_noise_of_what_those_add_up_to_who_are_
     multiplier: float,
 ) -> None:
     """Of the noise that a release needs, each of the honest devices that are left has its part."""
-    layout, left = PopularityLayout(20_000), honest_shares(40, SECURE.dropouts, SECURE.colluders)
+    layout, left = popularity(20_000), honest_shares(40, SECURE.dropouts, SECURE.colluders)
     assert left == 40 - 4 - 2
     variance = (multiplier * SECURE.norm) ** 2 / left
     share = stats.skellam(variance / 2, variance / 2)
@@ -78,8 +73,8 @@ LOCAL = LocalAggregation().among(USERS).divided(PrivacyBudget(epsilon=EPSILON, p
 
 def said_locally() -> tuple[Ints, Ints]:
     """Return the seeds that devices with one item send in round 2, and which of the preferred candidates."""
-    layout = PopularityLayout(9)
-    one_item = SetContributions(np.arange(USERS + 1), np.full(USERS, 3, dtype=np.int32))
+    layout = popularity(9)
+    one_item = contributed(np.arange(USERS + 1), np.full(USERS, 3), 9)
     reports = LOCAL.encode(one_item, layout, 1.0, devices(USERS, 2))
     _, seeds, chosen = LOCAL._read(reports)
     keys, count = candidate_keys(seeds), seeds.size
@@ -111,7 +106,7 @@ def test_what_a_device_prefers_has_its_odds_whatever_its_seed() -> None:
 
 def test_a_device_that_stands_by_itself_draws_the_same_noise() -> None:
     """Its words come from another cipher, and go the same way."""
-    layout, multiplier = PopularityLayout(20_000), 3.0
+    layout, multiplier = popularity(20_000), 3.0
     own = RoundDraws(SecretDraws.of(bytes(range(32)), np.arange(3), np.ones(3), "test"), 1, 0)
     (report,) = SECURE.encode(nothing(1), layout, multiplier, own)
     _, aggregate = SECURE.decode([report], layout, multiplier)

@@ -9,16 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprec.lists.contributions import PairLayout, PopularityLayout, ProductLayout, SetContributions
-from dprec.private_als import StatisticsContributions, StatisticsLayout
-from dprec.private_als.device import TARGET_BITS, UNIT_WEIGHT
-from dprec.private_als.implicit import ImplicitContributions, ImplicitLayout
-from dprec.secret_sets.contributions import ProfileContributions, ProfileLayout
+from dprec.completion import Profiles
+from dprec.lists.model import ItemTable as PublicTable
+from dprec.lists.model import ListModel
+from dprec.private_als.statistics import (
+    TARGET_BITS,
+    UNIT_WEIGHT,
+    StatisticsContributions,
+    StatisticsLayout,
+)
+from dprec.protocols.gram import PairTableOptions
+from dprec.protocols.implicit_als import ImplicitContributions, ImplicitLayout
+from dprec.protocols.public_start import TasteDevice
+from dprec.protocols.secret_sets import ProfileDevice, SecretSetOptions
 from dprec.secure_aggregation.streams import derived_key
-from dprec.sums import UNIT, Contributions, Layout, SecureAggregation
+from dprec.sums import UNIT, Contributions, Layout, Release, SecureAggregation
 from dprec.sums.secure import VectorPlan
 from dprec.wire import ItemTable
 from tests.make import STARS
+from tests.summing import contributed, contributions, pairs, popularity
 
 ITEMS = 24
 
@@ -37,6 +46,8 @@ class Honest:
     """Whether all parts of items are equally long, as `Layout.honest` supposes."""
     of_all: int = 0
     """Rows at the end that are of no item."""
+    of_pairs: bool = False
+    """Whether rows are pairs of items."""
 
     @property
     def rows(self) -> np.ndarray:
@@ -86,29 +97,31 @@ def implicit(draw: st.DrawFn) -> Honest:
 def lists(draw: st.DrawFn) -> Honest:
     """Draw a set of one user, for a list."""
     items, fewest = sets(draw), draw(st.integers(1, 40))
-    features = np.array(draw(st.lists(st.floats(0.1, 2), min_size=2 * ITEMS, max_size=2 * ITEMS)))
-    everything, of_items = np.arange(ITEMS, dtype=np.int32), features.reshape(ITEMS, 2)
-    kinds = (
-        PopularityLayout(ITEMS, fewest=fewest),
-        PairLayout(ITEMS, fewest=fewest),
-        ProductLayout(ITEMS, everything, of_items, fewest=fewest),
-    )
-    layout = draw(st.sampled_from(kinds))
-    return Honest(layout, SetContributions(np.array([0, items.size]), items), items.size, evenly=False)
+    categories = np.array(draw(st.lists(st.booleans(), min_size=3 * ITEMS, max_size=3 * ITEMS)))
+    bins = np.arange(2 * ITEMS, dtype=np.uint8).reshape(2, ITEMS)
+    public = ListModel(np.zeros(ITEMS), categories.reshape(ITEMS, 3), bins, PublicTable.nothing())
+    options = PairTableOptions(items=ITEMS, popularity_share=0.0, fewest=fewest)
+    everything = np.arange(ITEMS, dtype=np.int32)
+    products = TasteDevice(options, public, everything, np.zeros((ITEMS, 0)), 0.0).release(1)
+    layout = draw(st.sampled_from((popularity(ITEMS, fewest), pairs(ITEMS, fewest), products)))
+    made = contributed([0, items.size], items, ITEMS)
+    return Honest(layout, made, items.size, evenly=False, of_pairs=layout.n_rows == ITEMS * (ITEMS + 1) / 2)
 
 
 @st.composite
 def profiles(draw: st.DrawFn) -> Honest:
     """Draw ratings of one user whose set is hidden as well."""
-    items = sets(draw)
-    parts = [("counts", 0.3), ("residuals", 0.2), ("features", 0.1), ("profiles", 0.2), ("tastes", 0.2)]
-    first = draw(st.integers(0, 4))
-    chosen = tuple(parts[first : first + draw(st.integers(1, 5))])
+    items, round_index = sets(draw), draw(st.integers(1, 3))
+    split = np.array(draw(st.lists(st.sampled_from([0.1, 0.4]), min_size=8, max_size=8)))
+    split[2:6] *= draw(st.sampled_from([np.ones(4), np.array([1, 0, 0, 1]), np.array([0, 1, 1, 0])]))
+    options = SecretSetOptions(split=tuple((split / split.sum()).tolist()))
     table = ItemTable.of_biases(np.arange(4.0), np.linspace(-1, 1, ITEMS), np.zeros(ITEMS))
     table = replace(table, embeddings=np.cos(np.arange(2.0 * ITEMS)).reshape(ITEMS, 2))
     levels = draw(st.lists(st.integers(1, 5), min_size=items.size, max_size=items.size))
-    made = ProfileContributions(np.array([0, items.size]), items, np.array(levels, dtype=np.uint8))
-    return Honest(ProfileLayout.of_parts(chosen, table, STARS), made, items.size, evenly=False)
+    device = ProfileDevice(options, table, STARS)
+    people = Profiles(np.array([0, items.size]), items, np.array(levels, dtype=np.float64), ITEMS)
+    layout = device.release(round_index)
+    return Honest(layout, contributions(device, people, layout), items.size, evenly=False)
 
 
 EVERY = statistics() | implicit() | lists() | profiles()
@@ -120,8 +133,7 @@ def test_every_layout_is_drawn() -> None:
 
     of_dprec = {each for each in below(Layout) if each.__module__.startswith("dprec.")}
     assert {each for each in of_dprec if not each.__abstractmethods__} == {
-        *(StatisticsLayout, ImplicitLayout, ProfileLayout),
-        *(PopularityLayout, PairLayout, ProductLayout),
+        *(StatisticsLayout, ImplicitLayout, Release),
     }
 
 
@@ -140,7 +152,7 @@ def test_no_honest_contribution_is_beyond_what_its_layout_says(honest: Honest) -
         assert lengths.max(initial=0.0) <= (1 + 1e-12) / math.sqrt(layout.limit)
     (said,) = layout.honest(np.array([honest.counts]))
     of_items = slice(len(rows) - honest.of_all)
-    if isinstance(layout, PairLayout):
+    if honest.of_pairs:
         assert lengths.max() == pytest.approx(said, rel=1e-8)
     else:
         # Features and parts of an item have rows of their own.

@@ -8,12 +8,12 @@ import pytest
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets
 from dprec.gradients import RoundDraws
-from dprec.lists.contributions import PopularityLayout, SetContributions
 from dprec.randomness import DeviceDraws, ReleaseDraws
-from dprec.sums import LocalAggregation
+from dprec.sums import LocalAggregation, ProfileContributions
+from tests.summing import contributed, popularity
 
 ITEMS, USERS, EPSILON, SHARES = 40, 20_000, 2.0, (0.3, 0.7)
-LAYOUT = PopularityLayout(ITEMS)
+LAYOUT = popularity(ITEMS)
 BUDGET = PrivacyBudget(epsilon=EPSILON, per="user")
 LOCAL = LocalAggregation().among(USERS).divided(BUDGET, SHARES)
 RELEASE = ReleaseDraws(1, 1)
@@ -25,11 +25,11 @@ def draws(users: int, round_index: int, first: int = 0) -> RoundDraws:
     return RoundDraws(DeviceDraws(np.stack([numbers, ~numbers])), round_index, 0, lasting)
 
 
-def sets(users: int = USERS) -> SetContributions:
+def sets(users: int = USERS) -> ProfileContributions:
     """Return users who have item 0, every other of whom has items 1 and 2 too, and some of whom have none."""
     counts = np.where(np.arange(users) % 2, 3, 1) * (np.arange(users) % 5 > 0)
     items = [np.arange(count) for count in counts]
-    return SetContributions(offsets(counts), np.concatenate(items).astype(np.int32))
+    return contributed(offsets(counts), np.concatenate(items), ITEMS)
 
 
 def test_what_each_report_tells_adds_up_to_the_release() -> None:

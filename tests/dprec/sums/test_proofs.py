@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
+from dprec.arrays import Bools
 from dprec.gradients import RoundDraws
-from dprec.lists.contributions import PairLayout, PopularityLayout, SetContributions, SetLayout
+from dprec.protocols.gram import SetDevice
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.secure_aggregation import BEYOND_BOUNDS
 from dprec.sums import (
@@ -18,15 +19,18 @@ from dprec.sums import (
     Aggregation,
     LocalAggregation,
     PartOfContributions,
+    ProfileContributions,
+    Release,
     SecureAggregation,
     ShuffledAggregation,
     TrustedAggregation,
 )
 from dprec.sums.proofs import Bounds
+from tests.summing import contributed, pairs, popularity
 
 USERS, LIARS, ITEMS, TARGET = 60, 3, 20, 7
 MULTIPLIER = 0.5
-LAYOUTS = [PopularityLayout(ITEMS, fewest=4), PairLayout(ITEMS, fewest=4)]
+LAYOUTS = [popularity(ITEMS, 4), pairs(ITEMS, 4)]
 SECURE = SecureAggregation(norm=256, colluders=2)
 EVERY: list[Aggregation] = [
     TrustedAggregation(),
@@ -56,21 +60,26 @@ def draws(users: int, some: slice = slice(None), round_index: int = 1) -> RoundD
     return RoundDraws(own, round_index, 0, np.arange(users, dtype=np.uint64)[some])
 
 
-def some_sets(users: int) -> SetContributions:
+def some_sets(users: int) -> ProfileContributions:
     items = np.stack([np.sort(np.random.default_rng(user).permutation(ITEMS)[:6]) for user in range(users)])
     items[:, 0] = np.minimum(items[:, 0], TARGET)
-    return SetContributions(np.arange(users + 1) * 6, items.ravel().astype(np.int32))
+    return contributed(np.arange(users + 1) * 6, items.ravel(), ITEMS)
 
 
-def lies(layout: SetLayout) -> PartOfContributions[SetLayout]:
-    whole = SetContributions(np.arange(LIARS + 1) * 3, np.tile([2, TARGET, 11], LIARS).astype(np.int32))
-    return PartOfContributions(whole, layout.about(np.array([TARGET])))
+def about_target(layout: Release) -> Bools:
+    assert isinstance(layout.device, SetDevice)
+    return layout.device.about(np.array([TARGET]), layout)
+
+
+def lies(layout: Release) -> PartOfContributions[Release]:
+    whole = contributed(np.arange(LIARS + 1) * 3, np.tile([2, TARGET, 11], LIARS), ITEMS)
+    return PartOfContributions(whole, about_target(layout))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("aggregation", EVERY)
 def test_what_liars_choose_is_accepted_and_adds_no_more_than_is_said(
-    aggregation: Aggregation, layout: SetLayout
+    aggregation: Aggregation, layout: Release
 ) -> None:
     among, multiplier = installed(aggregation), noise_of(aggregation)
     reports = among.crafted(lies(layout), layout, multiplier, draws(LIARS), LIARS)
@@ -81,7 +90,7 @@ def test_what_liars_choose_is_accepted_and_adds_no_more_than_is_said(
     total = replace(total, users=LIARS if aggregation.by_itself else 0)
     deviation = 0.0 if aggregation.kind == "trusted" else multiplier
     released = among.release(total, layout, deviation, ReleaseDraws(1, 1))[:, 0]
-    about, most = layout.about(np.array([TARGET])), among.most_of_one(layout, multiplier)
+    about, most = about_target(layout), among.most_of_one(layout, multiplier)
     # The noise that is drawn where this is proved: below 6 deviations of a share of it each.
     drawn = 6 * multiplier * LIARS / math.sqrt(USERS) if aggregation == EVERY[3] else 0.0
     assert released.max() <= LIARS * most * (1 + 1e-9) + drawn
@@ -111,23 +120,23 @@ def test_a_device_sends_the_same_whoever_else_is_computed_beside_it(aggregation:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_without_proofs_one_liar_sets_a_sum_to_anything(layout: SetLayout) -> None:
+def test_without_proofs_one_liar_sets_a_sum_to_anything(layout: Release) -> None:
     among = SECURE.among(USERS)
     honest = among.encode(some_sets(USERS - 1), layout, MULTIPLIER, draws(USERS - 1))
-    one = PartOfContributions(lies(layout).whole.of_users(slice(0, 1)), layout.about(np.array([TARGET])))
+    one = PartOfContributions(lies(layout).whole.of_users(slice(0, 1)), about_target(layout))
     lie = among.crafted(one, layout, MULTIPLIER, draws(1), 1)
     _, total = among.decode([*honest, *lie], layout, MULTIPLIER)
     released = among.release(total, layout, MULTIPLIER, ReleaseDraws(1, 1))[:, 0]
     assert among.most_of_one(layout, MULTIPLIER) == math.inf
     # More than all honest users together could add to a number, and to those about the target alone.
     assert released.max() > USERS
-    assert released[~layout.about(np.array([TARGET]))].max() < USERS / 4
+    assert released[~about_target(layout)].max() < USERS / 4
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("rotation", [False, True])
 def test_proofs_exclude_numbers_and_norms_beyond_their_bounds_before_the_sum(
-    layout: SetLayout, rotation: bool
+    layout: Release, rotation: bool
 ) -> None:
     none = replace(SECURE, rotation=rotation).among(USERS)
     proved = replace(none, proofs="norm")

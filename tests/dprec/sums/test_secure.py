@@ -9,14 +9,18 @@ import pytest
 from scipy import stats
 
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.lists.contributions import PopularityLayout, SetContributions
-from dprec.private_als import StatisticsContributions, StatisticsLayout
-from dprec.private_als.device import encode_contributions, sum_of_contributions
+from dprec.private_als.statistics import (
+    StatisticsContributions,
+    StatisticsLayout,
+    encode_contributions,
+    sum_of_contributions,
+)
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.secure_aggregation import CountSketch
 from dprec.sums import UNIT, SecureAggregation, TrustedAggregation
 from dprec.sums.secure import VectorPlan
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
+from tests.summing import contributed, popularity
 
 USERS = 40
 SECURE = SecureAggregation(norm=256, colluders=2).among(USERS)
@@ -46,8 +50,8 @@ def test_without_noise_the_release_is_the_exact_sum_but_for_rounding(
 
 def test_items_that_share_a_place_of_a_sketch_make_no_contribution_longer() -> None:
     """Two that share a place and its sign would make a norm of sqrt(2)."""
-    layout, pairs = PopularityLayout(12, normalised=True, fewest=1), list(combinations(range(12), 2))
-    sets = SetContributions(2 * np.arange(len(pairs) + 1), np.array(pairs, dtype=np.int32).ravel())
+    layout, pairs = popularity(12), list(combinations(range(12), 2))
+    sets = contributed(2 * np.arange(len(pairs) + 1), np.ravel(pairs), 12)
     plan = VectorPlan.of(layout, SECURE.norm, 0.3, False)
     cells, values = plan._numbers(sets, layout)
     norms = np.sqrt(np.bincount(cells // plan.size, values**2))

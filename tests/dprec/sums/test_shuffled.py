@@ -10,11 +10,11 @@ from scipy.stats import poisson
 from dprec.accounting import HiddenMessages, hidden_epsilon, least_fakes
 from dprec.arrays import Floats, offsets
 from dprec.gradients import RoundDraws
-from dprec.lists.contributions import PopularityLayout
 from dprec.randomness import DeviceDraws, uniforms, words
 from dprec.sums import UNIT, Contributions, Layout, ShuffledAggregation, Vectors
 from dprec.sums.shuffled import Exchange
 from tests import make
+from tests.summing import popularity
 
 ITEMS = 6
 BUDGET = make.user_budget()
@@ -51,15 +51,8 @@ class Rows(Contributions[Layout]):
         raise NotImplementedError
 
 
-class SignedLayout(PopularityLayout):
-    """A number for each item, of any sign."""
-
-    @property
-    def signed(self) -> bool:
-        return True
-
-
-LINE, SIGNED = PopularityLayout(ITEMS), SignedLayout(ITEMS)
+LINE = popularity(ITEMS)
+SIGNED = replace(LINE, negative=True)
 
 
 def vectors(users: int, seed: int = 0, *, signed: bool = False) -> Rows:

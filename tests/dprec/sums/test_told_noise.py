@@ -13,21 +13,21 @@ import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import Floats
-from dprec.gradients import RoundDraws
-from dprec.lists.contributions import PopularityLayout
-from dprec.randomness import DeviceDraws, ReleaseDraws, words
+from dprec.randomness import ReleaseDraws
 from dprec.secure_aggregation import CountSketch
 from dprec.sums import (
     UNIT,
     Aggregation,
     Layout,
     LocalAggregation,
+    Release,
     RepresentedAggregation,
     SecureAggregation,
     ShuffledAggregation,
     TrustedAggregation,
 )
-from tests.dprec.sums.test_shuffled import Rows, SignedLayout
+from tests.dprec.sums.test_shuffled import Rows
+from tests.summing import devices, popularity
 
 USERS, NUMBERS, DEVIATIONS = 60, 12_000, 5.8
 SECURE = SecureAggregation(colluders=2)
@@ -47,7 +47,7 @@ class OfSets(Rows):
         ]
 
 
-class Told(SignedLayout):
+class Told(Release):
     """Numbers of any sign, of which a trusted server is told in which row a user has a whole contribution."""
 
     def added_up(self, reports: Any) -> tuple[Any, Any]:
@@ -57,13 +57,14 @@ class Told(SignedLayout):
         return np.ones(len(reports), dtype=np.bool_), total
 
 
+TOLD = Told(**vars(replace(popularity(NUMBERS), negative=True)))
+
+
 def error_of(
     aggregation: Aggregation, multiplier: float, own: Rows, layout: Layout, reporting: int, number: int
 ) -> tuple[Floats, float]:
     """Return by how much each number of a release is off, given who reports, and the noise that is told."""
-    keys, lasting = words(5, "devices", 0, 2 * own.n_users).reshape(2, -1), words(6, "turns", 0, own.n_users)
-    drawn = RoundDraws(DeviceDraws(keys), number, 0, lasting)
-    reports = list(aggregation.encode(own, layout, multiplier, drawn))[:reporting]
+    reports = list(aggregation.encode(own, layout, multiplier, devices(own.n_users, number, 5)))[:reporting]
     valid, total = aggregation.decode(reports, layout, multiplier)
     assert valid.all()
     assert total.users == reporting
@@ -106,7 +107,7 @@ def test_releases_are_off_by_as_much_as_is_told(
     aggregation: Aggregation, multiplier: float, reporting: int
 ) -> None:
     own = whole(USERS, NUMBERS)
-    error, told = error_of(aggregation, multiplier, own, Told(NUMBERS), reporting, 2)
+    error, told = error_of(aggregation, multiplier, own, TOLD, reporting, 2)
     # Rounding and sampling are told as what they are at most, which is little here.
     assert (error**2).mean() / told**2 == pytest.approx(1, abs=0.01 + DEVIATIONS * math.sqrt(2 / NUMBERS))
 
@@ -114,7 +115,7 @@ def test_releases_are_off_by_as_much_as_is_told(
 @pytest.mark.parametrize("rotation", [False, True])
 def test_items_that_share_a_bucket_have_the_noise_of_one(rotation: bool) -> None:
     aggregation = replace(SECURE, sketch=0.5, rotation=rotation).among(USERS)
-    error, told = error_of(aggregation, 2.0, OfSets(np.zeros((USERS, NUMBERS))), Told(NUMBERS), USERS, 1)
+    error, told = error_of(aggregation, 2.0, OfSets(np.zeros((USERS, NUMBERS))), TOLD, USERS, 1)
     sketch = CountSketch.of(NUMBERS, NUMBERS // 2, 0, "count sketch of items")
     _, first = np.unique(sketch.buckets, return_index=True)
     off = DEVIATIONS * math.sqrt(2 / first.size)
@@ -122,7 +123,7 @@ def test_items_that_share_a_bucket_have_the_noise_of_one(rotation: bool) -> None
 
 
 def test_more_is_told_than_counts_for_a_loss_and_a_grid_too_coarse_is_no_noise_that_can_be_told() -> None:
-    layout = PopularityLayout(NUMBERS)
+    layout = popularity(NUMBERS)
     for aggregation in (SECURE.among(USERS), MESSAGES.among(USERS)):
         assert aggregation.deviation(layout, 3.0, USERS) > 3.0
     assert replace(SECURE, norm=32).among(USERS).deviation(layout, 3.0, USERS) == math.inf

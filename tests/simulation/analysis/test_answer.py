@@ -2,10 +2,7 @@
 
 from typing import Any
 
-from simulation.analysis.answer import (
-    answer_sentences,
-    answer_to,
-)
+from simulation.analysis.answer import answer_to
 from simulation.analysis.decision import GridCell, decision_grid
 from simulation.analysis.protocol_results import ProtocolResult, results_of
 from simulation.analysis.vocabulary import METRICS
@@ -167,8 +164,7 @@ CASES: dict[str, tuple[list[Lines], str]] = {
 def test_answers_are_told_as_approved() -> None:
     told = []
     for case, (cells, unit) in CASES.items():
-        answer = answer_to(results(*cells), RMSE, unit)  # type: ignore[arg-type]
-        sentences = answer_sentences(answer)
+        sentences = answer_to(results(*cells), RMSE, unit).sentences  # type: ignore[arg-type]
         assert len(sentences) <= 4
         told.append("\n".join([f"# {case}", *sentences]))
     check("answers", "\n".join(told))

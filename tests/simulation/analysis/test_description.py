@@ -6,11 +6,11 @@ import re
 
 import pytest
 
+from dprec.protocols.components import COMPONENT_REGISTRIES
+from dprec.protocols.registry import PROTOCOLS
 from simulation import load
 from simulation.analysis.description import Description, as_json, describe, described_components
 from simulation.configuration.strict_yaml import presets
-from simulation.protocols import PROTOCOLS
-from simulation.protocols.components import COMPONENT_REGISTRIES
 from tests.refusals import refused_at
 
 PRESETS = sorted(name for name, path in presets().items() if path.parent.name != "experiments")

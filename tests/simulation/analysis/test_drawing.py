@@ -10,14 +10,14 @@ from dprec.datasets import Synthetic
 from simulation import run
 from simulation.analysis.drawing import Drawing, drawing_of
 from simulation.demonstration import drawing_svg
-from simulation.storage.run_files import RunFiles, read_run
+from simulation.storage.run_files import RunRecord, read_run
 from tests.simulation.conftest import presets
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert(1)</script>"
 
 
-def drawing_from(folder: Path) -> tuple[RunFiles, Drawing]:
+def drawing_from(folder: Path) -> tuple[RunRecord, Drawing]:
     """Return a run as it is stored, and its drawing."""
     stored = read_run(folder)
     drawing = drawing_of(stored)

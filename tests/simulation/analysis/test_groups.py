@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dprec.datasets import DelimitedTable, Synthetic
-from dprec.datasets.files import UserColumns
+from dprec.datasets.table import UserColumns
 from simulation import compare, run
 from simulation.analysis.groups import read_groups
 from simulation.storage.run_files import read_users

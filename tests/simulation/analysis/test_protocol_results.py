@@ -3,14 +3,11 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dprec.errors import InputError
 from simulation.analysis.protocol_results import (
     _NEEDED,
     at_reference,
-    frontier,
     read_results,
     reference_budget,
 )
@@ -18,14 +15,6 @@ from simulation.analysis.vocabulary import METRICS
 from tests.results import result
 
 RMSE = METRICS[0]
-
-
-@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=12))
-def test_the_frontier_is_what_nothing_beats(points: list[tuple[int, int]]) -> None:
-    results = [result(f"p{place}", float(x), float(y)) for place, (x, y) in enumerate(points)]
-    found = {(one.bytes_per_user, one.mean("rmse")) for one in frontier(results, RMSE)}
-    best = {(x, y) for x, y in points if not any((a <= x and b <= y) and (a, b) != (x, y) for a, b in points)}
-    assert found == best
 
 
 def test_the_reference_budget_is_the_most_common_and_then_the_nearest_to_one() -> None:

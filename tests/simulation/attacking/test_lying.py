@@ -10,15 +10,16 @@ from dprec.attacks import Liars, Shown
 from dprec.attacks.liars import FakeProfiles
 from dprec.attacks.promotion import seen_of
 from dprec.progress import silent
+from dprec.protocols.base import Public
 from dprec.randomness import RunKeys, generator
 from dprec.ratings import Ratings
-from simulation.attacking.laboratory import outcome_with_liars
+from simulation.attacking import outcome_with_liars
 from simulation.configuration.models import RunConfig
+from simulation.courses.task import Outcome
 from simulation.engine.installing import Installer
 from simulation.engine.session import Overhearing, Session, open_overheard_session, open_session
 from simulation.evaluation import Evaluator
 from simulation.execution import prepared_ratings, run_in
-from simulation.protocols import Outcome
 from strategies.roster import arrivals_of
 from tests.make import ON_THIS_MACHINE, small_run
 
@@ -56,9 +57,9 @@ def fakes(honest: Ratings, target: int, levels: int, count: int) -> Ratings:
 
 
 def beside_liars(session: Session, config: RunConfig, parts: Parts, liars: Liars) -> Outcome:
-    installer = Installer(session, config, None, silent, lambda record: None)
+    installer = Installer(session, config, config.protocol.drawn_by, None, silent, lambda record: None)
     evaluator = Evaluator(*parts, config.evaluation, None)
-    keys = partial(RunKeys.derive, config.seed)(config.protocol.identity)
+    keys = partial(RunKeys.derive, config.seed)(config.protocol.drawn_by)
     return outcome_with_liars(installer, evaluator, keys, liars)
 
 
@@ -127,7 +128,7 @@ def test_liars_in_sums_promote_a_target_as_far_as_they_are_let(protocol: dict[st
     values["dataset"]["positive"] = ">= 4"
     config = RunConfig(**{**values, "simulation": {**ON_THIS_MACHINE, "users_per_node": 40}})
     train, test = prepared_ratings(config.dataset, config.split, None, config.seed)
-    suited = config.protocol.knowing_items(content=False).suited_to(train)
+    suited = config.protocol.suited(Public.of(train, content=False))
     config = config.model_copy(update={"protocol": suited})
     raters = np.bincount(train.items, minlength=train.n_items)
     target = int(np.argmin(np.where(raters > 0, raters, users)))

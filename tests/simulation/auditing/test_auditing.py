@@ -13,17 +13,16 @@ from clients import one_shot
 from dprec.accounting import PrivacyBudget
 from dprec.channel import Channel
 from dprec.completion import OutputPerturbation
-from dprec.private_als import FactorizationOptions
+from dprec.protocols.findings import Finding, NoisySums
+from dprec.protocols.gram import GramProtocol
+from dprec.protocols.iterative import IterativeProtocol
+from dprec.protocols.private_als import FactorizationOptions, PrivateAlsProtocol
+from dprec.protocols.sums import SumsProtocol
 from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
 from dprec.sums.shuffled import Exchange
 from simulation import audit, load
 from simulation.auditing import Audit, auditing
 from simulation.auditing.sums import sum_findings
-from simulation.protocols.base import Finding, NoisySums
-from simulation.protocols.iterative import IterativeProtocol
-from simulation.protocols.list_sums import GramProtocol
-from simulation.protocols.private_als import PrivateAlsProtocol
-from simulation.protocols.sums import SummedProtocol
 from tests.paths import preset_file
 from tests.refusals import refused_at
 
@@ -213,16 +212,21 @@ FAILURE = 1e-6
 LONGEST, APART, WHOLE, BUT_FOR = range(4)
 
 
-def released(protocol: SummedProtocol) -> NoisySums:
-    sums = protocol.method, protocol.aggregation, protocol.multipliers
-    return NoisySums(*sums, protocol.sensitivity, protocol.accountant)
+def released(protocol: SumsProtocol) -> NoisySums:
+    class Collected:
+        def of_sums(self, sums: NoisySums) -> list[NoisySums]:
+            return [sums]
+
+    (sums,) = protocol.audit(Collected())  # type: ignore[arg-type]
+    assert isinstance(sums, NoisySums)
+    return sums
 
 
-def findings(protocol: SummedProtocol, trials: int = 40_000) -> list[Finding]:
+def findings(protocol: SumsProtocol, trials: int = 40_000) -> list[Finding]:
     return list(sum_findings(released(protocol), protocol.promise(), trials, 1, FAILURE))
 
 
-def defects(protocol: SummedProtocol, trials: int = 10_000) -> set[str]:
+def defects(protocol: SumsProtocol, trials: int = 10_000) -> set[str]:
     return {finding.test for finding in findings(protocol, trials) if finding.defect}
 
 

@@ -1,9 +1,9 @@
 """What is compared where nothing else is said: every preset, and under every trust model."""
 
+from dprec.protocols.base import BASELINE_PRESETS, INFORMED_BASELINES
 from simulation.comparison.planning import load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import presets, read_yaml
-from simulation.protocols.base import BASELINE_PRESETS, INFORMED_BASELINES
 
 DEFAULT_COMPARISONS = {
     "ratings": ("compare-seeds", "compare-per-user", "compare-systems", "compare-weekly"),
@@ -31,7 +31,7 @@ def test_every_preset_stands_in_a_default_comparison_of_its_kind_of_data_or_says
             for name in comparisons
             for entry in held[name]["protocols"]
         }
-        missing |= {name for name, protocol in runs.items() if protocol.predicted == kind} - listed
+        missing |= {name for name, protocol in runs.items() if protocol.facts.predicts == kind} - listed
     assert missing == set(ELSEWHERE)
 
 

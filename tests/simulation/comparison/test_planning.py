@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from dprec.protocols.base import BASELINE_PRESETS, BASELINES, INFORMED_BASELINES
 from simulation import compare
 from simulation.comparison.planning import Comparison, load_comparison
 from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import presets, read_yaml
-from simulation.protocols.base import BASELINE_PRESETS, BASELINES, INFORMED_BASELINES
 from tests.paths import CONFIGS
 from tests.refusals import refused_at
 
@@ -162,7 +162,7 @@ def test_baselines_follow_the_protocols_with_the_same_folds_and_seeds() -> None:
         cells = [cell for cell in comparison.cells if cell.protocol == baseline]
         assert [(cell.fold, cell.seed) for cell in cells] == [(0, 1), (0, 2), (2, 1), (2, 2)]
         assert {cell.epsilon for cell in cells} == {None}
-        assert all(cell.config.protocol.baseline == baseline for cell in cells)
+        assert all(cell.config.protocol.facts.baseline == baseline for cell in cells)
         assert [cell.config.split.fold for cell in cells] == [0, 0, 2, 2]  # type: ignore[attr-defined]
 
 
@@ -261,7 +261,7 @@ def test_every_comparison_holds_the_strongest_baseline_that_its_public_data_perm
 
 def test_baselines_are_known_among_the_presets() -> None:
     runs = {name: values for name, path in presets().items() if "protocol" in (values := read_yaml(path))}
-    known = {name: parse_config(values).protocol.baseline for name, values in runs.items()}
+    known = {name: parse_config(values).protocol.facts.baseline for name, values in runs.items()}
     named = {preset: name for own in BASELINE_PRESETS.values() for name, preset in own.items()}
     named |= {form: named[preset] for preset, form in INFORMED_BASELINES.items()}
     assert known == {name: named.get(name) for name in runs}

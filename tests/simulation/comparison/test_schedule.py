@@ -1,4 +1,4 @@
-"""What cells cost: which run first, and what a comparison will take, said before it starts."""
+"""Which cells run first, and how the noise of mechanisms is held against theory."""
 
 from itertools import groupby
 from typing import Any
@@ -9,8 +9,8 @@ from scipy.stats import binom
 
 from dprec.mechanisms import MECHANISMS
 from simulation.comparison.cell_runs import Schedule
+from simulation.comparison.noise import exact_probabilities, noise_edges, sampled_noise
 from simulation.comparison.planning import load_comparison
-from simulation.comparison.running import exact_probabilities, noise_edges, sampled_noise
 from simulation.comparison.templates import Cell
 from simulation.configuration.strict_yaml import read_yaml
 from tests.make import STARS
@@ -39,7 +39,7 @@ def test_of_what_is_known_the_costliest_come_first(cells: list[Cell]) -> None:
     schedule = Schedule([cell for cell in cells if cell.protocol in seconds])
     order = []
     for _ in range(8):
-        order.append(schedule.next_for(1))
+        order += schedule.next()
         schedule.ended(order[-1], seconds[order[-1].protocol])
     assert [cell.protocol for cell in order[:4]] == [*seconds]
     assert [cell.protocol for cell in order[4:]] == ["isgd", "blp-mf", "zheng-rr", "item-average"]
@@ -54,8 +54,8 @@ def test_an_interrupted_comparison_has_the_baselines_and_then_a_run_of_every_pro
     baselines = {cell.protocol for cell in cells if cell.baseline}
     named = {cell.protocol for cell in cells} - baselines
     schedule, order = Schedule(cells), []
-    for worker in range(len(cells)):
-        order.append(schedule.next_for(worker % 2))
+    while schedule:
+        order += schedule.next()
         schedule.ended(order[-1], 1.0)
     first, then = len(baselines), len(baselines) + len(named)
     assert {cell.protocol for cell in order[:first]} == baselines
@@ -65,21 +65,18 @@ def test_an_interrupted_comparison_has_the_baselines_and_then_a_run_of_every_pro
     assert {cell.key for cell in order} == {cell.key for cell in cells}
 
 
-def test_cells_with_one_fit_stay_with_the_worker_that_has_it(cells: list[Cell]) -> None:
+def test_cells_with_one_fit_run_one_after_the_other(cells: list[Cell]) -> None:
     bounded = [cell for cell in cells if cell.protocol.startswith("one-bit")]
-    schedule = Schedule(bounded)
-    taken: dict[str, list[str]] = {"one": [], "other": []}
+    schedule, together = Schedule(bounded), []
     while schedule:
-        for worker, own in taken.items():
-            if schedule:
-                own.append(schedule.next_for(worker).key)
-    # The splits of the two seeds differ, and so do the fits.
-    assert taken["one"][:2] == ["one-bit-clear-seed1", "one-bit-output-eps1.0-seed1"]
-    # No fit is shared with the objective's: it is the first cell of its protocol.
-    objective, *others = taken["other"]
-    assert objective == "one-bit-objective-eps1.0-seed1"
-    assert others == ["one-bit-clear-seed2", "one-bit-output-eps1.0-seed2"]
-    assert taken["one"][2:] == ["one-bit-objective-eps1.0-seed2"]
+        together.append([cell.key for cell in schedule.next()])
+    # The splits of the two seeds differ, and so do the fits; no fit is shared with the objective's.
+    assert together == [
+        ["one-bit-clear-seed1", "one-bit-output-eps1.0-seed1"],
+        ["one-bit-objective-eps1.0-seed1"],
+        ["one-bit-clear-seed2", "one-bit-output-eps1.0-seed2"],
+        ["one-bit-objective-eps1.0-seed2"],
+    ]
 
 
 def test_quick_runs_one_cell_of_every_protocol() -> None:

@@ -11,11 +11,11 @@ from dprec.components import option
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
 from dprec.mechanisms import BoundedLaplace, Mechanism, RandomizedResponse
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.splits import Holdout
 from simulation import RunConfig, load
 from simulation.comparison.planning import load_comparison
 from simulation.configuration.strict_yaml import parse_yaml
-from simulation.protocols.one_shot import OneShotProtocol
 from tests.refusals import refused_at
 
 

@@ -18,11 +18,11 @@ from pydantic import Field, create_model
 from dprec.components import Registry, one_of
 from dprec.components.options import ELSEWHERE
 from dprec.errors import InputError
+from dprec.protocols.components import COMPONENT_REGISTRIES
+from dprec.protocols.registry import PROTOCOLS
 from simulation import run
 from simulation.configuration.models import RunConfig, parse_config, validated
 from simulation.configuration.strict_yaml import flatten, parse_yaml, replace_value
-from simulation.protocols import PROTOCOLS
-from simulation.protocols.components import COMPONENT_REGISTRIES
 from tests.refusals import refused_at
 
 SURROGATE, DEEP = "a\ud800", reduce(lambda inner, _: [inner], range(5_000), [])

@@ -14,9 +14,9 @@ import simulation
 from dprec import __version__
 from dprec.components import kind_of
 from dprec.mechanisms import MECHANISMS
+from dprec.protocols.registry import PROTOCOLS
 from simulation.configuration.strict_yaml import presets
 from simulation.console.parameters import configurations, integer, presets_and_kinds
-from simulation.protocols import PROTOCOLS
 from tests.simulation.conftest import Finished
 from tests.waiting import PATIENCE_SECONDS
 

@@ -1,11 +1,11 @@
-"""What goes wrong on one node of a cluster: an app or a worker that ends it, an app without its disk.
+"""What goes wrong on one node of a cluster: an app or a cell that ends it, an app without its disk.
 
 A module of its own, since the workers of the cluster import it.
 """
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +14,12 @@ from flwr.app import Context, Message
 
 from clients.app import client_app
 from clients.population import Brought
-from simulation.comparison.cell_runs import CellEnd, CellWorker, SharedRatings
+from simulation.comparison.cell_runs import CellEnd, SharedRatings, run_together
+from tests.waiting import wait_until
 
 ENDS = "ends"
-"""File that names a node to end and the type of a message; the node answers one, and ends at the next."""
+"""File that names a node to end and the type of a message; the node answers one, and ends at the next. Other
+nodes wait with such messages until then, so that it is asked for sure."""
 
 DISKLESS = "diskless"
 """File that names a node which does not see something, and what."""
@@ -54,20 +56,23 @@ class FaultyApp:
     faults: Path
 
     def __call__(self, message: Message, context: Context) -> Message:
-        if message.metadata.message_type in named(self.faults / ENDS):
-            answered = self.faults / "answered"
+        answered, ending, ends = (self.faults / name for name in ("answered", "ending", ENDS))
+        if message.metadata.message_type in named(ends):
             if answered.exists():
+                ending.touch()
                 end_node()
             answered.touch()
+        elif ends.exists() and message.metadata.message_type in ends.read_text().split():
+            wait_until(ending.exists)
         root = "/nowhere" if named(self.faults / DISKLESS) else self.root
         return client_app(root, self.brought)(message, context)
 
 
-class EndingWorker(CellWorker):
-    """A worker of a comparison whose node may have to end before it runs a cell."""
-
-    def run(self, shared: SharedRatings, config: bytes, place: str) -> CellEnd:
-        """Run a cell, unless its node is to end."""
-        if "cell" in named(Path(place).parents[2] / ENDS):
-            end_node()
-        return super().run(shared, config, place)
+def run_unless_ending(shared: SharedRatings, jobs: Sequence[tuple[bytes, str]]) -> list[CellEnd]:
+    """Run cells of a comparison, unless the node is to end; other nodes wait until it does."""
+    folder = Path(jobs[0][1]).parents[2]
+    if "cell" in named(folder / ENDS):
+        (folder / "ending").touch()
+        end_node()
+    wait_until((folder / "ending").exists)
+    return run_together(shared, jobs)

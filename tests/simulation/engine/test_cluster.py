@@ -23,7 +23,7 @@ from simulation.engine import session as sessions
 from simulation.engine.ray_cluster import ADDRESS, connected_to_ray, working_nodes
 from simulation.engine.session import Session, open_session
 from tests.simulation.divisions import bits, compare, divided
-from tests.simulation.engine.faults_on_nodes import DISKLESS, ENDS, EndingWorker, FaultyApp
+from tests.simulation.engine.faults_on_nodes import DISKLESS, ENDS, FaultyApp, run_unless_ending
 from tests.waiting import PATIENCE_SECONDS, wait_until
 
 QUICK_TO_NOTICE = {
@@ -44,7 +44,7 @@ ROUNDS: dict[str, Any] = {
 
 
 class TwoNodes:
-    """A cluster whose second node may end; with two workers there is one on it, and room for a third."""
+    """A cluster whose second node may end; there is room for two workers on it, and for one on the first."""
 
     def __init__(self) -> None:
         head = {"num_cpus": 1, "include_dashboard": False, "node_name": "first"}
@@ -187,7 +187,7 @@ def test_a_cell_whose_node_dies_runs_again_elsewhere(
     }
     two_nodes.complete()
     (tmp_path / ENDS).write_text(f"{two_nodes.second.node_id} cell")
-    monkeypatch.setattr(cell_runs, "CellWorker", EndingWorker)
+    monkeypatch.setattr(cell_runs, "run_together", run_unless_ending)
     joined = simulation.compare(values, tmp_path / "ray", page=False)
     assert not two_nodes.second_lives
     assert not joined.failures

@@ -12,6 +12,8 @@ import yaml
 
 from dprec.accounting import Guarantee, PrivacyAccountant, Trust
 from dprec.completion import FittedMixture
+from dprec.groups import MEANS, SUMS
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import Ratings, RatingScale
 from dprec.wire import TrafficLedger
 from simulation.analysis.protocol_results import read_comparison
@@ -19,16 +21,16 @@ from simulation.comparison.tabulation import table_rows
 from simulation.comparison.templates import Cell
 from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.strict_yaml import replace_value
+from simulation.courses.task import Outcome
 from simulation.pages.comparison_page import comparison_page
 from simulation.pages.drawing import Plot, Rendered
 from simulation.pages.run_page import run_page
-from simulation.protocols import Outcome
-from simulation.protocols.one_shot import OneShotProtocol
 from simulation.storage.columns import read_rows
-from simulation.storage.directories import SUMMARY, TABLE, ComparisonDirectory, cell_key
-from simulation.storage.files import csv_of_rows
+from simulation.storage.directories import CELLS, COMPARISON, SUMMARY, TABLE, TIMINGS, cell_key, claim
+from simulation.storage.files import csv_of_rows, write_table
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
+    GROUP,
     RunRecord,
     holds_comparison,
     prediction_columns,
@@ -121,8 +123,8 @@ def write_run(
     noise = np.random.default_rng(seed).normal(0, 0.5, test.count)
     predictions = np.clip(3 + 0.4 * (test.values - 3) + noise, test.scale.low, test.scale.high)
     record = RunRecord(
-        config=config,
-        summary=summarise(config, train, test, outcome, composed, accuracy, 0.2, 1.5, 1.0634),
+        config=config.plain_values(),
+        summary=summarise(config, train, test, outcome, composed, accuracy, (0.2, 1.5), 1.0634),
         predictions=prediction_columns(test, predictions),
         traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
         rounds=outcome.rounds,
@@ -132,6 +134,10 @@ def write_run(
     RunDirectory.claim(directory, config).write(record)
     if altered:
         alter_summary(directory, altered)
+        if "groups" in altered:
+            users = {"user": test.user_ids, **{f"{GROUP}{name}": test.user_ids for name in altered["groups"]}}
+            zeros = dict.fromkeys((*SUMS, *MEANS), np.zeros(test.n_users))
+            write_table(directory / "users.csv", users | zeros)
     return directory
 
 
@@ -205,11 +211,12 @@ def write_comparison(
         **config,
         "cells": {key: {} for key in cells},
     }
-    comparison = ComparisonDirectory.claim_for(directory, yaml.safe_dump(values, sort_keys=False))
+    claim(directory, COMPARISON, yaml.safe_dump(values, sort_keys=False))
     for key, (_, results) in cells.items():
-        write_run(comparison.cells / key, **results)
-    both = [table_rows(cell, comparison.cells) for cell, _ in cells.values()]
-    comparison.write_tables([row for row, _ in both], [row for _, row in both])
+        write_run(directory / CELLS / key, **results)
+    both = [table_rows(cell, directory / CELLS) for cell, _ in cells.values()]
+    (directory / TABLE).write_text(csv_of_rows([row for row, _ in both]))
+    (directory / TIMINGS).write_text(csv_of_rows([row for _, row in both]))
     return directory
 
 

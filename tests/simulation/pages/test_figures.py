@@ -19,21 +19,21 @@ from simulation.analysis.gains import Gain
 from simulation.analysis.populations import Course, Point
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import METRICS, TRUST_IN_WORDS, Metric
-from simulation.pages.accuracy import (
+from simulation.pages.comparison_figures import (
     EpsilonAxis,
-    bytes_plot,
-    draw_accuracy_against_tau,
+    accuracy_plot,
+    draw_accuracy_against_bytes,
+    draw_accuracy_against_epsilon,
     draw_accuracy_against_users,
-    epsilon_plot,
 )
 from simulation.pages.drawing import Plot, point, render, titled, to_figure
 from simulation.pages.looks import COLOURS, INK, MUTED, RULE, looks_of
-from simulation.pages.run_page import summary_plot
-from simulation.pages.users import (
+from simulation.pages.run_figures import (
     PREDICTION_QUANTILES,
     draw_rounds,
     evaluated_rounds,
     group_by_rating,
+    summary_plot,
 )
 from simulation.storage.run_files import read_run
 from strategies.participation import RoundRecord
@@ -63,12 +63,16 @@ def axes() -> Axes:
     return Figure(layout="constrained").subplots()
 
 
-def by_epsilon(results: Sequence[ProtocolResult], *kinds: EpsilonAxis) -> list[Axes]:
-    return panels(epsilon_plot(results, RMSE, kinds or (EpsilonAxis("rating"),), looks_of(results), ""))
+def by_epsilon(results: Sequence[ProtocolResult], *, asked: bool = False) -> Axes:
+    ax = axes()
+    draw_accuracy_against_epsilon(ax, results, RMSE, EpsilonAxis("rating", asked=asked), looks_of(results))
+    return ax
 
 
-def by_bytes(results: Sequence[ProtocolResult], metric: Metric = RMSE) -> list[Axes]:
-    return panels(bytes_plot(results, metric, looks_of(results), ""))
+def by_bytes(results: Sequence[ProtocolResult], metric: Metric = RMSE, what: str = "messages") -> Axes:
+    ax = axes()
+    draw_accuracy_against_bytes(ax, results, metric, what, looks_of(results))
+    return ax
 
 
 def legend(ax: Axes) -> dict[str, Line2D]:
@@ -99,7 +103,7 @@ def curves(ax: Axes, colour: str) -> list[list[list[float]]]:
 
 
 def test_protocols_are_lines_with_error_bars_and_baselines_lie_across() -> None:
-    (ax,) = by_epsilon([*CURVES, *BASELINES])
+    ax = by_epsilon([*CURVES, *BASELINES])
     looks = looks_of(CURVES)
     assert curves(ax, looks["private"].colour) == [[[0.5, 1.0], [1.1, 1.0]]]
     (nothing,) = curves(ax, INK)
@@ -116,14 +120,12 @@ def test_what_does_not_keep_its_budget_is_marked_on_the_axis_of_budgets(status: 
     results = [result("sound", 1, 1, 1.0), result("claimed", 3, 2, 1.0)]
     results[1].rows[0]["status"] = status
     names = {"sound", "claimed †" if marked else "claimed"}
-    asked, held = by_epsilon(results, EpsilonAxis("rating", asked=True), EpsilonAxis("rating"))
-    assert {text.get_text() for text in asked.texts} == names
-    assert {text.get_text() for text in held.texts} == {"sound", "claimed"}
-    assert {text.get_text() for text in by_bytes(results)[0].texts} == names
+    assert {text.get_text() for text in by_epsilon(results, asked=True).texts} == names
+    assert {text.get_text() for text in by_epsilon(results).texts} == {"sound", "claimed"}
+    assert {text.get_text() for text in by_bytes(results).texts} == names
 
 
-def test_bytes_of_messages_and_of_the_network_have_their_panels_and_frontiers() -> None:
-    assert len(by_bytes([result("a", 100, 1.0)])) == 1
+def test_bytes_of_messages_and_of_the_network_have_their_frontiers() -> None:
     network = {"a": 9e3, "b": 5e3, "c": 8e3}
     results = [
         result(
@@ -131,13 +133,26 @@ def test_bytes_of_messages_and_of_the_network_have_their_panels_and_frontiers() 
         )
         for name, spent, rmse in (("a", 100, 1.0), ("b", 200, 1.2), ("c", 300, 0.9))
     ]
-    steps = [curves(ax, MUTED)[0] for ax in by_bytes(results)]
+    steps = [curves(by_bytes(results, what=what), MUTED)[0] for what in ("messages", "the network")]
     assert steps[0][0][:-1] == [100, 200, 300]
     assert steps[0][1] == [1.0, 1.0, 0.9, 0.9]
     assert steps[1][0][:-1] == [5e3, 8e3, 9e3]
     assert steps[1][1] == [1.2, 0.9, 0.9, 0.9]
-    unknown = [result("a", math.inf, 1.0)]
-    assert bytes_plot(unknown, RMSE, looks_of(unknown), "") is None
+
+
+@pytest.mark.parametrize(
+    ("results", "labels"),
+    [
+        ([result("a", 100, 1.0, uplink_network_mean_per_user=9e3, downlink_network_mean_per_user=1.0)], 2),
+        ([result("a", 100, 1.0)], 2),
+        ([result("a", 100, 1.0, None)], 1),
+        ([result("a", math.inf, 1.0)], 1),
+        ([result("a", math.inf, 1.0, None)], 0),
+    ],
+)
+def test_accuracy_is_drawn_against_what_is_known(results: list[ProtocolResult], labels: int) -> None:
+    plot = accuracy_plot(results, RMSE, EpsilonAxis("rating"), looks_of(results), "")
+    assert (0 if plot is None else len(to_figure(plot).axes)) == labels
 
 
 @pytest.mark.parametrize(("metric", "worst"), [(RMSE, 1), (SIGNS, 0)])
@@ -148,7 +163,7 @@ def test_what_is_worse_than_nothing_sent_is_shaded(metric: Metric, worst: int) -
         )
         for one in [*CURVES, *BASELINES]
     ]
-    (ax,) = by_bytes(results, metric)
+    ax = by_bytes(results, metric)
     (area,) = [each for each in ax.collections if isinstance(each, PolyCollection)]
     edges = area.get_paths()[0].vertices[:, 1]
     assert (edges.min(), edges.max()) == tuple(sorted((1.05, ax.get_ylim()[worst])))
@@ -224,22 +239,8 @@ def test_a_ring_on_the_baseline_is_where_a_protocol_begins_to_beat_it() -> None:
         for name, own in gains.items()
     ]
     ax = axes()
-    draw_accuracy_against_users(ax, every, RMSE, looks_of([each.points[0].result for each in every]))
+    draw_accuracy_against_users(ax, every, RMSE, looks_of([each.points[0].result for each in every]), "Users")
     assert places(ax.lines[-1]) == [[pytest.approx(1e4)], [pytest.approx(1.05)]]
     (base,) = curves(ax, INK)
     assert base[1] == pytest.approx([1.05] * 4)
     assert named(ax) == {"a", "b", "nothing sent", "begins to beat nothing sent", TRUST_IN_WORDS["local"]}
-
-
-def test_how_much_noise_protocols_stand_is_one_curve_for_all_of_them() -> None:
-    sums = [
-        result("a", 100.0, 1.0, 1.0, tau=0.01, trust="central"),
-        result("a", 100.0, 0.9, 4.0, tau=0.002, trust="central"),
-        result("b", 100.0, 1.02, 4.0, tau=0.02),
-    ]
-    across, ax = [CURVES[0], *BASELINES], axes()
-    looks = looks_of([*sums, *across])
-    draw_accuracy_against_tau(ax, sums, across, RMSE, looks)
-    (curve,) = curves(ax, looks["a"].colour)
-    assert curve[0] == pytest.approx([100, 500])
-    assert named(ax) >= {"a", "b", "nothing sent", "plain"}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simulation import run
-from simulation.pages.run_page import answer_sentence
+from simulation.pages.run_page import run_tiles
 from simulation.storage.summary import read_summary
 from tests.approved import check
 from tests.simulation.pages.conftest import words_of, write_run
@@ -87,9 +87,9 @@ RUNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def test_a_run_is_answered_in_a_sentence(tmp_path: Path) -> None:
+def test_a_run_is_answered_in_figures(tmp_path: Path) -> None:
     said = []
     for name, (settings, altered) in RUNS.items():
         summary = read_summary(write_run(tmp_path / name, **settings, altered=altered))
-        said.append(f"{name}: {answer_sentence(summary)}")
+        said += [f"# {name}", *(" | ".join(tile) for tile in run_tiles(summary))]
     check("answers-of-runs", "\n".join(said))

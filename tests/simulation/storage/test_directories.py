@@ -1,4 +1,4 @@
-"""The comparison directory: claimed once, and never over something else."""
+"""The directory of a comparison: begun once, and never over something else."""
 
 import subprocess
 import sys
@@ -7,26 +7,25 @@ from pathlib import Path
 import pytest
 
 from dprec.errors import InputError
-from simulation.storage.directories import ComparisonDirectory
+from simulation.storage.directories import COMPARISON, alone, claim
 from tests.refusals import refused_at
 
 ONE, OTHER, COSMETIC = "name: a\nseeds: [1]\n", "name: a\nseeds: [2]\n", "name: a\nseeds: [1]\ntitle: A\n"
 
 
 def test_a_directory_is_claimed_once(tmp_path: Path) -> None:
-    directory = ComparisonDirectory.claim_for(tmp_path / "a" / "b", ONE)
-    assert (directory.path / "comparison.yaml").read_text() == ONE
-    assert directory.cells == tmp_path / "a" / "b" / "cells"
+    directory = claim(tmp_path / "a" / "b", COMPARISON, ONE)
+    assert (directory / "comparison.yaml").read_text() == ONE
     with refused_at("b"):
-        ComparisonDirectory.claim_for(directory.path, ONE)
+        claim(directory, COMPARISON, ONE)
 
 
 def test_the_same_comparison_goes_on_with_what_a_page_shows_changed(tmp_path: Path) -> None:
-    ComparisonDirectory.claim_for(tmp_path, ONE)
+    claim(tmp_path, COMPARISON, ONE)
     with pytest.raises(InputError, match=r"seeds: \[1\] there and \[2\] now"):
-        ComparisonDirectory.claim_for(tmp_path, OTHER, resume=True)
+        claim(tmp_path, COMPARISON, OTHER, resume=True)
     assert (tmp_path / "comparison.yaml").read_text() == ONE
-    ComparisonDirectory.claim_for(tmp_path, COSMETIC, resume=True)
+    claim(tmp_path, COMPARISON, COSMETIC, resume=True)
     assert (tmp_path / "comparison.yaml").read_text() == COSMETIC
 
 
@@ -35,29 +34,31 @@ def test_the_same_comparison_goes_on_with_what_a_page_shows_changed(tmp_path: Pa
 def test_what_something_else_left_is_not_written_over(tmp_path: Path, name: str, resume: bool) -> None:
     (tmp_path / name).write_text("precious")
     with pytest.raises(InputError, match=f"it holds {name} of something else"):
-        ComparisonDirectory.claim_for(tmp_path, ONE, resume=resume)
+        claim(tmp_path, COMPARISON, ONE, resume=resume)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_no_other_process_writes_to_a_directory_that_is_claimed(tmp_path: Path) -> None:
-    claim = (
+def test_no_other_process_writes_to_a_directory(tmp_path: Path) -> None:
+    other_one = (
         "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX);"
         "print('claimed', flush=True); input()"
     )
-    command = [sys.executable, "-c", claim, str(tmp_path)]
+    command = [sys.executable, "-c", other_one, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "claimed\n"
-        with pytest.raises(InputError, match="another process writes to it"):
-            ComparisonDirectory.claim_for(tmp_path, ONE, resume=True)
+        with pytest.raises(InputError, match="another process writes to it"), alone(tmp_path):
+            pass
         other.communicate("\n")
-    first = ComparisonDirectory.claim_for(tmp_path, ONE, resume=True)
-    assert ComparisonDirectory.claim_for(tmp_path, ONE, resume=True).path == first.path
+    with alone(tmp_path):
+        assert list(tmp_path.iterdir()) == []
+    with alone(tmp_path):
+        claim(tmp_path, COMPARISON, ONE)
 
 
 def test_what_a_killed_process_has_half_written_is_removed(tmp_path: Path) -> None:
-    ComparisonDirectory.claim_for(tmp_path, ONE)
+    claim(tmp_path, COMPARISON, ONE)
     (tmp_path / ".dprec-comparison.csv-abc").write_text("half")
     (tmp_path / ".mine").write_text("mine")
-    ComparisonDirectory.claim_for(tmp_path, ONE, resume=True)
+    claim(tmp_path, COMPARISON, ONE, resume=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".mine", "comparison.yaml"]

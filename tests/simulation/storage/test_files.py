@@ -76,6 +76,11 @@ def test_a_table_comes_back_to_the_digit(
     assert read["user"].tolist() == COLUMNS["user"].tolist()
     np.testing.assert_array_equal(read["count"], COLUMNS["count"])
     np.testing.assert_array_equal(read["loss"], [0.1, np.nan, np.nan, 1e-12])
+
+
+def test_the_lines_of_a_table_are_counted_as_an_editor_does(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    write_table(path, COLUMNS)
     (_, header), *lines = read_lines(path, ("user",), "a table")
     assert header == list(COLUMNS)
     assert lines[0] == (f"{path}, line 2", ["a,b", "1", "0.1"])

@@ -19,8 +19,12 @@ from dprec import formats
 from dprec.accounting import PrivacyLossDistribution, compose
 from dprec.datasets import InMemory
 from dprec.errors import InputError, RunError
+from dprec.gradients import FullGradient
 from dprec.mechanisms.laplace import BoundedLaplace
+from dprec.protocols.base import Public
+from dprec.protocols.iterative import FactorsDevice, FactorsServer, IterativeProtocol
 from dprec.randomness import generator
+from dprec.wire import BroadcastOptions
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
@@ -28,8 +32,10 @@ from simulation.result import RunResult
 from simulation.storage import directories, run_directory
 from simulation.storage.files import write_atomically
 from simulation.storage.run_directory import CHECKPOINT, Checkpoints, RunDirectory
-from strategies.iterative import State
 from strategies.participation import RoundRecord
+from strategies.roster import Roster
+from strategies.training import BroadcastRounds
+from tests.make import STARS
 from tests.refusals import refused_at
 
 FILES = {"config.yaml", "summary.json", "rounds.jsonl", "traffic.csv", "predictions.csv.gz"}
@@ -249,14 +255,24 @@ def test_a_result_that_cannot_be_written_fails_the_run_and_the_summary_never_app
 USERS, ITEMS, RANK = 9, 6, 2
 
 
-def state_after(rounds: int) -> State:
+def state_after(rounds: int) -> BroadcastRounds:
     draws = generator(rounds, "state")
-    state = State.begin(np.arange(USERS) % 4 > 0, ITEMS, RANK, 1)
+    downlink = BroadcastOptions(dtype="float16")
+    state = BroadcastRounds(
+        protocol=IterativeProtocol(gradient=FullGradient(), rounds=5, rank=RANK, downlink=downlink),
+        public=Public(USERS, ITEMS, STARS),
+        seed=1,
+        public_seed=1,
+        group="",
+        roster=Roster((None,) * USERS, USERS, 1),
+        rated=np.arange(USERS) % 4 > 0,
+    )
     if rounds:
-        state.factors = draws.normal(size=(ITEMS, RANK))
-        state.velocity = draws.normal(size=(ITEMS, RANK))
-        state.best_factors = draws.normal(size=(ITEMS, RANK))
-        state.broadcast = state.factors.astype(np.float16)
+        assert isinstance(state.server, FactorsServer)
+        state.best = FactorsDevice(state.server.protocol, downlink.rounded(draws.normal(size=(ITEMS, RANK))))
+        state.server.factors = draws.normal(size=(ITEMS, RANK))
+        state.server.velocity = draws.normal(size=(ITEMS, RANK))
+        state.broadcast = state.server.held
         state.holders = draws.random(USERS) < 0.5
         state.traffic.charge_uplink(slice(2, 5), 10, 20)
         state.traffic.charge_downlink(slice(None), 100, 200, kind="train", example=b"factors")
@@ -271,17 +287,17 @@ def state_after(rounds: int) -> State:
     return state
 
 
-def contents(state: State) -> dict[str, Any]:
+def contents(state: BroadcastRounds) -> dict[str, Any]:
+    assert state.server.arrays is not None
     arrays = {
-        **{
-            name: getattr(state, name)
-            for name in ("factors", "velocity", "best_factors", "holders", "broadcast")
-        },
+        **state.server.arrays,
+        "holders": state.holders,
         **{f"traffic {name}": column for name, column in state.traffic.columns.items()},
         **{f"privacy {name}": column for name, column in state.accountant.to_arrays().items()},
     }
     return {
-        **{name: None if array is None else (array.dtype, array.tobytes()) for name, array in arrays.items()},
+        **{name: (array.dtype, array.tobytes()) for name, array in arrays.items()},
+        "devices": [None if each is None else each.encode() for each in (state.broadcast, state.best)],
         "first user": state.traffic.first_user,
         "records": state.records,
         "best": (state.best_error, state.best_round),
@@ -296,7 +312,9 @@ def checkpoints(tmp_path: Path) -> Checkpoints:
 @pytest.mark.parametrize("rounds", [0, 1, 4])
 def test_a_state_comes_back_bit_for_bit(checkpoints: Checkpoints, rounds: int) -> None:
     checkpoints.save(state_after(rounds))
-    assert contents(checkpoints.load(state_after(0))) == contents(state_after(rounds))
+    state = state_after(0)
+    checkpoints.load(state)
+    assert contents(state) == contents(state_after(rounds))
 
 
 @pytest.mark.parametrize(
@@ -334,7 +352,9 @@ def test_other_ratings_of_the_same_shape_are_refused(tmp_path: Path, tiny: dict[
     train, test = load_ratings(config)
     RunDirectory(tmp_path).checkpoints(config, train, test).save(state_after(2))
     same = replace(train, user_ids=train.user_ids.copy())
-    assert RunDirectory(tmp_path).checkpoints(config, same, test).load(state_after(0)).rounds_done == 2
+    resumed = state_after(0)
+    RunDirectory(tmp_path).checkpoints(config, same, test).load(resumed)
+    assert len(resumed.records) == 2
     levels = train.levels.copy()
     levels[-1] = levels[-1] % 5 + 1
     for changed in (

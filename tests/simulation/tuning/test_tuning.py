@@ -3,25 +3,17 @@
 import csv
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from dprec.errors import InputError
 from simulation import load, run, tune
-from simulation.analysis.vocabulary import METRICS
 from simulation.execution import load_ratings
 from simulation.tuning import running
-from simulation.tuning.running import (
-    Choices,
-    Judgement,
-    Range,
-    Trial,
-    derived_space,
-    read_space,
-    validation_parts,
-)
+from simulation.tuning.running import Judgement, Trial, validation_parts
+from simulation.tuning.space import derived_space, read_space
 from tests.refusals import refused_at
 
 SPACE = """
@@ -141,13 +133,15 @@ def test_spaces_that_cannot_be_searched_are_refused(
 
 
 def test_spaces_are_read_and_derived(space: Path, quick: dict[str, Any]) -> None:
-    assert read_space(space) == {
-        "protocol.completion.rank": Range(low=1, high=6),
-        "protocol.mechanism.symbols": Choices((4, 16, 256)),
+    assert read_space(space, {"tiny": load(quick)}) == {
+        "tiny": {
+            "protocol.completion.rank": IntDistribution(1, 6),
+            "protocol.mechanism.symbols": CategoricalDistribution((4, 16, 256)),
+        }
     }
-    assert derived_space(load(quick)) == {"protocol.completion.rank": Range(low=1, high=8, log=True)}
+    assert derived_space(load(quick)) == {"protocol.completion.rank": IntDistribution(1, 8, log=True)}
     steps = derived_space(load("federated-mf"))
-    assert steps["protocol.step.size"] == Range(low=0.0125, high=0.2, log=True)
+    assert steps["protocol.step.size"] == FloatDistribution(0.0125, 0.2, log=True)
     assert steps["protocol.step.momentum"].high <= 1
     assert {"protocol.rank", "protocol.ridge"} < set(steps)
     assert not any("epsilon" in key or "evaluate" in key for key in steps)
@@ -209,17 +203,13 @@ def test_an_interrupted_tuning_says_how_to_go_on(
 def test_the_best_trial_is_that_of_the_metric(
     tmp_path: Path, quick: dict[str, Any], column: str, best: int
 ) -> None:
-    config = load(quick)
     trials = [
         Trial(settings={"protocol.completion.rank": rank}, judgement=Judgement(value=rank / 10))
         for rank in (3, 1, 4, 2)
     ]
-    (metric,) = [each for each in METRICS if each.column == column]
-    written: dict[str, str] = {}
-    directory = SimpleNamespace(
-        write_configuration=lambda name, text: written.update({name: text}) or tmp_path
-    )
-    tuned = running._tuned(config, {}, metric, trials, directory)  # type: ignore[arg-type]
+    config = load(quick)
+    tuned = running._Study(config, derived_space(config), column, 0).tuned(trials, tmp_path)
     assert tuned.best is not None
     assert tuned.best.settings == {"protocol.completion.rank": best}
-    assert f"rank: {best}" in written[config.name]
+    assert tuned.path == tmp_path / f"{config.name}.yaml"
+    assert f"rank: {best}" in tuned.path.read_text()

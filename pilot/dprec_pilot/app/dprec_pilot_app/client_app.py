@@ -8,7 +8,7 @@ from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
 
 NOT_SET_UP = 102
-"""That of `dprec.exchange.messages`: a node that refuses need not have dprec."""
+"""That of `dprec.exchange`: a node that refuses need not have dprec."""
 
 
 class RefusingApp(ClientApp):

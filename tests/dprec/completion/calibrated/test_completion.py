@@ -48,8 +48,8 @@ def test_channels_of_their_own_are_read_each_by_its_likelihood() -> None:
     weak = ThresholdBit().channel(STARS, 0.1).probabilities
     mixed = SymbolReports((strong.symbols.channels[0], weak), strong.symbols.symbols, strong.users % 2)
     half = make.observations(strong.users, strong.items, strong.values, strong.shape, evidence=mixed)
-    of_weak = Calibrated(histogram=SHARES).fit(half, 1).users.variances[1::2]
-    of_strong = Calibrated(histogram=SHARES).fit(half, 1).users.variances[::2]
+    of_weak = Calibrated(histogram=SHARES).fit(half, 1).latent.users.variances[1::2]
+    of_strong = Calibrated(histogram=SHARES).fit(half, 1).latent.users.variances[::2]
     assert of_weak.min() > of_strong.max()
 
 

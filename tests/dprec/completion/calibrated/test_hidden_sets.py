@@ -16,16 +16,16 @@ USERS, ITEMS = 400, 90
 def test_biases_and_their_uncertainty_are_learned_through_any_channel(mechanism: Mechanism) -> None:
     levels, biases, _ = planted_levels(USERS, ITEMS)
     model = COMPLETION.fit(reported(levels, mechanism, 3.0), 1)
-    errors = model.items.biases - biases
+    errors = model.latent.items.biases - biases
     assert np.mean(errors**2) < 0.5 * biases.var()
-    assert 0.6 < np.mean(errors**2 / model.items.variances) < 1.5
+    assert 0.6 < np.mean(errors**2 / model.latent.items.variances) < 1.5
 
 
 def test_a_budget_that_says_nothing_leaves_the_prior() -> None:
     levels = planted_levels(USERS, ITEMS)[0]
     model = COMPLETION.fit(reported(levels, HiddenThreshold(), 1e-6), 1)
-    np.testing.assert_allclose(model.items.biases, 0, atol=1e-3)
-    np.testing.assert_allclose(model.items.variances, 0.3, atol=1e-3)
+    np.testing.assert_allclose(model.latent.items.biases, 0, atol=1e-3)
+    np.testing.assert_allclose(model.latent.items.variances, 0.3, atol=1e-3)
     assert not model.embedding.items.any()
     # What is noise in the counts is no popularity.
     assert np.abs(model.embedding.popularity).max() < 0.01

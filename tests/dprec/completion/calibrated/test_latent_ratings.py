@@ -117,10 +117,10 @@ def densities(level: float, epsilon: float) -> NDArray[np.float64]:
 def test_scores_are_those_of_the_exact_likelihood(epsilon: float) -> None:
     values, step = np.arange(41), 1e-3
     linearised = likelihood(values, epsilon).at(LATENT)
-    slope = linearised.slopes[:40].sum()
+    slope = linearised[0][:40].sum()
     above, at, below = (densities(level, epsilon) for level in (step, 0.0, -step))
     exact = (np.log(above) - np.log(below)) / (2 * step)
-    error = slope * linearised.scores - exact
+    error = slope * linearised[1] - exact
     assert np.sqrt((at * error**2).sum()) < 0.07 * np.sqrt((at * exact**2).sum())
 
 
@@ -133,7 +133,7 @@ def test_a_user_of_several_counts_has_the_sum_of_what_they_say() -> None:
     double = both.about_users(both.at(LATENT), np.tile(items, 2), designs, vectors)
     for alone, together in zip(single, double, strict=True):
         np.testing.assert_allclose(together, 2 * alone)
-    slopes = one.at(LATENT).slopes @ designs
+    slopes = one.at(LATENT)[0] @ designs
     np.testing.assert_allclose(
-        single[1][0] - single[0][0] @ vectors[0], slopes * one.at(LATENT).scores[0], atol=1e-12
+        single[1][0] - single[0][0] @ vectors[0], slopes * one.at(LATENT)[1][0], atol=1e-12
     )

@@ -20,7 +20,7 @@ from dprec.completion.one_bit.perturbation import (
     output_sensitivity,
     slope_bound_of,
 )
-from dprec.completion.one_bit.solver import Gaussian, Logistic, steepness
+from dprec.completion.one_bit.solver import steepness
 from dprec.errors import InputError
 from dprec.randomness import NoiseGrid, generator
 from tests import make
@@ -91,7 +91,7 @@ def test_objective_perturbation_with_the_logistic_link_is_the_laplace_mechanism_
     other = completion.fit_perturbed(after, noise + bits[1] - bits[0], 0)
     np.testing.assert_allclose(one.hidden(*CELLS), other.hidden(*CELLS), atol=1e-9)
     for calibration in ("published", "sound"):
-        noise_of = objective_noise(Logistic(), 1.0, 0.7, calibration, bounded=bounded)  # type: ignore[arg-type]
+        noise_of = objective_noise(Link(), 1.0, 0.7, calibration, bounded=bounded)  # type: ignore[arg-type]
         assert (noise_of.scale, noise_of.per_rating) == pytest.approx((1 / 0.7, 0.7))
 
 
@@ -100,7 +100,7 @@ def test_objective_perturbation_with_the_logistic_link_computes_with_noisy_bits_
 ) -> None:
     # To the last bit: a change of the rating and of its noise that cancel is a change of nothing.
     before, after = signs_of(False), signs_of(True)
-    grid = objective_noise(Logistic(), 1.0, EPSILON, "published", bounded=False).grid
+    grid = objective_noise(Link(), 1.0, EPSILON, "published", bounded=False).grid
     noise = grid.noise(0, "test", np.arange(before.values.size))
     moved = ((after.values - before.values) / 2).astype(np.int64) * grid.on_grid(np.ones(1))
     solutions = []
@@ -194,7 +194,7 @@ def tail(t: float) -> float:
 def test_objective_perturbation_with_the_gaussian_link_keeps_what_is_proved(
     alpha: float, epsilon: float
 ) -> None:
-    link = Gaussian(1.0)
+    link = Link(1.0)
     published = objective_noise(link, alpha, epsilon, "published", bounded=True, slope_bound="tight")
     sound = objective_noise(link, alpha, epsilon, "sound", bounded=True, slope_bound="tight")
     assert epsilon < published.per_rating
@@ -205,12 +205,12 @@ def test_objective_perturbation_with_the_gaussian_link_keeps_what_is_proved(
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 5.0])
 def test_the_audit_of_one_cell_finds_no_more_than_the_logistic_loss(alpha: float) -> None:
-    assert loss_of_one_cell(Logistic(), alpha, 1 / 0.7) <= 0.7
-    assert curvature_ratio(Logistic(), 3.0) == pytest.approx(0, abs=1e-12)
+    assert loss_of_one_cell(Link(), alpha, 1 / 0.7) <= 0.7
+    assert curvature_ratio(Link(), 3.0) == pytest.approx(0, abs=1e-12)
 
 
 def test_delta_is_the_papers_bound_or_the_maximum_below_it() -> None:
-    link = Gaussian(1.0)
+    link = Link(1.0)
     published = objective_noise(link, 1.0, 2.0, "published", bounded=True)
     tight = objective_noise(link, 1.0, 2.0, "published", bounded=True, slope_bound="tight")
     # 2 phi(0) / Phi(-1), and phi(1) / (Phi(1) Phi(-1)), from tables.
@@ -219,17 +219,17 @@ def test_delta_is_the_papers_bound_or_the_maximum_below_it() -> None:
     assert tight.scale == pytest.approx(steepness(link, 1.0) / 2)
     assert tight.per_rating == pytest.approx(2.0 + curvature_ratio(link, 1.0))
     assert loss_of_one_cell(link, 1.0, published.scale) <= published.per_rating < tight.per_rating
-    assert slope_bound_of(Logistic(), 7.0, "published") == 1.0
+    assert slope_bound_of(Link(), 7.0, "published") == 1.0
     assert math.isfinite(slope_bound_of(link, 100.0, "published"))
 
 
 def test_without_a_bound_on_the_entries_nothing_is_proved() -> None:
-    link = Gaussian(1.0)
+    link = Link(1.0)
     assert math.isinf(objective_noise(link, 1.0, 2.0, "published", bounded=False).per_rating)
     with pytest.raises(InputError, match="bounded: true and biases: false"):
         objective_noise(link, 1.0, 2.0, "sound", bounded=False)
     with pytest.raises(InputError, match="leaves no step of 1 rounded numbers; accepted: a larger epsilon"):
-        objective_noise(Logistic(), 1.0, 1e-10, "published", bounded=False)
+        objective_noise(Link(), 1.0, 1e-10, "published", bounded=False)
     with refused_at("privacy.epsilon"):
         objective_noise(link, 1.0, 0.5, "sound", bounded=True)
 

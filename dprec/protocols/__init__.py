@@ -1,0 +1,1 @@
+"""The protocols: public options, what a device does with what it is sent, what the server learns."""

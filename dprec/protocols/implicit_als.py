@@ -1,0 +1,342 @@
+"""Private alternating least squares on sets: the factors of iALS, from sums over users with noise.
+
+The published method (Chien et al. [chien2021], Algorithm 1, for sets with the weights of Krichene et al.
+[krichene2023], Algorithm 2), with the settings that its authors publish for MovieLens 20M at epsilon 1:
+
+1. Items are counted, each device choosing so many of its items; the most popular of them take part.
+2. In every round a device solves for its user's factors u, from the items v of its set among these:
+   (sum of v v^T + alpha0 V^T V + lambda I) u = sum of v, and clips them to a norm.
+3. The server sums w u u^T and w u for every item, and u u^T of all users, where the weights of a user's items
+   are inversely proportional to a power of their noisy counts, and their squares have the same sum for
+   everybody. Gram matrices are projected to positive semidefinite ones; every item solves as the users do.
+
+An item that takes no part has no factors, so its score is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from dprec.arrays import Bools, Floats, Ints, Uint64s, offsets
+from dprec.catalogue import Catalogue
+from dprec.completion import Profiles, packed_outer, predicted_rows, solve_user_factors, unpack
+from dprec.components import Options, option
+from dprec.private_als.statistics import (
+    TARGET_BITS,
+    UNIT_WEIGHT,
+    StatisticsContributions,
+    StatisticsLayout,
+    chosen_ratings,
+    clipped,
+    decode_contributions,
+    sum_of_contributions,
+)
+from dprec.protocols.base import Predicted, Public
+from dprec.protocols.components import AnyAggregation
+from dprec.protocols.private_als import AlsProtocol
+from dprec.protocols.sums import SummedDevice, SummedServer
+from dprec.randomness import generator
+from dprec.ratings import RatingScale
+from dprec.sums import UNIT, TrustedAggregation, Vectors
+
+_COUNTED = 1 << TARGET_BITS
+"""The target of every pair: 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImplicitAlsOptions(Options):
+    """How factors are learned from sets; the defaults are those published for MovieLens 20M at epsilon 1."""
+
+    papers: ClassVar[tuple[str, ...]] = ("chien2021", "krichene2023")
+    rank: int = option("Number of factors.", 64, ge=1, le=1024)
+    rounds: int = option("Rounds in which factors are learned.", 3, ge=1, le=1000)
+    count_share: float = option(
+        "Share of the squared distance of means that the counts spend: 0.036 is a noise of 200 at epsilon 1 "
+        "and delta 8e-6.",
+        0.036,
+        ge=1e-3,
+        le=0.999,
+    )
+    item_share: float = option("Share of the items that have factors, the most popular.", 0.1, gt=0, le=1)
+    pairs: int = option(
+        "Pairs of a user that are counted, and the sum of its squared weights: k in the paper.", 100, ge=1
+    )
+    exponent: float = option(
+        "Power of an item's noisy count to which its weight is inversely proportional.", 1 / 3, ge=0, le=2
+    )
+    clip: float = option("Largest norm of a user's factors.", 0.05, gt=0)
+    unobserved: float = option(
+        "alpha0: weight of cells about which nothing is known, beside 1 of a pair.", 0.4, gt=0
+    )
+    ridge: float = option("Ridge of the factors.", 30.0, gt=0)
+    deviation: float = option("Standard deviation of the first factors.", 0.1, gt=0)
+    gramian_share: float = option(
+        "Share of a contribution's squared norm that belongs to the Gram matrix of all users; by default, it "
+        "has the noise of an item's.",
+        1 / 201,
+        gt=0,
+        lt=1,
+    )
+
+    def normal(self, gramian: Floats) -> Floats:
+        """Return what a user or an item adds to its own normal equations, shape (rank, rank)."""
+        return self.unobserved * gramian + self.ridge * np.eye(self.rank)
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitLayout(StatisticsLayout):
+    """The statistics of the items, and in a last row the Gram matrix of all users."""
+
+    gramian_share: float = 0.0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of items, and one."""
+        return self.n_items + 1
+
+    @property
+    def item_share(self) -> float:
+        """What the Gram matrix of all users leaves; see `StatisticsLayout.item_share`."""
+        return 1 - self.gramian_share
+
+    @cached_property
+    def scales(self) -> Floats:
+        """As for the items alone; what a symmetric matrix has twice counts twice in its norm."""
+        upper, lower = np.triu_indices(self.rank)
+        scales = np.full(self.width, self.norm * self.clip / np.sqrt(1 - self.matrix_share))
+        twice = np.where(upper == lower, 1.0, np.sqrt(2))
+        scales[: self.matrix_width] = self.norm**2 / np.sqrt(self.matrix_share) / twice
+        return scales
+
+    def added_up(self, reports: Sequence[bytes]) -> tuple[Bools, Ints]:
+        """Reject what is malformed or out of bounds, and add up the rest; see `Layout.added_up`."""
+        valid, contributions = decode_contributions(reports, self)
+        gramian = _of_everybody(contributions, self).sum(axis=0)
+        return valid, np.vstack([sum_of_contributions(contributions, self), gramian])
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitContributions(StatisticsContributions):
+    """What users contribute to the statistics of the items, and to the Gram matrix of all."""
+
+    def vectors(self, layout: StatisticsLayout) -> Vectors:
+        """Return the numbers of every item, and of the last row; see `Contributions.vectors`."""
+        items = super().vectors(layout)
+        if not isinstance(layout, ImplicitLayout):
+            return items
+        # A user without an item sends nothing at all.
+        rated = np.diff(items.indptr) > 0
+        ends, numbers = items.indptr[1:][rated], _of_everybody(self, layout)[rated]
+        return Vectors(
+            items.indptr + offsets(rated.astype(np.int64)),
+            np.insert(items.rows, ends, layout.n_items).astype(np.int32),
+            np.insert(items.numbers, ends, numbers, axis=0),
+        )
+
+
+def _of_everybody(contributions: StatisticsContributions, layout: ImplicitLayout) -> Ints:
+    """Return what every user adds to the Gram matrix of all, in units of `UNIT`, shape (users, width)."""
+    products = packed_outer(contributions.factors.astype(np.float64))
+    part = np.sqrt(layout.gramian_share / layout.matrix_share) / layout.scales[: layout.matrix_width]
+    numbers = np.zeros((contributions.n_users, layout.width), dtype=np.int64)
+    numbers[:, : layout.matrix_width] = np.trunc(products * (part / UNIT))
+    return numbers
+
+
+_NUMBER, _WEIGHT = np.dtype("<f4"), np.dtype("<u2")
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitModel:
+    """What devices are sent."""
+
+    weights: Ints
+    """From 1 to `UNIT_WEIGHT` for items with factors, 0 for the others; shape (items,)."""
+    factors: Floats
+    """In the order of the items; shape (items with factors, rank)."""
+
+    @property
+    def popular(self) -> Bools:
+        """Which items have factors, shape (items,)."""
+        return self.weights > 0
+
+    def encode(self) -> bytes:
+        """Return the bytes that are sent to the devices; before items are counted, none."""
+        if not len(self.factors):
+            return b""
+        return self.weights.astype(_WEIGHT).tobytes() + self.factors.astype(_NUMBER).tobytes()
+
+    @classmethod
+    def decode(cls, data: bytes, n_items: int, rank: int) -> Self:
+        """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
+        if not data:
+            return cls(np.zeros(n_items, dtype=np.int64), np.zeros((0, rank)))
+        first = n_items * _WEIGHT.itemsize
+        if len(data) < first:
+            raise ValueError(f"{len(data)} bytes for {n_items} items")
+        weights = np.frombuffer(data[:first], dtype=_WEIGHT).astype(np.int64)
+        popular = int((weights > 0).sum())
+        if len(data) != first + popular * rank * _NUMBER.itemsize:
+            raise ValueError(f"{len(data)} bytes for {n_items} items, {popular} of them with {rank} factors")
+        factors = np.frombuffer(data[first:], dtype=_NUMBER).astype(np.float64).reshape(popular, rank)
+        if (weights > UNIT_WEIGHT).any() or not np.isfinite(factors).all():
+            raise ValueError("weights of items out of range, or factors that are not finite")
+        return cls(weights, factors)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImplicitAlsProtocol(AlsProtocol):
+    """Users contribute their sets to sums with Gaussian noise, from which the server solves for the items."""
+
+    kind: Literal["dp-ials"] = "dp-ials"
+    predicted: ClassVar[Predicted] = "lists"
+    learns: ClassVar[str] = "private-implicit-als"
+    factorization: ImplicitAlsOptions = option("What is learned, and from what.", ImplicitAlsOptions())
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """What the counts and each round of factors spend."""
+        share, rounds = self.factorization.count_share, self.factorization.rounds
+        return (share, *((1 - share) / rounds,) * rounds)
+
+    def begin(self, public: Public, catalogue: Catalogue | None = None) -> ImplicitDevice:
+        """Return a model in which as many items have factors as will."""
+        taking_part = max(1, int(self.factorization.item_share * public.n_items))
+        weights = np.zeros(public.n_items, dtype=np.int64)
+        weights[:taking_part] = 1
+        model = ImplicitModel(weights, np.zeros((taking_part, self.factorization.rank)))
+        return ImplicitDevice(self.factorization, model)
+
+    def device(self, received: bytes, n_items: int, scale: RatingScale) -> ImplicitDevice:
+        """Read a model."""
+        model = ImplicitModel.decode(received, n_items, self.factorization.rank)
+        return ImplicitDevice(self.factorization, model)
+
+    def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> ImplicitServer:
+        """Return the server before the first round, which reads nothing of the catalogue."""
+        return ImplicitServer(self.factorization, public.n_items, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitDevice(SummedDevice):
+    """What devices do with a model of the items."""
+
+    options: ImplicitAlsOptions
+    model: ImplicitModel
+
+    def encode(self) -> bytes:
+        """Return the model."""
+        return self.model.encode()
+
+    def release(self, round_index: int) -> StatisticsLayout:
+        """Return counts, then the statistics of factors."""
+        options, weights = self.options, self.model.weights
+        if round_index == 1:
+            everything = np.full(weights.size, UNIT_WEIGHT)
+            return StatisticsLayout(everything, 0, 1.0, 1.0, 0.0, options.pairs, sends_targets=False)
+        return ImplicitLayout(
+            weights[weights > 0],
+            options.rank,
+            1.0,
+            1.0,
+            0.5,
+            sends_targets=False,
+            gramian_share=options.gramian_share,
+            round_index=round_index,
+        )
+
+    def contributions(
+        self, profiles: Profiles, layout: StatisticsLayout, random: Uint64s
+    ) -> ImplicitContributions:
+        """Return chosen items, or all that take part and the user's factors; see `SummedDevice`."""
+        if layout.round_index == 1:
+            everything = np.ones(profiles.items.size, dtype=np.bool_)
+            evenly, most = np.zeros(profiles.items.size, dtype=np.int64), self.options.pairs
+            chosen = chosen_ratings(profiles, everything, evenly, most, random)
+            own, items = np.ones((profiles.n_users, 1), dtype=np.float32), profiles.items[chosen]
+            counts = np.bincount(profiles.users[chosen], minlength=profiles.n_users)
+        else:
+            sets = self._among_popular(profiles)
+            own = clipped(solve_user_factors(sets, self.model.factors, self._penalty) / self.options.clip)
+            items, counts = sets.items, np.diff(sets.indptr)
+        return ImplicitContributions(offsets(counts), items, np.full(items.size, _COUNTED), own)
+
+    def predictions(self, profiles: Profiles) -> Floats:
+        """Return the scores of all items."""
+        factors = self.model.factors
+        scores = np.zeros((profiles.n_users, self.model.weights.size))
+        scores[:, self.model.popular] = predicted_rows(
+            self._among_popular(profiles), factors, self._penalty, np.zeros(len(factors))
+        )
+        return scores
+
+    @cached_property
+    def _penalty(self) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.options.normal(self.model.factors.T @ self.model.factors)
+
+    def _among_popular(self, profiles: Profiles) -> Profiles:
+        """Return the sets among items with factors, with a rating of 1 for every pair."""
+        popular = self.model.popular
+        chosen = popular[profiles.items]
+        counts = np.bincount(profiles.users[chosen], minlength=profiles.n_users)
+        places = (np.cumsum(popular) - 1)[profiles.items[chosen]].astype(np.int32)
+        return Profiles(offsets(counts), places, np.ones(places.size), int(popular.sum()))
+
+
+@dataclass(eq=False)
+class ImplicitServer(SummedServer):
+    """What the server knows from releases alone."""
+
+    options: ImplicitAlsOptions
+    n_items: int
+    seed: int
+    """Of what the server draws."""
+    model: ImplicitModel = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.model = ImplicitModel.decode(b"", self.n_items, self.options.rank)
+
+    @property
+    def held(self) -> ImplicitDevice:
+        """The items that take part, with their factors."""
+        decoded = ImplicitModel.decode(self.model.encode(), self.n_items, self.options.rank)
+        return ImplicitDevice(self.options, decoded)
+
+    def learn(
+        self, layout: StatisticsLayout, round_index: int, released: Floats, deviation: float, users: int
+    ) -> None:
+        """Choose the items that take part, or solve for their factors."""
+        if round_index == 1:
+            self._begin(released[:, 0] * np.sqrt(self.options.pairs))
+        elif isinstance(layout, ImplicitLayout):
+            # Solve for the items' factors; statistics are of user factors as shares of the clip.
+            options, width = self.options, layout.matrix_width
+            weight = np.sqrt(options.pairs / layout.item_share)
+            everybody = np.sqrt(layout.matrix_share / layout.gramian_share)
+            matrices = _semidefinite(unpack(released[:-1, :width])) * (weight * options.clip**2)
+            (gramian,) = _semidefinite(unpack(released[-1:, :width])) * (everybody * options.clip**2)
+            sides = released[:-1, width:] * (weight * options.clip)
+            factors = np.linalg.solve(matrices + options.normal(gramian), sides[:, :, None])[:, :, 0]
+            self.model = replace(self.model, factors=factors)
+
+    def _begin(self, counts: Floats) -> None:
+        size = max(1, int(self.options.item_share * self.n_items))
+        popular = np.argsort(-counts, kind="stable")[:size]
+        shares = np.maximum(counts[popular], 1.0) ** -self.options.exponent
+        weights = np.zeros(self.n_items, dtype=np.int64)
+        weights[popular] = np.clip(np.rint(shares / shares.max() * UNIT_WEIGHT), 1, UNIT_WEIGHT)
+        start = generator(self.seed, "first factors of items").standard_normal((size, self.options.rank))
+        self.model = ImplicitModel(weights, start * self.options.deviation)
+
+
+def _semidefinite(matrices: Floats) -> Floats:
+    """Return the nearest positive semidefinite matrices to symmetric ones, of the same shape."""
+    values, vectors = np.linalg.eigh(matrices)
+    return (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)

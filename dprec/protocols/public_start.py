@@ -1,0 +1,211 @@
+"""Lists from one noisy table of items and public features: what tastes the users of an item have.
+
+Devices contribute popularity first, then, for each of their items that take part, the public features of
+their other items. The server removes from the table what popularity and an average user explain, and what
+noise alone explains. What is left, over the covariance of features among items, says how an item's scores
+follow the features of a set (`dprec.lists.products`): fewer numbers than pairs of items have, and by what is
+public of them, of items that are in few sets too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Uint64s, find, offsets
+from dprec.catalogue import Catalogue
+from dprec.completion import Profiles
+from dprec.components import option
+from dprec.lists.gram import LARGEST_TAU, popular_items, popularity_estimate, standardised
+from dprec.lists.model import LARGEST, ItemTable, ListModel, Reader
+from dprec.lists.products import (
+    COLUMNS,
+    popularity_of_products,
+    public_features,
+    share_of_tastes,
+    taste_weights,
+)
+from dprec.protocols.base import Public
+from dprec.protocols.components import AnyAggregation
+from dprec.protocols.gram import (
+    LEAST_DEVIATION,
+    NOTHING_PUBLIC,
+    PairTableOptions,
+    TableProtocol,
+    popularity_cells,
+    popularity_release,
+)
+from dprec.protocols.sums import SummedDevice, SummedServer
+from dprec.ratings import Ratings, RatingScale
+from dprec.sums import Release, SecureAggregation
+
+_BELOW_ONE = 1 - 2.0**-40
+"""So that rounding makes no contribution longer than 1."""
+
+_TASTES = b"\3"
+_COUNT, _NUMBER, _SMALL = np.dtype("<u4"), np.dtype("<f4"), np.dtype("<f2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicStartProtocol(TableProtocol):
+    """Devices contribute the public features of their sets, item by item, and rank by what these teach."""
+
+    kind: Literal["public-start"] = "public-start"
+    learns: ClassVar[str] = "tastes-by-item"
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
+
+    def table_rows(self, items: int) -> int:
+        """Return the features of so many items."""
+        return items * COLUMNS
+
+    def notes_on(self, train: Ratings, catalogue: Catalogue | None) -> tuple[str, ...]:
+        """Say where there is nothing to learn from."""
+        return () if self.table.content and catalogue is not None else (NOTHING_PUBLIC,)
+
+    def begin(self, public: Public, catalogue: Catalogue | None = None) -> SummedDevice:
+        """Return what is public, about the first items: none is known to be popular."""
+        return self.server(public, catalogue, 0).held
+
+    def device(self, received: bytes, n_items: int, scale: RatingScale) -> SummedDevice:
+        """Read what `TasteDevice.encode` returned."""
+        if received[:1] != _TASTES:
+            raise ValueError(f"{len(received)} bytes that are no model of tastes")
+        read = Reader(received[1:])
+        size, columns = read.numbers(_COUNT, 2).tolist()
+        if size != self.table.first_items(n_items).size or columns not in (0, COLUMNS):
+            raise ValueError(f"a table of {size} items and {columns} features, not of {self.table.items}")
+        items = read.numbers(_COUNT, size).astype(np.int64)
+        share = float(read.numbers(_NUMBER, 1)[0])
+        weights = read.numbers(_SMALL, size * columns).astype(np.float64).reshape(size, columns)
+        if not ((items < n_items).all() and (np.diff(items) > 0).all()):
+            raise ValueError("a table of items that are not in order")
+        # Not a number is in no range.
+        if not ((np.abs(weights) <= 1).all() and math.fabs(share) <= LARGEST):
+            raise ValueError("a model of tastes with numbers out of range")
+        public = ListModel.decode(read.rest(), n_items)
+        return TasteDevice(self.table, public, items.astype(np.int32), weights, share)
+
+    def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> SummedServer:
+        """Return the server before the first round."""
+        return TasteServer(self.table, public.n_items, catalogue if self.table.content else None)
+
+
+@dataclass(frozen=True, eq=False)
+class TasteDevice(SummedDevice):
+    """What devices rank by: what they know without the table, and how scores follow features."""
+
+    table: PairTableOptions
+    public: ListModel
+    """Popularity, and what is public of the items."""
+    items: Int32s
+    """Those of the table, ascending; shape (table's items,)."""
+    weights: Floats
+    """Shape (table's items, COLUMNS), from -1 to 1; without columns before they are known."""
+    share: float
+    """What a standard deviation of the scores by features counts for."""
+
+    @cached_property
+    def features(self) -> Floats:
+        """Shape (items, COLUMNS)."""
+        return public_features(self.public.categories, self.public.bins)
+
+    def encode(self) -> bytes:
+        """Return the bytes that devices are sent, the weights in half precision."""
+        sizes = np.array(self.weights.shape, dtype=_COUNT)
+        numbers = (np.array([self.share], dtype=_NUMBER), self.weights.astype(_SMALL))
+        parts = (sizes, self.items.astype(_COUNT), *numbers)
+        return _TASTES + b"".join(part.tobytes() for part in parts) + self.public.encode()
+
+    def release(self, round_index: int) -> Release:
+        """Return popularity, or a number for each item of the table and each feature."""
+        n_items, fewest = self.public.popularity.size, self.table.fewest
+        if not self.table.asks_table(round_index):
+            return popularity_release(self, self.table, n_items)
+        rows, most = self.items.size * COLUMNS, 1 / math.sqrt(fewest)
+
+        def honest(counts: Ints) -> Floats:
+            return (counts > 1) / np.sqrt(np.maximum(counts, fewest))
+
+        return Release(self, round_index, rows, n_items, most=most, fewest=fewest, honestly=honest)
+
+    def cells(self, profiles: Profiles, release: Release, words: Uint64s) -> tuple[Ints, AnyInts, Floats]:
+        """Return popularity, or for each item of a set the features of all its others, of norm 1 together."""
+        if not self.table.asks_table(release.round_index):
+            return popularity_cells(profiles, release)
+        n_users, features = profiles.n_users, self.features
+        places, present = find(self.items, profiles.items)
+        owners, places, own = profiles.users[present], places[present], features[profiles.items[present]]
+        counts = np.bincount(owners, minlength=n_users)
+        others = (profiles.to_sets() @ features)[owners] - own
+        squares = (others**2).sum(axis=1)
+        # What is smaller is rounding alone.
+        counted = np.maximum(counts, release.fewest)[owners]
+        lengths = np.where(squares > 1e-12, np.sqrt(squares * counted), np.inf)
+        numbers = np.maximum(others, 0.0) * (_BELOW_ONE / lengths)[:, None]
+        rows = places[:, None] * COLUMNS + np.arange(COLUMNS)
+        return offsets(counts * COLUMNS), rows.ravel(), numbers.ravel()
+
+    def work(self, counts: Ints, release: Release) -> Ints:
+        """Return the numbers, if all items take part."""
+        return counts * COLUMNS if self.table.asks_table(release.round_index) else counts
+
+    def about(self, items: AnyInts, layout: Release) -> Bools:
+        """Return the items, or the features of those that take part."""
+        if not self.table.asks_table(layout.round_index):
+            return np.isin(np.arange(layout.n_items), items)
+        return np.repeat(np.isin(self.items, items), COLUMNS)
+
+    def predictions(self, profiles: Profiles) -> Floats:
+        """Return the scores of all items."""
+        sets = profiles.to_sets()
+        result = self.public.scores(sets)
+        if self.weights.size:
+            popularity, features = np.exp(self.public.popularity), self.features
+            average = popularity / popularity.sum() @ features
+            own = sets @ features - np.diff(sets.indptr)[:, None] * average
+            result[:, self.items] += self.share * standardised(own @ self.weights.T)
+        return result
+
+
+@dataclass(eq=False)
+class TasteServer(SummedServer):
+    """Learns popularity, then what the users of items like, from products with public features."""
+
+    options: PairTableOptions
+    n_items: int
+    catalogue: Catalogue | None
+
+    def __post_init__(self) -> None:
+        self.items = self.options.first_items(self.n_items)
+        self.popularity = self.first = np.ones(self.n_items)
+        """Popularity as it is known, and as it was after its round, by which numbers are parted."""
+        self.noise, self.weights, self.share = math.inf, np.zeros((self.items.size, 0)), 0.0
+
+    @property
+    def held(self) -> TasteDevice:
+        """What devices rank by, as far as it is known."""
+        public = ListModel.of(self.popularity, self.catalogue, ItemTable.nothing(), self.first)
+        return TasteDevice(self.options, public, self.items, self.weights, self.share)
+
+    def learn(
+        self, layout: Release, round_index: int, released: Floats, deviation: float, users: int
+    ) -> None:
+        """Estimate popularity, or tastes."""
+        noise = max(deviation, LEAST_DEVIATION)
+        if not self.options.asks_table(round_index):
+            self.popularity, self.noise = popularity_estimate(released[:, 0], noise), noise
+            self.first = self.popularity.copy()
+            self.items = popular_items(self.popularity, self.items.size).astype(np.int32)
+            return
+        tau = min(deviation * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
+        noisy, features = released[:, 0].reshape(self.items.size, -1), self.held.features
+        known = popularity_of_products(self.popularity[self.items], self.noise, noisy, noise)
+        self.popularity = self.popularity.copy()
+        self.popularity[self.items] = known
+        shares = self.popularity / self.popularity.sum()
+        self.weights = taste_weights(noisy, noise, known, features, shares)
+        self.share = share_of_tastes(tau)

@@ -1,0 +1,57 @@
+"""The protocols, by the names that configurations use."""
+
+from typing import TYPE_CHECKING
+
+from dprec.components import Registry, one_of
+from dprec.protocols.base import Protocol
+from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
+from dprec.protocols.best import BestProtocol
+from dprec.protocols.best_list import BestListProtocol
+from dprec.protocols.federated import FederatedProtocol
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
+from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
+from dprec.protocols.implicit_als import ImplicitAlsProtocol
+from dprec.protocols.iterative import IterativeProtocol
+from dprec.protocols.one_shot import OneShotProtocol
+from dprec.protocols.private_als import PrivateAlsProtocol
+from dprec.protocols.public_start import PublicStartProtocol
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
+from dprec.protocols.references import EaseProtocol, IalsProtocol
+from dprec.protocols.sampled_negatives import SampledNegativesProtocol
+from dprec.protocols.secret_sets import SecretSetProtocol
+from dprec.protocols.trusted_server import TrustedServerProtocol
+from dprec.protocols.x_map import XMapProtocol
+
+PROTOCOLS: Registry[Protocol] = Registry(
+    "protocol",
+    Protocol,
+    [
+        OneShotProtocol,
+        IterativeProtocol,
+        PrivateAlsProtocol,
+        ImplicitAlsProtocol,
+        FederatedProtocol,
+        TrustedServerProtocol,
+        GradientPerturbationProtocol,
+        XMapProtocol,
+        NothingSentProtocol,
+        GlobalMeanProtocol,
+        BestProtocol,
+        RandomListProtocol,
+        PopularityProtocol,
+        EaseProtocol,
+        IalsProtocol,
+        GramProtocol,
+        RandomizedSetsProtocol,
+        SampledNegativesProtocol,
+        BestListProtocol,
+        PairsInBlanketProtocol,
+        PublicStartProtocol,
+        SecretSetProtocol,
+    ],
+)
+
+if TYPE_CHECKING:
+    AnyProtocol = Protocol
+else:
+    AnyProtocol = one_of(PROTOCOLS)

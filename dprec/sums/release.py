@@ -1,0 +1,220 @@
+"""Sums of numbers that follow from profiles: what one release holds, and what each user adds to it.
+
+A device adds numbers of an L2 norm of 1 at most. That is kept here and not left to whoever computes them:
+longer contributions are scaled down, and negative numbers are 0 where a release has none, so that the loss of
+a sum follows whatever a protocol computes of each user. That it computes them of each user alone is looked at
+where code from outside does: of one user in every part of a population.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces, Uint64s, blocks, offsets, rows_of
+from dprec.completion import Profiles
+from dprec.components import is_ours, reference_of
+from dprec.federated.alone import FROM_ONE_USER, ContractError
+from dprec.ratings import POSITIVE, RatingScale
+from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
+from dprec.wire import decode_item_sets, encode_item_sets
+
+_CELLS_AT_ONCE = 1 << 20
+"""Bounds the memory of vectors that are added up."""
+
+_LONGEST = 1 + 1e-9
+"""Rounding in floating point may make a norm of 1 longer; accounting has room for as much."""
+
+
+_APART = 1.5e-8
+"""By which rounding may change what a user adds, beside others and alone: half the digits."""
+
+
+class Adding(ABC):
+    """What computes the numbers that users add to a release."""
+
+    @abstractmethod
+    def cells(self, profiles: Profiles, release: Release, words: Uint64s) -> tuple[Ints, AnyInts, Floats]:
+        """Return what users add: where each begins, its rows, ascending, and their numbers.
+
+        What a user adds depends on no other user, to the last bit: sums by row, no dense products.
+
+        Parameters
+        ----------
+        profiles : Profiles
+            What `taking_part` made of what the users hold.
+        words : ndarray of uint64, shape (ratings,)
+            Random, one for each rating of the users.
+
+        Returns
+        -------
+        indptr : ndarray of int64, shape (users + 1,)
+        rows : ndarray of int, shape (cells,)
+        numbers : ndarray of float64, shape (cells,) or (cells, width)
+            With an L2 norm of 1 at most over the cells of a user.
+        """
+
+    def taking_part(self, profiles: Profiles, release: Release) -> Profiles:
+        """Return what a trusted server is sent, from which cells follow: whole profiles by default."""
+        return profiles
+
+    def work(self, counts: Ints, release: Release) -> Ints:
+        """Return how many cells users with so many ratings have, which bounds memory; shape (users,)."""
+        return counts
+
+
+@dataclass(frozen=True, eq=False)
+class Release(Layout):
+    """The numbers of one sum."""
+
+    device: Adding
+    round_index: int
+    rows: int
+    n_items: int
+    """Items of the profiles from which numbers follow."""
+    scale: RatingScale = POSITIVE
+    """Of their ratings; `POSITIVE` where sets alone are read."""
+    most: float = 1.0
+    """Largest absolute value of a number."""
+    fewest: int = 1
+    """Smaller profiles count as if they had so many ratings."""
+    negative: bool = False
+    """Whether numbers can be negative."""
+    bounded: bool = True
+    """Whether contributions have a norm of 1 at most; only in sums without noise they need not, and those of
+    devices from outside always have.
+    """
+    honestly: Callable[[Ints], Floats] | None = None
+    """From numbers of ratings to how long the part of an item is; 1 / sqrt(n) by default."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.rows
+
+    @property
+    def width(self) -> int:
+        """One number."""
+        return 1
+
+    @property
+    def scales(self) -> Floats:
+        """One: vectors have norm 1 already."""
+        return np.ones(1)
+
+    @property
+    def largest(self) -> float:
+        """Largest absolute value of a number; see `Layout.largest`."""
+        return self.most
+
+    @property
+    def signed(self) -> bool:
+        """Whether any number can be negative."""
+        return self.negative
+
+    def honest(self, counts: Ints) -> Floats:
+        """Return how long the part of an item is; see `Layout.honest`."""
+        if self.honestly is not None:
+            return self.honestly(counts)
+        return 1 / np.sqrt(np.maximum(counts, self.fewest))
+
+    def added_up(self, reports: Sequence[bytes]) -> tuple[Bools, Ints]:
+        """Reject what is no profile, and add up the vectors of the rest; see `Layout.added_up`."""
+        valid, profiles = profiles_in(reports, self.n_items, self.scale)
+        given = ProfileContributions(profiles, np.zeros(profiles.items.size, dtype=np.uint64))
+        total = np.zeros(self.rows, dtype=np.int64)
+        for users in blocks(self.device.work(np.diff(profiles.indptr), self), _CELLS_AT_ONCE):
+            vectors = given.of_users(users).vectors(self)
+            np.add.at(total, vectors.rows, vectors.numbers[:, 0])
+        return valid, total[:, None]
+
+    def report_bits(self, ratings: int) -> int:
+        """Return the bits of an item set, evenly spread, and of its levels; see `Layout.report_bits`."""
+        size = min(ratings, self.n_items)
+        items = np.linspace(0, self.n_items - 1, size).astype(np.int64)
+        sets = len(encode_item_sets(np.array([0, size]), items, self.n_items).data)
+        return 8 * (sets + (0 if self.scale.implicit else size))
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileContributions(Contributions[Release]):
+    """Profiles, from which what their users add follows."""
+
+    profiles: Profiles
+    words: Uint64s
+    """One for each rating; shape (ratings,)."""
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.profiles.n_users
+
+    def of_users(self, users: slice) -> Self:
+        """Return the contributions of consecutive users."""
+        whole, own = self.profiles, self.profiles.indptr[users.start : users.stop + 1]
+        ratings = slice(own[0], own[-1])
+        part = Profiles(own - own[0], whole.items[ratings], whole.values[ratings], whole.n_items)
+        return type(self)(part, self.words[ratings])
+
+    def vectors(self, layout: Release) -> Vectors:
+        """Return what every user adds, within what the release allows; see `Contributions.vectors`."""
+        ours = is_ours(type(layout.device))
+        indptr, rows, numbers = self._cells(layout, bounded=layout.bounded or not ours)
+        if not ours and self.n_users:
+            largest = int(np.argmax(np.diff(self.profiles.indptr)))
+            own = slice(indptr[largest], indptr[largest + 1])
+            alone = self.of_users(slice(largest, largest + 1))
+            for _ in range(2):
+                _, again, values = alone._cells(layout, bounded=True)
+                same = np.array_equal(again, rows[own])
+                apart = float(np.linalg.norm(values - numbers[own])) if same else 1.0
+                if not apart <= _APART:
+                    found = (
+                        f"contributions of one user computed alone are {apart:.3g} off those beside others"
+                    )
+                    raise ContractError(reference_of(type(layout.device)), found, FROM_ONE_USER)
+        # Towards 0, which makes no vector longer.
+        units = np.trunc(numbers / UNIT).astype(np.int64)
+        return Vectors(indptr, rows.astype(np.int32), units[:, None])
+
+    def _cells(self, layout: Release, *, bounded: bool) -> tuple[Ints, AnyInts, Floats]:
+        indptr, rows, numbers = layout.device.cells(self.profiles, layout, self.words)
+        if bounded:
+            users = rows_of(np.diff(indptr))
+            if not layout.negative:
+                numbers = np.maximum(numbers, 0.0)
+            norms = np.sqrt(np.bincount(users, numbers**2, minlength=indptr.size - 1))
+            if (norms > _LONGEST).any():
+                numbers = numbers / np.where(norms > _LONGEST, norms, 1.0)[users]
+        return indptr, rows, numbers
+
+    def encode(self, layout: Release) -> list[bytes]:
+        """Return every user's item set and its levels, a byte each; who holds nothing sends nothing."""
+        own = self.profiles
+        sets = encode_item_sets(own.indptr, own.items, layout.n_items)
+        if layout.scale.implicit:
+            return list(sets)
+        levels = Pieces(layout.scale.level_of(own.values).astype(np.uint8).tobytes(), own.indptr)
+        return [items + stars for items, stars in zip(sets, levels, strict=True)]
+
+
+def profiles_in(reports: Sequence[bytes], n_items: int, scale: RatingScale) -> tuple[Bools, Profiles]:
+    """Return which reports are profiles, or empty, and the profiles in those that are not empty."""
+    whole = Pieces.of(reports)
+    empty, size = whole.sizes == 0, 0 if scale.implicit else 1
+    valid, counts, items, ends = decode_item_sets(whole, n_items)
+    valid &= ~empty & (whole.bounds[1:] - ends == size * counts)
+    items, counts = items[np.repeat(valid, counts)], np.where(valid, counts, 0)
+    values = np.full(items.size, np.nan)
+    if size:
+        spans = zip(ends[valid], whole.bounds[1:][valid], strict=True)
+        levels = np.frombuffer(b"".join(whole.data[end:stop] for end, stop in spans), dtype=np.uint8)
+        valid[rows_of(counts)[(levels < 1) | (levels > scale.levels)]] = False
+        kept = np.repeat(valid, counts)
+        items, counts = items[kept], np.where(valid, counts, 0)
+        values = scale.values[levels[kept].astype(np.int64) - 1]
+    return valid | empty, Profiles(offsets(counts[valid]), items, values, n_items)

@@ -1,1 +1,0 @@
-"""Attacks on a run: what they are given, and what is written of what they reach."""

@@ -1,0 +1,78 @@
+"""How randomised sets are collected, and what is learned from them delivered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dprec.arrays import Ints
+from dprec.attacks import Transcript
+from dprec.lists.model import ListModel
+from dprec.observations import SetReports
+from dprec.protocols.predicting import predictions_on_devices
+from dprec.protocols.randomized_sets import RandomizedSetsProtocol
+from simulation.courses.collection import CollectionCourse
+from simulation.courses.task import Grid, Outcome, ServerOutcome, ServerTask, Task
+from simulation.courses.transcripts import of_newcomers, transcript_of
+
+if TYPE_CHECKING:
+    from strategies.report_collection import Collected
+
+
+@dataclass(frozen=True, eq=False)
+class ServedSets:
+    """What the server holds at the end."""
+
+    collected: Collected
+    spent: dict[str, int]
+    """Bytes of what devices were sent."""
+    reports: SetReports
+    """What arrived."""
+    model: ListModel
+    """What devices rank by, as they decode it."""
+
+
+class RandomizedSetsCourse(CollectionCourse[RandomizedSetsProtocol]):
+    """Devices send their sets once, and are sent what they rank by."""
+
+    def serve(self, grid: Grid, task: ServerTask) -> ServedSets:
+        """Collect the randomised sets, learn from them, and send everybody what was learned."""
+        from strategies.rounds import broadcast_parameters
+
+        collected = self.collect(grid, task)
+        reports = collected.observations.evidence
+        assert isinstance(reports, SetReports)
+        learned = self.protocol.learn(reports, task.catalogue).encode()
+        spent = broadcast_parameters(grid, task.roster, task.group, learned, collected.traffic)
+        model = self.protocol.device(learned, task.n_items, task.scale)
+        return ServedSets(collected, spent, reports, model)
+
+    def served(self, task: ServerTask, held: ServedSets) -> ServerOutcome:
+        """Return what the server knows."""
+        return ServerOutcome(**self._known(task, held))
+
+    def simulated(self, task: Task, held: ServedSets) -> Outcome:
+        """Add how the devices rank, from their clean sets."""
+        predicted = predictions_on_devices(task.judged, held.model.predictions)
+        transcript = self._transcript(task, held) if task.attacked else None
+        return Outcome(**predicted, transcript=transcript, **self._known(task, held))
+
+    def _known(self, task: ServerTask, held: ServedSets) -> dict[str, Any]:
+        # Answers are about all items, whatever a user has, so that no count of any user is needed.
+        counts: Ints = np.zeros(task.n_users, dtype=np.int64)
+        record = held.collected.record.with_traffic(held.spent)
+        charged = self.charged(task, held.collected, counts, record=record)
+        return charged | {"diagnostics": {"table_items": int(held.model.table.items.size)}}
+
+    def _transcript(self, task: Task, held: ServedSets) -> Transcript:
+        """Return the answers, each read as a report on its cell."""
+        nobody = task.judged.select(np.zeros(task.judged.count, dtype=np.bool_))
+        predicted = predictions_on_devices(nobody, held.model.predictions)
+        observed, accepted = held.collected.observations, held.collected.accepted
+        return transcript_of(
+            task,
+            reports=(held.reports.of_rows(observed, accepted),),
+            newcomer=of_newcomers(predicted["predict"]),
+        )

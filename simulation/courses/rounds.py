@@ -1,0 +1,239 @@
+"""How protocols with rounds run: ask, learn, evaluate, keep checkpoints, stop early, deliver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+from dprec.attacks.transcript import added_up
+from dprec.completion import cold_notes
+from dprec.components import naming
+from dprec.errors import RunError
+from dprec.metrics import root_mean_squared_error
+from dprec.protocols.base import Public
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
+from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, RoundsProtocol
+from dprec.ratings import Ratings
+from simulation.courses.base import Course, notes_on_failures
+from simulation.courses.delivering import attacked_lists, deliver
+from simulation.courses.task import Grid, Outcome, ServerOutcome, ServerTask, Task
+from simulation.courses.transcripts import transcript_of
+
+if TYPE_CHECKING:
+    from strategies.training import BroadcastRounds, RowRounds
+
+RoundsT = TypeVar("RoundsT", bound=RoundsProtocol)
+
+
+@dataclass(frozen=True)
+class LearningCourse(Course[RoundsT], Generic[RoundsT]):
+    """What all protocols with rounds do; a simulation knows the ratings, so it evaluates rounds besides."""
+
+    def run(self, grid: Grid, task: Task) -> Outcome:
+        """Run the rounds; a run that is attacked keeps no checkpoints: these lack what users have sent."""
+        if task.attacked:
+            task = replace(task, checkpoints=None)
+        with naming(self.protocol.code, "a class that computes updates"):
+            return self.simulated(task, self._learned(grid, task, task))
+
+    def serve(self, grid: Grid, task: ServerTask) -> Any:
+        """Run the rounds and deliver what was learned."""
+        return self._learned(grid, task, None)
+
+    def _learned(self, grid: Grid, task: ServerTask, known: Task | None) -> Any:
+        """Return the strategy after its rounds; ``known``: what only a simulation knows."""
+        protocol, strategy = self.protocol, self.begun(task, known)
+        while len(strategy.records) < protocol.rounds and not self.exhausted(strategy):
+            strategy.run_round(grid)
+            if known is not None:
+                self.ended(strategy, known)
+            task.ended(strategy.records[-1])
+            done, empty = len(strategy.records), strategy.empty_rounds
+            task.progress("rounds", done, protocol.rounds)
+            if protocol.max_empty_rounds is not None and empty >= protocol.max_empty_rounds:
+                raise RunError(
+                    f"no usable report in {empty} rounds in a row, up to round {done} "
+                    f"(protocol.max_empty_rounds: {protocol.max_empty_rounds})"
+                )
+        if strategy.empty_rounds == len(strategy.records):
+            raise RunError(f"no usable report arrived in any round (rounds: {len(strategy.records)})")
+        self.deliver(strategy, grid, task)
+        return strategy
+
+    def settings(self, task: ServerTask, known: Task | None) -> dict[str, Any]:
+        """Return the fields of a strategy."""
+        rated = np.ones(task.n_users, dtype=np.bool_)
+        if known is not None:
+            rated = self.held_ratings(known.train, known.seed).counts > 0
+        return {
+            "protocol": self.protocol,
+            "public": Public(task.n_users, task.n_items, task.scale),
+            "seed": task.server_seed,
+            "public_seed": task.public_seed,
+            "group": task.group,
+            "roster": task.roster,
+            "rated": rated,
+            "counts": None if known is None else known.train.counts,
+            "remembers": task.attacked,
+        }
+
+    def begun(self, task: ServerTask, known: Task | None) -> Any:
+        """Return the strategy before the first round, or after the last one of an interrupted run."""
+        raise NotImplementedError
+
+    def ended(self, strategy: Any, known: Task) -> None:
+        """Evaluate a round."""
+        raise NotImplementedError
+
+    def exhausted(self, strategy: Any) -> bool:
+        """Return whether no further round would help."""
+        return False
+
+    def deliver(self, strategy: Any, grid: Grid, task: ServerTask) -> None:
+        """Send everybody what is for them: what was learned."""
+        strategy.deliver(grid)
+
+    def facts(self, held: Any, *notes: str) -> dict[str, Any]:
+        """Return the fields of an outcome that a server knows; ``notes``: how the rounds went."""
+        public = held.public
+        return {
+            "traffic": held.traffic,
+            "accountant": held.accountant,
+            "guarantee": self.protocol.guarantee((public.n_users, public.n_items)),
+            "rounds": tuple(held.records),
+            "notes": (*notes_on_failures(held.records), *notes, *self.protocol.notes(public)),
+            "noise": self.protocol.noise_of_rounds,
+            "diagnostics": dict(held.server.diagnostics),
+        }
+
+
+@dataclass(frozen=True)
+class BroadcastCourse(LearningCourse[BroadcastProtocol]):
+    """Rounds in which everybody is sent the same, and predicts from what is delivered."""
+
+    def held_ratings(self, train: Ratings, seed: int) -> Ratings:
+        """Return the ratings that the devices learn from, without those held back for early stopping."""
+        early = self.protocol.early_stopping
+        return train if early is None else train.select(~early.held_back(train, seed))
+
+    def served(self, task: ServerTask, held: BroadcastRounds) -> ServerOutcome:
+        """Return what the server knows; it assumes that everybody has a rating."""
+        return ServerOutcome(**self.facts(held))
+
+    def simulated(self, task: Task, held: BroadcastRounds) -> Outcome:
+        """Add what the devices predict."""
+        said: dict[str, Any] = {}
+        if task.attacked:
+            devices = ((each.model, each.parts) for each in held.received)
+            read = (device.upload(task.n_users, parts, task.public_seed) for device, parts in devices)
+            uploads = tuple(upload for upload in read if upload is not None)
+            nobody = task.judged.select(np.zeros(task.judged.count, dtype=np.bool_))
+            said["transcript"] = transcript_of(
+                task,
+                trusted=self.protocol.guarantee((task.n_users, task.n_items)).trusts_server,
+                uploads=uploads,
+                vectors=added_up(uploads),
+                sums=tuple(held.released),
+                **held.learned.shown(nobody),
+            )
+        return Outcome(**held.learned.predicting(self._judged(task)), **said, **self.facts(held))
+
+    def _judged(self, task: Task) -> Ratings:
+        """Return what those hold whose predictions are judged."""
+        return self.held_ratings(task.train, task.seed) if task.judged is task.train else task.judged
+
+    def begun(self, task: ServerTask, known: Task | None) -> BroadcastRounds:
+        """Return the strategy with what a checkpoint holds, and give devices back what they held."""
+        from clients.population import HeldQuestion
+        from strategies.training import BroadcastRounds
+
+        strategy = BroadcastRounds(**self.settings(task, known))
+        if known is None or known.checkpoints is None or strategy.server.arrays is None:
+            return strategy
+        known.checkpoints.load(strategy)
+        if (mechanism := self.protocol.charge(1).mechanism) is not None:
+            # The files of a checkpoint hold what earlier rounds cost, and not by which mechanism.
+            strategy.accountant = strategy.accountant.through(mechanism)
+        if (held := strategy.broadcast) is not None:
+            known.restore(HeldQuestion(len(strategy.records), held.encode(), held.question))
+        return strategy
+
+    def remember_best(
+        self, strategy: BroadcastRounds, learned: AnsweringDevice, train: Ratings, seed: int
+    ) -> None:
+        """Keep what the last round learned if its error on what devices held back is the lowest so far."""
+        if (early := self.protocol.early_stopping) is None:
+            return
+        held_back = train.select(early.held_back(train, seed))
+        predict = learned.predicting(self.held_ratings(train, seed))["predict"]
+        error = root_mean_squared_error(predict(held_back.users, held_back.items), held_back.values)
+        if error < strategy.best_error:
+            strategy.best_error, strategy.best_round = error, len(strategy.records)
+            strategy.best = learned
+
+    def exhausted(self, strategy: BroadcastRounds) -> bool:
+        """Return whether the error has not fallen for as many rounds as early stopping waits."""
+        early = self.protocol.early_stopping
+        return early is not None and len(strategy.records) - strategy.best_round >= early.patience
+
+    def ended(self, strategy: BroadcastRounds, known: Task) -> None:
+        """Evaluate a round, and keep a checkpoint."""
+        protocol, record, learned = self.protocol, strategy.records[-1], strategy.server.learned
+        self.remember_best(strategy, learned, known.train, known.seed)
+        if record.round == protocol.rounds or record.round % protocol.evaluate_every == 0:
+            measured = known.metric(learned.predicting(self._judged(known))["predict"])
+            strategy.records[-1] = replace(record, accuracy=measured)
+        if known.checkpoints is not None and strategy.server.arrays is not None:
+            known.checkpoints.save(strategy)
+
+    def facts(self, held: Any, *notes: str) -> dict[str, Any]:
+        """Return what a server knows, and how the rounds were stopped."""
+        if self.protocol.early_stopping is not None:
+            best = held.best_round
+            notes = (
+                f"Stopped after round {len(held.records)} with the factors of round {best}, chosen by "
+                "ratings held back on the devices. The privacy and bytes that this choice costs are not "
+                "charged.",
+            )
+        return super().facts(held, *notes)
+
+
+@dataclass(frozen=True)
+class SlopesCourse(LearningCourse[GradientPerturbationProtocol]):
+    """Rounds of noisy slopes, after which the server predicts, and sends lists if it is asked to."""
+
+    def begun(self, task: ServerTask, known: Task | None) -> RowRounds:
+        """Return the strategy before the first round."""
+        from strategies.training import RowRounds
+
+        return RowRounds(**self.settings(task, known))
+
+    def ended(self, strategy: RowRounds, known: Task) -> None:
+        """Evaluate a round; the last is evaluated by the caller."""
+        if len(strategy.records) < self.protocol.rounds:
+            matrix = strategy.server.matrix
+            measured = known.metric(matrix.predict, matrix.hidden)
+            strategy.records[-1] = replace(strategy.records[-1], accuracy=measured)
+
+    def deliver(self, strategy: RowRounds, grid: Grid, task: ServerTask) -> None:
+        """Send everybody a list, if lists are to be sent."""
+        delivery, server, name = self.protocol.delivery, strategy.server, self.protocol.facts.learns
+        if delivery is not None:
+            spent = deliver(delivery, grid, task, server.matrix, server.observed, strategy.traffic, name)
+            strategy.records[-1] = strategy.records[-1].with_traffic(spent)
+
+    def simulated(self, task: Task, held: RowRounds) -> Outcome:
+        """Return what the server predicts."""
+        protocol, server, shape = self.protocol, held.server, (task.n_users, task.n_items)
+        transcript = None
+        if task.attacked:
+            reports = tuple(each.observed(protocol, shape, task.scale) for each in held.received)
+            name = protocol.facts.learns
+            lists = attacked_lists(protocol.delivery, task, server.matrix, server.observed, name)
+            transcript = transcript_of(task, reports=reports, lists=lists)
+        facts = self.facts(held)
+        facts["notes"] = cold_notes(*server.observed, shape) + facts["notes"]
+        matrix = server.matrix
+        return Outcome(predict=matrix.predict, hidden=matrix.hidden, transcript=transcript, **facts)

@@ -1,0 +1,281 @@
+"""Rounds in which a server learns: what it asks, reads, accounts for and keeps, under any protocol.
+
+The fields of a strategy are all that a round changes, so an interrupted run resumes from them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
+
+from dprec.accounting import PrivacyAccountant
+from dprec.arrays import Bools, Ints, Pieces
+from dprec.attacks import ReleasedSum
+from dprec.exchange import GradientRequest, SlopesRequest
+from dprec.gradients import Aggregate
+from dprec.protocols.base import Public
+from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol, Slopes, SlopesServer
+from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, Device, LearningServer, RoundsProtocol
+from dprec.wire import TrafficLedger
+from strategies.participation import RoundRecord
+from strategies.roster import Reader, ReadSums, Replies, Roster, Sums, arrivals_of
+from strategies.rounds import RoundAccount, broadcast_parameters, request_content
+
+RepliesT = TypeVar("RepliesT", bound=Replies)
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """What a server that remembers everything keeps of a round."""
+
+    model: Any
+    """What everybody was sent, as devices received it."""
+    parts: list[tuple[Ints, Pieces]] = field(default_factory=list)
+    """Users who can be told apart, and the reports of these."""
+
+    def take(self, sums: Sums) -> None:
+        """Keep the reports of a partition, if it was reports that arrived."""
+        if sums.reports is not None:
+            self.parts.append((sums.punctual_users, sums.reports))
+
+
+@dataclass(eq=False)
+class TrainingRounds(Strategy):
+    """A Flower `Strategy` whose model stays with it, and which evaluates nothing on the devices.
+
+    There are no arrays: devices are sent bytes of the model. `start()` runs it like any other; `run_round`
+    runs one round, for a caller that checkpoints, evaluates or stops early. Who is asked, and what it costs,
+    is the same whatever is learned.
+    """
+
+    protocol: RoundsProtocol
+    public: Public
+    seed: int
+    """Of what the server draws."""
+    public_seed: int
+    """Of what devices and server draw alike."""
+    group: str
+    """Run key under which the devices find what is installed."""
+    roster: Roster
+    rated: Bools
+    """Users who have a rating to protect; shape (users,)."""
+    counts: Ints | None = None
+    """Ratings of each user, for the ledger, where they are known; shape (users,)."""
+    remembers: bool = False
+    """Whether what each user sends in a round is kept."""
+    server: Any = field(init=False)
+    """What it has learned."""
+    records: list[RoundRecord] = field(default_factory=list, init=False)
+    """One per finished round."""
+    traffic: TrafficLedger = field(init=False)
+    accountant: PrivacyAccountant = field(init=False)
+    holders: Bools = field(init=False)
+    """Users whose last report arrived in time, who hold what the last round sent; shape (users,)."""
+
+    def __post_init__(self) -> None:
+        self.traffic = TrafficLedger(self.roster.n_users)
+        self.accountant = PrivacyAccountant(self.rated, adjacency=self.protocol.compares)
+        self.holders = np.zeros(self.roster.n_users, dtype=np.bool_)
+
+    @property
+    def empty_rounds(self) -> int:
+        """Number of rounds without an accepted report since the last one that had any."""
+        replies = [record.replies for record in self.records]
+        return next((lag for lag, count in enumerate(reversed(replies)) if count), len(replies))
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Return a request per node with users who are asked; raises ValueError for arrays to start from."""
+        if len(arrays):
+            raise ValueError(f"{len(arrays)} arrays given, but the strategy starts from its own model")
+        self._account = RoundAccount(self.protocol.message_type, self.group, self.traffic)
+        self._asked = self.protocol.sampling.draw(self.roster.n_users, self.seed, server_round)
+        return self.roster.messages(
+            self.protocol.message_type, self._questions(server_round, grid), self.group
+        )
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Read the reports, account for them, and learn; see Flower's `Strategy`."""
+        answers = self.roster.by_partition(replies)
+        sent, in_time = np.zeros((2, self.roster.n_users), dtype=np.bool_)
+
+        def arriving(reader: Reader[RepliesT]) -> Iterator[RepliesT]:
+            for arrivals in self.roster.read(answers, self._asked, reader):
+                charged, paying = self._charged(server_round, arrivals)
+                self._account.charge_reports(charged)
+                sent[paying] = True
+                in_time[arrivals.punctual_users] = True
+                yield arrivals
+
+        accepted = self._learn(server_round, arriving)
+        price = self.protocol.charge(server_round, self.counts)
+        self.accountant.step(server_round, sent, price.per_rating, price.per_user, price.mechanism)
+        self.holders = in_time
+        asked = int(self._asked.sum())
+        self.records.append(self._account.record(server_round, asked=asked, accepted=accepted))
+        return None, MetricRecord({"replies": accepted, "asked": asked})
+
+    def summary(self) -> None:
+        """Log what is run."""
+        logging.getLogger("flwr").info("\t└──> %s", type(self).__name__)
+
+    def run_round(self, grid: Grid) -> RoundRecord:
+        """Run the next round: ask, read, account, learn."""
+        server_round = len(self.records) + 1
+        requests = self.configure_train(server_round, ArrayRecord(), ConfigRecord(), grid)
+        self.aggregate_train(server_round, grid.send_and_receive(requests))
+        return self.records[-1]
+
+    def deliver(self, grid: Grid) -> None:
+        """Send everybody what was learned, from which devices make their own predictions.
+
+        The bytes are charged to the last round: its accuracy depends on them.
+        """
+        learned = self.learned.encode()
+        spent = broadcast_parameters(grid, self.roster, self.group, learned, self.traffic)
+        self.records[-1] = self.records[-1].with_traffic(spent)
+
+    @property
+    def learned(self) -> Device:
+        """What is delivered."""
+        learned: Device = self.server.learned
+        return learned
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Ask nobody: devices evaluate nothing that they could send."""
+        return []
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """Return nothing; see `configure_evaluate`."""
+        return None
+
+    def _charged(self, server_round: int, arrivals: RepliesT) -> tuple[RepliesT, Ints]:
+        """Return what arrived as its bytes are charged, and whose report costs them something."""
+        return arrivals, arrivals.senders
+
+    @abstractmethod
+    def _questions(self, server_round: int, grid: Grid) -> dict[int, RecordDict]:
+        """Return what is sent to those who are asked, by partition, and charge it."""
+
+    @abstractmethod
+    def _learn(self, server_round: int, arriving: Callable[[Reader[Any]], Iterator[Any]]) -> int:
+        """Read what arrives by a reader and learn from it; return how many reports were accepted."""
+
+
+@dataclass(eq=False)
+class BroadcastRounds(TrainingRounds):
+    """Rounds in which everybody is sent the same, and of reports the sum is used."""
+
+    protocol: BroadcastProtocol
+    server: LearningServer = field(init=False)
+    broadcast: AnsweringDevice | None = field(default=None, init=False)
+    """What the last round sent."""
+    best: AnsweringDevice | None = field(default=None, init=False)
+    best_error: float = field(default=math.inf, init=False)
+    best_round: int = field(default=0, init=False)
+    """Of the round with the lowest validation error: what was learned, and the error; for early stopping."""
+    received: list[Received] = field(default_factory=list, init=False)
+    released: list[ReleasedSum] = field(default_factory=list, init=False)
+    """Of all rounds, where the strategy remembers; no checkpoint holds it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.server = self.protocol.server(self.public, self.seed, self.public_seed)
+
+    def decoded(self, sent: bytes) -> AnsweringDevice:
+        """Return what devices hold that were sent some bytes; raises ValueError for malformed ones."""
+        return self.protocol.device(sent, self.public.n_items, self.public.scale)
+
+    def _questions(self, server_round: int, grid: Grid) -> dict[int, RecordDict]:
+        question = self.server.held
+        whole = question.encode()
+        changes = whole
+        if self.protocol.keeps_last and self.broadcast is not None:
+            changes = question.changes(self.broadcast)
+        behind = self._asked & ~self.holders
+        for users, payload in ((behind, whole), (self._asked & self.holders, changes)):
+            content = request_content(GradientRequest(server_round, payload))
+            self._account.charge_request(users, content, len(payload))
+
+        def request_of(partition_id: int, asked: bytes | None) -> RecordDict:
+            # A node keeps one copy: it can apply the changes only if all its asked users could.
+            partition = self.roster.partition(partition_id)
+            payload = whole if behind[partition.start : partition.stop].any() else changes
+            return request_content(GradientRequest(server_round, payload, asked))
+
+        self.broadcast = question
+        if self.remembers:
+            self.received.append(Received(question))
+        return self.roster.contents(self._asked, request_of)
+
+    def _learn(self, server_round: int, arriving: Callable[[Reader[Any]], Iterator[Any]]) -> int:
+        device = self.broadcast
+        assert device is not None, "a round in which nothing was asked"
+        total: Aggregate | None = None
+        for sums in arriving(ReadSums(*device.reading, self.roster.users_per_node)):
+            if self.remembers:
+                self.received[-1].take(sums)
+            total = sums.aggregate if total is None else total + sums.aggregate
+        if total is None or not total.users:
+            return 0
+        released = self.server.learn(server_round, total)
+        if self.remembers and released is not None:
+            self.released.append(released)
+        return total.users
+
+    @property
+    def learned(self) -> AnsweringDevice:
+        """What is delivered: of the last round, or of the best, if the rounds stop early."""
+        return self.server.learned if self.best is None else self.best
+
+
+@dataclass(eq=False)
+class RowRounds(TrainingRounds):
+    """Rounds in which every user is sent a row of its own, and each report is read."""
+
+    protocol: GradientPerturbationProtocol
+    server: SlopesServer = field(init=False)
+    received: list[Slopes] = field(default_factory=list, init=False)
+    """Of all rounds, where the strategy remembers."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.server = self.protocol.server(self.public, self.seed)
+
+    def _questions(self, server_round: int, grid: Grid) -> dict[int, RecordDict]:
+        rows = self.server.rows()
+        self._account.charge_requests(
+            np.arange(self.roster.n_users),
+            rows.sizes,
+            lambda row: request_content(SlopesRequest(server_round, [row])),
+        )
+        contents = {}
+        for partition_id in range(len(self.roster.node_ids)):
+            partition = self.roster.partition(partition_id)
+            request = SlopesRequest(server_round, list(rows[partition.start : partition.stop]))
+            contents[partition_id] = request_content(request)
+        return contents
+
+    def _learn(self, server_round: int, arriving: Callable[[Reader[Any]], Iterator[Any]]) -> int:
+        read = [self.server.read(each.punctual_users, each.in_time()) for each in arriving(arrivals_of)]
+        accepted = sum(valid for valid, _, _ in read)
+        if accepted:
+            cells, symbols = (np.concatenate(parts) for parts in list(zip(*read, strict=True))[1:])
+            slopes = self.server.learn(cells, symbols)
+            if self.remembers:
+                self.received.append(slopes)
+        return accepted
