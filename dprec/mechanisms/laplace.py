@@ -185,28 +185,3 @@ class ZhengLaplace(Mechanism):
         truly_rated = 4 / epsilon * math.sqrt(s / gamma)
         made_up = math.sqrt(2 * m * n / ((math.exp(epsilon / 2) + 1) * gamma) * (1 + 8 / epsilon**2))
         return (truly_rated + made_up) * (scale.high - scale.low) / 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class ZhengRandomizedResponse(Mechanism):
-    """Randomized response over "not rated" and the levels (Zheng [zheng2016], Definition 3)."""
-
-    kind: Literal["zheng-randomized-response"] = "zheng-randomized-response"
-    papers: ClassVar[tuple[str, ...]] = ("zheng2016",)
-    report_family: ClassVar[type[ReportFamily]] = HiddenRowFamily
-
-    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
-        """Return Q[i, j] = e^(epsilon [i = j]) / (e^epsilon + d) over {0 = not rated, 1, ..., d}."""
-        symbols = np.concatenate([[np.nan], scale.values])
-        # Scaled by e^-epsilon, so that a large budget does not overflow.
-        weights = np.where(np.eye(symbols.size) > 0, 1.0, np.exp(-epsilon))
-        return Channel.from_probabilities(weights, symbols, symbols, epsilon)
-
-    def distance_bound(
-        self, users: int, items: int, ratings: int, scale: RatingScale, epsilon: float, tolerance: float
-    ) -> float:
-        """Return the bound of Theorem 3, Eq. 7, for the levels 1, 2, ..., d; see `ZhengLaplace`."""
-        m, n, d, gamma = users, items, scale.levels, tolerance
-        changed = 2 * (d - 1) * math.sqrt(2 * m * n * d / ((math.exp(epsilon) + d) * gamma))
-        # Of the levels, the proof uses only the distance between the outer two.
-        return changed * (scale.high - scale.low) / (d - 1)

@@ -3,8 +3,7 @@
 Devices round their contributions to whole steps of a grid, add a share of Skellam noise each, and mask the
 sum (`dprec.secure_aggregation`). What a report holds in a simulation are the numbers below its masks:
 those that two devices share cancel in the total, and their own are taken off it, so that the total is the
-same to the last bit with them left out. Devices that stand by themselves draw them
-(`clients.secure_sums`).
+same to the last bit with them left out. Devices that stand by themselves draw them.
 """
 
 import math

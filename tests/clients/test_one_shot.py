@@ -15,8 +15,15 @@ from clients.one_shot import count_reports, held, installed_follow_up
 from clients.population import Population, Received, open_population
 from dprec.accounting import PrivacyBudget, PrivacyUnit
 from dprec.exchange import CountRequest, Recommendations, Refusal, RefusalCode
-from dprec.mechanisms import BitsAndCounts, Mechanism, ThresholdBit, TwoLayers
-from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
+from dprec.mechanisms import (
+    BitsAndCounts,
+    BoundedLaplace,
+    Mechanism,
+    ThresholdBit,
+    TwoLayers,
+    ZhengLaplace,
+    ZhengRandomizedResponse,
+)
 from dprec.mechanisms.randomized_response import RandomizedResponse, Raw
 from dprec.mechanisms.thresholds import ResidualBits, UserLevelBit
 from dprec.protocols.one_shot import OneShotProtocol

@@ -13,8 +13,8 @@ from clients.faults import FaultOptions
 from dprec.accounting import PrivacyBudget
 from dprec.errors import RunError
 from dprec.exchange import RefusalCode, Reports
+from dprec.mechanisms import BoundedLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.laplace import BoundedLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from simulation.engine.grids import stamped
 from strategies.report_collection import Collected, ReportCollection

@@ -13,8 +13,8 @@ from scipy.stats import binom
 from dprec.accounting import ComposedLoss, PrivacyLossDistribution, compose, dominating_channel
 from dprec.accounting.pld import common_grid
 from dprec.channel import Channel
+from dprec.mechanisms import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.base import Mechanism
-from dprec.mechanisms.laplace import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import RandomizedResponse
 from dprec.ratings import RatingScale
 from dprec.reports import CellFamily

@@ -10,6 +10,7 @@ from dprec.errors import InputError
 from dprec.mechanisms import (
     MECHANISMS,
     BitsAndCounts,
+    BoundedLaplace,
     HiddenThreshold,
     Mechanism,
     RandomizedResponse,
@@ -17,8 +18,8 @@ from dprec.mechanisms import (
     Raw,
     ResidualBits,
     UserLevelBit,
+    ZhengRandomizedResponse,
 )
-from dprec.mechanisms.laplace import BoundedLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.randomized_response import BinaryFlip
 from dprec.randomness import even_share
 from dprec.ratings import RatingScale
