@@ -109,7 +109,7 @@ def answers(
 def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
     """Receive what was learned, from which devices predict; raises Refusal when it is malformed."""
     population = partition.population
-    protocol: Any = population.installed(*(BroadcastProtocol, SumsProtocol, RandomizedSetsProtocol))
+    protocol: Any = population.installed(BroadcastProtocol, SumsProtocol, RandomizedSetsProtocol)
     memory = Memory.of(population, protocol.rounds, context) if protocol.keeps_last else None
     device = _device(protocol, final.factors, population, memory)
     if memory is not None:
@@ -124,7 +124,9 @@ def _device(protocol: Any, sent: bytes, population: Population, memory: Memory |
     """
     shape, before = (population.n_items, population.scale), None if memory is None else memory.held()
     with exchange.refusing_malformed():
-        return protocol.device(sent, *shape, *(() if before is None else (protocol.device(before, *shape),)))
+        if before is None:
+            return protocol.device(sent, *shape)
+        return protocol.device(sent, *shape, protocol.device(before, *shape))
 
 
 def profiles_of(partition: Partition) -> Profiles:
