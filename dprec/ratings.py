@@ -8,11 +8,10 @@ them and used in every file that is written. Memory is proportional to the numbe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,126 +24,17 @@ from dprec.arrays import (
     Int32s,
     Ints,
     Uint8s,
-    find,
     offsets,
     rows_of,
     segments,
 )
 from dprec.data_frames import data_frame
 from dprec.errors import InputError
+from dprec.rating_rows import Duplicates, Identifiers, RatingRows, Reading
 
 if TYPE_CHECKING:
     import pandas as pd
     import scipy.sparse as sp
-
-Duplicates = Literal["error", "last"]
-
-
-@dataclass(frozen=True, eq=False)
-class RatingRows:
-    """One (user, item, rating) row per rating, in any order."""
-
-    users: AnyArray
-    items: AnyArray
-    """The data set's identifiers, numbers or strings; shape (rows,)."""
-    values: Floats
-    """Shape (rows,)."""
-    source: str = "ratings"
-    """Name of the rows in error messages, usually the file."""
-    first_line: int = 1
-    """Line number of the first row, for error messages."""
-    unit: str = "line"
-    """What a row is called in error messages."""
-    places: Ints | None = None
-    """Place of each row among all that were read, from 0; by default all of them are here; shape (rows,)."""
-    times: Floats | None = None
-    """When the ratings were made; shape (rows,)."""
-
-    @classmethod
-    def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike, source: str) -> RatingRows:
-        """Check columns and put them side by side.
-
-        Raises InputError when ratings are not numbers, or the columns have different lengths.
-        """
-        try:
-            numbers = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(source, str(error), "ratings that are numbers") from error
-        rows = cls(np.asarray(users), np.asarray(items), numbers, source)
-        if not rows.users.shape == rows.items.shape == numbers.shape or numbers.ndim != 1:
-            raise InputError(source, "columns of different lengths", "one user, item and rating per row")
-        return rows
-
-    def error(self, row: int, found: str, accepted: str) -> InputError:
-        """Return the error for a row, with its line in the file."""
-        place = row if self.places is None else int(self.places[row])
-        return InputError(f"{self.source}, {self.unit} {place + self.first_line}", found, accepted)
-
-    def without(self, missing: Sequence[float]) -> RatingRows:
-        """Return the rows whose rating is none of some values, which mean that there is none.
-
-        Raises InputError when nothing remains.
-        """
-        kept = np.flatnonzero(~np.isin(self.values, missing))
-        if not kept.size:
-            found = f"no rating but {', '.join(f'{each:g}' for each in missing)}"
-            raise InputError(self.source, found, "others")
-        if kept.size == self.values.size:
-            return self
-        columns = {name: getattr(self, name) for name in ("users", "items", "values", "times")}
-        taken: dict[str, Any]
-        taken = {name: None if column is None else column[kept] for name, column in columns.items()}
-        return replace(self, places=kept, **taken)
-
-    def ordered(self, cells: Ints, duplicates: Duplicates) -> Ints:
-        """Return the positions of the rows in the order of the cells that they rate, one row per cell.
-
-        ``cells``, shape (rows,): row-major positions in the matrix. Raises InputError for a user who rated an
-        item twice, unless ``duplicates`` keeps the last row.
-        """
-        order = _stable_order(cells)
-        repeated = np.flatnonzero(np.diff(cells[order]) == 0)
-        if repeated.size and duplicates == "error":
-            row = int(np.min(order[repeated + 1]))
-            found = f"user {self.users[row]} rates item {self.items[row]} a second time"
-            raise self.error(row, found, "each pair once, or duplicates: last")
-        return np.delete(order, repeated) if repeated.size else order
-
-
-def _placed(identifiers: AnyArray, space: AnyArray | None, where: str) -> tuple[AnyArray, Ints]:
-    """Return a space of identifiers, by default of all that occur, ascending, and each row's place in it."""
-    if space is not None:
-        places, known = find(space, identifiers)
-        if not known.all():
-            stranger = identifiers[int(np.argmin(known))]
-            raise InputError(where, f"unknown identifier {stranger}", f"the {space.size} known ones")
-        return space, places
-    if identifiers.dtype == np.int64 and identifiers.size:
-        least = identifiers.min()
-        if int(identifiers.max()) - int(least) < 4 * identifiers.size:
-            # Integers that are near each other are counted rather than sorted.
-            numbers = identifiers - least
-            counts = np.bincount(numbers)
-            return np.flatnonzero(counts) + least, (np.cumsum(counts > 0) - 1)[numbers]
-    try:
-        distinct, places = np.unique(identifiers, return_inverse=True)
-    except TypeError as error:
-        raise InputError(where, "identifiers of different types", "all numbers or all strings") from error
-    return distinct, places.astype(np.int64)
-
-
-def _stable_order(numbers: Ints) -> Ints:
-    """Return the positions of numbers from 0 on in ascending order, those of equal ones as they come."""
-    bits = numbers.size.bit_length()
-    if numbers.size and int(numbers.max()) >= 1 << (62 - bits):
-        return np.argsort(numbers, kind="stable")
-    # Sorting numbers with their positions behind them takes a quarter of the time.
-    order = numbers << bits
-    order |= np.arange(numbers.size)
-    order.sort()
-    order &= (1 << bits) - 1
-    return order
-
 
 MAX_LEVELS = 255
 """Levels are stored in one byte, and 0 means "not rated"."""
@@ -216,15 +106,23 @@ class RatingScale:
         midpoints = (self.values[1:] + self.values[:-1]) / 2
         return (np.searchsorted(midpoints, np.asarray(values, dtype=np.float64)) + 1).astype(np.uint8)
 
-    def accepts(self, values: Floats) -> Bools:
-        """Return which values can be ratings on this scale; of implicit data, NaN stands for a pair."""
+    def matched(self, values: Floats) -> tuple[Uint8s, Bools]:
+        """Return the nearest level of each value, and whether it can be a rating on this scale.
+
+        Of implicit data, NaN stands for a pair.
+        """
+        levels = self.level_of(values)
         if self.implicit:
-            return np.isnan(values)
-        inside = (values >= self.low) & (values <= self.high)
+            return levels, np.isnan(values)
         if self.continuous:
-            return inside
-        nearest = self.values[self.level_of(np.where(inside, values, self.low)) - 1]
-        return inside & (np.abs(nearest - values) < 1e-9)
+            return levels, (values >= self.low) & (values <= self.high)
+        apart = self.values[levels - 1]
+        apart -= values
+        return levels, np.abs(apart, out=apart) < 1e-9
+
+    def accepts(self, values: Floats) -> Bools:
+        """Return which values can be ratings on this scale; see `matched`."""
+        return self.matched(values)[1]
 
     def describe(self) -> str:
         """Return the scale in words, for error messages."""
@@ -263,6 +161,8 @@ class Ratings:
     """The unrounded ratings of a continuous scale; when ratings were made, kept only for a split by time;
     shape (ratings,).
     """
+    reading: Reading | None = field(default=None)
+    """Where they were read, if that was a table."""
 
     @classmethod
     def from_rows(
@@ -275,25 +175,26 @@ class Ratings:
         item_ids: AnyArray | None = None,
     ) -> Ratings:
         """Build from one row per rating; see `from_triples` for the arguments and errors."""
-        if duplicates not in ("error", "last"):
-            raise InputError("duplicates", repr(duplicates), "error, last")
-        off_scale = np.flatnonzero(~scale.accepts(rows.values))
+        rows = replace(rows, users=rows.users.like(user_ids), items=rows.items.like(item_ids))
+        rows = rows.collapsed(duplicates)
+        levels, on_scale = scale.matched(rows.values)
+        off_scale = np.flatnonzero(~on_scale)
         if off_scale.size:
-            row = int(off_scale[0])
+            row = int(off_scale[0 if rows.places is None else np.argmin(rows.places[off_scale])])
             raise rows.error(row, f"rating {rows.values[row]:g}", scale.describe())
-        user_ids, user_of = _placed(rows.users, user_ids, f"{rows.source}: user")
-        item_ids, item_of = _placed(rows.items, item_ids, f"{rows.source}: item")
-        order = rows.ordered(user_of * item_ids.size + item_of, duplicates)
-        values = rows.values[order]
+        user_ids = rows.users.distinct if user_ids is None else user_ids
+        item_ids = rows.items.distinct if item_ids is None else item_ids
+        users = rows.users.within(user_ids, f"{rows.source}: user")
         return cls(
-            indptr=offsets(np.bincount(user_of[order], minlength=user_ids.size)),
-            items=item_of[order].astype(np.int32),
-            levels=scale.level_of(values),
+            indptr=offsets(np.bincount(users, minlength=user_ids.size)),
+            items=rows.items.within(item_ids, f"{rows.source}: item"),
+            levels=levels,
             scale=scale,
             user_ids=user_ids,
             item_ids=item_ids,
-            exact=values if scale.continuous else None,
-            times=None if rows.times is None else rows.times[order],
+            exact=rows.values if scale.continuous else None,
+            times=rows.times,
+            reading=rows.reading,
         )
 
     @classmethod
@@ -316,8 +217,8 @@ class Ratings:
         users, items : array_like, shape (ratings,)
             The data set's identifiers, numbers or strings.
         values : array_like of float, shape (ratings,)
-        duplicates : {"error", "last"}
-            What to do if a user rated an item twice: refuse, or keep the last row.
+        duplicates : {"error", "first", "last", "sum", "mean", "max"}
+            What to do if a user rated an item twice: refuse, or keep one row or a figure of all.
         user_ids, item_ids : ndarray, optional
             The identifier spaces, ascending; by default, the identifiers that occur in the rows.
         source : str
@@ -378,12 +279,12 @@ class Ratings:
     def to_rows(self, source: str = "ratings") -> RatingRows:
         """Return one row per rating, with the data set's identifiers; of implicit data with NaN."""
         values = np.full(self.count, np.nan) if self.scale.implicit else self.values
-        return RatingRows(self.user_ids[self.users], self.item_ids[self.items], values, source, unit="row")
+        users, items = Identifiers(self.user_ids, self.users), Identifiers(self.item_ids, self.items)
+        return RatingRows(users.occurring(), items.occurring(), values, source, unit="row")
 
     def _columns(self) -> dict[str, AnyArray]:
-        rows = self.to_rows()
-        columns = {"user": rows.users, "item": rows.items, "rating": rows.values}
-        return {name: columns[name] for name in list(columns)[: 2 if self.scale.implicit else 3]}
+        pairs = {"user": self.user_ids[self.users], "item": self.item_ids[self.items]}
+        return pairs if self.scale.implicit else {**pairs, "rating": self.values}
 
     @property
     def n_users(self) -> int:
@@ -456,6 +357,10 @@ class Ratings:
         levels = np.where(changed, levels, self.levels)
         exact = None if self.exact is None else np.where(changed, self.scale.values[levels - 1], self.exact)
         return replace(self, levels=levels, exact=exact)
+
+    def without(self, reason: str, ratings: int) -> Self:
+        """Return the same, of whose reading so many ratings are left out for a reason."""
+        return self if self.reading is None else replace(self, reading=self.reading.without(reason, ratings))
 
     def without_levels(self, where: Bools) -> Self:
         """Return the ratings at level 0, which says nothing of one but that it is rated, in some places."""

@@ -3,7 +3,7 @@
 from dprec.components import Registry
 from dprec.datasets.base import GIVEN, Dataset, Source, without_times
 from dprec.datasets.columns import RatingColumns
-from dprec.datasets.held import HeldRatings, InMemory, ratings_from
+from dprec.datasets.held import HeldRatings, InMemory, holds_profiles, ratings_from
 from dprec.datasets.published import *
 from dprec.datasets.selection import copied, selected
 from dprec.datasets.synthetic import OneBitSynthetic, Synthetic, SyntheticDomains
@@ -61,6 +61,7 @@ __all__ = [
     "SyntheticDomains",
     "copied",
     "holds_pairs",
+    "holds_profiles",
     "ratings_from",
     "selected",
     "without_times",

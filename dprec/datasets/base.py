@@ -16,7 +16,8 @@ from dprec.arrays import AnyArray, Floats
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, shown
-from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
+from dprec.rating_rows import Duplicates, Identifiers, RatingRows, in_one_space
+from dprec.ratings import Ratings, RatingScale
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,12 @@ class Dataset(Options):
     min_items: int | None = option(
         "Items that a user has at least; those with fewer are left out, by default nobody.", None, ge=1
     )
+    min_users: int | None = option(
+        "Users that an item has at least; those with fewer are left out, by default none, and with min_items "
+        "in turn with users, until all have enough.",
+        None,
+        ge=1,
+    )
     copies: int | None = option(
         "Users of a population that is made of copies of them after the split; the test users stay those "
         "that there are.",
@@ -77,7 +84,12 @@ class Dataset(Options):
     @property
     def as_it_is(self) -> bool:
         """Whether no rating and no user is left out or copied."""
-        return self.positive is None and self.min_items is None and self.copies is None
+        return not self.selects and self.copies is None
+
+    @property
+    def selects(self) -> bool:
+        """Whether ratings, users or items are left out."""
+        return not (self.positive is None and self.min_items is None and self.min_users is None)
 
     def represented(self, users: int) -> int | None:
         """Return the population of copies that so many users represent; None if it is simulated."""
@@ -121,7 +133,7 @@ class Dataset(Options):
     def written(self, settings: Mapping[str, Any]) -> str:
         """Return settings of the data set as they are typed on the command line."""
         entries = (f"dataset.{name}={as_typed(value, json.dumps)}" for name, value in settings.items())
-        return " ".join(f"--set {shlex.quote(entry)}" for entry in entries)
+        return " ".join(f"--set {_quoted(entry)}" for entry in entries)
 
     def hidden(self) -> Floats | None:
         """Return the matrix from which the signs were drawn, shape (users, items), if it is known."""
@@ -199,9 +211,23 @@ class Dataset(Options):
 
 def as_typed(value: Any, flag: Callable[[bool], str]) -> str:
     """Return a setting as it is typed, given how one that is true or false is."""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return f"[{', '.join(as_typed(each, flag) for each in value)}]"
+    if isinstance(value, str):
+        # Elsewhere than in Python, a plain word is as good without quotes.
+        plain = re.fullmatch(r"[A-Za-z_][\w '%+=<>().*-]*", value) and value.lower() not in _NOT_TEXTS
+        return value if plain and flag(True) == "true" else json.dumps(value, ensure_ascii=False)
     return flag(value) if isinstance(value, bool) else f"{value:.10g}"
+
+
+def _quoted(argument: str) -> str:
+    """Return an argument as a shell takes it; single quotes stay within double ones."""
+    double = "'" in argument and not set(argument) & set('"$`\\!')
+    return f'"{argument}"' if double else shlex.quote(argument)
+
+
+_NOT_TEXTS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+"""Words that YAML takes for something else."""
 
 
 def locate(path: str, *names: str) -> Path:
@@ -246,32 +272,26 @@ def read_fold(
     train: RatingRows,
     test: RatingRows,
     scale: RatingScale,
-    duplicates: Duplicates,
     spaces: Sequence[tuple[AnyArray, AnyArray]] = (),
 ) -> tuple[Ratings, Ratings]:
-    """Put two parts into one space of users and items, with the identifiers of further spaces.
+    """Put two parts, each pair once, into one space of users and items, with those of further spaces.
 
     Raises InputError when they have no user in common, or a test rating is also a train rating.
     """
-    ids = []
-    for place, name in enumerate(("users", "items")):
-        columns = [getattr(train, name), getattr(test, name), *(space[place] for space in spaces)]
-        if len({column.dtype.kind for column in columns}) > 1:
-            columns = [column.astype(np.str_) for column in columns]
-        train, test = replace(train, **{name: columns[0]}), replace(test, **{name: columns[1]})
-        ids.append(np.unique(np.concatenate(columns)))
+    user_ids = in_one_space([train.users, test.users], [users for users, _ in spaces])
+    item_ids = in_one_space([train.items, test.items], [items for _, items in spaces])
     learnt, tested = (
-        Ratings.from_rows(rows, scale, duplicates=duplicates, user_ids=ids[0], item_ids=ids[1])
-        for rows in (train, test)
+        Ratings.from_rows(rows, scale, user_ids=user_ids, item_ids=item_ids) for rows in (train, test)
     )
     if not np.any((learnt.counts > 0) & (tested.counts > 0)):
         found = f"none of the users of {train.source}"
         raise InputError(test.source, found, "test ratings of the same users")
     leaks = np.flatnonzero(np.isin(tested.cells, learnt.cells))
     if leaks.size:
-        user, item = ids[0][tested.users[leaks[0]]], ids[1][tested.items[leaks[0]]]
-        row = int(np.flatnonzero((test.users == user) & (test.items == item))[0])
-        found = f"the rating of item {item} by user {user} is in {train.source} too"
+        user, item = tested.users[leaks[0]], tested.items[leaks[0]]
+        found = f"the rating of item {item_ids[item]} by user {user_ids[user]} is in {train.source} too"
+        users, items = test.users.within(user_ids, "user"), test.items.within(item_ids, "item")
+        row = int(np.flatnonzero((users == user) & (items == item))[0])
         raise test.error(row, found, "test ratings that are not train ratings")
     return learnt, tested
 
@@ -279,11 +299,16 @@ def read_fold(
 def united(train: Ratings, test: Ratings) -> Ratings:
     """Return the ratings of both parts, which are in one space of users and items."""
     parts = train.to_rows(), test.to_rows()
-    users, items, values = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("users", "items", "values")
+    values = np.concatenate([part.values for part in parts])
+    users, items = (
+        Identifiers(ids, np.concatenate(places)).occurring()
+        for ids, places in (
+            (train.user_ids, (train.users, test.users)),
+            (train.item_ids, (train.items, test.items)),
+        )
     )
-    rows = RatingRows(users, items, values)
     duplicates: Duplicates = "last" if train.scale.implicit else "error"
+    rows = RatingRows(users, items, values, reading=train.reading)
     spaces = {"user_ids": train.user_ids, "item_ids": train.item_ids}
     return Ratings.from_rows(rows, train.scale, duplicates=duplicates, **spaces)
 

@@ -1,6 +1,5 @@
 """Where ratings stand in a table: by settings, header and first lines; and on which scale they are."""
 
-import csv
 import math
 import re
 import textwrap
@@ -14,132 +13,85 @@ from pydantic import BeforeValidator
 from dprec.arrays import Floats, Ints
 from dprec.components import Options, as_tuple, option, plain
 from dprec.datasets.base import as_typed
+from dprec.datasets.foreign import RESHAPED, of_one_item
 from dprec.errors import InputError, SettingError
+from dprec.rating_rows import RatingRows, Reading
 from dprec.ratings import MAX_LEVELS, POSITIVE, RatingScale
-
-WHITESPACE = "whitespace"
-"""The separator that means any run of blanks and tabs."""
-
-
-def found_separator(lines: Sequence[str]) -> str:
-    """Return what separates the columns of a file.
-
-    It divides all lines into the same number of cells, most of them filled; if nothing does, it is what the
-    first line has most of, and else a comma.
-    """
-    filled = [line for line in lines if line.strip()]
-    best, most = "", 1
-    # The likelier first, where several divide every line alike.
-    for separator in ("::", "\t", ";", "|", ",", WHITESPACE):
-        rows = [split_line(line, separator) for line in filled]
-        widths = {len(row) for row in rows}
-        # Two tabs between columns are blanks, not an empty column.
-        if len(widths) == 1 and all("".join(column).strip() for column in zip(*rows, strict=True)):
-            width = min(widths.pop(), 3)
-            if width > most:
-                best, most = separator, width
-    if best or not filled:
-        return best or ","
-    return max((",", ";", "\t", "::", "|", WHITESPACE), key=lambda mark: len(split_line(filled[0], mark)))
-
-
-def split_line(line: str, separator: str) -> list[str]:
-    """Return the cells of a line."""
-    if separator == WHITESPACE:
-        return line.split()
-    if len(separator) > 1:
-        return line.split(separator)
-    try:
-        return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
-    except csv.Error:
-        return [line]
-
-
-def is_number(cell: str) -> bool:
-    """Return whether a cell holds a finite number."""
-    try:
-        return math.isfinite(float(cell))
-    except ValueError:
-        return False
-
-
-_RESHAPED = (
-    "a line per rating, which pandas makes of a column per item (with header=None, if its first line holds "
-    "ratings): pandas.read_csv(FILE, index_col=0).stack().dropna().to_csv('ratings.csv', header=False)"
-)
-"""What to do with a matrix in a file."""
-
-
-def check_layout(rows: Sequence[Sequence[str]], separator: str, source: str) -> None:
-    """Refuse first lines that are lists or those of a matrix, or whose third column holds times.
-
-    Only where no column is configured and none named in a header; a column that is configured is believed.
-    """
-    widths = {len(row) for row in rows}
-    integers = all(cell.isascii() and cell.isdigit() for row in rows for cell in row)
-    if separator == WHITESPACE and len(widths) > 1 and integers:
-        kind = f"--set 'dataset={{kind: lightgcn, path: {source}}}', if each is a user and its items"
-        raise InputError(source, "lines of integers, of different lengths", f"{kind}; or columns")
-    cells = {cell.strip() for row in rows[1:] for cell in row[1:]}
-    given = {cell for cell in cells if cell.lower() not in {"", "nan", "na", "null", "none", "?"}}
-    # Ratings in the first lines of a matrix have few different values; identifiers of items have more.
-    if min(widths) >= 10 and 0 < len(given) <= 30 and all(map(is_number, given)):
-        found = f"{len(rows[0])} columns of few different numbers, as of a column per item"
-        believed = "or, if a line is a rating, --set dataset.user_column=1"
-        raise InputError(source, found, f"{_RESHAPED}; {believed}")
-    if min(widths) > 2 and all(_is_time(row[2]) for row in rows):
-        found = f"times in the third column, such as {rows[0][2].strip()!r}, where ratings are expected"
-        others = enumerate(list(zip(*rows, strict=False))[3:], start=4)
-        numbers = (place for place, column in others if all(map(is_number, column)))
-        rated = next((n for n in numbers if not any(_is_time(row[n - 1]) for row in rows)), None)
-        settings = "" if rated is None else f"--set dataset.rating_column={rated} "
-        none = ", if there are no ratings" if rated is None else ""
-        raise InputError(source, found, f"{settings}--set dataset.timestamp_column=3{none}")
-
-
-def _is_time(cell: str) -> bool:
-    text = cell.strip()
-    dated = re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?", text) is not None
-    # Seconds or milliseconds since 1970, from 1973 on; no scale of ratings is as large.
-    return dated or (is_number(text) and 1e8 <= float(text) < 1e14)
-
 
 Role = Literal["user", "item", "rating", "timestamp"]
 
 ROLES: tuple[Role, ...] = ("user", "item", "rating")
 """The columns that ratings need, in their usual order."""
 
-_NAMES: dict[Role, tuple[str, ...]] = {
+_KINDS: dict[Role, tuple[str, ...]] = {
     "user": (
-        *("user", "userid", "uid", "u", "useridx", "userindex", "reviewer", "reviewerid", "customer"),
-        *("customerid", "custid", "member", "memberid", "visitorid", "person", "personid", "rater"),
-        "username",
+        *("user", "reviewer", "customer", "member", "visitor", "person", "rater", "profile", "reader"),
+        *("listener", "consumer", "client", "account", "student", "guest", "cust", "session"),
     ),
     "item": (
-        *("item", "itemid", "iid", "i", "itemidx", "itemindex", "movie", "movieid", "film", "filmid", "isbn"),
-        *("asin", "parentasin", "product", "productid", "book", "bookid", "artist", "artistid", "track"),
-        *("trackid", "song", "songid", "anime", "animeid", "joke", "jokeid", "place", "placeid"),
-        *("business", "businessid", "restaurant", "restaurantid", "game", "gameid", "recipe", "recipeid"),
-        *("article", "articleid", "beer", "beerid"),
+        *("item", "movie", "film", "product", "book", "artist", "track", "song", "album", "anime", "joke"),
+        *("place", "business", "restaurant", "game", "recipe", "article", "news", "beer", "video", "photo"),
+        *("app", "show", "podcast", "course", "venue", "poi", "hotel", "doc", "document", "repo", "offer"),
     ),
+}
+"""What users and items are, of which a name, an id or an index can be a column."""
+
+_IDS: dict[Role, tuple[str, ...]] = {
+    "user": ("uid", "u", "username", "reviewprofilename", "profilename", "screenname", "nickname"),
+    "item": ("iid", "i", "isbn", "isbn13", "isbn10", "asin", "parentasin", "sku", "gtin", "beerbeerid"),
+}
+"""Further names of identifiers."""
+
+_NAMES: dict[Role, tuple[str, ...]] = {
     "rating": (
-        *("rating", "ratings", "score", "stars", "star", "overall", "bookrating", "userrating", "rate"),
-        *("grade", "vote", "value", "r", "plays", "playcount", "listens", "listencount", "clicks", "views"),
-        *("purchases", "quantity", "count", "counts", "weight"),
+        *("rating", "ratings", "score", "stars", "star", "overall", "reviewoverall", "bookrating"),
+        *("userrating", "ratingscore", "reviewrating", "reviewscore", "rate", "grade", "vote", "value", "r"),
+        *("plays", "playcount", "playcounts", "listens", "listencount", "clicks", "views", "purchases"),
+        *("quantity", "count", "counts", "weight", "watchratio", "hours", "hoursplayed", "playtime", "label"),
     ),
     "timestamp": (
-        *("timestamp", "time", "unixtime", "unixreviewtime", "unixtimestamp", "timestampms", "date"),
-        *("datetime", "ts", "t"),
+        *("timestamp", "time", "unixtime", "unixreviewtime", "unixtimestamp", "timestampms", "reviewtime"),
+        *("eventtime", "date", "datetime", "reviewdate", "ratingdate", "createdat", "playedat", "ts", "t"),
     ),
 }
 """In lower case, without marks; of several that occur, the first counts."""
 
 
+def _plain(name: str) -> str:
+    """Return a column's name in lower case, without marks and the type that RecBole writes behind it."""
+    return re.sub(r"[^a-z0-9]", "", re.sub(r":(token|float|token_seq|float_seq)$", "", name.strip().lower()))
+
+
+def _ranks(role: Role) -> tuple[frozenset[str], ...]:
+    """Return the names of a role's columns, those that say more clearly what they hold first."""
+    if role not in _KINDS:
+        return tuple(frozenset([name]) for name in _NAMES[role])
+    endings = ("id", "ids", "idx", "index", "no", "number", "key", "code")
+    own, *others = _KINDS[role]
+    return (
+        frozenset(f"{own}{ending}" for ending in endings),
+        frozenset([*(f"{kind}{ending}" for kind in others for ending in endings), *_IDS[role]]),
+        frozenset([own]),
+        frozenset([*others, *(f"{kind}{name}" for kind in _KINDS[role] for name in ("name", "title"))]),
+    )
+
+
+def candidates(role: Role, header: Sequence[str]) -> list[int]:
+    """Return the positions of the columns that seem to hold a role, whatever their case and marks.
+
+    An identifier comes before a name or a title, so that none of these is listed where there is one.
+    """
+    plain = [_plain(name) for name in header]
+    for names in _ranks(role):
+        if found := [place for place, name in enumerate(plain) if name in names]:
+            return found
+    return []
+
+
 def find_column(role: Role, header: Sequence[str]) -> int | None:
-    """Return the position of a role's column, whatever its case and marks; None unless just one."""
-    plain = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in header]
-    known = next((name for name in _NAMES[role] if name in plain), None)
-    return plain.index(known) if known is not None and plain.count(known) == 1 else None
+    """Return the position of a role's column; None unless just one seems to hold it."""
+    found = candidates(role, header)
+    return found[0] if len(found) == 1 else None
 
 
 def column_place(column: str | int, header: Sequence[str], source: str) -> int:
@@ -163,14 +115,16 @@ _LISTED = 5
 
 
 def _even_step(levels: Floats) -> float | None:
-    """Return the distance between the levels of a scale that has all of some values, or None."""
+    """Return the greatest distance between levels of a scale that has all of some values, or None."""
     reach = levels[-1] - levels[0]
     # Rounding keeps two spellings of one rating from counting as different levels.
     apart = np.diff(np.unique(np.round(levels, 9)))
     if not apart.size:
         return None
-    steps = reach / apart.min()
-    if not (abs(steps - round(steps)) < 1e-6 and steps < MAX_LEVELS):
+    integers = np.array_equal(apart, np.rint(apart)) and reach < MAX_LEVELS
+    least = float(np.gcd.reduce(apart.astype(np.int64))) if integers else float(apart.min())
+    steps, multiples = reach / least, apart / least
+    if not (np.all(abs(multiples - np.round(multiples)) < 1e-6) and round(steps) < MAX_LEVELS):
         return None
     return float(reach / round(steps))
 
@@ -207,6 +161,15 @@ def _without_sentinel(values: Floats, counts: Ints, low: float | None, high: flo
 _LARGEST = 1e15
 """Greatest absolute rating: beyond it, floating point is too coarse to distinguish levels."""
 
+NO_RATINGS = "none"
+"""In place of the column of ratings: rows are pairs without ratings, whatever else they hold."""
+
+_WIDE = 10
+"""Columns from which on a table may be a matrix with a column for each item."""
+
+_CUT = re.compile(r"-?\d(\.\d+)?E\+\d{2,}")
+"""A long number as a spreadsheet shows it, in place of its digits."""
+
 _COLUMN = "column: its name in the header, or its position from 1; by default it is found by its name."
 
 
@@ -222,7 +185,9 @@ class RatingColumns(Options):
 
     user_column: str | int | None = option(f"Users' {_COLUMN}", None)
     item_column: str | int | None = option(f"Items' {_COLUMN}", None)
-    rating_column: str | int | None = option(f"Ratings' {_COLUMN}", None)
+    rating_column: str | int | None = option(
+        f"Ratings' {_COLUMN} 'none' says that rows are pairs without ratings.", None
+    )
     timestamp_column: str | int | None = option(
         "Column of the time of a rating, read where a split needs it; by default found by its name.", None
     )
@@ -246,7 +211,9 @@ class RatingColumns(Options):
 
     def has_ratings(self, header: Sequence[str]) -> bool:
         """Return whether there are ratings: not where a header names users, items and at most times."""
-        if self.rating_column is not None or len(header) > len(ROLES):
+        if self.rating_column is not None:
+            return self.rating_column != NO_RATINGS
+        if len(header) > len(ROLES):
             return True
         timed = self.timestamp_column is not None or find_column("timestamp", header) is not None
         return len(header) != 2 + timed or find_column("rating", header) is not None
@@ -273,15 +240,61 @@ class RatingColumns(Options):
                 found = f"{source}: column {header[place]!r} for the {role}s too, beside the {chosen[place]}s"
                 raise SettingError(f"{role}_column", found, "a column of its own")
         if unclear:
-            holds = " and ".join(f"the {role}s ({role}_column)" for role in unclear)
-            found = f"{source}: which of the columns {_listed(map(repr, header))} holds {holds} is not clear"
-            # A header of items alone is that of a matrix.
-            wide = {"item", "rating"} <= {*unclear} and len(header) > len(ROLES)
-            matrix = f"; or {_RESHAPED}" if wide else ""
-            pairs = "; without ratings, a table of the other two alone" if unclear == ["rating"] else ""
-            accepted = f"the name of a column, or its position from 1{matrix}{pairs}"
-            raise SettingError(f"{unclear[0]}_column", found, accepted)
+            raise self._unclear(unclear, chosen, header, source)
         return list(chosen)
+
+    def _unclear(
+        self, unclear: Sequence[Role], chosen: Mapping[int, Role], header: Sequence[str], source: str
+    ) -> SettingError:
+        """Return the error for roles that no column seems to hold, or several do."""
+        left = [n for n in range(len(header)) if n not in {*chosen, *candidates("timestamp", header)}]
+        contending = candidates(unclear[0], header)
+        listed = _listed(repr(header[place]) for place in contending or range(len(header)))
+        holds = " and ".join(f"the {role}s" for role in (unclear[:1] if contending else unclear))
+        found = f"{source}: which of the columns {listed} holds {holds} is not clear"
+        if len(left) < len(unclear):
+            return SettingError(
+                f"{unclear[0]}_column", f"{found}: none is left", of_one_item(source.removesuffix(", line 1"))
+            )
+        likeliest = [*contending[:1], *(place for place in left if place not in contending[:1])]
+        settings = {
+            f"{role}_column": name
+            if (name := header[place].strip()) and header.count(name) == 1
+            else place + 1
+            for role, place in zip(unclear, likeliest, strict=False)
+        }
+        accepted = f"{self.written(settings)}, or others by name or position"
+        if "rating" in unclear and len(header) < _WIDE:
+            pairs = self.written({"rating_column": NO_RATINGS})
+            accepted = f"{pairs} if rows are pairs without ratings; or {accepted}"
+        # A header of items alone is that of a matrix.
+        if len(header) >= _WIDE and not chosen:
+            accepted = f"{RESHAPED}; or {accepted}"
+        return SettingError(f"{unclear[0]}_column", found, accepted)
+
+    def cleaned(self, rows: RatingRows) -> RatingRows:
+        """Return rows without those that mean that there is no rating.
+
+        Raises InputError where a spreadsheet has cut identifiers, so that different ones are the same now.
+        """
+        rows = rows if np.isnan(rows.values).all() else rows.without(self.missing)
+        for column in (rows.users, rows.items):
+            if column.distinct.dtype.kind != "U":
+                continue
+            cut = [bool(_CUT.fullmatch(text)) for text in column.distinct.tolist()]
+            if any(cut):
+                where = np.asarray(cut)[column.places]
+                row, count = int(np.argmax(where)), int(where.sum())
+                found = f"{count:,} identifiers that a spreadsheet has cut, such as {str(column[row])!r}"
+                accepted = "identifiers in full, of columns that are saved as text"
+                raise rows.error(
+                    row, found, accepted + self.leaving_out_cut(rows.reading, column is rows.users)
+                )
+        return rows
+
+    def leaving_out_cut(self, reading: Reading | None, users: bool) -> str:
+        """Return what to type to read a table without identifiers that were cut; empty if nothing does it."""
+        return ""
 
     def known_scale(self) -> RatingScale | None:
         """Return the scale if it is configured in full."""
@@ -316,7 +329,7 @@ class RatingColumns(Options):
         if least == most and not given:
             ends = {"low": min(1.0, least), "high": max(5.0, least)}
             ends = {name: end for name, end in ends.items() if getattr(self, name) is None}
-            lists = "; or positive: '> 0', if they say who has what" if least > 0 else ""
+            lists = f"; or {self.written({'positive': '> 0'})} if they say who has what" if least > 0 else ""
             accepted = f"the ends of the scale that they are on, such as {self.written(ends)}{lists}"
             raise SettingError("low", f"{source}: {values.size:,} ratings that are all {least:g}", accepted)
         low = least if self.low is None else float(self.low)
@@ -338,8 +351,9 @@ class RatingColumns(Options):
         if step is None and not self.continuous and (self.continuous is False or not given):
             apart = float(np.diff(distinct).min(initial=high - low))
             found = f"ratings from {low:g} to {high:g} that are as little as {apart:g} apart"
-            plays = "; or positive: '>= 1', if they are counts" if low >= 0 and apart == 1 else ""
-            raise SettingError("low", f"{source}: {found}", f"{self._with_ends(low, high)}{plays}")
+            raise SettingError(
+                "low", f"{source}: {found}", self._if_counts(distinct, counts) + self._with_ends(low, high)
+            )
         even = (high - low) / 40 if step is None else step
         return RatingScale.evenly(low, high, even, continuous=step is None)
 
@@ -354,15 +368,27 @@ class RatingColumns(Options):
             inside, odd = values[kept], np.delete(values, kept)
             if not odd.size:
                 continue
-            several = odd.size > _LISTED
-            listed = ", ".join(f"{value:g}" for value in odd[:_LISTED]) + (" ..." if several else "")
+            listed = ", ".join(f"{value:g}" for value in odd[:_LISTED]) + (
+                " ..." if odd.size > _LISTED else ""
+            )
             reaches = f"{inside[0]:g} to {inside[-1]:g} to {values[0]:g} to {values[-1]:g}"
             number = f"{np.delete(counts, kept).sum():,} of {counts.sum():,} ratings ({listed})"
             ends = {"low": float(values[0])} if inside[0] > values[0] else {}
             ends |= {"high": float(values[-1])} if inside[-1] < values[-1] else {}
-            unrated = self.written({"missing": odd[:_LISTED].tolist()}) + (", and so on," if several else "")
-            accepted = f"{unrated} if that means not rated, or {self.written(ends)} if it is a rating"
+            accepted = f"{self.written(ends)} if {'it is a rating' if odd.size == 1 else 'they are ratings'}"
+            if odd.size == 1 or values[0] < 0:
+                unrated = self.written({"missing": odd[:_LISTED].tolist()})
+                accepted = f"{unrated} if that means not rated, or {accepted}"
+            accepted = self._if_counts(values, counts) + accepted
             raise SettingError("missing", f"{source}: {number} widen the scale from {reaches}", accepted)
+
+    def _if_counts(self, values: Floats, counts: Ints) -> str:
+        """Return what to type where ratings may be counts: integers from 0 on, or of a long tail."""
+        middle = values[np.searchsorted(np.cumsum(counts), counts.sum() / 2)]
+        if values[0] < 0 or not (np.array_equal(values, np.rint(values)) or values[-1] > 20 * middle):
+            return ""
+        rule = "> 0" if values[0] < 1 else ">= 1"
+        return f"{self.written({'positive': rule})} if they count plays or the like; or "
 
     def _with_ends(self, low: float, high: float, step: float | None = None) -> str:
         """Return the ends of a scale that would be accepted, in words: round numbers around the ratings."""

@@ -8,21 +8,25 @@ by its line. Separators of several characters, and blanks, divide lines that are
 from __future__ import annotations
 
 import gzip
+import mmap
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from dprec.arrays import AnyArray
-from dprec.datasets.columns import WHITESPACE, column_place, split_line
-from dprec.datasets.held import texts_of, times_of
+from dprec.datasets.columns import column_place
+from dprec.datasets.conditions import rows_that_meet
+from dprec.datasets.foreign import GZIP, ZSTD, refuse_binary
+from dprec.datasets.held import as_texts, times_of
+from dprec.datasets.lines import WHITESPACE, split_line
 from dprec.errors import InputError, shown
-from dprec.ratings import RatingRows
+from dprec.rating_rows import Identifiers, RatingRows, Reading
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,29 +68,33 @@ class TextLayout:
         return {"\t": "a tab", WHITESPACE: "blanks"}.get(self.separator, repr(self.separator))
 
 
-_GZIP, _ZSTD, _OLE = b"\x1f\x8b", b"(\xb5/\xfd", b"\xd0\xcf\x11\xe0"
-_CONVERTED = "text in UTF-8, such as: iconv -f utf-16 -t utf-8 FILE"
-_UNREAD = {
-    b"PK\x03\x04": ("a zip archive", "what it holds: unzip FILE"),
-    b"BZh": ("an archive", "what it holds: bunzip2 -k FILE"),
-    b"\xfd7zXZ\0": ("an archive", "what it holds: unxz -k FILE"),
-    _OLE: ("a spreadsheet", "the sheet saved as .csv; for Jester's own file, kind: jester"),
-    **dict.fromkeys((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"), ("text in UTF-16 or UTF-32", _CONVERTED)),
-}
-"""By the first bytes of a file: what it is, and what makes a table of it. The first that fits counts."""
-
 _WITHOUT_TEXTS = (
     "pandas.read_csv(FILE, usecols=['USER', 'ITEM', 'RATING']).to_csv('ratings.csv', index=False)"
 )
 """What leaves out texts of several lines, such as reviews."""
 
+_LINES_OF_JSON = 10_000
+"""Lines that decide which fields there are, and of which types."""
+
 MOST_COLUMNS = 10_000
 _CELL_BYTES = 255
+_BLANK = " \t\r"
+_INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?$"
+"""An integer in its shortest form, perhaps with decimals of zero."""
 
 
-def is_parquet(path: Path) -> bool:
-    """Return whether a file is a Parquet table; False if it cannot be read."""
-    return _beginning(path).startswith(b"PAR1")
+def typed_table(path: Path) -> pl.LazyFrame | None:
+    """Return a file whose columns have types, Parquet or JSON Lines; None of any other."""
+    import polars as pl
+
+    start = _beginning(path)
+    if start.startswith(b"PAR1"):
+        return pl.scan_parquet(path, glob=False)
+    packed = start.startswith((GZIP, ZSTD))
+    first = lines_of(path, 1) if packed or start.lstrip().startswith(b"{") else []
+    if first and re.fullmatch(r"\s*\{.*\}\s*", first[0]):
+        return pl.scan_ndjson(path, infer_schema_length=_LINES_OF_JSON)
+    return None
 
 
 def _beginning(path: Path) -> bytes:
@@ -102,11 +110,7 @@ def readable(path: Path) -> Iterator[None]:
     """Raise InputError for a file that is no text in UTF-8, plain or packed with gzip or zstd."""
     from polars.exceptions import PolarsError
 
-    start = _beginning(path)
-    for mark, (found, accepted) in _UNREAD.items():
-        if start.startswith(mark):
-            sheet = b"[Content_Types].xml" in start
-            raise InputError(str(path), *(_UNREAD[_OLE] if sheet else (found, accepted)))
+    refuse_binary(path, _beginning(path))
     try:
         yield
     except (PolarsError, OSError) as error:
@@ -117,10 +121,10 @@ def readable(path: Path) -> Iterator[None]:
 def _fault(path: Path) -> InputError | None:
     """Return the error for the first line of a file that is no text in UTF-8, if there is one."""
     start = _beginning(path)
-    if start.startswith(_ZSTD):
+    if start.startswith(ZSTD):
         return None
     try:
-        with gzip.open(path) if start.startswith(_GZIP) else path.open("rb") as file:
+        with gzip.open(path) if start.startswith(GZIP) else path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 if b"\0" in line:
                     accepted = "text in UTF-8; this may be a binary file, or: iconv -f utf-16le -t utf-8 FILE"
@@ -137,7 +141,7 @@ def _fault(path: Path) -> InputError | None:
 def _scanned(
     source: Path | bytes, separator: str, quote: str | None, width: int, skipped: int = 0
 ) -> pl.LazyFrame:
-    """Return the cells of a text, null where there is nothing, in columns "0", "1", ..."""
+    """Return the cells of a text, null behind the end of a line, in columns "0", "1", ..."""
     import polars as pl
 
     schema = {str(place): pl.String for place in range(width)}
@@ -148,6 +152,7 @@ def _scanned(
         has_header=False,
         schema=schema,
         missing_columns="insert",
+        truncate_ragged_lines=True,
         skip_lines=skipped,
         raise_if_empty=False,
         glob=False,
@@ -180,8 +185,11 @@ def first_cells(path: Path, separator: str) -> list[str]:
     return split_line(lines[0], separator)
 
 
-def read_rows(path: Path, layout: TextLayout, *, timed: bool = False) -> RatingRows:
+def read_rows(path: Path, layout: TextLayout, *, timed: bool = False, where: str | None = None) -> RatingRows:
     """Read the users, items, ratings and perhaps times of a file; pairs without ratings have NaN.
+
+    ``where``: a condition on the columns, by their names, or as column_1, column_2, ... without a header;
+    rows that do not meet it are left out.
 
     Raises InputError when a line has too few or too many columns, an empty cell, an identifier that is not
     UTF-8 or a rating that is not a finite number; when the file is missing, empty or binary.
@@ -192,42 +200,218 @@ def read_rows(path: Path, layout: TextLayout, *, timed: bool = False) -> RatingR
         wanted.append((layout.rating, "number"))
     if timed and layout.timestamp is not None:
         wanted.append((layout.timestamp, "time"))
-    users, items, *columns = read_columns(path, layout, wanted)
-    values = np.full(users.size, np.nan) if layout.rating is None else columns.pop(0)
-    times = columns[0] if columns else None
-    return RatingRows(users, items, values, str(path), layout.header + 1, times=times)
+    table = _Table.of(path, layout, where)
+    users, items, *columns = table.read(wanted)
+    values = np.full(users.places.size, np.nan) if layout.rating is None else columns.pop(0)
+    return RatingRows(
+        users,
+        items,
+        values,
+        str(path),
+        layout.header + 1,
+        places=None if table.met is None else table.met.arg_true().to_numpy().astype(np.int64),
+        times=columns[0] if columns else None,
+        reading=table.reading(),
+    )
 
 
-def read_columns(path: Path, layout: TextLayout, wanted: Sequence[tuple[str | int, Cells]]) -> list[AnyArray]:
+def read_columns(path: Path, layout: TextLayout, wanted: Sequence[tuple[str | int, Cells]]) -> list[Any]:
     """Read columns of a file, by name or position from 1, shape (rows,).
 
-    As float64 for times and for numbers, NaN for nothing; str for text; int64 for identifiers that are all
-    integers, else str. Raises InputError as for `read_rows`.
+    As float64 for times and for numbers, NaN for nothing; str for text; `Identifiers` for identifiers, as
+    integers if all are. Raises InputError as for `read_rows`.
     """
-    first, start = first_cells(path, layout.separator), f"{path}, line 1"
-    width = layout.width or len(first)
-    if width == 1:
-        likeliest = max((",", ";", "\t", "::", "|", " "), key=first[0].count)
-        name = {" ": repr(WHITESPACE), "\t": "'tab'"}.get(likeliest, repr(likeliest))
-        hint = f"; here the separator seems to be {name}" if likeliest in first[0] else ""
-        raise InputError(start, "1 column", f"columns separated by {layout.described_separator}{hint}")
-    if width > MOST_COLUMNS:
-        raise InputError(start, f"{width} columns", f"at most {MOST_COLUMNS}, one row per line")
-    names = first if layout.header else [""] * width
-    for column, _ in wanted:
-        if isinstance(column, str) and not layout.header:
+    return _Table.of(path, layout).read(wanted)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The rows of a text below its header, each as long as the first line."""
+
+    path: Path
+    layout: TextLayout
+    names: list[str]
+    """Of the columns; without a header column_1, column_2, ..."""
+    cells: pl.LazyFrame
+    """As texts, in columns "0", "1", ..."""
+    where: str | None
+    """The condition that says which rows are read."""
+    met: pl.Series | None
+    """Which they are; None where all are."""
+
+    @classmethod
+    def of(cls, path: Path, layout: TextLayout, where: str | None = None) -> _Table:
+        import polars as pl
+
+        first, start = first_cells(path, layout.separator), f"{path}, line 1"
+        width = layout.width or len(first)
+        if width == 1:
+            likeliest = max((",", ";", "\t", "::", "|", " "), key=first[0].count)
+            name = {" ": repr(WHITESPACE), "\t": "'tab'"}.get(likeliest, repr(likeliest))
+            hint = f"; here the separator seems to be {name}" if likeliest in first[0] else ""
+            raise InputError(start, "1 column", f"columns separated by {layout.described_separator}{hint}")
+        if width > MOST_COLUMNS:
+            raise InputError(start, f"{width} columns", f"at most {MOST_COLUMNS}, one row per line")
+        names = (
+            [name.strip() for name in first] if layout.header else [f"column_{n + 1}" for n in range(width)]
+        )
+        with readable(path):
+            cells, met = _plain_cells(path, layout, width), None
+            cells = _cells(path, layout, width) if cells is None else cells
+            if where is not None:
+                # Of columns with one name, the first is meant.
+                places = {name: place for place, name in reversed(list(enumerate(names)))}
+                named = cells.select(pl.col(str(place)).alias(name) for name, place in places.items())
+                met = rows_that_meet(named, where)
+        return cls(path, layout, names, cells, where, met)
+
+    def place(self, column: str | int) -> int:
+        """Return the position of a column, from 0; raises InputError."""
+        if isinstance(column, str) and not self.layout.header:
             accepted = "a position counted from 1, as the file has no header"
             raise InputError("column", repr(column), accepted)
-    places = [column_place(column, names, start) for column, _ in wanted]
-    with readable(path):
-        table = _cells(path, layout, width).select(map(str, sorted(set(places)))).collect()
-    if table.is_empty():
-        raise InputError(str(path), "a header and nothing below it", "one row per line")
-    columns = []
-    for (column, kind), place in zip(wanted, places, strict=True):
-        name = column if isinstance(column, str) else f"column {column}"
-        columns.append(_array(table[str(place)], kind, name, str(path), layout.header + 1))
-    return columns
+        return column_place(column, self.names, f"{self.path}, line 1")
+
+    def read(self, wanted: Sequence[tuple[str | int, Cells]]) -> list[Any]:
+        """Return columns; see `read_columns`."""
+        places = [self.place(column) for column, _ in wanted]
+        quick = [_QUICKLY[kind](str(place)) for place, (_, kind) in zip(places, wanted, strict=True)]
+        table = self._collected([cells.alias(str(number)) for number, cells in enumerate(quick)])
+        if table.is_empty():
+            raise InputError(str(self.path), "a header and nothing below it", "one row per line")
+        columns: list[Any] = []
+        for number, (place, (column, kind)) in enumerate(zip(places, wanted, strict=True)):
+            cells, name = table[str(number)], column if isinstance(column, str) else f"column {column}"
+            if kind == "identifier":
+                columns.append(self._identifiers(cells, name))
+            elif cells.dtype.is_float() and not cells.null_count():
+                columns.append(cells.to_numpy())
+            else:
+                texts = self._collected([_as_text(str(place))])[str(place)]
+                columns.append(self._array(texts.str.strip_chars(" \t\r"), kind, name))
+        return columns
+
+    def reading(self) -> Reading:
+        """Return what is read from where, and what a condition leaves out."""
+        layout, timestamp = self.layout, self.layout.timestamp
+        user, item, rating, times = (
+            None if column is None else self.names[self.place(column)].replace("column_", "column ")
+            for column in (layout.user, layout.item, layout.rating, timestamp)
+        )
+        read = Reading(self.path.name, user or "", item or "", rating, times)
+        return read if self.met is None else read.without(f"not {self.where}", int((~self.met).sum()))
+
+    def _collected(self, cells: Sequence[pl.Expr]) -> pl.DataFrame:
+        with readable(self.path):
+            table = self.cells.select(*cells, _ODD).collect(engine="streaming")
+            if table[_ODD].any():
+                table = _cells(self.path, self.layout, len(self.names)).select(cells).collect()
+        return table if self.met is None else table.filter(self.met)
+
+    def _error(self, row: int, found: str, accepted: str) -> InputError:
+        line = row if self.met is None else int(self.met.arg_true()[row])
+        return InputError(f"{self.path}, line {line + self.layout.header + 1}", found, accepted)
+
+    def _identifiers(self, cells: pl.Series, name: str) -> Identifiers:
+        """Return a column of identifiers, given its cells as categories."""
+        import polars as pl
+
+        if cells.null_count():
+            row = int(cells.is_null().arg_true()[0])
+            raise self._error(row, f"nothing in {name}", "a value in every line")
+
+        def meaning(texts: pl.Series) -> AnyArray:
+            """Return what different cells mean; what is refused is named by its first line."""
+            stripped = texts.str.strip_chars(_BLANK)
+            missing = stripped.is_in(["nan", "NaN"])
+            numbers = stripped.filter(~missing).str.contains(_INTEGER)
+            mixed = missing if not missing.all() and numbers.all() else missing & False
+            sizes = stripped.str.len_bytes()
+            for odd, found, accepted in (
+                (stripped == "", "nothing", "a value in every line"),
+                (mixed, "{text}", "an identifier in every line"),
+                (sizes > _CELL_BYTES, "{size} bytes", f"at most {_CELL_BYTES}"),
+            ):
+                if odd.any():
+                    where = cells.cast(pl.String).is_in(texts.filter(odd).implode()).arg_true()[0]
+                    text = cells[where].strip(_BLANK)
+                    said = found.format(text=shown(repr(text)), size=len(text.encode()))
+                    raise self._error(int(where), f"{said} in {name}", accepted)
+            # 7.0 is 7, as a program writes it that took identifiers for measurements.
+            shortest = stripped.str.replace(r"\.0+$", "") if numbers.all() else stripped
+            whole = _integers(shortest)
+            return as_texts(stripped, self.path.name) if whole is None else whole
+
+        return Identifiers.of_texts(cells, meaning)
+
+    def _array(self, cells: pl.Series, kind: Cells, name: str) -> AnyArray:
+        """Return cells that are not all plain numbers; see `read_columns`."""
+        import polars as pl
+
+        empty = (cells.fill_null("") == "").arg_true()
+        if empty.len() and not kind.endswith("nothing"):
+            raise self._error(int(empty[0]), f"nothing in {name}", "a value in every line")
+        if kind.startswith("number"):
+            numbers = cells.cast(pl.Float64, strict=False)
+            wrong = (~numbers.is_finite().fill_null(value=False) & (cells.fill_null("") != "")).arg_true()
+            if wrong.len():
+                text = cells[int(wrong[0])]
+                point = ", with a point before the decimals" if "," in text else ""
+                raise self._error(int(wrong[0]), f"{shown(repr(text))} in {name}", f"a finite number{point}")
+            return numbers.fill_null(np.nan).to_numpy()
+        sizes = cells.str.len_bytes().fill_null(0)
+        if (sizes > _CELL_BYTES).any():
+            row = int((sizes > _CELL_BYTES).arg_true()[0])
+            raise self._error(row, f"{sizes[row]} bytes in {name}", f"at most {_CELL_BYTES}")
+        texts = Identifiers.of_texts(cells.fill_null(""))
+        return times_of(texts, f"{self.path}, {name}") if kind == "time" else texts.values
+
+
+def _as_text(column: str) -> pl.Expr:
+    import polars as pl
+
+    return pl.col(column)
+
+
+def _as_category(column: str) -> pl.Expr:
+    import polars as pl
+
+    return pl.col(column).cast(pl.Categorical)
+
+
+def _as_number(column: str) -> pl.Expr:
+    import polars as pl
+
+    number = pl.col(column).cast(pl.Float64, strict=False)
+    return pl.when(number.is_finite()).then(number)
+
+
+_QUICKLY: dict[Cells, Callable[[str], pl.Expr]] = {
+    "identifier": _as_category,
+    "number": _as_number,
+    "number or nothing": _as_number,
+    "text or nothing": _as_text,
+    "time": _as_number,
+}
+"""How the cells of a column are read at first; those that are no numbers then are read once more."""
+
+
+_ODD = "odd"
+"""Column of cells that says which lines have more or fewer than they should."""
+
+
+def _plain_cells(path: Path, layout: TextLayout, width: int) -> pl.LazyFrame | None:
+    """Return the cells below the header, read in one pass; None where a line may need a closer look."""
+    import polars as pl
+
+    mark = layout.separator
+    if mark == WHITESPACE or len(mark.encode()) > 1 or _beginning(path).startswith((GZIP, ZSTD)):
+        return None
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        if data.find(b'"') >= 0 or data.find(b"\0") >= 0:
+            return None
+    odd = pl.col(str(width - 1)).is_null() | pl.col(str(width)).is_not_null()
+    return _scanned(path, mark, None, width + 1, int(layout.header)).with_columns(odd.alias(_ODD))
 
 
 def _cells(path: Path, layout: TextLayout, width: int) -> pl.LazyFrame:
@@ -240,12 +424,10 @@ def _cells(path: Path, layout: TextLayout, width: int) -> pl.LazyFrame:
         parts = line.str.extract_all(r"[^ \t]+") if mark == WHITESPACE else line.str.split(mark)
         rows = _checked(path, layout, lines, parts.list.len(), width)
         divided = lines.head(rows).select(parts.alias("parts"))
-        return divided.select(pl.col("parts").list.get(place).alias(str(place)) for place in range(width))
-    skipped, odd = int(layout.header), line.str.count_matches(mark, literal=True) + 1 != width
-    quotes = line.str.contains('"', literal=True)
-    if not any(lines.select((odd | pl.col("zero").is_not_null()).any(), quote=quotes.any()).collect().row(0)):
-        return _scanned(path, mark, None, width, skipped)
+        parted = (pl.col("parts").list.get(place).alias(str(place)) for place in range(width))
+        return divided.select(*parted, pl.lit(value=False).alias(_ODD))
     source: Path | bytes = path
+    skipped, quotes = int(layout.header), line.str.contains('"', literal=True)
     with_quotes = lines.filter(quotes)
     # Elsewhere in a cell, a quote is a character as any other.
     quoted = with_quotes.select(line.str.contains(f'(?:^|{re.escape(mark)})[ \t]*"').any()).collect().item()
@@ -260,7 +442,8 @@ def _cells(path: Path, layout: TextLayout, width: int) -> pl.LazyFrame:
             source, skipped = "\n".join(lines.collect()["line"]).encode(), 0
         bare = pl.when(sound).then(line.str.replace_all(r'"[^"]*"', ""))
     rows = _checked(path, layout, lines, bare.str.count_matches(mark, literal=True) + 1, width)
-    return _scanned(source, mark, '"' if quoted else None, width, skipped).head(rows)
+    cells = _scanned(source, mark, '"' if quoted else None, width, skipped).head(rows)
+    return cells.with_columns(pl.lit(value=False).alias(_ODD))
 
 
 def _usually_quoted(line: pl.Expr, mark: str) -> pl.Expr:
@@ -297,59 +480,6 @@ def _checked(path: Path, layout: TextLayout, lines: pl.LazyFrame, widths: pl.Exp
         accepted = f"quoted cells that end on their line, as those of: {_WITHOUT_TEXTS}"
     where = f"{path}, line {row + layout.header + 1}"
     raise _fault(path) or InputError(where, columns, accepted)
-
-
-def _array(cells: pl.Series, kind: Cells, name: str, source: str, first_line: int) -> AnyArray:
-    """Return the cells of a column as numbers or text; see `read_columns`."""
-
-    def error(row: int, found: str, accepted: str) -> InputError:
-        return InputError(f"{source}, line {row + first_line}", f"{found} in {name}", accepted)
-
-    if kind == "identifier" and (whole := _integers(cells)) is not None:
-        return whole
-    numeric = kind in ("number", "number or nothing")
-    if numeric or kind == "time":
-        numbers = _finite(cells)
-        if not numbers.null_count():
-            return numbers.to_numpy()
-    cells = cells.fill_null("").str.strip_chars(" \t\r")
-    empty = (cells == "").arg_true()
-    if empty.len() and not kind.endswith("nothing"):
-        raise error(int(empty[0]), "nothing", "a value in every line")
-    if numeric:
-        numbers = _finite(cells)
-        wrong = (numbers.is_null() & (cells != "")).arg_true()
-        if wrong.len():
-            text = cells[int(wrong[0])]
-            point = ", with a point before the decimals" if "," in text else ""
-            raise error(int(wrong[0]), shown(repr(text)), f"a finite number{point}")
-        return numbers.fill_null(np.nan).to_numpy()
-    if kind == "identifier":
-        missing, shortest = cells.is_in(["nan", "NaN"]), cells
-        # In their shortest form, perhaps with decimals of zero.
-        whole_numbers = cells.filter(~missing).str.contains(r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?$")
-        if not missing.all() and whole_numbers.all():
-            if missing.any():
-                row = int(missing.arg_true()[0])
-                raise error(row, shown(repr(cells[row])), "an identifier in every line")
-            # 7.0 is 7, as a program writes it that took identifiers for measurements.
-            shortest = cells.str.replace(r"\.0+$", "")
-        if (whole := _integers(shortest)) is not None:
-            return whole
-    sizes = cells.str.len_bytes()
-    long = (sizes > _CELL_BYTES).arg_true()
-    if long.len():
-        raise error(int(long[0]), f"{sizes[int(long[0])]} bytes", f"at most {_CELL_BYTES}")
-    texts = texts_of(cells, source)
-    return times_of(texts, f"{source}, {name}") if kind == "time" else texts
-
-
-def _finite(cells: pl.Series) -> pl.Series:
-    """Return the cells as numbers, null where there is none."""
-    import polars as pl
-
-    numbers = cells.cast(pl.Float64, strict=False)
-    return numbers.set(~numbers.is_finite(), None) if not numbers.is_finite().all() else numbers
 
 
 def _integers(cells: pl.Series) -> AnyArray | None:

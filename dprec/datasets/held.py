@@ -10,11 +10,12 @@ import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dprec.arrays import AnyArray, Floats
 from dprec.components import option
@@ -22,7 +23,8 @@ from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets.base import GIVEN, Dataset, read_fold, united, without_times
 from dprec.datasets.columns import RatingColumns, find_column
 from dprec.errors import InputError
-from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
+from dprec.rating_rows import Duplicates, Identifiers, RatingRows, Reading
+from dprec.ratings import Ratings, RatingScale
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +33,10 @@ if TYPE_CHECKING:
 
 
 Frame: TypeAlias = "pd.DataFrame | pl.DataFrame | pl.LazyFrame"
-HeldRatings: TypeAlias = "Ratings | Frame | sp.sparray | sp.spmatrix | Sequence[ArrayLike] | AnyArray"
+HeldRatings: TypeAlias = (
+    "Ratings | Frame | pd.Series[Any] | sp.sparray | sp.spmatrix | Sequence[Any] | AnyArray "
+    "| Mapping[Any, Mapping[Any, float]]"
+)
 """What people hold their ratings in."""
 
 _Spaces = tuple[AnyArray, AnyArray] | None
@@ -42,8 +47,8 @@ _LONGEST_IDENTIFIER = 255
 """Characters; as in files."""
 
 _ACCEPTED = (
-    "a data frame of pandas or polars, a SciPy sparse matrix, three arrays (users, items, ratings) or the "
-    "first two, Ratings, a data set or a mapping"
+    "a data frame of pandas or polars, a list of tuples (user, item, rating), a SciPy sparse matrix, three "
+    "arrays (users, items, ratings) or the first two, Ratings, a data set or a mapping"
 )
 _TIMES = "a number, or a date such as 2005-09-06 or 2005-09-06 17:30:00"
 
@@ -57,9 +62,11 @@ def ratings_from(
 ) -> tuple[Ratings, ...]:
     """Return ratings that are held in Python, or their train and test part in one space of users and items.
 
-    Each is a data frame of pandas or polars with one row per rating; a SciPy matrix of shape (users, items),
-    whose stored entries are the ratings; or three arrays (users, items, ratings) of one length, or four with
-    the times. Two columns or arrays (users, items), and a matrix of booleans, are pairs without ratings.
+    Each is a data frame of pandas or polars with one row per rating; a list of tuples (user, item, rating); a
+    SciPy matrix of shape (users, items), whose stored entries are the ratings; three arrays (users, items,
+    ratings) of one length; a series of pandas that is indexed by user and item; or a mapping from users to
+    their ratings by item. A fourth column has the times. Two columns, and a matrix of booleans, are pairs
+    without ratings.
 
     ``positive``: the rule that is to cut the ratings, whose scale need not be found then. Raises InputError
     under "dataset" or "test", when they cannot be used as ratings.
@@ -74,6 +81,7 @@ def ratings_from(
     if test is None and isinstance(ratings, Ratings):
         return (ratings,)
     parts = [_rows(part, columns, source) for source, part in held.items()]
+    agreeing = [rows.agreeing(duplicates, positive=positive is not None) for rows, _ in parts]
     if known:
         scale = known[0]
         for other in known[1:]:
@@ -81,14 +89,17 @@ def ratings_from(
                 accepted = f"that of dataset: {scale.describe()}"
                 raise InputError("test", f"a scale of {other.describe()}", accepted)
     else:
-        values = np.concatenate([rows.values for rows, _ in parts])
+        values = np.concatenate([rows.values for rows in agreeing])
         scale = columns.scale(values, "dataset", counted=positive is not None)
-    duplicates = "last" if scale.implicit else duplicates
-    rows, spaces = parts[0]
     if len(parts) == 1:
-        users, items = spaces or (None, None)
-        return (Ratings.from_rows(rows, scale, duplicates=duplicates, user_ids=users, item_ids=items),)
-    return read_fold(rows, parts[1][0], scale, duplicates, [each for _, each in parts if each is not None])
+        users, items = parts[0][1] or (None, None)
+        return (Ratings.from_rows(agreeing[0], scale, user_ids=users, item_ids=items),)
+    return read_fold(agreeing[0], agreeing[1], scale, [each for _, each in parts if each is not None])
+
+
+def holds_profiles(held: Mapping[Any, Any]) -> bool:
+    """Return whether a mapping is one from users to their ratings by item, rather than that of a file."""
+    return bool(held) and all(isinstance(profile, Mapping) for profile in held.values())
 
 
 def _rows(held: HeldRatings, settings: RatingColumns, source: str) -> tuple[RatingRows, _Spaces]:
@@ -98,28 +109,65 @@ def _rows(held: HeldRatings, settings: RatingColumns, source: str) -> tuple[Rati
     if isinstance(held, Ratings):
         return held.to_rows(source), (held.user_ids, held.item_ids)
     spaces: _Spaces = None
-    columns: Sequence[ArrayLike | None]
-    lazy: Any = held
-    if hasattr(lazy, "collect_schema") and hasattr(lazy, "collect"):
-        try:
-            held = lazy.collect()  # of polars
-        except Exception as error:  # Its steps can raise anything of polars.
-            raise InputError(source, f"a lazy frame that raised {error}", _ACCEPTED) from None
+    columns: Sequence[Any]
+    names: Sequence[str] = ()
     if sp.issparse(held):
         columns, spaces = _sparse(held, source)
-    elif hasattr(held, "columns") and (hasattr(held, "iloc") or hasattr(held, "lazy")):
-        columns = _of_frame(held, settings, source)
-    elif isinstance(held, np.ndarray) and held.ndim == 2 and held.shape[1] in (2, 3, 4):
-        columns = list(held.T)
-    elif isinstance(held, Sequence) and not isinstance(held, str | bytes) and len(held) in (2, 3, 4):
-        columns = held
-    elif isinstance(held, np.ndarray):
+    else:
+        columns, names = _columns(held, settings, source)
+    rows = table_rows([*columns, None] if len(columns) == 2 else columns, source, names)
+    return settings.cleaned(rows), spaces
+
+
+def _columns(held: Any, settings: RatingColumns, source: str) -> tuple[Sequence[Any], Sequence[str]]:
+    """Return columns of users, items, and perhaps ratings and times, with their names if they have any."""
+    if hasattr(held, "collect_schema") and hasattr(held, "collect"):
+        try:
+            held = held.collect()  # of polars
+        except Exception as error:  # Its steps can raise anything of polars.
+            raise InputError(source, f"a lazy frame that raised {error}", _ACCEPTED) from None
+    if hasattr(held, "columns") and (hasattr(held, "iloc") or hasattr(held, "lazy")):
+        return _of_frame(held, settings, source)
+    if getattr(getattr(held, "index", None), "nlevels", 0) == 2:  # a series of pandas
+        names = [name or f"level {level}" for level, name in enumerate(held.index.names, 1)]
+        levels = map(held.index.get_level_values, (0, 1))
+        return (*levels, held.to_numpy()), (*map(str, names), str(held.name or "values"))
+    if isinstance(held, Mapping) and holds_profiles(held):
+        rows = [(user, item, value) for user, profile in held.items() for item, value in profile.items()]
+        return _transposed(rows, source), ()
+    if isinstance(held, np.ndarray):
+        if held.ndim == 2 and held.shape[1] in (2, 3, 4):
+            return list(held.T), ()
         matrix = "scipy.sparse.coo_array(array) if it is users x items with 0 for no rating"
         raise InputError(source, f"an array of shape {held.shape}", f"{matrix}; or {_ACCEPTED}")
-    else:
-        raise InputError(source, f"a value of type {type(held).__name__}", _ACCEPTED)
-    rows = table_rows([*columns, None] if len(columns) == 2 else columns, source)
-    return rows if np.isnan(rows.values).all() else rows.without(settings.missing), spaces
+    if isinstance(held, Sequence) and held and not isinstance(held, str | bytes):
+        return _of_sequence(held, source), ()
+    raise InputError(source, f"a value of type {type(held).__name__}", _ACCEPTED)
+
+
+def _of_sequence(held: Sequence[Any], source: str) -> Sequence[Any]:
+    """Return the columns of rows that are tuples, or lists where they cannot be columns; or columns."""
+    several = len(held) in (2, 3, 4)
+    square = all(isinstance(each, list) and len(each) == len(held) for each in held)
+    if several and square and isinstance(held, list):
+        found = f"{len(held)} lists of {len(held)}, which may be rows or columns"
+        raise InputError(source, found, "rows as tuples, or columns as arrays of NumPy")
+    if all(isinstance(row, tuple) for row in held):
+        return _transposed(held, source)
+    if several:
+        return held
+    if all(isinstance(row, list) for row in held):
+        return _transposed(held, source)
+    raise InputError(source, f"{len(held)} values, the first a {type(held[0]).__name__}", _ACCEPTED)
+
+
+def _transposed(rows: Sequence[Any], source: str) -> list[list[Any]]:
+    """Return the columns of rows (user, item), (user, item, rating) or (user, item, rating, time)."""
+    widths = sorted(set(map(len, rows)))
+    if len(widths) > 1 or widths[0] not in (2, 3, 4):
+        found = f"rows of {' and '.join(map(str, widths))} values"
+        raise InputError(source, found, "rows (user, item), and perhaps a rating, and a time")
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def _sparse(held: sp.sparray | sp.spmatrix, source: str) -> tuple[list[AnyArray | None], _Spaces]:
@@ -142,14 +190,18 @@ def _sparse(held: sp.sparray | sp.spmatrix, source: str) -> tuple[list[AnyArray 
     return [*(place[cells.data] for place in cells.coords), None], spaces
 
 
-def _of_frame(frame: Any, settings: RatingColumns, source: str) -> list[AnyArray | None]:
-    """Return the columns of a data frame: users, items, ratings, None without any, and perhaps times."""
+def _of_frame(frame: Any, settings: RatingColumns, source: str) -> tuple[list[Any], list[str]]:
+    """Return the columns of a data frame, and their names: users, items, ratings, and perhaps times.
+
+    Without ratings, these are None.
+    """
     names = list(frame.columns)
     header = list(map(str, names))
     timed = settings.timestamp_column is not None or find_column("timestamp", header) is not None
     rated = settings.has_ratings(header)
-    columns: list[AnyArray | None] = []
-    for place in settings.places(header, source, timed=timed):
+    columns: list[Any] = []
+    places = settings.places(header, source, timed=timed)
+    for place in places:
         where = f"{source}, column {names[place]!r}"
         if len(columns) < 2 + rated:
             columns.append(present(frame[names[place]], where))
@@ -160,30 +212,42 @@ def _of_frame(frame: Any, settings: RatingColumns, source: str) -> list[AnyArray
             # One that was found by its name may hold no times.
             if settings.timestamp_column is not None:
                 raise
-    return columns if rated else [*columns[:2], None, *columns[2:]]
+            places = places[:-1]
+    told = [header[place] for place in places]
+    return (columns, told) if rated else ([*columns[:2], None, *columns[2:]], [*told[:2], "", *told[2:]])
 
 
-def present(column: Any, where: str) -> AnyArray:
-    """Return a column of a data frame as an array; raises InputError for a row that holds nothing."""
+def present(column: Any, where: str) -> AnyArray | Identifiers:
+    """Return a column of a data frame as an array, one of texts by code; InputError if a row is empty."""
     missing = np.flatnonzero(np.asarray(column.isna() if hasattr(column, "isna") else column.is_null()))
     if missing.size:
         raise InputError(f"{where}, row {missing[0] + 1}", "nothing", "a value in every row")
     if str(column.dtype).startswith(("String", "Categorical", "Enum")):
-        return texts_of(column, where)
+        import polars as pl
+
+        return Identifiers.of_texts(column.cast(pl.String), partial(as_texts, where=where))
     try:
         return np.asarray(column.to_numpy())
     except Exception as error:  # as above
         raise InputError(where, str(error), "numbers or text that NumPy can hold") from None
 
 
-def table_rows(columns: Sequence[ArrayLike | None], source: str) -> RatingRows:
+def _flat(column: AnyArray | Identifiers) -> AnyArray:
+    return column.values if isinstance(column, Identifiers) else column
+
+
+def table_rows(columns: Sequence[Any], source: str, names: Sequence[str] = ()) -> RatingRows:
     """Return columns of users, items, ratings and perhaps times as rows, or raise InputError.
 
-    Without ratings, where these are None, there is NaN.
+    Without ratings, where these are None, there is NaN. ``names``: those of the columns; by default, their
+    positions.
     """
-    rated, arrays = columns[2] is not None, []
+    rated, arrays = columns[2] is not None, list[Any]()
     for column in columns:
         if column is None:
+            continue
+        if isinstance(column, Identifiers):
+            arrays.append(column)
             continue
         try:
             values = np.asarray(column)
@@ -195,11 +259,11 @@ def table_rows(columns: Sequence[ArrayLike | None], source: str) -> RatingRows:
         # Floats of single precision have six decimals: 0.1 is not to become 0.10000000149.
         single = values.dtype.kind == "f" and values.dtype.itemsize < np.dtype(np.float64).itemsize
         arrays.append(np.round(values.astype(np.float64), 6) if single else values)
-    users, items, *others = arrays
-    values = others.pop(0) if rated else np.full(users.shape, np.nan)
+    ids = _identifiers(arrays[0], f"{source}: user"), _identifiers(arrays[1], f"{source}: item")
+    others = arrays[2:]
+    values = _flat(others.pop(0)) if rated else np.full(ids[0].places.shape, np.nan)
     if values.dtype.kind in "cmM":
         raise InputError(source, f"ratings of type {values.dtype}", "ratings that are numbers")
-    ids = _identifiers(users, f"{source}: user"), _identifiers(items, f"{source}: item")
     rows = replace(RatingRows.of(*ids, values, source), unit="row")
     if not rows.values.size:
         raise InputError(source, "no ratings" if rated else "no pairs", "at least one")
@@ -209,14 +273,18 @@ def table_rows(columns: Sequence[ArrayLike | None], source: str) -> RatingRows:
     times = times_of(others[0], f"{source}: time") if others else None
     if times is not None and times.shape != rows.values.shape:
         raise InputError(source, "columns of different lengths", "one time per rating")
-    return replace(rows, times=times)
+    told = names or [f"column {number}" for number in range(1, 5)]
+    reading = Reading(source, told[0], told[1], told[2] if rated else None, told[3] if others else None)
+    return replace(rows, times=times, reading=reading)
 
 
-def times_of(column: AnyArray, where: str) -> Floats:
+def times_of(column: AnyArray | Identifiers, where: str) -> Floats:
     """Return times as numbers; dates become seconds since 1970, in UTC unless they say otherwise.
 
     Raises InputError when one is neither a number nor a date.
     """
+    if isinstance(column, Identifiers):
+        return times_of(column.distinct, where)[column.places]
     if column.dtype.kind in "iuf":
         times = column.astype(np.float64)
     else:
@@ -225,7 +293,8 @@ def times_of(column: AnyArray, where: str) -> Floats:
                 # NumPy warns of an offset such as +02:00, which it takes into account.
                 warnings.simplefilter("ignore", UserWarning)
                 if column.dtype.kind != "M":
-                    column = np.char.rstrip(np.char.strip(column.astype(np.str_)), "Z")
+                    texts = np.char.strip(column.astype(np.str_))
+                    column = np.char.rstrip(np.char.replace(texts, " UTC", ""), "Z")
                 dates = column.astype("datetime64[us]")
         except (TypeError, ValueError):
             raise InputError(where, f"values such as {str(column[0])!r}", _TIMES) from None
@@ -235,50 +304,47 @@ def times_of(column: AnyArray, where: str) -> Floats:
     return times
 
 
-def _identifiers(values: AnyArray, where: str) -> AnyArray:
+def _identifiers(values: AnyArray | Identifiers, where: str) -> Identifiers:
     """Return identifiers as int64 or text, so that the same ones are equal wherever they come from."""
+    if isinstance(values, Identifiers):
+        return values
     if values.dtype.kind == "O":
         types = set(map(type, values.ravel().tolist()))
-        if types == {str}:
-            return as_texts(values, where)
+        if types and all(issubclass(each, str) for each in types):
+            return _of_strings(values.tolist(), where)
         if types and all(issubclass(each, int | np.integer) for each in types):
             try:
                 values = values.astype(np.int64)
             except OverflowError:
                 raise InputError(where, "identifiers beyond 64 bits", "smaller ones, or text") from None
     if values.dtype.kind == "U":
-        return values
+        return Identifiers.of(values)
     if values.dtype.kind in "iuf" and np.all(np.isfinite(values)):
         with np.errstate(invalid="ignore"):
             whole = values.astype(np.int64)
         if np.array_equal(whole, values):
-            return whole
+            return Identifiers.of(whole)
     raise InputError(where, f"identifiers of type {values.dtype}", "integers or text, none missing")
 
 
-def texts_of(column: pl.Series, where: str) -> NDArray[np.str_]:
-    """Return a column of text of polars, none missing, as an array; see `as_texts`."""
+def _of_strings(texts: list[str], where: str) -> Identifiers:
     import polars as pl
 
-    texts = column.cast(pl.String)
-    distinct = texts.unique().sort()
-    places = texts.cast(pl.Enum(distinct)).to_physical().to_numpy()
-    return np.asarray(as_texts(distinct.to_numpy(), where)[places])
-
-
-def as_texts(values: AnyArray, where: str) -> NDArray[np.str_]:
-    """Return texts as an array with room for the longest, or raise InputError if one cannot be stored."""
-    texts = values.ravel().tolist()
-    longest = max(map(len, texts), default=0)
-    if longest > _LONGEST_IDENTIFIER:
-        raise InputError(where, f"an identifier of {longest} characters", f"at most {_LONGEST_IDENTIFIER}")
     try:
-        zeros = b"\0" in "".join(texts).encode()
+        column = pl.Series(texts, dtype=pl.String)
     except UnicodeEncodeError:
         raise InputError(where, "an identifier that is no Unicode", "text") from None
-    if zeros:
+    return Identifiers.of_texts(column, partial(as_texts, where=where))
+
+
+def as_texts(texts: pl.Series, where: str) -> NDArray[np.str_]:
+    """Return texts as an array with room for the longest, or raise InputError if one cannot be stored."""
+    longest = int(texts.str.len_chars().max() or 0)  # type: ignore[arg-type]
+    if longest > _LONGEST_IDENTIFIER:
+        raise InputError(where, f"an identifier of {longest} characters", f"at most {_LONGEST_IDENTIFIER}")
+    if texts.str.contains("\0", literal=True).any():
         raise InputError(where, "an identifier with a zero character", "text without")
-    return values.astype(np.str_)
+    return np.asarray(texts.to_list(), dtype=np.str_)
 
 
 @dataclass(frozen=True, eq=False)

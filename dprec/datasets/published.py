@@ -9,23 +9,25 @@ which those who compare models of implicit data pass them on (He et al. [he2020]
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dprec.arrays import AnyArray, Bools, Floats
+from dprec.arrays import AnyArray, Bools, Floats, offsets
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings, joined
-from dprec.datasets.base import GIVEN, Dataset, Source, locate, read_fold, united
-from dprec.datasets.columns import WHITESPACE, split_line
+from dprec.datasets.base import GIVEN, Dataset, Source, locate, read_fold, united, without_times
 from dprec.datasets.delimited import TextLayout, first_cells, lines_of, read_columns, read_rows
 from dprec.datasets.held import digest_of
-from dprec.datasets.table import DelimitedDataset, FileDataset, categories_of, users_of
+from dprec.datasets.lines import WHITESPACE, split_line
+from dprec.datasets.side_tables import categories_of, users_of
+from dprec.datasets.table import DelimitedDataset, FileDataset
 from dprec.errors import InputError, SettingError
-from dprec.ratings import POSITIVE, RatingRows, Ratings, RatingScale
+from dprec.rating_rows import RatingRows, Reading
+from dprec.ratings import POSITIVE, Ratings, RatingScale
 
 GENRES = (
     *("unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama"),
@@ -162,15 +164,16 @@ class MovieLens100K(MovieLens):
         """Return the ratings of ``fold.base`` and ``fold.test``; see `Dataset.load_fold`."""
         self.check_fold(fold)
         folder = locate(self.path, self.file).parent
-        train, test = (
-            read_rows(locate(str(folder), f"{fold}.{part}"), self.layout) for part in ("base", "test")
+        base, rest = (
+            self.agreeing(read_rows(locate(str(folder), f"{fold}.{part}"), self.layout, timed=self.by_time))
+            for part in ("base", "test")
         )
-        parts = read_fold(train, test, self.documented, self.duplicates)
+        train, test = map(without_times, read_fold(base, rest, self.documented))
         whole = self.load() if (folder / self.file).is_file() else None
-        if whole is not None and digest_of([united(*parts)]) != digest_of([whole]):
-            found = f"{sum(part.count for part in parts)} ratings that are not the {whole.count} of u.data"
+        if whole is not None and digest_of([united(train, test)]) != digest_of([whole]):
+            found = f"{train.count + test.count} ratings that are not the {whole.count} of u.data"
             raise InputError(f"{folder / fold}.base and .test", found, "two files that together are u.data")
-        return parts
+        return train, test
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -360,7 +363,7 @@ def _from_wide(table: Floats, scale: RatingScale, source: str) -> Ratings:
         accepted = f"{scale.describe()}, or {_NOT_RATED:g} for not rated"
         raise InputError(f"{source}, line {row + 1}", found, accepted)
     users, items = np.nonzero(rated)
-    rows = RatingRows(users + 1, items + 1, jokes[users, items], source)
+    rows = RatingRows.of(users + 1, items + 1, jokes[users, items], source)
     user_ids, item_ids = (np.arange(1, size + 1) for size in jokes.shape)
     return Ratings.from_rows(rows, scale, user_ids=user_ids, item_ids=item_ids)
 
@@ -456,7 +459,10 @@ def _is_identifier(cell: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class LightGCN(SetsDataset):
-    """Lines of a user and its items, blanks between them: train.txt and test.txt, or one such file."""
+    """Lines of a user and its items, blanks between them: train.txt and test.txt, or one such file.
+
+    Where the first number of every line is how many follow, as in users.dat of CiteULike, a line is a user.
+    """
 
     kind: Literal["lightgcn"] = "lightgcn"
     own: ClassVar[bool] = True
@@ -476,7 +482,7 @@ class LightGCN(SetsDataset):
         """Return the pairs of train.txt and of test.txt; see `Dataset.load_fold`."""
         self.check_fold(fold)
         train, test = map(_listed_rows, self._parts())
-        return read_fold(train, test, POSITIVE, "last")
+        return read_fold(train, test, POSITIVE)
 
     def _parts(self) -> tuple[Path, ...]:
         folder = Path(self.path).expanduser()
@@ -486,15 +492,21 @@ class LightGCN(SetsDataset):
 
 def _listed_rows(file: Path) -> RatingRows:
     """Return a row for each user and item of a file; a user without items has none."""
-    users, items = list[str](), list[str]()
-    for place, line in enumerate(lines_of(file), start=1):
-        cells = line.split()
-        odd = [cell for cell in cells if not _is_identifier(cell)]
-        if odd:
-            raise InputError(f"{file}, line {place}", repr(odd[0][:40]), "a user and its items, integers")
-        users += cells[:1] * (len(cells) - 1)
-        items += cells[1:]
-    if not items:
+    import polars as pl
+
+    cells = pl.Series(lines_of(file), dtype=pl.String).str.extract_all(r"\S+")
+    counts, texts = cells.list.len().to_numpy(), cells.explode().drop_nulls()
+    odd = (~texts.str.contains(r"^[0-9]{1,18}$")).arg_true()
+    if odd.len():
+        line = int(np.searchsorted(np.cumsum(counts), odd[0], side="right")) + 1
+        raise InputError(f"{file}, line {line}", repr(texts[odd[0]][:40]), "a user and its items, integers")
+    numbers, filled = texts.cast(pl.Int64).to_numpy(), counts[counts > 0].astype(np.int64)
+    leading, sizes = offsets(filled)[:-1], filled - 1
+    items, users = np.delete(numbers, leading), numbers[leading]
+    if not items.size:
         raise InputError(str(file), "no pairs", "lines of a user and its items")
-    of_users, of_items = (np.array(column).astype(np.int64) for column in (users, items))
-    return RatingRows(of_users, of_items, np.full(len(items), np.nan), str(file))
+    counted = np.array_equal(users, sizes)
+    reading = Reading(file.name, "lines" if counted else "first numbers", "further numbers")
+    users = np.repeat(np.flatnonzero(counts) + 1 if counted else users, sizes)
+    rows = RatingRows.of(users, items, np.full(items.size, np.nan), str(file))
+    return replace(rows, reading=reading).collapsed("last")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dprec.arrays import Bools
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets.base import Dataset, threshold_of
@@ -50,21 +51,52 @@ class Selected(Dataset):
         return train, test
 
     def _of(self, parts: Sequence[Ratings]) -> list[Ratings]:
-        positive, least = self.of.positive, self.of.min_items
-        if positive is not None:
-            parts = [positives(part, positive) for part in parts]
-        if least is None:
+        if self.of.positive is not None:
+            parts = [positives(part, self.of.positive) for part in parts]
+        if self.of.min_items is None and self.of.min_users is None:
             return list(parts)
-        kept = np.flatnonzero(sum(part.counts for part in parts) >= least)
-        if not kept.size:
-            raise SettingError("min_items", f"{least}, which nobody has", "a number that some users have")
-        return [part.of_users(kept, part.user_ids[kept]) for part in parts]
+        return core(parts, self.of.min_items or 0, self.of.min_users or 0)
 
 
 def selected(dataset: Dataset) -> Dataset:
     """Return a data set with its selection applied to all that it loads."""
-    selects = dataset.positive is not None or dataset.min_items is not None
-    return Selected(of=dataset) if selects else dataset
+    return Selected(of=dataset) if dataset.selects else dataset
+
+
+def core(parts: Sequence[Ratings], min_items: int, min_users: int) -> list[Ratings]:
+    """Return the largest part of some ratings in which all users and all items have enough of each other.
+
+    With one number for both, this is the k-core. Where no number of users is asked for, all items stay, even
+    those that nobody has. Raises SettingError where nothing is left, and for fewer items of two domains.
+    """
+    if min_users and isinstance(parts[0], CrossDomainRatings):
+        raise SettingError("min_users", "ratings of two domains", "ratings of one")
+    users, items = (np.concatenate([getattr(part, name) for part in parts]) for name in ("users", "items"))
+    kept_users, kept_items = (np.ones(size, dtype=np.bool_) for size in (parts[0].n_users, parts[0].n_items))
+    before = users.size + 1
+    while users.size < before:
+        before = users.size
+        kept_users &= np.bincount(users, minlength=kept_users.size) >= max(min_items, 1)
+        kept_items &= np.bincount(items, minlength=kept_items.size) >= min_users
+        kept = kept_users[users] & kept_items[items]
+        users, items = users[kept], items[kept]
+    asked = {name: least for name, least in (("min_items", min_items), ("min_users", min_users)) if least}
+    reason = " and ".join(f"{name} {least}" for name, least in asked.items())
+    if not users.size:
+        raise SettingError(next(iter(asked)), f"{reason}, which leaves nobody", "numbers that some have")
+    left = [_within_core(part, kept_users, kept_items) for part in parts]
+    return [own.without(reason, part.count - own.count) for own, part in zip(left, parts, strict=True)]
+
+
+def _within_core(ratings: Ratings, users: Bools, items: Bools) -> Ratings:
+    """Return the ratings of some users and items, in spaces of these alone."""
+    chosen = np.flatnonzero(users)
+    own = ratings.of_users(chosen, ratings.user_ids[chosen])
+    if items.all():
+        return own
+    own = own.select(items[own.items])
+    places = np.cumsum(items, dtype=np.int32) - 1
+    return replace(own, items=places[own.items], item_ids=own.item_ids[items])
 
 
 def positives(ratings: Ratings, rule: str) -> Ratings:
@@ -82,7 +114,7 @@ def positives(ratings: Ratings, rule: str) -> Ratings:
         reach = f"from {values.min():g} to {values.max():g}" if values.size else "none"
         accepted = f"a rule for what ratings are: {reach}"
         raise SettingError("positive", f"{rule!r}, which no rating is", accepted)
-    pairs = ratings.select(kept)
+    pairs = ratings.select(kept).without(f"not {rule}", int((~kept).sum()))
     return replace(pairs, levels=np.ones_like(pairs.levels), scale=POSITIVE, exact=None)
 
 

@@ -1,200 +1,42 @@
 """Ratings in delimited text files and Parquet tables, and public data about users and items in text files."""
 
+from __future__ import annotations
+
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BeforeValidator
 
-from dprec.arrays import AnyArray, Bools, Floats
+from dprec.arrays import AnyArray, Floats
 from dprec.catalogue import Catalogue, UsersTable
-from dprec.components import Options, as_tuple, as_values, option
+from dprec.components import as_values, option
 from dprec.crossdomain import joined
-from dprec.datasets.base import GIVEN, Dataset, locate, read_fold, united
-from dprec.datasets.columns import (
-    ROLES,
-    RatingColumns,
-    check_layout,
-    column_place,
-    find_column,
-    found_separator,
-    is_number,
-    split_line,
-)
+from dprec.datasets.base import GIVEN, Dataset, locate, read_fold, united, without_times
+from dprec.datasets.columns import NO_RATINGS, ROLES, RatingColumns, candidates, find_column
+from dprec.datasets.conditions import rows_that_meet
 from dprec.datasets.delimited import (
     MOST_COLUMNS,
-    Cells,
     TextLayout,
-    first_cells,
-    is_parquet,
     lines_of,
-    read_columns,
     read_rows,
     readable,
+    typed_table,
 )
+from dprec.datasets.foreign import check_layout, refuse_text
 from dprec.datasets.held import present, table_rows
+from dprec.datasets.lines import LINES_LOOKED_AT, found_separator, is_number, split_line
+from dprec.datasets.side_tables import ItemColumns, UserColumns
 from dprec.errors import InputError, SettingError, within
-from dprec.ratings import Duplicates, RatingRows, Ratings, RatingScale
+from dprec.rating_rows import Duplicates, RatingRows, Reading
+from dprec.ratings import Ratings, RatingScale
 
-_FIRST = 20
-"""Lines by which the layout of a file is found."""
-
-Columns = Annotated[tuple[str | int, ...], BeforeValidator(as_tuple)]
-"""Columns of a file: names in the header, or positions counted from 1."""
-
-_MOST_ABOUT_USERS = 100
-"""Columns of a users' table; what is read of one takes up to 255 bytes for each user."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class UserColumns(Options):
-    """A delimited text file with public data about a user on each line.
-
-    A column whose cells are all numbers, or nothing where one is unknown, holds numbers; any other texts.
-    """
-
-    path: str = option("The file of users.")
-    user_column: str | int | None = option(
-        "Users' column: its name in the header, or its position from 1; by default user, userId, ..., and "
-        "without a header the first.",
-        None,
-    )
-    columns: Columns = option("The columns that are read; by default all others.", ())
-    has_header: bool = option("Whether the first line names the columns; if not, they are 1, 2, ...", True)
-    separator: str | None = option(
-        "What separates the columns: ',', ';', 'tab', '::', ...; by default what divides the first lines "
-        "alike.",
-        None,
-    )
-
-    def read(self, user_ids: AnyArray) -> UsersTable:
-        """Read what is known of some users; raises InputError for a line or a column that cannot be read."""
-        path = locate(self.path)
-        separator = self.separator or found_separator(lines_of(path, _FIRST))
-        layout = TextLayout(separator=separator, header=self.has_header)
-        first = first_cells(path, layout.separator)
-        names = [name.strip() if self.has_header else str(n) for n, name in enumerate(first, 1)]
-        source = f"{path}, line 1"
-        if self.user_column is not None:
-            user = column_place(self.user_column, names, source)
-        elif (place := find_column("user", names) if self.has_header else 0) is None:
-            found = f"{source}: no column of users' identifiers by its name"
-            raise SettingError("user_column", found, "the name of a column, or its position from 1")
-        else:
-            user = place
-        chosen = [column_place(column, names, source) for column in self.columns]
-        chosen = chosen or [place for place in range(len(names)) if place != user]
-        told = [names[place] for place in (user, *chosen)]
-        repeated = [name for name in told if told.count(name) > 1]
-        if repeated:
-            raise InputError(source, f"column {repeated[0]!r} twice", "each column once")
-        if not 0 < len(chosen) <= _MOST_ABOUT_USERS:
-            accepted = f"1 to {_MOST_ABOUT_USERS} beside the users', such as users.columns=[age, gender]"
-            raise InputError(source, f"{len(chosen)} columns", accepted)
-        return users_of(user_ids, path, layout, user + 1, {names[place]: place + 1 for place in chosen})
-
-
-def users_of(
-    user_ids: AnyArray, path: Path, layout: TextLayout, user: int, columns: dict[str, int]
-) -> UsersTable:
-    """Read columns of a file about users, by names of ours and positions from 1."""
-    wanted: list[tuple[str | int, Cells]] = [(user, "identifier")]
-    wanted += [(place, "text or nothing") for place in columns.values()]
-    users, *texts = read_columns(path, layout, wanted)
-    values = {}
-    for name, cells in zip(columns, texts, strict=True):
-        distinct, places = np.unique(cells, return_inverse=True)
-        known = distinct.tolist()
-        values[name] = cells
-        if all(is_number(text) for text in known if text) and known != [""]:
-            values[name] = np.array([float(text) if text else np.nan for text in known])[places]
-    return UsersTable.of_rows(user_ids, users, values, str(path), layout.header + 1)
-
-
-_MOST_CATEGORIES = 500
-"""More would be identifiers rather than categories, and fill the memory."""
-
-_MOST_NUMBERS = 200
-"""The table of items that devices receive has room for 254."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ItemColumns(Options):
-    """A delimited text file with public data about an item on each line.
-
-    A cell of `numbers` holds a number, or nothing where it is unknown. A cell of `categories` holds any
-    number of names with '|' between them.
-    """
-
-    path: str = option("The file of items.")
-    item_column: str | int = option("Items' column: its name in the header, or its position from 1.", "item")
-    numbers: Columns = option("Columns of numbers, such as a year.", ())
-    categories: Columns = option("Columns of categories, such as genres.", ())
-    has_header: bool = option("Whether the first line names the columns; if not, give positions.", True)
-    separator: str = option("What separates the columns: ',', ';', a tab, '::', ...", ",")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        columns = [self.item_column, *self.numbers, *self.categories]
-        repeated = [column for column in columns if columns.count(column) > 1]
-        if repeated:
-            raise SettingError("numbers", f"column {repeated[0]!r} twice", "each column in one place")
-        if len(self.numbers) > _MOST_NUMBERS:
-            raise SettingError("numbers", f"{len(self.numbers)} columns", f"at most {_MOST_NUMBERS}")
-
-    def read(self, item_ids: AnyArray) -> Catalogue:
-        """Read what is known of some items.
-
-        Raises InputError for a line that cannot be read, no columns, or over 500 categories.
-        """
-        if not self.numbers and not self.categories:
-            raise SettingError("numbers", "no columns", "columns here, under categories, or both")
-        path = locate(self.path)
-        layout = TextLayout(separator=self.separator, header=self.has_header)
-        wanted: list[tuple[str | int, Cells]] = [(self.item_column, "identifier")]
-        wanted += [(column, "number or nothing") for column in self.numbers]
-        wanted += [(column, "text or nothing") for column in self.categories]
-        items, *cells = read_columns(path, layout, wanted)
-        numbers, texts = cells[: len(self.numbers)], cells[len(self.numbers) :]
-        tables = [
-            categories_of((cell.split("|") for cell in column.tolist()), str(name), str(path))
-            for column, name in zip(texts, self.categories, strict=True)
-        ]
-        total = sum(len(names) for _, names in tables)
-        if total > _MOST_CATEGORIES:
-            raise _too_many(total, "all columns", str(path))
-        columns = (
-            np.column_stack([np.zeros((items.size, 0)), *numbers]),
-            np.column_stack([np.zeros((items.size, 0), dtype=np.bool_), *(table for table, _ in tables)]),
-        )
-        names = [*map(str, self.numbers)], [name for _, names in tables for name in names]
-        return Catalogue.of_rows(item_ids, items, columns, names, str(path), self.has_header + 1)
-
-
-def categories_of(rows: Iterable[Collection[str]], column: str, source: str) -> tuple[Bools, tuple[str, ...]]:
-    """Return which category each row is in, shape (rows, categories), and their names: "genres: Drama".
-
-    Empty ones are ignored. Raises InputError when there are more than 500.
-    """
-    labels = [{label.strip() for label in row} - {""} for row in rows]
-    names = sorted(set().union(*labels))
-    if len(names) > _MOST_CATEGORIES:
-        raise _too_many(len(names), column, source)
-    places = {name: place for place, name in enumerate(names)}
-    table = np.zeros((len(labels), len(names)), dtype=np.bool_)
-    rows_of = np.repeat(np.arange(len(labels)), [len(row) for row in labels])
-    table[rows_of, [places[label] for row in labels for label in row]] = True
-    return table, tuple(f"{column}: {name}" for name in names)
-
-
-def _too_many(categories: int, column: str, source: str) -> InputError:
-    accepted = f"at most {_MOST_CATEGORIES}; a column of numbers belongs under numbers"
-    return InputError(source, f"{categories} categories in {column}", accepted)
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,12 +44,23 @@ class FileDataset(Dataset):
     """Base of the data sets that are read from files."""
 
     path: str = option("The folder of the data set, or its file of ratings.")
-    duplicates: Literal["error", "last"] = option(
-        "What to do if a user rates an item twice: 'error' refuses, 'last' keeps the later line.", "error"
+    duplicates: Duplicates = option(
+        "What becomes of an item that a user rates twice: 'error' refuses; 'first' and 'last' go by time, "
+        "where there are times, and by line; 'sum', 'mean' and 'max' are of all its ratings.",
+        "error",
     )
     users: UserColumns | None = option(
         "A file of public data about the users, such as their age, or the epsilon that each chose.", None
     )
+
+    @property
+    def by_time(self) -> bool:
+        """Whether times decide which of two ratings of an item counts."""
+        return self.duplicates in ("first", "last")
+
+    def agreeing(self, rows: RatingRows) -> RatingRows:
+        """Return one row for each pair; see `RatingRows.agreeing`."""
+        return rows.agreeing(self.duplicates, positive=self.positive is not None)
 
     def distributed_users(self, user_ids: AnyArray) -> UsersTable | None:
         """Return what the distributor says of the users; None without any."""
@@ -240,14 +93,9 @@ class DelimitedDataset(FileDataset):
         return super().load_timed() if self.layout.timestamp is None else self._loaded(timed=True)
 
     def _loaded(self, *, timed: bool) -> Ratings:
-        rows = read_rows(locate(self.path, self.file), self.layout, timed=timed)
-        return Ratings.from_rows(rows, self.documented, duplicates=self.duplicates)
-
-
-_LISTED = (
-    "a line per rating, as the Netflix Prize becomes by: "
-    """awk -F, 'NF==1{film=$1+0;next}{print $1","film","$2","$3}' FILE > ratings.csv"""
-)
+        rows = read_rows(locate(self.path, self.file), self.layout, timed=timed or self.by_time)
+        ratings = Ratings.from_rows(self.agreeing(rows), self.documented)
+        return ratings if timed else without_times(ratings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,16 +113,27 @@ class DelimitedColumns(RatingColumns, FileDataset):
         "what divides the first lines alike.",
         None,
     )
+    where: str | None = option(
+        "Which rows are read: a condition on columns in SQL, such as \"event = 'play' AND hours >= 2\"; "
+        "without a header, the columns are column_1, column_2, ...",
+        None,
+    )
     own: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("user_column", "item_column", "rating_column", "timestamp_column"):
             column = getattr(self, name)
-            if isinstance(column, str) and self.has_header is False:
+            if isinstance(column, str) and column != NO_RATINGS and self.has_header is False:
                 raise SettingError(name, repr(column), "a position counted from 1, as there is no header")
 
     written = FileDataset.written
+
+    def has_ratings(self, header: Sequence[str]) -> bool:
+        """Return whether there are ratings: nor where rows are chosen and no column is known to hold them."""
+        chosen = self.where is not None and self.rating_column is None and not candidates("rating", header)
+        named = all(find_column(role, header) is not None for role in ROLES[:2])
+        return super().has_ratings(header) and not (chosen and named)
 
     def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
         """Return the positions of columns; see `RatingColumns.places`. An InputError names the file first."""
@@ -286,37 +145,74 @@ class DelimitedColumns(RatingColumns, FileDataset):
         with _file_first(source):
             return super().scale(values, source, counted=counted or self.positive is not None)
 
-    def read(self, path: str, *, timed: bool = False) -> RatingRows:
-        """Read one file, with the times of the ratings if asked; an InputError names the line at fault."""
-        file = locate(path)
-        if is_parquet(file):
-            import polars as pl
+    def leaving_out_cut(self, reading: Reading | None, users: bool) -> str:
+        """Return the condition that leaves such rows out; see `RatingColumns.leaving_out_cut`."""
+        column = "" if reading is None else reading.users if users else reading.items
+        column = column.replace("column ", "column_")
+        named = column if re.fullmatch(r"[A-Za-z_]\w*", column) else '"' + column + '"'
+        condition = f"{named} NOT LIKE '%E+%'"
+        return f"; or, without these rows, {self.written({'where': condition})}"
 
-            with readable(file):
-                header = list(pl.read_parquet_schema(file))
-                names = [header[place] for place in self.places(header, str(file), timed=timed)]
-                frame = pl.scan_parquet(file, glob=False).select(names).collect()
-            columns: list[AnyArray | None]
-            columns = [present(frame[name], f"{file}, column {name!r}") for name in names]
-            if not self.has_ratings(header):
-                columns.insert(2, None)
-            rows = table_rows(columns, str(file))
+    def read(self, path: str, *, timed: bool = False) -> RatingRows:
+        """Read one file, a row per pair, with times if asked or needed; an InputError names the line."""
+        file = locate(path)
+        with readable(file):
+            table = typed_table(file)
+        if table is None:
+            layout = self.layout_of(file, timed=timed)
+            with _file_first(str(file)):
+                rows = read_rows(file, layout, timed=timed or self.by_time, where=self.where)
         else:
-            rows = read_rows(file, self.layout_of(file, timed=timed), timed=timed)
-        return rows if np.isnan(rows.values).all() else rows.without(self.missing)
+            with readable(file):
+                rows = self._typed_rows(table, file, timed)
+        return self.agreeing(self.cleaned(rows))
+
+    def _typed_rows(self, table: pl.LazyFrame, file: Path, timed: bool) -> RatingRows:
+        """Return the rows of a table whose columns have types."""
+        import polars as pl
+
+        header = table.collect_schema().names()
+        places = self.places(header, str(file), timed=timed)
+        rated, times = self.has_ratings(header), self._times(header, places)
+        if self.by_time and times is not None:
+            places = [*places[: 2 + rated], times]
+        names = [header[place] for place in places]
+        met = None
+        if self.where is not None:
+            with _file_first(str(file)):
+                met = rows_that_meet(table, self.where)
+        frame = table.select(names).collect()
+        frame = frame if met is None else frame.filter(met)
+        columns: list[Any] = [present(frame[name], f"{file}, column {name!r}") for name in names]
+        told = names if rated else [*names[:2], "", *names[2:]]
+        rows = table_rows(columns if rated else [*columns[:2], None, *columns[2:]], str(file), told)
+        reading = replace(rows.reading or Reading("", "", ""), source=file.name)
+        reading = replace(reading, times=None if times is None else header[times])
+        if met is None:
+            return replace(rows, reading=reading)
+        lines = met.cast(pl.Boolean).arg_true().to_numpy().astype(np.int64)
+        return replace(
+            rows, reading=reading.without(f"not {self.where}", met.len() - lines.size), places=lines
+        )
+
+    def _times(self, header: Sequence[str], places: Sequence[int]) -> int | None:
+        """Return the position of a column of times beside those that are read; None without one."""
+        if self.timestamp_column is not None:
+            return self.places(header, "times", timed=True)[-1]
+        place = find_column("timestamp", header)
+        return None if place in places[: 2 + self.has_ratings(header)] else place
 
     def layout_of(self, file: Path, *, timed: bool = False) -> TextLayout:
-        """Return where a text has what, by its first lines; the place of times only if they are asked for."""
-        lines, start = lines_of(file, _FIRST), f"{file}, line 1"
+        """Return where a text has what, by its first lines; of times, refused only if they are asked for."""
+        lines, start = lines_of(file, LINES_LOOKED_AT), f"{file}, line 1"
+        refuse_text(file, lines)
         layout = TextLayout(separator=self.separator or found_separator(lines))
         rows = [split_line(line, layout.separator) for line in lines if line.strip()]
-        if rows and re.fullmatch(r"\d+:", lines[0]):
-            raise InputError(start, f"{lines[0]!r}, with the ratings of a film below it", _LISTED)
         if not rows or not 1 < len(rows[0]) <= MOST_COLUMNS:
             return layout
         first = rows[0]
         columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
-        named = [find_column(role, first) is not None for role in ROLES]
+        named = [bool(candidates(role, first)) for role in ROLES]
         if {*columns, self.low, self.high} == {None} and not any(named[1:]):
             check_layout(rows, layout.separator, str(file))
         # What the columns of a file without a header hold, in the usual order.
@@ -324,7 +220,8 @@ class DelimitedColumns(RatingColumns, FileDataset):
         usual = [*(ROLES if rated else ROLES[:2]), "timestamp", *[""] * len(first)][: len(first)]
         header = self.has_header
         if header is None:
-            header = any(isinstance(column, str) for column in columns) or (named[0] and named[1])
+            header = any(isinstance(column, str) and column != NO_RATINGS for column in columns)
+            header = header or (named[0] and named[1])
             if not header and "rating" in usual:
                 place = int(self.rating_column or 3)
                 # A number with a decimal comma is no name; the reader says what is wrong with it.
@@ -332,10 +229,24 @@ class DelimitedColumns(RatingColumns, FileDataset):
         names = first if header else usual
         if timed and not header and self.timestamp_column is None and "timestamp" not in names:
             raise InputError(start, "no column of times", "--set dataset.timestamp_column=...")
-        user, item, *others = (place + 1 for place in self.places(names, start, timed=timed))
-        rating = others.pop(0) if self.has_ratings(names) else None
-        timestamp = others[0] if others else None
+        try:
+            places = self.places(names, start, timed=timed)
+        except InputError as error:
+            raise self._without_header(error, first) from None
+        times = places[-1] if timed else self._times(names, places)
+        user, item, *others = (place + 1 for place in places)
+        rating = others[0] if self.has_ratings(names) else None
+        timestamp = None if times is None else times + 1
         return replace(layout, header=header, user=user, item=item, rating=rating, timestamp=timestamp)
+
+    def _without_header(self, error: InputError, first: Sequence[str]) -> InputError:
+        """Return an error of columns, with what to type if the first line is no header but a row."""
+        numbers = [place for place, cell in enumerate(first, 1) if is_number(cell)]
+        if self.has_header is not None or not numbers:
+            return error
+        rated = next((place for place in numbers if place > 2), 3)
+        positions = self.written({"has_header": False, "rating_column": rated})
+        return InputError(error.where, error.found, f"{positions} if there is no header; or {error.accepted}")
 
 
 @contextmanager
@@ -344,22 +255,19 @@ def _file_first(source: str) -> Iterator[None]:
     try:
         yield
     except SettingError as error:
-        setting = f"--set dataset.{error.key}=..., " if error.key.endswith("_column") else ""
-        found = error.found.removeprefix(f"{source}: ")
-        raise InputError(source, found, f"{setting}{error.accepted}") from None
+        raise InputError(source, error.found.removeprefix(f"{source}: "), error.accepted) from None
 
 
 def holds_pairs(path: str) -> bool:
     """Return whether a file looks like one of pairs without ratings; False where it cannot be read."""
-    import polars as pl
-
-    table = DelimitedTable(path=path)
+    settings = DelimitedTable(path=path)
     try:
         file = locate(path)
-        if not is_parquet(file):
-            return table.layout_of(file).rating is None
         with readable(file):
-            return not table.has_ratings(list(pl.read_parquet_schema(file)))
+            table = typed_table(file)
+            if table is None:
+                return settings.layout_of(file).rating is None
+            return not settings.has_ratings(table.collect_schema().names())
     except InputError:
         return False
 
@@ -395,17 +303,12 @@ class DelimitedTable(DelimitedColumns):
         self.check_fold(fold)
         train, test = (self.read(path) for path in self._parts())
         values = np.concatenate([train.values, test.values])
-        scale = self.scale(values, f"{train.source}, {test.source}")
-        return read_fold(train, test, scale, self._duplicates(scale))
+        return read_fold(train, test, self.scale(values, f"{train.source}, {test.source}"))
 
     def _loaded(self, *, timed: bool) -> Ratings:
         rows = self.read(self.path, timed=timed)
-        scale = self.scale(rows.values, rows.source)
-        return Ratings.from_rows(rows, scale, duplicates=self._duplicates(scale))
-
-    def _duplicates(self, scale: RatingScale) -> Duplicates:
-        """Return what to do with a repeated pair: it contradicts nothing where there is no rating."""
-        return "last" if scale.implicit else self.duplicates
+        ratings = Ratings.from_rows(rows, self.scale(rows.values, rows.source))
+        return ratings if timed else without_times(ratings)
 
     def _parts(self) -> tuple[str, ...]:
         """Return the files of the train and the test part; none where `path` is the file of all ratings."""
@@ -445,5 +348,5 @@ class DelimitedDomains(DelimitedColumns):
         tables = [self.read(path) for path in (self.path, self.target_path)]
         values = np.concatenate([table.values for table in tables])
         scale = self.scale(values, f"{tables[0].source}, {tables[1].source}")
-        source, target = (Ratings.from_rows(table, scale, duplicates=self.duplicates) for table in tables)
+        source, target = (without_times(Ratings.from_rows(table, scale)) for table in tables)
         return joined(source, target, ("source", "target"))

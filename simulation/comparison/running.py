@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from dprec.datasets import Dataset
 from dprec.errors import InputError, within
 from dprec.progress import Progress, silent
 from dprec.protocols.base import check_suits
@@ -91,11 +92,15 @@ class ComparisonResult:
         return plot_comparison(self.directory)
 
     def notes_on_ratings(self) -> tuple[str, ...]:
-        """Return what the runs say of ratings from a user's file, such as what their scale reveals."""
-        own = (cell for cell in self.comparison.cells if cell.config.dataset.own and cell.population is None)
-        folders = (self.directory / CELLS / cell.key for cell in own)
-        ended = (read_summary(folder) for folder in folders if (folder / SUMMARY).is_file())
-        return next(filter(None, (each.dataset.notes for each in ended)), ())
+        """Return what was read in the runs, and what these say of ratings from a user's file."""
+        first: dict[Dataset, Path] = {}
+        for cell in self.comparison.cells:
+            folder = self.directory / CELLS / cell.key
+            if cell.population is None and (folder / SUMMARY).is_file():
+                first.setdefault(cell.config.dataset, folder)
+        summaries = [read_summary(folder) for folder in first.values()]
+        read = [each.read.sentence for each in summaries if each.read is not None]
+        return tuple(dict.fromkeys([*read, *(note for each in summaries for note in each.dataset.notes)]))
 
     @property
     def how_far(self) -> str:

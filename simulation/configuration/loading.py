@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from dprec.binarization import Binarization
 from dprec.components import Options
-from dprec.datasets import Dataset, HeldRatings, InMemory
+from dprec.datasets import Dataset, HeldRatings, InMemory, holds_profiles
 from dprec.errors import InputError, SettingError
 from dprec.schedules import Schedule
 from dprec.splits import Split, fitting_split
@@ -25,10 +25,11 @@ class GivenParts(TypedDict, total=False):
 
     Parameters
     ----------
-    dataset : DataFrame, sparse matrix, arrays, Ratings, path, Dataset or mapping, optional
-        The ratings: a data frame of pandas or polars with the columns user, item and rating, a SciPy matrix
-        of shape (users, items), three arrays (users, items, ratings), a file of ratings, or a data set, as
-        such or as in a file.
+    dataset : DataFrame, list of tuples, sparse matrix, arrays, Ratings, path, Dataset or mapping, optional
+        The ratings: a data frame of pandas or polars with the columns user, item and rating, a list of tuples
+        (user, item, rating), a SciPy matrix of shape (users, items), three arrays (users, items, ratings), a
+        series of pandas that is indexed by user and item, a mapping from users to their ratings by item, a
+        file of ratings, or a data set, as such or as in a file.
         For other columns, or a scale that is not found, see `InMemory.of`.
     test : DataFrame, sparse matrix, arrays, Ratings or path, optional
         The ratings to test on; `dataset` is then the train part, a file if this is one.
@@ -87,11 +88,16 @@ def _dataset(
     if isinstance(dataset, str | Path) and (test is None or isinstance(test, str | Path)):
         train = "path" if test is None else "train_path"
         return {"kind": "csv", train: str(dataset), **({} if test is None else {"test_path": str(test)})}
+    if isinstance(dataset, Mapping) and holds_profiles(dataset):
+        return _held(dataset, test, overrides)
     if test is not None and isinstance(dataset, Mapping | Dataset | str | Path):
         accepted = "both parts as files, or both as data frames, matrices, arrays or Ratings"
         raise InputError("test", "a test part, beside a data set of another form", accepted)
-    if isinstance(dataset, Mapping | Dataset):
-        return dataset
+    return dataset if isinstance(dataset, Mapping | Dataset) else _held(dataset, test, overrides)
+
+
+def _held(dataset: Any, test: Any, overrides: Sequence[str]) -> Dataset:
+    """Return the data set of ratings that a caller holds."""
     values: dict[str, Any] = {}
     for override in overrides:
         if override.startswith("dataset.positive="):

@@ -31,6 +31,7 @@ from simulation.storage.summary import (
     LossSpread,
     OwnCode,
     PrivacySummary,
+    ReadSummary,
     Summary,
     TimeSummary,
     TrafficSummary,
@@ -60,6 +61,7 @@ def summarise(
     influence = {"influence_of_one": config.protocol.influence_of_one(train)}
     added: dict[str, Any] = {"privacy": summary.privacy.model_copy(update=influence)}
     added |= {"nothing_sent": nothing_sent, "item_names": dict(item_names or {})}
+    added["read"] = _read(config.dataset, train, test)
     if groups:
         of_all = {name: tuple(map(GroupSummary.model_validate, own)) for name, own in groups.items()}
         added["groups"] = of_all
@@ -136,6 +138,19 @@ def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary
         scale_read_off=() if train.scale.implicit else config.dataset.read_off(),
         users_only_in_test=int(only_tested.sum()),
         items_only_in_test=int((wanted & ~known).sum()),
+    )
+
+
+def _read(dataset: Dataset, train: Ratings, test: Ratings) -> ReadSummary:
+    given, scale, reading = held_by_tested(train, test), train.scale, train.reading
+    cold = test.n_users if isinstance(test, ColdRatings) else 0
+    every = train.count + test.count + (0 if given is train else given.count)
+    known = "read off the ratings" if dataset.read_off() else "as given" if dataset.own else "as documented"
+    parts = {} if reading is None else asdict(reading)
+    return ReadSummary(
+        **{"source": dataset.kind} | parts | {"left_out": dict(reading.left_out) if reading else {}},
+        scale="" if scale.implicit else f"{scale.describe()}, {known}",
+        counts=(train.n_users + cold, train.n_items, every),
     )
 
 
@@ -326,7 +341,7 @@ def _notes_on_values(config: RunConfig, train: Ratings, test: Ratings) -> Iterat
     dataset, scale = config.dataset, train.scale
     if not dataset.own or scale.implicit:
         return
-    if config.binarization is None:
+    if config.binarization is None and dataset.read_off():
         yield _note_on_scale(dataset, scale)
     values = np.concatenate([train.values, test.values])
     if not values.size:
@@ -345,10 +360,8 @@ def _notes_on_values(config: RunConfig, train: Ratings, test: Ratings) -> Iterat
 
 
 def _note_on_scale(dataset: Dataset, scale: RatingScale) -> str:
-    """Say which scale it is, and where the ratings decided on it, what that reveals and how to avoid it."""
+    """Say which scale the ratings have decided on, what that reveals and how to avoid it."""
     words, found = scale.describe(), dataset.read_off()
-    if not found:
-        return f"Scale: {words} (as given)."
     levels = scale.values
     step = {} if scale.continuous else {"step": float(levels[-1] - levels[0]) / (levels.size - 1)}
     slider = {"continuous": True} if scale.continuous else {}

@@ -68,6 +68,43 @@ class DatasetSummary(Document):
     )
 
 
+class ReadSummary(Document):
+    """What was read as ratings, from which columns, and what was left out of it."""
+
+    source: str = Field(description="The file, what it is called in Python, or the kind of the data set.")
+    users: str | None = Field(None, description="Column of the users; null where there are no columns.")
+    items: str | None = Field(None, description="Column of the items.")
+    ratings: str | None = Field(None, description="Column of the ratings; null of pairs without any.")
+    times: str | None = Field(None, description="Column of the times; null where none was found.")
+    scale: str = Field(description="The scale, and what it is known by.")
+    left_out: dict[str, Count] = Field(
+        default={}, description="Rows, pairs or ratings that were left out, by the reason."
+    )
+    counts: tuple[Count, Count, Count] = Field(description="Users, items and ratings that were read.")
+
+    @property
+    def sentence(self) -> str:
+        """All of it in a line."""
+        users, items, ratings = self.counts
+        pairs = "pairs without ratings" if self.ratings is None and self.users is not None else "ratings"
+        columns = (
+            f"{users:,} users{_in_brackets(self.users)}, {items:,} items{_in_brackets(self.items)}, "
+            f"{ratings:,} {pairs}{_in_brackets(self.ratings, self.scale)}"
+        )
+        times = (
+            ""
+            if self.users is None
+            else f", {'times' + _in_brackets(self.times) if self.times else 'no times'}"
+        )
+        left = ", ".join(f"{number:,} {reason}" for reason, number in self.left_out.items())
+        return f"Read from {self.source}: {columns}{times}." + (f" Left out: {left}." if left else "")
+
+
+def _in_brackets(*words: str | None) -> str:
+    known = "; ".join(filter(None, words))
+    return f" ({known})" if known else ""
+
+
 _ByCutoff = dict[int, Amount | None]
 
 
@@ -416,6 +453,9 @@ class Summary(Document):
         default="simulated", description="Whether devices were simulated, or are those of real users."
     )
     dataset: DatasetSummary
+    read: ReadSummary | None = Field(
+        default=None, description="What was read as ratings; absent in a deployment."
+    )
     accuracy: Accuracy
     item_names: dict[str, str] = Field(
         default={}, description="What the items that the page names are called; empty without names."
@@ -448,7 +488,8 @@ class Summary(Document):
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures must know, of the ratings and what is beyond the paper included."""
         beyond = (f"Beyond the paper: {own}." for own in self.beyond_the_paper)
-        return (*self.privacy.notes, *self.dataset.notes, *beyond)
+        read = () if self.read is None else (self.read.sentence,)
+        return (*read, *self.privacy.notes, *self.dataset.notes, *beyond)
 
     def as_json(self) -> dict[str, Any]:
         """Return the contents of summary.json."""

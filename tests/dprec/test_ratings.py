@@ -1,6 +1,7 @@
 """The rating scale and the rating matrix."""
 
 import csv
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from dprec.binarization import FixedThreshold, MeanThreshold, is_binary
 from dprec.catalogue import Catalogue
 from dprec.errors import InputError
 from dprec.observations import EmbeddingRelease
-from dprec.ratings import RatingRows, Ratings, RatingScale, _stable_order
+from dprec.rating_rows import RatingRows, _stable_order
+from dprec.ratings import Ratings, RatingScale
 from tests.make import STARS
 from tests.refusals import refused_at
 
@@ -119,7 +121,9 @@ def test_counts_means_and_histogram() -> None:
 
 @pytest.mark.parametrize("value", [0.0, 6.0, 2.5, np.nan, np.inf, -np.inf])
 def test_a_rating_off_the_scale_is_found(value: float) -> None:
-    rows = RatingRows(np.array([1, 2, 3]), np.ones(3), np.array([1, 2, value]), "file", first_line=10)
+    rows = replace(
+        RatingRows.of(np.array([1, 2, 3]), np.ones(3), np.array([1, 2, value]), "file"), first_line=10
+    )
     with refused_at("file, line 12"):
         Ratings.from_rows(rows, STARS)
 
@@ -130,8 +134,21 @@ def test_duplicates() -> None:
         Ratings.from_triples(users, items, values, STARS)
     last = Ratings.from_triples(users, items, values, STARS, duplicates="last")
     assert last.to_sparse().toarray().tolist() == [[3, 4], [2, 0]]
+    for rule, kept in (("first", 1), ("max", 3), ("mean", 2), ("sum", 4)):
+        assert Ratings.from_triples(users, items, values, STARS, duplicates=rule).values[0] == kept  # type: ignore[arg-type]
     with refused_at("duplicates"):
-        Ratings.from_triples(users, items, values, STARS, duplicates="first")  # type: ignore[arg-type]
+        Ratings.from_triples(users, items, values, STARS, duplicates="newest")  # type: ignore[arg-type]
+
+
+def test_times_decide_which_rating_is_the_first_and_the_last() -> None:
+    rows = RatingRows.of([1, 1, 1, 2], [7, 7, 7, 7], [5.0, 1, 3, 4], "file")
+    timed = replace(rows, times=np.array([300.0, 100, 300, 0]))
+    assert timed.collapsed("first").values.tolist() == [1, 4]
+    last = timed.collapsed("last")
+    assert last.values.tolist() == [3, 4]
+    assert last.places is not None
+    assert last.places.tolist() == [2, 3]
+    assert timed.agreeing("error", positive=True).values.tolist() == [5, 4]
 
 
 @pytest.mark.parametrize(

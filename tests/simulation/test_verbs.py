@@ -51,7 +51,7 @@ def test_counts_become_pairs_by_an_override(held: Any) -> None:
     ).summary
     pairs = summary["dataset"]["train_ratings"] + summary["dataset"]["test_ratings"]
     assert pairs == np.count_nonzero(COUNTS >= 40)
-    with pytest.raises(InputError, match="positive: '>= 1', if they are counts"):
+    with pytest.raises(InputError, match=r'positive=">= 1" if they count plays'):
         run("popularity", dataset=held)
 
 

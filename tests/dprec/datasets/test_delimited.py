@@ -15,7 +15,8 @@ from dprec.datasets import DelimitedTable
 from dprec.datasets.base import read_fold
 from dprec.datasets.delimited import TextLayout, read_rows
 from dprec.errors import InputError
-from dprec.ratings import RatingRows, Ratings
+from dprec.rating_rows import RatingRows
+from dprec.ratings import Ratings
 from tests.make import STARS
 from tests.refusals import refused_at
 
@@ -53,9 +54,9 @@ def test_identifiers_are_numbers_only_if_nothing_is_lost(
     cells: list[str], identifiers: list[Any], path: Path
 ) -> None:
     rows = read(path, "".join(f"{cell},{item},1\n" for item, cell in enumerate(cells)))
-    assert rows.users.tolist() == identifiers
-    assert rows.users.dtype.kind in "iU"
-    assert rows.items.dtype == np.int64
+    assert rows.users.values.tolist() == identifiers
+    assert rows.users.distinct.dtype.kind in "iU"
+    assert rows.items.distinct.dtype == np.int64
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_quotes_blanks_and_separators(
     text: str, layout: TextLayout, users: list[Any], items: list[Any], path: Path
 ) -> None:
     rows = read(path, text, layout)
-    assert (rows.users.tolist(), rows.items.tolist()) == (users, items)
+    assert (rows.users.values.tolist(), rows.items.values.tolist()) == (users, items)
 
 
 @pytest.mark.parametrize("bad", [2, 50, 100])
@@ -119,24 +120,24 @@ def test_any_text_is_read_or_refused_in_one_line(
     else:
         assert np.isfinite(rows.values).all()
         # A zero byte at the end of a line is nothing.
-        assert rows.users.size == len(text.replace("\0", "").rstrip().split("\n")) - header
+        assert rows.users.places.size == len(text.replace("\0", "").rstrip().split("\n")) - header
 
 
 def test_a_fold_has_one_space_of_identifiers(tmp_path: Path) -> None:
     def fold(train: str, test: str) -> tuple[RatingRows, RatingRows]:
         return read(tmp_path / "x.base", train), read(tmp_path / "x.test", test)
 
-    train, test = read_fold(*fold("1,10,3\n2,11,4\n", "1,12,5\n3,10,1\n"), STARS, "error")
+    train, test = read_fold(*fold("1,10,3\n2,11,4\n", "1,12,5\n3,10,1\n"), STARS)
     for part in (train, test):
         assert part.user_ids.tolist() == [1, 2, 3]
         assert part.item_ids.tolist() == [10, 11, 12]
     assert (train.count, test.count) == (2, 2)
-    train, test = read_fold(*fold("1,10,3\n", "1,11,5\nx,11,1\n"), STARS, "error")
+    train, test = read_fold(*fold("1,10,3\n", "1,11,5\nx,11,1\n"), STARS)
     assert train.user_ids.tolist() == test.user_ids.tolist() == ["1", "x"]
     with refused_at("x.test"):
-        read_fold(*fold("1,10,3\n", "2,10,5\n"), STARS, "error")
+        read_fold(*fold("1,10,3\n", "2,10,5\n"), STARS)
     with refused_at("x.test, line 2"):
-        read_fold(*fold("1,10,3\n", "1,11,5\n1,10,5\n"), STARS, "error")
+        read_fold(*fold("1,10,3\n", "1,11,5\n1,10,5\n"), STARS)
 
 
 TEXT = b"user,item,rating\n1,2,3\n1,3,4\n"

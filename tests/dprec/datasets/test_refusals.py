@@ -61,7 +61,7 @@ TABLES: list[Case] = [
     ("user,item\n1,10\nNaN,20\n", {}, ", line 3", "'NaN' in column 1"),
     ("1,10\n,20\n", {}, ", line 2", "nothing in column 1"),
     ("who,item,rating\n1,2,3\n", {}, ", line 1", "which of the columns 'who', 'item', 'rating' holds"),
-    ("user,user,item\n1,2,3\n", {}, ", line 1", "which of the columns 'user', 'user', 'item' holds"),
+    ("user,user,item\n1,2,3\n", {}, ", line 1", "which of the columns 'user', 'user' holds the users"),
     ("," * 300 + "\n1,2,3\n", {}, ", line 1", "which of the columns '', '', "),
     ("who,heat,alien,jaws\nann,1,,5\nbob,,2,3\n", {}, ", line 1", "which of the columns 'who', 'heat'"),
     (PLAIN, {"rating_column": 4}, ", line 1", "no column 4 among 3"),
@@ -93,7 +93,7 @@ TIMED: list[Case] = [
     (PLAIN, {"timestamp_column": 4}, ", line 1", "no column 4 among 3"),
     (PLAIN, {}, ", line 1", "no column of times"),
     (rated(3, 4), {}, ", line 1", "which of the columns 'user', 'item', 'rating' holds the times"),
-    ("1,2,3,soon\n1,3,4,later\n", {}, ", column 4", "values such as 'soon'"),
+    ("1,2,3,soon\n1,3,4,later\n", {}, ", column 4", "values such as 'later'"),
 ]
 LISTED: list[Case] = [
     *(

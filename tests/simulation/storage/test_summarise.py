@@ -21,10 +21,10 @@ def path(tmp_path: Path) -> Path:
 
 
 def noted(**parts: Any) -> tuple[dict[str, Any], str]:
-    """Return what a run says of its data set, and its note on the scale."""
+    """Return what a run says of its data set, and its note on the scale, empty without one."""
     summary = run("nothing-sent", simulation=LOCAL, **parts).summary
-    (note,) = [note for note in summary["dataset"]["notes"] if note.startswith("Scale: ")]
-    return summary["dataset"], note
+    note = [note for note in summary["dataset"]["notes"] if note.startswith("Scale: ")]
+    return {**summary["dataset"], "read": summary["read"]}, "".join(note)
 
 
 def test_a_scale_that_the_ratings_decided_is_said_to_be_unprotected(path: Path) -> None:
@@ -36,7 +36,37 @@ def test_a_scale_that_the_ratings_decided_is_said_to_be_unprotected(path: Path) 
     overrides = [word for word in shlex.split(typed_settings) if word != "--set"]
     dataset, note = noted(dataset=path, overrides=overrides)
     assert dataset["scale_read_off"] == []
-    assert note == "Scale: one of 1, 2, 3, 4, 5 (as given)."
+    assert (dataset["read"]["scale"], note) == ("one of 1, 2, 3, 4, 5, as given", "")
+
+
+def test_what_was_read_is_said_in_a_line(tmp_path: Path) -> None:
+    lines = [
+        "event,book_id,user_id,stars,when",
+        *(f"read,{n % 7},{n % 5},{n % 5 + 1},{n}" for n in range(35)),
+    ]
+    lines += ["read,3,1,5,900", "seen,1,1,4,2", "read,2,2,0,3"]
+    (tmp_path / "books.csv").write_text("\n".join(lines) + "\n")
+    settings = {"duplicates": "last", "where": "event = 'read'", "missing": [0], "timestamp_column": "when"}
+    result = run(
+        "nothing-sent",
+        dataset={"kind": "csv", "path": str(tmp_path / "books.csv"), **settings},
+        simulation=LOCAL,
+    )
+    assert result.summary["read"] == {
+        "source": "books.csv",
+        "users": "user_id",
+        "items": "book_id",
+        "ratings": "stars",
+        "times": "when",
+        "scale": "one of 1, 2, 3, 4, 5, read off the ratings",
+        "left_out": {"not event = 'read'": 1, "not rated (0)": 1, "repeated pairs (last)": 1},
+        "counts": [5, 7, 35],
+    }
+    assert result.record.summary.notes[0] == (
+        "Read from books.csv: 5 users (user_id), 7 items (book_id), 35 ratings (stars; one of 1, 2, 3, 4, 5, "
+        "read off the ratings), times (when). Left out: 1 not event = 'read', 1 not rated (0), 1 repeated "
+        "pairs (last)."
+    )
 
 
 def test_a_public_data_set_has_no_such_note() -> None:

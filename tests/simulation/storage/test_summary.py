@@ -36,7 +36,9 @@ def test_what_is_beyond_the_paper_follows_from_the_configuration(
     own = "completion.center is mean; published: middle (zheng2016, Definitions 2 and 3)"
     assert run(tiny, tmp_path, page=False).summary["beyond_the_paper"] == [own]
     summary = read_summary(tmp_path)
-    assert summary.notes == (*summary.privacy.notes, f"Beyond the paper: {own}.")
+    assert summary.read is not None
+    expected = summary.read.sentence, *summary.privacy.notes, f"Beyond the paper: {own}."
+    assert summary.notes == expected
 
 
 @pytest.mark.parametrize(

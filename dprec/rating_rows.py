@@ -1,0 +1,282 @@
+"""Ratings as rows, before they are a matrix: identifiers by code, what was read where, and repeated pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dprec.arrays import AnyArray, AnyInts, Floats, Int32s, Ints, find
+from dprec.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Duplicates = Literal["error", "first", "last", "sum", "mean", "max"]
+"""What becomes of the ratings of a user who rates an item more than once."""
+
+
+def _as_texts(texts: pl.Series) -> AnyArray:
+    return np.asarray(texts.to_list(), dtype=np.str_)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read as ratings: the columns of a source, and how many rows of it were left out, and why."""
+
+    source: str
+    users: str
+    items: str
+    ratings: str | None = None
+    """None where there are pairs without ratings."""
+    times: str | None = None
+    """None where no column of times was found."""
+    left_out: tuple[tuple[str, int], ...] = ()
+    """Reasons, and how many rows or pairs each has cost."""
+
+    def without(self, reason: str, rows: int) -> Reading:
+        """Return the same with so many rows left out for a reason."""
+        return replace(self, left_out=(*self.left_out, (reason, rows))) if rows else self
+
+
+@dataclass(frozen=True, eq=False)
+class Identifiers:
+    """A column of identifiers: those that occur, and which of them each row has."""
+
+    distinct: AnyArray
+    """Integers or texts, ascending, each once; shape (identifiers,)."""
+    places: Int32s
+    """The place of each row's identifier among them; shape (rows,)."""
+
+    @classmethod
+    def of(cls, values: ArrayLike | Identifiers, where: str = "identifiers") -> Identifiers:
+        """Return a column of identifiers, each by its place among all that occur; one that is so as it is.
+
+        Raises InputError when they are neither all numbers nor all texts.
+        """
+        if isinstance(values, Identifiers):
+            return values
+        identifiers = np.asarray(values)
+        if identifiers.dtype == np.int64 and identifiers.size:
+            least = identifiers.min()
+            if int(identifiers.max()) - int(least) < 4 * identifiers.size:
+                # Integers that are near each other are counted rather than sorted.
+                numbers = identifiers - least
+                present = np.bincount(numbers) > 0
+                return cls(np.flatnonzero(present) + least, (np.cumsum(present, dtype=np.int32) - 1)[numbers])
+        if identifiers.dtype.kind == "U":
+            import polars as pl
+
+            return cls.of_texts(pl.Series(identifiers.tolist(), dtype=pl.String))
+        try:
+            distinct, places = np.unique(identifiers, return_inverse=True)
+        except TypeError as error:
+            found = "identifiers of different types"
+            raise InputError(where, found, "all numbers or all strings") from error
+        return cls(distinct, places.astype(np.int32))
+
+    @classmethod
+    def of_texts(cls, texts: pl.Series, meaning: Callable[[pl.Series], AnyArray] = _as_texts) -> Identifiers:
+        """Return a column of texts of polars, none missing; only those that differ are looked at.
+
+        ``meaning``: returns what different texts stand for, integers or texts; several may be the same.
+        """
+        import polars as pl
+
+        column = texts.cast(pl.Categorical)
+        codes, each = column.to_physical().to_numpy(), column.unique()
+        numbers = each.to_physical().to_numpy()
+        # The codes are those of all columns in this process.
+        place = np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.int32)
+        place[numbers] = np.arange(numbers.size)
+        return cls.of_codes(meaning(each.cast(pl.String)), place[codes])
+
+    @classmethod
+    def of_codes(cls, names: AnyArray, codes: AnyInts) -> Identifiers:
+        """Return a column of which each row has a code, given what every code stands for; all occur."""
+        distinct, places = np.unique(names, return_inverse=True)
+        return cls(distinct, places.astype(np.int32)[codes])
+
+    @property
+    def values(self) -> AnyArray:
+        """The identifier of every row, shape (rows,)."""
+        return self.distinct[self.places]
+
+    def __getitem__(self, row: int) -> Any:
+        return self.distinct[self.places[row]]
+
+    def select(self, rows: AnyArray) -> Identifiers:
+        """Return the identifiers of some rows, each at most once."""
+        chosen = Identifiers(self.distinct, self.places[rows])
+        return chosen if chosen.places.size == self.places.size else chosen.occurring()
+
+    def occurring(self) -> Identifiers:
+        """Return the same without identifiers that no row has."""
+        present = np.bincount(self.places, minlength=self.distinct.size) > 0
+        if present.all():
+            return self
+        ranks = np.cumsum(present, dtype=np.int32) - 1
+        return Identifiers(self.distinct[present], ranks[self.places])
+
+    def like(self, space: AnyArray | None) -> Identifiers:
+        """Return the same identifiers, as texts where those of a larger space, if there is one, are texts."""
+        if space is None or space.dtype.kind != "U" or self.distinct.dtype.kind == "U":
+            return self
+        return Identifiers.of_codes(self.distinct.astype(np.str_), self.places)
+
+    def within(self, space: AnyArray, where: str) -> Int32s:
+        """Return each row's place in a larger space, ascending; raises InputError for a stranger."""
+        own = self.like(space)
+        places, known = find(space, own.distinct)
+        if not known.all():
+            stranger = own.distinct[int(np.argmin(known))]
+            raise InputError(where, f"unknown identifier {stranger}", f"the {space.size} known ones")
+        return places.astype(np.int32)[own.places]
+
+
+def in_one_space(columns: Sequence[Identifiers], further: Sequence[AnyArray] = ()) -> AnyArray:
+    """Return all identifiers of some columns and arrays, ascending; as texts unless all are numbers."""
+    every = [*(column.distinct for column in columns), *further]
+    if len({each.dtype.kind for each in every}) > 1:
+        every = [each.astype(np.str_) for each in every]
+    return np.unique(np.concatenate(every))
+
+
+@dataclass(frozen=True, eq=False)
+class RatingRows:
+    """One (user, item, rating) row per rating, in any order."""
+
+    users: Identifiers
+    items: Identifiers
+    """The data set's identifiers, one for each row."""
+    values: Floats
+    """Shape (rows,); NaN for pairs without ratings."""
+    source: str = "ratings"
+    """Name of the rows in error messages, usually the file."""
+    first_line: int = 1
+    """Line number of the first row, for error messages."""
+    unit: str = "line"
+    """What a row is called in error messages."""
+    places: Ints | None = None
+    """Place of each row among all that were read, from 0; by default all of them are here; shape (rows,)."""
+    times: Floats | None = None
+    """When the ratings were made; shape (rows,)."""
+    reading: Reading | None = None
+    """Where the columns stood."""
+
+    @classmethod
+    def of(
+        cls, users: ArrayLike | Identifiers, items: ArrayLike | Identifiers, values: ArrayLike, source: str
+    ) -> RatingRows:
+        """Check columns and put them side by side.
+
+        Raises InputError when ratings are not numbers, or the columns have different lengths.
+        """
+        try:
+            numbers = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(source, str(error), "ratings that are numbers") from error
+        columns = Identifiers.of(users, f"{source}: user"), Identifiers.of(items, f"{source}: item")
+        if not columns[0].places.shape == columns[1].places.shape == numbers.shape or numbers.ndim != 1:
+            raise InputError(source, "columns of different lengths", "one user, item and rating per row")
+        return cls(*columns, numbers, source)
+
+    def error(self, row: int, found: str, accepted: str) -> InputError:
+        """Return the error for a row, with its line in the file."""
+        place = row if self.places is None else int(self.places[row])
+        return InputError(f"{self.source}, {self.unit} {place + self.first_line}", found, accepted)
+
+    def select(self, rows: AnyArray, reason: str = "") -> RatingRows:
+        """Return some rows, whose positions or mask are given; for a reason, the others are left out."""
+        places = np.arange(self.values.size) if self.places is None else self.places
+        kept = places[rows]
+        reading = self.reading and self.reading.without(reason, self.values.size - kept.size)
+        return replace(
+            self,
+            users=self.users.select(rows),
+            items=self.items.select(rows),
+            values=self.values[rows],
+            places=kept,
+            times=None if self.times is None else self.times[rows],
+            reading=reading if reason else self.reading,
+        )
+
+    def without(self, missing: Sequence[float]) -> RatingRows:
+        """Return the rows whose rating is none of some values, which mean that there is none.
+
+        Raises InputError when nothing remains.
+        """
+        absent = np.isin(self.values, missing)
+        if not absent.any():
+            return self
+        named = ", ".join(f"{each:g}" for each in missing)
+        if absent.all():
+            raise InputError(self.source, f"no rating but {named}", "others")
+        return self.select(~absent, f"not rated ({named})")
+
+    def collapsed(self, duplicates: Duplicates) -> RatingRows:
+        """Return one row for each pair of a user and an item, by user and item.
+
+        The first or the last of several is that by time, where there are times, and else by line. Their sum,
+        mean or maximum is that of all of them, and stands where the last stood. Raises InputError for a
+        repeated pair where ``duplicates`` is "error".
+        """
+        if duplicates not in get_args(Duplicates):
+            raise InputError("duplicates", repr(duplicates), ", ".join(get_args(Duplicates)))
+        cells = self.users.places.astype(np.int64) * self.items.distinct.size + self.items.places
+        if np.all(cells[1:] > cells[:-1]):
+            return self
+        order = _stable_order(cells)
+        cells = cells[order]
+        first = np.append(True, cells[1:] != cells[:-1])
+        if first.all():
+            return self.select(order)
+        if duplicates == "error":
+            raise self._repeated(int(order[~first].min()))
+        starts = np.flatnonzero(first)
+        sizes = np.diff(starts, append=cells.size)
+        if self.times is not None:
+            several = np.flatnonzero(np.repeat(sizes > 1, sizes))
+            rows = order[several]
+            order[several] = rows[np.lexsort((self.times[rows], cells[several]))]
+        kept = self.select(
+            order[starts if duplicates == "first" else starts + sizes - 1], f"repeated pairs ({duplicates})"
+        )
+        if duplicates in ("first", "last"):
+            return kept
+        whole = np.maximum if duplicates == "max" else np.add
+        values = whole.reduceat(self.values[order], starts)
+        return replace(kept, values=values / sizes if duplicates == "mean" else values)
+
+    def agreeing(self, duplicates: Duplicates, *, positive: bool) -> RatingRows:
+        """Return one row for each pair, where repeated ones may contradict each other or not.
+
+        Pairs without ratings never do. Where a rule says which ratings are positive, one that passes in any
+        row is enough, unless sums or means are to pass.
+        """
+        if np.isnan(self.values).all():
+            return self.collapsed("last")
+        return self.collapsed("max" if positive and duplicates in ("error", "first", "last") else duplicates)
+
+    def _repeated(self, row: int) -> InputError:
+        found = f"user {self.users[row]} rates item {self.items[row]} a second time"
+        rules = "first, sum, mean or max"
+        held, of_file = "InMemory.of(..., duplicates='last')", "--set dataset.duplicates=last"
+        setting = held if self.unit == "row" else of_file
+        return self.error(row, found, f"each pair once; or {setting} ({rules})")
+
+
+def _stable_order(numbers: Ints) -> Ints:
+    """Return the positions of numbers from 0 on in ascending order, those of equal ones as they come."""
+    bits = numbers.size.bit_length()
+    if numbers.size and int(numbers.max()) >= 1 << (62 - bits):
+        return np.argsort(numbers, kind="stable")
+    # Sorting numbers with their positions behind them takes a quarter of the time.
+    order = numbers << bits
+    order |= np.arange(numbers.size)
+    order.sort()
+    order &= (1 << bits) - 1
+    return order
