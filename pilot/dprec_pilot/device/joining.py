@@ -16,7 +16,8 @@ import numpy as np
 from dprec import formats
 from dprec.arrays import Floats
 from dprec.components import Options, from_json, option, to_json
-from dprec.datasets.columns import find_column, found_separator, split_line
+from dprec.datasets.columns import find_column
+from dprec.datasets.lines import found_separator, split_line
 from dprec.errors import InputError, within
 from dprec.ratings import RatingScale
 from dprec_pilot.device.device import Device

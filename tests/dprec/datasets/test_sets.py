@@ -56,7 +56,7 @@ def test_three_columns_are_ratings_or_counts_that_a_threshold_cuts(table: Any) -
     counts, ones = "1,10,99\n1,20,3\n2,20,5000\n2,30,1\n", "1,10,1\n1,20,1\n2,20,1\n"
     assert pairs(table(counts, positive=">= 3")) == [(1, 10), (1, 20), (2, 20)]
     assert not holds_pairs(table(counts).path)
-    with pytest.raises(InputError, match='dataset.positive="> 0"\' if they say who has what'):
+    with pytest.raises(InputError, match=r'dataset.positive="> 0"\' if they say who has what'):
         table(ones).load()
     assert pairs(table(ones, positive="> 0")) == [(1, 10), (1, 20), (2, 20)]
     with refused_at("positive"):
@@ -131,5 +131,5 @@ def test_visits_of_users_with_the_titles_of_pages(tmp_path: Path) -> None:
 )
 def test_counts_take_a_threshold_and_no_other_setting(text: str, table: Any) -> None:
     assert pairs(table(text, positive="> 3")) == [(1, 10), (2, 20)]
-    with pytest.raises(InputError, match='dataset.positive=">= 1"\' if they count plays'):
+    with pytest.raises(InputError, match=r'dataset.positive=">= 1"\' if they count plays'):
         table(text.replace("99", "4").replace("5000", "5001")).load()
