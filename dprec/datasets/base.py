@@ -238,8 +238,8 @@ def threshold_of(rule: str) -> tuple[float, bool]:
     return float(parsed[2]), parsed[1] == ">="
 
 
-GIVEN = "given"
-"""Name of the one division of data that come as a train and a test part."""
+GIVEN, VALIDATION = "given", "validation"
+"""Names of the divisions of data that come in parts: into train and test, and into train and validation."""
 
 
 def read_fold(
@@ -249,43 +249,56 @@ def read_fold(
     duplicates: Duplicates,
     spaces: Sequence[tuple[AnyArray, AnyArray]] = (),
 ) -> tuple[Ratings, Ratings]:
-    """Put two parts into one space of users and items, with the identifiers of further spaces.
-
-    Raises InputError when they have no user in common, or a test rating is also a train rating.
-    """
-    ids = []
-    for place, name in enumerate(("users", "items")):
-        columns = [getattr(train, name), getattr(test, name), *(space[place] for space in spaces)]
-        if len({column.dtype.kind for column in columns}) > 1:
-            columns = [column.astype(np.str_) for column in columns]
-        train, test = replace(train, **{name: columns[0]}), replace(test, **{name: columns[1]})
-        ids.append(np.unique(np.concatenate(columns)))
-    learnt, tested = (
-        Ratings.from_rows(rows, scale, duplicates=duplicates, user_ids=ids[0], item_ids=ids[1])
-        for rows in (train, test)
-    )
-    if not np.any((learnt.counts > 0) & (tested.counts > 0)):
-        found = f"none of the users of {train.source}"
-        raise InputError(test.source, found, "test ratings of the same users")
-    leaks = np.flatnonzero(np.isin(tested.cells, learnt.cells))
-    if leaks.size:
-        user, item = ids[0][tested.users[leaks[0]]], ids[1][tested.items[leaks[0]]]
-        row = int(np.flatnonzero((test.users == user) & (test.items == item))[0])
-        found = f"the rating of item {item} by user {user} is in {train.source} too"
-        raise test.error(row, found, "test ratings that are not train ratings")
+    """Put a train and a test part into one space of users and items; see `read_parts`."""
+    learnt, tested = read_parts([train, test], scale, duplicates, spaces)
     return learnt, tested
 
 
-def united(train: Ratings, test: Ratings) -> Ratings:
-    """Return the ratings of both parts, which are in one space of users and items."""
-    parts = train.to_rows(), test.to_rows()
-    users, items, values = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("users", "items", "values")
+def read_parts(
+    parts: Sequence[RatingRows],
+    scale: RatingScale,
+    duplicates: Duplicates,
+    spaces: Sequence[tuple[AnyArray, AnyArray]] = (),
+) -> tuple[Ratings, ...]:
+    """Put parts, that of training first, into one space of users and items, with those of further spaces.
+
+    Raises InputError when one has no user in common with the first, or a rating is in two of them.
+    """
+    ids = []
+    for place, name in enumerate(("users", "items")):
+        columns = [getattr(part, name) for part in parts] + [space[place] for space in spaces]
+        if len({column.dtype.kind for column in columns}) > 1:
+            columns = [column.astype(np.str_) for column in columns]
+        parts = [replace(part, **{name: own}) for part, own in zip(parts, columns, strict=False)]
+        ids.append(np.unique(np.concatenate(columns)))
+    made = tuple(
+        Ratings.from_rows(rows, scale, duplicates=duplicates, user_ids=ids[0], item_ids=ids[1])
+        for rows in parts
     )
-    rows = RatingRows(users, items, values)
-    duplicates: Duplicates = "last" if train.scale.implicit else "error"
-    spaces = {"user_ids": train.user_ids, "item_ids": train.item_ids}
-    return Ratings.from_rows(rows, train.scale, duplicates=duplicates, **spaces)
+    for place, (rows, ratings) in enumerate(zip(parts, made, strict=True)):
+        if not np.any((made[0].counts > 0) & (ratings.counts > 0)):
+            found = f"none of the users of {parts[0].source}"
+            raise InputError(rows.source, found, "ratings of the same users")
+        for other, known in zip(parts[:place], made[:place], strict=True):
+            leaks = np.flatnonzero(np.isin(ratings.cells, known.cells))
+            if leaks.size:
+                user, item = ids[0][ratings.users[leaks[0]]], ids[1][ratings.items[leaks[0]]]
+                row = int(np.flatnonzero((rows.users == user) & (rows.items == item))[0])
+                found = f"the rating of item {item} by user {user} is in {other.source} too"
+                raise rows.error(row, found, "each rating in one part")
+    return made
+
+
+def united(*parts: Ratings) -> Ratings:
+    """Return the ratings of all parts, which are in one space of users and items."""
+    columns = [part.to_rows() for part in parts]
+    users, items, values = (
+        np.concatenate([getattr(part, name) for part in columns]) for name in ("users", "items", "values")
+    )
+    first, rows = parts[0], RatingRows(users, items, values)
+    duplicates: Duplicates = "last" if first.scale.implicit else "error"
+    spaces = {"user_ids": first.user_ids, "item_ids": first.item_ids}
+    return Ratings.from_rows(rows, first.scale, duplicates=duplicates, **spaces)
 
 
 def without_times(ratings: Ratings) -> Ratings:
