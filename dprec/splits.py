@@ -239,7 +239,7 @@ class Temporal(LatestSplit):
         f"Share of the ratings to test on, rounded; {_SHARE} without a date.", None, gt=0, lt=1
     )
     of: Literal["all", "user"] | None = option(
-        "Whose latest ratings: 'all' together, as without a date, or each 'user' apart.", None
+        "Whose latest ratings: 'all' together, as by default without a date, or each 'user' apart.", None
     )
     before: Moment | None = option(
         "Learn from what was rated before that date, in UTC, or that number in the unit of the data; by "

@@ -91,7 +91,7 @@ def print_run(result: RunResult, folder: Path, population: float | None, saved_s
     print_projection(folder, population)
     _print_places("run", folder)
     if saved_split is not None:
-        print_lines([f"split: {saved_split}; runs on the same parts: {as_argument('dataset', saved_split)}"])
+        typer.echo(f"split: {saved_split}; runs on the same parts: {as_argument('dataset', saved_split)}")
 
 
 def comparison_answer(result: ComparisonResult) -> tuple[list[str], set[Marked]]:
